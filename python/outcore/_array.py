@@ -1,0 +1,407 @@
+"""`Array`: a lazy, immutable value with NumPy's shape. It holds a node of the expression and nothing else."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore import _core
+from outcore._indexing import Index, index
+from outcore._node import DTypeLike, Operand, is_weak
+from outcore._sizes import format_size
+from outcore.errors import DTypeError, ShapeError
+
+# Set while `map` traces a function: then the value of a lazy array must not be asked for.
+tracing: ContextVar[str | None] = ContextVar("outcore_tracing", default=None)
+
+
+def _operand(value: object) -> bool:
+    return isinstance(value, (Array, np.ndarray, np.generic)) or is_weak(value)
+
+
+class Array:
+    """A lazy N-dimensional array: nothing is read or computed until a result is asked for.
+
+    Made by `open`, `asarray`, the creation functions and by operations on other arrays. Immutable; equal expressions
+    share one node. Follows the array API standard and NumPy 2's promotion rules.
+    """
+
+    __slots__ = ("_expr",)
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # `==` is element-wise, as in NumPy
+
+    def __init__(self, expr: _core.Expr) -> None:
+        if not isinstance(expr, _core.Expr):
+            raise DTypeError(f"Array is not made from {type(expr).__name__}; use outcore.asarray() or outcore.open()")
+        self._expr = expr
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return tuple(self._expr.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, as a NumPy dtype."""
+        return np.dtype(self._expr.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._expr.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        result = 1
+        for length in self._expr.shape:
+            result *= length
+        return result
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes the whole array would take in memory."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Shape of the tiles it is worked through in, as the planner sees it."""
+        return tuple(self._expr.tile)
+
+    @property
+    def device(self) -> str:
+        """Always "cpu"."""
+        return "cpu"
+
+    @property
+    def T(self) -> Array:
+        """The array with its axes reversed. No I/O: transposes are folded into reads."""
+        return oc.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Array:
+        """The array with its last two axes swapped."""
+        return oc.matrix_transpose(self)
+
+    @property
+    def real(self) -> Array:
+        """The real part."""
+        return oc.real(self) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self) -> Array:
+        """The imaginary part; zeros for real arrays."""
+        return oc.imag(self) if self.dtype.kind == "c" else oc.zeros_like(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        tiles = f", tile={self.tile}" if self.tile != self.shape else ""
+        return f"outcore.Array(shape={self.shape}, dtype={self.dtype}, {format_size(self.nbytes)}{tiles})"
+
+    def _repr_html_(self) -> str:
+        count = 1
+        for length, tile in zip(self.shape, self.tile, strict=True):
+            count *= -(-length // tile) if tile else 0
+        rows = (
+            ("shape", " × ".join(map(str, self.shape)) or "0-d"),
+            ("dtype", str(self.dtype)),
+            ("bytes", format_size(self.nbytes)),
+            ("tiles", f"{count:,} of {' × '.join(map(str, self.tile)) or '0-d'}"),
+            ("made by", self._expr.op),
+        )
+        body = "".join(f"<tr><th style='text-align:left'>{name}</th><td>{value}</td></tr>" for name, value in rows)
+        hint = "not computed; <code>.compute()</code> gives NumPy, <code>outcore.explain(x)</code> the plan"
+        return f"<table>{body}<caption style='caption-side:bottom'>{hint}</caption></table>"
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    def compute(self) -> npt.NDArray[Any]:
+        """The value as a NumPy array, which must fit the memory limit. I/O: as `explain(self)` says."""
+        result: npt.NDArray[Any] = oc.compute(self)
+        return result
+
+    def persist(self) -> Array:
+        """The same array with its value computed and held in memory."""
+        result: Array = oc.persist(self)
+        return result
+
+    def _value(self, asked: str) -> npt.NDArray[Any]:
+        name = tracing.get()
+        if name is not None:
+            raise DTypeError(f"map: {name} asks for {asked} while it is being traced; use where() instead of branching")
+        return self.compute()
+
+    def _scalar(self, asked: str) -> Any:
+        if self.size != 1:
+            raise ShapeError(f"{asked} of an array with shape {self.shape} is ambiguous; it needs exactly one element")
+        return self._value(asked).reshape(()).item()
+
+    def item(self) -> Any:
+        """The only element, as a Python scalar. Computes."""
+        return self._scalar("item()")
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool()"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise DTypeError(f"only integer arrays can be an index, not {self.dtype}")
+        return operator.index(self._scalar("index()"))
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an outcore array has no NumPy array to share; it must be computed (copy=None or True)")
+        result = self._value("a NumPy array")
+        return result if dtype is None else result.astype(dtype, copy=False)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._value("a DLPack capsule").__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"array API version {api_version!r} is not known")
+        return oc
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        from outcore._numpy import apply_ufunc
+
+        return apply_ufunc(ufunc, method, inputs, options)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        from outcore._numpy import apply_function
+
+        return apply_function(function, args, options)
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Array:
+        """The array itself; "cpu" is the only device."""
+        if device != "cpu" or stream is not None:
+            raise ValueError(f"device {device!r} is not known; outcore computes on 'cpu'")
+        return self
+
+    # -- parts and forms ----------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Index) -> Array:
+        return Array(index(self._expr, key))
+
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
+        """The array with its elements cast to `dtype`."""
+        return oc.astype(self, dtype, copy=copy)
+
+    def reshape(self, *shape: int | Sequence[int]) -> Array:
+        """The array with another shape, in C order; one length may be -1."""
+        lengths = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        return oc.reshape(self, tuple(lengths))  # type: ignore[arg-type]
+
+    def ravel(self) -> Array:
+        """The elements along one axis, in C order."""
+        return oc.reshape(self, (-1,))
+
+    def transpose(self, *axes: int | Sequence[int]) -> Array:
+        """The array with its axes permuted; reversed when none are given."""
+        if not axes:
+            return self.T
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return oc.permute_dims(self, tuple(order))  # type: ignore[arg-type]
+
+    def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
+        """The array without the given axes of length 1; without all of them when none are given."""
+        if axis is None:
+            axis = tuple(place for place, length in enumerate(self.shape) if length == 1)
+        return oc.squeeze(self, axis)
+
+    def clip(self, min: Operand | None = None, max: Operand | None = None) -> Array:
+        """Elements below `min` become `min`, those above `max` become `max`."""
+        return oc.clip(self, min, max)
+
+    def round(self) -> Array:
+        """Elements rounded to the nearest integer, halves to even."""
+        return oc.round(self)
+
+    def conj(self) -> Array:
+        """The complex conjugate."""
+        return oc.conj(self)
+
+    def dot(self, other: Operand) -> Array:
+        """The matrix product, as `self @ other`."""
+        return oc.matmul(self, other)
+
+    # -- reductions; the functions of the same names say more --------------------------------------------------
+
+    def sum(self, axis: Any = None, dtype: DTypeLike = None, *, keepdims: bool = False) -> Array:
+        """Sum over the given axes; over all when none are given."""
+        return oc.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, dtype: DTypeLike = None, *, keepdims: bool = False) -> Array:
+        """Product over the given axes."""
+        return oc.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        """Arithmetic mean over the given axes."""
+        return oc.mean(self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
+        """Variance over the given axes; the divisor is the count less `correction`."""
+        return oc.var(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def std(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
+        """Standard deviation over the given axes."""
+        return oc.std(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        """Smallest element along the given axes."""
+        return oc.min(self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        """Largest element along the given axes."""
+        return oc.max(self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        """Whether any element along the given axes is not zero."""
+        return oc.any(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        """Whether every element along the given axes is not zero."""
+        return oc.all(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+        """Index of the first smallest element."""
+        return oc.argmin(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+        """Index of the first largest element."""
+        return oc.argmax(self, axis=axis, keepdims=keepdims)
+
+    # -- operators ----------------------------------------------------------------------------------------------
+
+    def __neg__(self) -> Array:
+        return oc.negative(self)
+
+    def __pos__(self) -> Array:
+        return oc.positive(self)
+
+    def __abs__(self) -> Array:
+        return oc.abs(self)
+
+    def __invert__(self) -> Array:
+        return oc.bitwise_invert(self)
+
+    def __add__(self, other: Operand) -> Array:
+        return oc.add(self, other) if _operand(other) else NotImplemented
+
+    def __radd__(self, other: Operand) -> Array:
+        return oc.add(other, self) if _operand(other) else NotImplemented
+
+    def __sub__(self, other: Operand) -> Array:
+        return oc.subtract(self, other) if _operand(other) else NotImplemented
+
+    def __rsub__(self, other: Operand) -> Array:
+        return oc.subtract(other, self) if _operand(other) else NotImplemented
+
+    def __mul__(self, other: Operand) -> Array:
+        return oc.multiply(self, other) if _operand(other) else NotImplemented
+
+    def __rmul__(self, other: Operand) -> Array:
+        return oc.multiply(other, self) if _operand(other) else NotImplemented
+
+    def __truediv__(self, other: Operand) -> Array:
+        return oc.divide(self, other) if _operand(other) else NotImplemented
+
+    def __rtruediv__(self, other: Operand) -> Array:
+        return oc.divide(other, self) if _operand(other) else NotImplemented
+
+    def __floordiv__(self, other: Operand) -> Array:
+        return oc.floor_divide(self, other) if _operand(other) else NotImplemented
+
+    def __rfloordiv__(self, other: Operand) -> Array:
+        return oc.floor_divide(other, self) if _operand(other) else NotImplemented
+
+    def __mod__(self, other: Operand) -> Array:
+        return oc.remainder(self, other) if _operand(other) else NotImplemented
+
+    def __rmod__(self, other: Operand) -> Array:
+        return oc.remainder(other, self) if _operand(other) else NotImplemented
+
+    def __pow__(self, other: Operand) -> Array:
+        return oc.pow(self, other) if _operand(other) else NotImplemented
+
+    def __rpow__(self, other: Operand) -> Array:
+        return oc.pow(other, self) if _operand(other) else NotImplemented
+
+    def __matmul__(self, other: Operand) -> Array:
+        return oc.matmul(self, other) if _operand(other) else NotImplemented
+
+    def __rmatmul__(self, other: Operand) -> Array:
+        return oc.matmul(other, self) if _operand(other) else NotImplemented
+
+    def __and__(self, other: Operand) -> Array:
+        return oc.bitwise_and(self, other) if _operand(other) else NotImplemented
+
+    def __rand__(self, other: Operand) -> Array:
+        return oc.bitwise_and(other, self) if _operand(other) else NotImplemented
+
+    def __or__(self, other: Operand) -> Array:
+        return oc.bitwise_or(self, other) if _operand(other) else NotImplemented
+
+    def __ror__(self, other: Operand) -> Array:
+        return oc.bitwise_or(other, self) if _operand(other) else NotImplemented
+
+    def __xor__(self, other: Operand) -> Array:
+        return oc.bitwise_xor(self, other) if _operand(other) else NotImplemented
+
+    def __rxor__(self, other: Operand) -> Array:
+        return oc.bitwise_xor(other, self) if _operand(other) else NotImplemented
+
+    def __lshift__(self, other: Operand) -> Array:
+        return oc.bitwise_left_shift(self, other) if _operand(other) else NotImplemented
+
+    def __rlshift__(self, other: Operand) -> Array:
+        return oc.bitwise_left_shift(other, self) if _operand(other) else NotImplemented
+
+    def __rshift__(self, other: Operand) -> Array:
+        return oc.bitwise_right_shift(self, other) if _operand(other) else NotImplemented
+
+    def __rrshift__(self, other: Operand) -> Array:
+        return oc.bitwise_right_shift(other, self) if _operand(other) else NotImplemented
+
+    def __eq__(self, other: Operand) -> Array:  # type: ignore[override]
+        return oc.equal(self, other) if _operand(other) else NotImplemented
+
+    def __ne__(self, other: Operand) -> Array:  # type: ignore[override]
+        return oc.not_equal(self, other) if _operand(other) else NotImplemented
+
+    def __lt__(self, other: Operand) -> Array:
+        return oc.less(self, other) if _operand(other) else NotImplemented
+
+    def __le__(self, other: Operand) -> Array:
+        return oc.less_equal(self, other) if _operand(other) else NotImplemented
+
+    def __gt__(self, other: Operand) -> Array:
+        return oc.greater(self, other) if _operand(other) else NotImplemented
+
+    def __ge__(self, other: Operand) -> Array:
+        return oc.greater_equal(self, other) if _operand(other) else NotImplemented

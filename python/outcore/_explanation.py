@@ -1,0 +1,153 @@
+"""`Explanation`: the forecast of a program, as text, HTML or a dictionary."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from outcore._sizes import format_size
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One sweep over tiles with everything fused into it."""
+
+    index: int
+    label: str
+    domain: tuple[tuple[int, int], ...]
+    tasks: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    bytes_read: int
+    bytes_written: int
+    flops: float
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Pass:
+        return cls(
+            index=content["index"],
+            label=content["label"],
+            domain=tuple((length, tile) for length, tile in content["domain"]),
+            tasks=content["tasks"],
+            inputs=tuple(content["inputs"]),
+            outputs=tuple(content["outputs"]),
+            bytes_read=content["bytes_read"],
+            bytes_written=content["bytes_written"],
+            flops=content.get("flops", 0),
+        )
+
+
+class Explanation:
+    """The forecast of a program. When `exact`, the run's counters equal it to the byte; else the figures are bounds.
+
+    `memory_limit` = `overhead_bytes` (the process without tiles) + `budget_bytes` (all the ledger may hand out);
+    `peak_bytes` is the most the program reserves at once.
+    """
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self._content = dict(content)
+        self.memory_limit: int = content["memory_limit"]
+        self.overhead_bytes: int = content["overhead_bytes"]
+        self.budget_bytes: int = content["budget_bytes"]
+        self.fixed_bytes: int = content["fixed_bytes"]
+        self.peak_bytes: int = content["peak_bytes"]
+        self.bytes_read: int = content["bytes_read"]
+        self.bytes_written: int = content["bytes_written"]
+        self.bytes_spilled: int = content["bytes_spilled"]
+        self.tasks: int = content["tasks"]
+        self.window: int = content["window"]
+        self.policy: str = content["policy"]
+        self.order: str = content["order"]
+        self.exact: bool = content["exact"]
+        self.passes: tuple[Pass, ...] = tuple(Pass.of(part) for part in content["passes"])
+        self.candidates: tuple[dict[str, Any], ...] = tuple(content.get("candidates", ()))
+        self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanation:
+        return cls(json.loads(text))
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of all passes."""
+        return sum(part.flops for part in self.passes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything the planner said, for JSON."""
+        return dict(self._content)
+
+    def _totals(self) -> list[tuple[str, str]]:
+        label = "exact" if self.exact else "bound"
+        reserved = f"{_both(self.peak_bytes)} of {format_size(self.budget_bytes)}"
+        return [
+            (f"bytes read ({label})", _both(self.bytes_read)),
+            (f"bytes written ({label})", _both(self.bytes_written)),
+            ("  of these spilled", _both(self.bytes_spilled)),
+            (f"peak reserved ({label})", reserved),
+            ("memory limit", f"{_both(self.memory_limit)}, {format_size(self.overhead_bytes)} of it not for tiles"),
+            ("tasks", f"{self.tasks:,}, {self.window} in flight"),
+            ("policy, order", f"{self.policy}, {self.order}"),
+        ]
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        header = ("pass", "what", "over", "tasks", "read", "written")
+        rows = [
+            (
+                str(part.index),
+                part.label,
+                " × ".join(f"{length}/{tile}" for length, tile in part.domain) or "once",
+                f"{part.tasks:,}",
+                format_size(part.bytes_read),
+                format_size(part.bytes_written),
+            )
+            for part in self.passes
+        ]
+        return [header, *rows]
+
+    def __str__(self) -> str:
+        lines = [*_table(self._rows(), right=(0, 3, 4, 5)), ""]
+        totals = self._totals()
+        width = max(len(name) for name, _ in totals)
+        lines += [f"{name:<{width}}  {value}" for name, value in totals]
+        for rewrite in self.rewrites:
+            lines.append(f"{'rewrite':<{width}}  {rewrite}")
+        for candidate in self.candidates:
+            lines.append(
+                f"{'order tried':<{width}}  {candidate['order']}: {format_size(candidate['bytes_read'])} read, "
+                f"{format_size(candidate['bytes_written'])} written"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, *body = self._rows()
+        cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+        rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
+        totals = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in self._totals()
+        )
+        return f"<table><tr>{cells}</tr>{rows}</table><table>{totals}</table>"
+
+
+def _both(size: int) -> str:
+    return f"{size:,} B ({format_size(size)})" if size >= 1024 else f"{size} B"
+
+
+def _table(rows: Sequence[Sequence[str]], right: Sequence[int]) -> list[str]:
+    """Rows of one width per column; long labels are cut so that a line fits a terminal."""
+    shown = [[cell if len(cell) <= 48 else f"{cell[:47]}…" for cell in row] for row in rows]
+    widths = [max(len(row[place]) for row in shown) for place in range(len(shown[0]))]
+    lines = []
+    for row in shown:
+        cells = (
+            f"{cell:>{width}}" if place in right else f"{cell:<{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join(cells).rstrip())
+    lines.insert(1, "  ".join("─" * width for width in widths))
+    return lines

@@ -1,0 +1,85 @@
+"""Basic indexing: integers, slices with any step, `...` and None, as one slice node and its axes squeezed or added."""
+
+from __future__ import annotations
+
+import operator
+from types import EllipsisType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from outcore import _core
+from outcore.errors import IndexingError
+
+Part: TypeAlias = "int | slice | EllipsisType | None"
+Index: TypeAlias = "Part | tuple[Part, ...]"
+
+
+def _integer(part: Any, axis: int, length: int) -> int:
+    position = operator.index(part)
+    if not -length <= position < length:
+        raise IndexingError(f"index {position} is out of bounds for axis {axis} with length {length}")
+    return position % length
+
+
+def _refuse(part: object) -> None:
+    """Indices whose result depends on data, or that gather, have no node yet; say what does the same."""
+    if isinstance(part, (bool, np.bool_)) or getattr(part, "dtype", None) == np.dtype(bool):
+        raise IndexingError("boolean masks are not supported as an index; use outcore.where(mask, x, y)")
+    if isinstance(part, (list, tuple, np.ndarray)) or getattr(part, "ndim", None):
+        raise IndexingError("integer arrays are not supported as an index; use outcore.take(x, indices, axis=...)")
+    if not isinstance(part, slice) and not hasattr(part, "__index__"):
+        raise IndexingError(f"an index is an integer, a slice, `...` or None, not {type(part).__name__}")
+
+
+def _expanded(key: Index, ndim: int) -> list[Any]:
+    """The key with `...` written out and missing axes added at the end."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    dots = [place for place, part in enumerate(parts) if part is Ellipsis]
+    if len(dots) > 1:
+        raise IndexingError("an index can have only one `...`")
+    for part in parts:
+        if part is not None and part is not Ellipsis:
+            _refuse(part)
+    named = sum(part is not None and part is not Ellipsis for part in parts)
+    if named > ndim:
+        raise IndexingError(f"too many indices: the array has {ndim} dimensions, the index names {named}")
+    fill = [slice(None)] * (ndim - named)
+    at = dots[0] if dots else len(parts)
+    return parts[:at] + fill + parts[at + len(dots) :]
+
+
+def index(x: _core.Expr, key: Index) -> _core.Expr:
+    """The node of `x[key]`. Raises IndexingError. I/O: reads only the tiles the result touches."""
+    shape = tuple(x.shape)
+    starts: list[int] = []
+    steps: list[int] = []
+    counts: list[int] = []
+    dropped: list[int] = []
+    added: list[int] = []
+    place = 0  # in the result
+    for part in _expanded(key, len(shape)):
+        axis = len(starts)
+        if part is None:
+            added.append(place)
+            place += 1
+        elif isinstance(part, slice):
+            try:
+                start, stop, step = part.indices(shape[axis])
+            except (TypeError, ValueError) as error:
+                raise IndexingError(f"slice of axis {axis}: {error}") from None
+            count = len(range(start, stop, step))
+            starts.append(start if count else 0)
+            steps.append(step if count > 1 else 1)
+            counts.append(count)
+            place += 1
+        else:
+            starts.append(_integer(part, axis, shape[axis]))
+            steps.append(1)
+            counts.append(1)
+            dropped.append(axis)
+    if counts != list(shape) or any(step != 1 for step in steps):
+        x = _core.slice(x, starts, steps, counts)
+    if dropped:
+        x = _core.squeeze(x, dropped)
+    return _core.expand_dims(x, added) if added else x

@@ -1,0 +1,133 @@
+"""From what users pass (arrays, NumPy arrays, Python scalars, axes) to what the Rust core takes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore import _core
+from outcore.errors import DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from outcore._array import Array
+
+Weak: TypeAlias = bool | int | float | complex
+Operand: TypeAlias = "Array | npt.NDArray[Any] | np.generic | Weak"
+DTypeLike: TypeAlias = npt.DTypeLike | None  # None leaves the choice to the function
+
+_NAMES = (
+    "bool",
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+_DEFAULTS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}
+
+
+def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
+    """The NumPy dtype meant, in native byte order. Raises DTypeError for one outcore has no kernels for."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError as error:
+        raise DTypeError(f"{dtype!r} is not an element type: {error}") from None
+    if found.name not in _NAMES:
+        raise DTypeError(f"element type {found} is not supported; outcore takes {', '.join(_NAMES)}")
+    return found.newbyteorder("=")
+
+
+def is_weak(value: object) -> bool:
+    """Whether the other operand decides the type: a Python scalar, but not `np.float64`."""
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def default_dtype(value: Weak) -> np.dtype[Any]:
+    """The type a Python scalar has when nothing else decides."""
+    return _DEFAULTS[type(value)] if type(value) in _DEFAULTS else np.asarray(value).dtype
+
+
+def constant(shape: Sequence[int], value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
+    """A full array of one value, checked to be a value of its type."""
+    if dtype.kind in "iu" and not isinstance(value, bool):
+        if not isinstance(value, int):
+            raise DTypeError(f"full: {value!r} is not an integer, and the array is {dtype}")
+        bounds = np.iinfo(dtype)
+        if not bounds.min <= value <= bounds.max:
+            raise OverflowError(f"Python integer {value} is out of bounds for {dtype}")
+    if dtype.kind == "b":
+        value = bool(value)
+    elif dtype.kind in "iu":
+        value = operator.index(value)  # type: ignore[arg-type]  # checked above
+    elif dtype.kind == "f":
+        if isinstance(value, complex):
+            raise DTypeError(f"full: {value!r} is complex, and the array is {dtype}")
+        value = float(value)
+    else:
+        value = complex(value)
+    return _core.full(list(shape), value, dtype.name)
+
+
+def weak(value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
+    """A Python scalar beside an array of `dtype`: NumPy 2 promotion, where only the scalar's kind counts."""
+    return constant((), value, np.result_type(dtype, value))
+
+
+def node(value: object) -> _core.Expr:
+    """The node of anything array-like. NumPy arrays are borrowed: they must not change while the node is in use."""
+    from outcore._array import Array
+
+    if isinstance(value, Array):
+        return value._expr
+    if is_weak(value):
+        return constant((), value, default_dtype(value))  # type: ignore[arg-type]
+    if isinstance(value, np.generic):
+        return constant((), value.item(), dtype_of(value.dtype))
+    if isinstance(value, (list, tuple)) and any(isinstance(part, Array) for part in value):
+        raise DTypeError("a list of lazy arrays is not an array; use stack() or concat()")
+    array = np.asarray(value)
+    return _core.from_numpy(array.astype(dtype_of(array.dtype), copy=False))
+
+
+def expr_dtype(expr: _core.Expr) -> np.dtype[Any]:
+    return np.dtype(expr.dtype)
+
+
+def pair(x: object, y: object) -> tuple[_core.Expr, _core.Expr]:
+    """Both operands of a binary operation; a Python scalar takes its type from the other side."""
+    if is_weak(y) and not is_weak(x):
+        left = node(x)
+        return left, weak(y, expr_dtype(left))  # type: ignore[arg-type]
+    if is_weak(x) and not is_weak(y):
+        right = node(y)
+        return weak(x, expr_dtype(right)), right  # type: ignore[arg-type]
+    return node(x), node(y)
+
+
+def shape_of(shape: int | Iterable[int]) -> tuple[int, ...]:
+    """A shape as a tuple. Raises ShapeError for lengths below 0."""
+    lengths = (shape,) if isinstance(shape, (int, np.integer)) else shape
+    result = tuple(operator.index(length) for length in lengths)
+    if any(length < 0 for length in result):
+        raise ShapeError(f"shape {result}: lengths cannot be negative")
+    return result
+
+
+def axis_of(name: str, axis: int, ndim: int) -> int:
+    """A counted-from-the-front axis. Raises ShapeError when the array has no such axis."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions")
+    return axis % ndim
+
+
+def axes_of(name: str, axes: int | Iterable[int] | None, ndim: int) -> list[int]:
+    """Axes counted from the front, ascending; None means all. Raises ShapeError for repeats."""
+    if axes is None:
+        return list(range(ndim))
+    given = (axes,) if isinstance(axes, (int, np.integer)) else tuple(axes)
+    found = [axis_of(name, axis, ndim) for axis in given]
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{name}: axes {given} name the same axis twice")
+    return sorted(found)

@@ -1,0 +1,130 @@
+"""From lazy arrays to results: open, compute, store, persist, explain, visualize."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+
+from outcore import _core
+from outcore._array import Array
+from outcore._explanation import Explanation
+from outcore._node import Operand, node
+from outcore._picture import Picture
+from outcore._session import Outcome, current
+from outcore.errors import ShapeError
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+Targets: TypeAlias = "Mapping[PathLike, Operand]"
+
+
+def open(path: PathLike) -> Array:
+    """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
+
+    Raises FormatError for what is neither or uses codecs outcore lacks, StorageError where the path cannot be read.
+    I/O: its metadata only. Tiles are read when a result needs them, and never after the file has changed.
+    """
+    return Array(_core.open(os.fspath(path)))
+
+
+def _targets(
+    targets: Targets, overwrite: bool, chunks: Mapping[PathLike, Sequence[int]] | None
+) -> tuple[list[_core.Expr], list[_core.Target | None]]:
+    if not isinstance(targets, Mapping):
+        raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
+    asked = {os.fspath(path): [int(length) for length in shape] for path, shape in (chunks or {}).items()}
+    found: list[_core.Target | None] = []
+    exprs: list[_core.Expr] = []
+    for path, array in targets.items():
+        name = os.fspath(path)
+        expr = node(array)
+        shape = asked.pop(name, None)
+        if shape is not None and len(shape) != len(expr.shape):
+            raise ShapeError(f"store: chunks {tuple(shape)} do not have the dimensions of {tuple(expr.shape)}")
+        found.append({"path": name, "overwrite": overwrite, "chunks": shape})
+        exprs.append(expr)
+    if asked:
+        raise ShapeError(f"store: chunks name {', '.join(map(repr, asked))}, which nothing is stored to")
+    return exprs, found
+
+
+def compute(*arrays: Operand) -> Any:
+    """The values of lazy arrays as NumPy arrays: one gives an array, several a tuple, from one common program.
+
+    Shared parts are read and computed once. Results must fit the memory limit beside the work; raises MemoryLimitError
+    before anything starts when they do not. I/O: as `explain(*arrays)` says.
+    """
+    if not arrays:
+        return ()
+    session = current()
+    program = session.plan([node(array) for array in arrays], [None] * len(arrays))
+    results, _ = session.run(program)
+    return results[0] if len(arrays) == 1 else tuple(results)
+
+
+def store(
+    targets: Targets,
+    *,
+    overwrite: bool = False,
+    chunks: Mapping[PathLike, Sequence[int]] | None = None,
+    progress: bool | None = None,
+) -> Outcome:
+    """Writes lazy arrays to paths (`.npy`, or Zarr v3 for any other name), all from one common program.
+
+    Each output is written beside its name and renamed when complete and synced: nothing half-done carries the name.
+    `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
+    where someone watches. Raises TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as
+    `explain(targets)` says. Returns what the run did.
+    """
+    session = current()
+    program = session.plan(*_targets(targets, overwrite, chunks))
+    return session.run(program, progress)[1]
+
+
+def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:
+    """The same arrays with their values computed: in memory, or as Zarr arrays in `directory`, which stay yours.
+
+    One gives an array, several a tuple. Values in memory must fit the memory limit. I/O: as `explain` says.
+    """
+    if directory is None:
+        values: Sequence[npt.NDArray[Any]] = compute(*arrays) if len(arrays) != 1 else (compute(*arrays),)
+        held = tuple(Array(_core.from_numpy(value)) for value in values)
+    else:
+        paths = [Path(directory) / f"persist-{uuid.uuid4().hex}.zarr" for _ in arrays]
+        store(dict(zip(paths, arrays, strict=True)))
+        held = tuple(open(path) for path in paths)
+    return held[0] if len(arrays) == 1 else held
+
+
+def _program(arrays: tuple[Any, ...], overwrite: bool) -> _core.Program:
+    session = current()
+    if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+        return session.plan(*_targets(arrays[0], overwrite, None))
+    return session.plan([node(array) for array in arrays], [None] * len(arrays))
+
+
+def explain(*arrays: Any, overwrite: bool = False) -> Explanation:
+    """What computing the arrays will do, before anything runs: passes, bytes read and written, peak memory.
+
+    Takes what `compute` takes, or one mapping of paths as `store` does. No I/O. Tiles that are still in memory from
+    earlier runs are counted as there. Raises MemoryLimitError when it cannot fit, naming the smallest limit that would.
+    """
+    return Explanation.from_json(_program(arrays, overwrite).explain())
+
+
+def visualize(*arrays: Any, filename: PathLike | None = None, overwrite: bool = True) -> Picture:
+    """The plan as a graph of passes; notebooks show it. With a filename ending in `.dot` or `.svg`, also writes it."""
+    picture = Picture(_program(arrays, overwrite).dot())
+    if filename is not None:
+        path = Path(filename)
+        if path.suffix not in (".dot", ".svg"):
+            raise ShapeError(f"visualize: {path.name} ends in neither .dot nor .svg")
+        path.write_text(picture.dot if path.suffix == ".dot" else picture.svg())
+    return picture
+
+
+__all__ = ["compute", "explain", "open", "persist", "store", "visualize"]

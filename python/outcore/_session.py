@@ -1,0 +1,132 @@
+"""Sessions: the options of a run, and the tiles that stay in memory between runs."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field, fields
+from types import TracebackType
+from typing import Any
+
+import numpy.typing as npt
+
+from outcore import _core, _profile, config
+from outcore._progress import watch
+from outcore._sizes import format_size
+
+# Sessions made from configuration, by their options. Only the one used last keeps tiles: the memory limit is the
+# process's, so tiles of another session would eat into it unseen.
+_IMPLICIT_MAX = 4
+_implicit: OrderedDict[str, Session] = OrderedDict()
+_lock = threading.RLock()
+_entered: ContextVar[Session | None] = ContextVar("outcore_session", default=None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run did: bytes and seconds as counted, to hold against the forecast of `explain`."""
+
+    bytes_read: int = 0
+    bytes_written: int = 0
+    bytes_spilled: int = 0
+    peak_bytes: int = 0
+    seconds: float = 0.0
+    read_seconds: float = 0.0
+    compute_seconds: float = 0.0
+    other: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, counters: Mapping[str, Any]) -> Outcome:
+        named = {part.name for part in fields(cls)} - {"other"}
+        rest = {key: value for key, value in counters.items() if key not in named and key != "results"}
+        return cls(**{key: counters[key] for key in named if key in counters}, other=rest)
+
+
+class Session:
+    """Options of runs and the tiles kept between them; a context manager that makes it the one in use.
+
+    Options are the keys of `config.set`; those not given come from the configuration when the session is made.
+    Raises ConfigError for unknown keys. Closing it drops its tiles and its scratch files.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.options = config.snapshot(**options)
+        core_options = {key: value for key, value in self.options.items() if key != "progress"}
+        self._core = _core.Session(core_options)
+        self._tokens: list[Token[Session | None]] = []
+
+    def __repr__(self) -> str:
+        limit = format_size(self.options["memory_limit"])
+        return f"outcore.Session(memory_limit={limit}, policy={self.options['policy']})"
+
+    def __enter__(self) -> Session:
+        self._tokens.append(_entered.set(self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _entered.reset(self._tokens.pop())
+        if not self._tokens:
+            self.close()
+
+    def plan(self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None]) -> _core.Program:
+        """The placed program of some outputs. Raises MemoryLimitError when it cannot fit. No I/O."""
+        return self._core.plan(list(outputs), list(targets))
+
+    def run(
+        self, program: _core.Program, progress: bool | None = None
+    ) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
+        """Plays a program: results of the outputs without a target, and what the run did."""
+        shown = self.options["progress"] if progress is None else progress
+        with _profile.recording() as trace, watch(shown) as report:
+            counters = program.run(report, trace)
+        outcome = Outcome.of(counters)
+        _profile.record(outcome)
+        return list(counters["results"]), outcome
+
+    def counters(self) -> dict[str, Any]:
+        """Everything the session counted since it was made."""
+        return dict(self._core.counters())
+
+    def clear(self) -> None:
+        """Drops the tiles kept from earlier runs."""
+        self._core.clear()
+
+    def close(self) -> None:
+        """Ends the session; its tiles and scratch files go."""
+        self._core.close()
+
+
+def current() -> Session:
+    """The session in use: the innermost entered one, else the one that belongs to the configuration in force."""
+    entered = _entered.get()
+    if entered is not None:
+        return entered
+    options = config.snapshot()
+    key = json.dumps({name: value for name, value in options.items() if name != "progress"}, sort_keys=True)
+    with _lock:
+        last = next(reversed(_implicit), None)
+        if last is not None and last != key:
+            _implicit[last].clear()
+        if key not in _implicit:
+            _implicit[key] = Session()
+            if len(_implicit) > _IMPLICIT_MAX:
+                _implicit.popitem(last=False)[1].close()
+        _implicit.move_to_end(key)
+        session = _implicit[key]
+        session.options["progress"] = options["progress"]
+        return session
+
+
+def clear() -> None:
+    """Drops the tiles the sessions made from configuration keep between runs."""
+    with _lock:
+        for session in _implicit.values():
+            session.clear()
+
+
+__all__ = ["Outcome", "Session", "clear", "current"]

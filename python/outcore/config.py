@@ -1,0 +1,221 @@
+"""Configuration: defaults, a YAML file, `OUTCORE_…` variables and `set()`, each over the one before.
+
+The file is `$OUTCORE_CONFIG`, or `~/.config/outcore.yaml` where that exists. Sizes are integers or `"8GiB"`, `"512MB"`.
+Configuration only chooses the options of the default session; a `Session` made by hand takes its own.
+"""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import os
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from outcore import _machine
+from outcore._sizes import parse_size
+from outcore.errors import ConfigError
+
+POLICIES = ("next-use", "clean-first-lru", "consumer-count", "lru", "clock")
+_PREFIX = "OUTCORE_"
+_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def _size(value: Any) -> int:
+    return parse_size(value)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or int(value) != float(value) or int(value) < 1:
+        raise ValueError(f"{value!r} is not a count of at least 1")
+    return int(value)
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = _WORDS.get(str(value).strip().lower())
+    if word is None:
+        raise ValueError(f"{value!r} is neither on nor off")
+    return word
+
+
+def _policy(value: Any) -> str:
+    if value not in POLICIES:
+        raise ValueError(f"{value!r} is none of {', '.join(POLICIES)}")
+    return str(value)
+
+
+def _directories(value: Any) -> list[str]:
+    parts = value.split(os.pathsep) if isinstance(value, str) else [value] if isinstance(value, os.PathLike) else value
+    return [os.fspath(Path(part).expanduser()) for part in parts if os.fspath(part)]
+
+
+def _rewrites(value: Any) -> dict[str, bool]:
+    if isinstance(value, Mapping):
+        return {str(name): _flag(state) for name, state in value.items()}
+    pairs = (part.partition("=") for part in str(value).split(",") if part.strip())
+    return {name.strip(): _flag(state or "on") for name, _, state in pairs}
+
+
+def _text(value: Any) -> str:
+    return str(value)
+
+
+# One line per key: what it means is in the docstring of `set`; None everywhere means "decide for me".
+_KEYS: dict[str, Callable[[Any], Any]] = {
+    "memory_limit": _size,
+    "pool_limit": _size,
+    "threads": _count,
+    "io_threads": _count,
+    "window": _count,
+    "scratch": _directories,
+    "scratch_quota": _size,
+    "policy": _policy,
+    "rewrites": _rewrites,
+    "direct_io": _flag,
+    "faults": _text,
+    "progress": _flag,
+}
+_lock = threading.RLock()
+_loaded: dict[str, Any] | None = None
+_overrides: dict[str, Any] = {}
+
+
+def _default(key: str) -> Any:
+    if key == "memory_limit":
+        return _machine.default_memory_limit()
+    if key == "scratch":
+        return [_machine.default_scratch()]
+    return {"policy": "next-use", "rewrites": {}, "direct_io": True}.get(key)
+
+
+def _unknown(key: str, source: str) -> ConfigError:
+    nearest = difflib.get_close_matches(key, _KEYS, n=1, cutoff=0.0)[0]
+    return ConfigError(f"{source}: unknown key {key!r}; did you mean {nearest!r}?", {"key": key, "nearest": nearest})
+
+
+def _checked(key: str, value: Any, source: str) -> Any:
+    if key not in _KEYS:
+        raise _unknown(key, source)
+    if value is None:
+        return None
+    try:
+        return _KEYS[key](value)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{source}: {key}: {error}", {"key": key}) from None
+
+
+def _read_file() -> dict[str, Any]:
+    named = os.environ.get(f"{_PREFIX}CONFIG")
+    path = Path(named).expanduser() if named else Path.home() / ".config" / "outcore.yaml"
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        if named:
+            raise ConfigError(f"OUTCORE_CONFIG names {path}, which does not exist") from None
+        return {}
+    import yaml  # only where there is a file, so that a bare import stays light
+
+    try:
+        content = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: expected a mapping of keys to values, found {type(content).__name__}")
+    return {key: _checked(str(key), value, str(path)) for key, value in content.items()}
+
+
+def _read_environment() -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, text in os.environ.items():
+        if not name.startswith(_PREFIX) or name == f"{_PREFIX}CONFIG":
+            continue
+        key = name.removeprefix(_PREFIX).lower()
+        if key in _KEYS:
+            values[key] = _checked(key, text or None, name)
+        elif nearest := difflib.get_close_matches(key, _KEYS, n=1, cutoff=0.8):
+            # Others may use the prefix for variables of their own, so a stranger is only suspected of a slip.
+            warnings.warn(f"{name} is not read; did you mean {_PREFIX}{nearest[0].upper()}?", stacklevel=4)
+    return values
+
+
+def _base() -> dict[str, Any]:
+    global _loaded
+    with _lock:
+        if _loaded is None:
+            _loaded = {**_read_file(), **_read_environment()}
+        return _loaded
+
+
+def refresh() -> None:
+    """Reads file and environment again at the next use. What `set()` changed stays."""
+    global _loaded
+    with _lock:
+        _loaded = None
+
+
+def get(key: str) -> Any:
+    """The value in force for one key: sizes in bytes, directories as a list.
+
+    Raises ConfigError for an unknown key, naming the nearest one.
+    """
+    if key not in _KEYS:
+        raise _unknown(key, "config.get")
+    with _lock:
+        value = _overrides.get(key)
+        if value is None:
+            value = _base().get(key)
+    return _default(key) if value is None else value
+
+
+def snapshot(**options: Any) -> dict[str, Any]:
+    """Every key's value in force, with `options` laid over; what a session is made from."""
+    given = {key: _checked(key, value, "Session") for key, value in options.items()}
+    return {key: get(key) if given.get(key) is None else given[key] for key in _KEYS}
+
+
+class set:
+    """Changes configuration: for good when called, for a block when used in a `with` statement.
+
+    Keys: `memory_limit` resident bytes of the whole process (default 0.8 of the machine's or control group's),
+    `pool_limit` bytes for tiles alone, `threads`, `io_threads`, `window` tasks in flight, `scratch` directories for
+    spills, `scratch_quota` bytes, `policy` ("next-use", "clean-first-lru", "consumer-count", "lru", "clock"),
+    `rewrites` ({name: on or off}), `direct_io`, `faults` (test harness), `progress` (None: only where someone watches).
+    A key set to None returns to what file, environment and machine say. Raises ConfigError for unknown keys and values.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        checked = {key: _checked(key, value, "config.set") for key, value in options.items()}
+        with _lock:
+            self._before = {key: _overrides.get(key) for key in checked}
+            _apply(checked)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with _lock:
+            _apply(self._before)
+
+
+def _apply(values: Mapping[str, Any]) -> None:
+    for key, value in values.items():
+        if value is None:
+            _overrides.pop(key, None)
+        else:
+            _overrides[key] = value
+
+
+def keys() -> builtins.set[str]:
+    """The names of all keys."""
+    return builtins.set(_KEYS)
+
+
+__all__ = ["get", "keys", "refresh", "set", "snapshot"]

@@ -1,0 +1,186 @@
+"""Creation functions of the array API standard. Generated arrays are recomputed tile by tile and cost no I/O."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from outcore import _core
+from outcore._array import Array
+from outcore._node import DTypeLike, Operand, Weak, axis_of, constant, default_dtype, dtype_of, is_weak, node, shape_of
+from outcore.errors import DTypeError, ShapeError
+
+
+def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, copy: bool | None = None) -> Array:
+    """The lazy array of a NumPy array, nested sequence, Python scalar or lazy array.
+
+    A NumPy array is borrowed, not copied (any strides), and must not change while expressions use it; `copy=True`
+    copies it. It counts as memory the process already has. Raises DTypeError for types outcore has no kernels for.
+    """
+    if copy and isinstance(obj, np.ndarray):
+        obj = obj.copy()
+    if is_weak(obj) and dtype is not None:
+        return Array(constant((), obj, dtype_of(dtype)))
+    result = Array(node(obj))
+    return result if dtype is None else result.astype(dtype)
+
+
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
+    """The lazy array of any object that speaks DLPack on the CPU; borrowed as by `asarray`."""
+    return asarray(np.from_dlpack(x), copy=copy)
+
+
+def full(
+    shape: int | Iterable[int], fill_value: Weak | np.generic, *, dtype: DTypeLike = None, device: str | None = None
+) -> Array:
+    """An array of one value; its type is the value's unless given. Raises OverflowError where the type is too small."""
+    value: Weak = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
+    if dtype is None:
+        dtype = fill_value.dtype if isinstance(fill_value, np.generic) else default_dtype(value)
+    return Array(constant(shape_of(shape), value, dtype_of(dtype)))
+
+
+def zeros(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | None = None) -> Array:
+    """An array of zeros, float64 unless told."""
+    return Array(constant(shape_of(shape), 0, dtype_of(dtype or float)))
+
+
+def ones(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | None = None) -> Array:
+    """An array of ones, float64 unless told."""
+    return Array(constant(shape_of(shape), 1, dtype_of(dtype or float)))
+
+
+def empty(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | None = None) -> Array:
+    """The same as `zeros`: a lazy array has no uninitialized memory to show."""
+    return zeros(shape, dtype=dtype)
+
+
+def full_like(x: Operand, /, fill_value: Weak, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
+    """An array of one value with the shape and, unless told, the type of `x`."""
+    like = asarray(x)
+    return full(like.shape, fill_value, dtype=like.dtype if dtype is None else dtype)
+
+
+def zeros_like(x: Operand, /, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
+    """Zeros with the shape and, unless told, the type of `x`."""
+    return full_like(x, 0, dtype=dtype)
+
+
+def ones_like(x: Operand, /, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
+    """Ones with the shape and, unless told, the type of `x`."""
+    return full_like(x, 1, dtype=dtype)
+
+
+def empty_like(x: Operand, /, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
+    """The same as `zeros_like`."""
+    return zeros_like(x, dtype=dtype)
+
+
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *, dtype: DTypeLike = None, device: str | None = None
+) -> Array:
+    """Evenly spaced values from `start` up to, not including, `stop`. int64 when all are integers, else float64."""
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ShapeError("arange: the step cannot be 0")
+    whole = all(isinstance(part, (int, np.integer)) for part in (start, stop, step))
+    count = len(range(int(start), int(stop), int(step))) if whole else max(0, math.ceil((stop - start) / step))
+    kind = dtype_of(dtype) if dtype is not None else np.dtype(np.int64 if whole else np.float64)
+    if kind.kind in "bc":
+        raise DTypeError(f"arange: no evenly spaced values of {kind}")
+    number = int if whole else float
+    return Array(_core.arange(number(start), number(step), count, kind.name))
+
+
+def linspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Array:
+    """`num` evenly spaced values from `start` to `stop`, which is the last one unless `endpoint=False`. float64."""
+    if isinstance(start, complex) or isinstance(stop, complex):
+        raise DTypeError("linspace: complex bounds are not supported")
+    kind = dtype_of(dtype or float)
+    values = _core.linspace(
+        float(start), float(stop), shape_of(num)[0], endpoint, "float64" if kind.kind != "f" else kind.name
+    )
+    return Array(values).astype(kind)
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None, device: str | None = None
+) -> Array:
+    """Ones on the k-th diagonal, zeros elsewhere; square unless told."""
+    rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols))
+    return Array(_core.eye(rows, columns, operator.index(k), dtype_of(dtype or float).name))
+
+
+def _diagonals(x: Array, k: int) -> Array:
+    """Column number less row number less k, for the last two axes of `x`."""
+    if x.ndim < 2:
+        raise ShapeError(f"tril, triu: {x.shape} has no rows and columns")
+    rows, columns = x.shape[-2:]
+    return arange(columns) - arange(k, rows + k)[:, None]
+
+
+def tril(x: Operand, /, *, k: int = 0) -> Array:
+    """The last two axes with zeros above the k-th diagonal."""
+    from outcore.searching import where
+
+    array = asarray(x)
+    return where(_diagonals(array, k) <= 0, array, zeros((), dtype=array.dtype))
+
+
+def triu(x: Operand, /, *, k: int = 0) -> Array:
+    """The last two axes with zeros below the k-th diagonal."""
+    from outcore.searching import where
+
+    array = asarray(x)
+    return where(_diagonals(array, k) >= 0, array, zeros((), dtype=array.dtype))
+
+
+def meshgrid(*arrays: Operand, indexing: str = "xy") -> list[Array]:
+    """Coordinate matrices of 1-D arrays; `indexing` is "xy" (first two axes swapped) or "ij"."""
+    from outcore.manipulation import broadcast_arrays, reshape
+
+    if indexing not in ("xy", "ij"):
+        raise ShapeError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
+    parts = [asarray(part) for part in arrays]
+    places = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
+        places[:2] = 1, 0
+    shaped = [
+        reshape(part, tuple(-1 if axis == axis_of("meshgrid", place, len(parts)) else 1 for axis in range(len(parts))))
+        for part, place in zip(parts, places, strict=True)
+    ]
+    return broadcast_arrays(*shaped)
+
+
+__all__ = [
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,89 @@
+"""Data types and their rules: the standard's "data types" and "data type functions"."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from outcore import _core
+from outcore._array import Array
+from outcore._node import DTypeLike, Operand, dtype_of, expr_dtype, is_weak, node
+
+bool = np.dtype(np.bool_)
+int8 = np.dtype(np.int8)
+int16 = np.dtype(np.int16)
+int32 = np.dtype(np.int32)
+int64 = np.dtype(np.int64)
+uint8 = np.dtype(np.uint8)
+uint16 = np.dtype(np.uint16)
+uint32 = np.dtype(np.uint32)
+uint64 = np.dtype(np.uint64)
+float16 = np.dtype(np.float16)
+float32 = np.dtype(np.float32)
+float64 = np.dtype(np.float64)
+complex64 = np.dtype(np.complex64)
+complex128 = np.dtype(np.complex128)
+
+
+def astype(x: Operand, dtype: DTypeLike, /, *, copy: builtins.bool = True, device: str | None = None) -> Array:
+    """The array with its elements cast to `dtype`, as NumPy casts; `copy` has no meaning for immutable arrays.
+
+    Same shape. Raises DTypeError for types outcore has no kernels for. No I/O of its own.
+    """
+    expr = node(x)
+    target = dtype_of(dtype)
+    return Array(expr if expr_dtype(expr) == target else _core.astype(expr, target.name))
+
+
+def can_cast(from_: DTypeLike | Array, to: DTypeLike, /) -> builtins.bool:
+    """Whether a cast between two types keeps every value, by NumPy's "safe" rule."""
+    return np.can_cast(from_.dtype if isinstance(from_, Array) else dtype_of(from_), dtype_of(to))
+
+
+def finfo(type: DTypeLike | Array, /) -> Any:
+    """Machine limits of a floating-point type, as NumPy gives them."""
+    return np.finfo(type.dtype if isinstance(type, Array) else dtype_of(type))
+
+
+def iinfo(type: DTypeLike | Array, /) -> Any:
+    """Machine limits of an integer type, as NumPy gives them."""
+    return np.iinfo(type.dtype if isinstance(type, Array) else dtype_of(type))
+
+
+def isdtype(dtype: DTypeLike, kind: Any) -> builtins.bool:
+    """Whether a type is of a kind ("bool", "integral", "real floating", …), equals a type, or is any of a tuple."""
+    return builtins.bool(np.isdtype(dtype_of(dtype), kind))
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """The type an operation on the given arrays, types and Python scalars gives, by NumPy 2's rules."""
+    parts = (part.dtype if isinstance(part, Array) else part for part in arrays_and_dtypes)
+    return np.result_type(
+        *(part if is_weak(part) or isinstance(part, np.ndarray) else dtype_of(part) for part in parts)
+    )
+
+
+__all__ = [
+    "astype",
+    "bool",
+    "can_cast",
+    "complex64",
+    "complex128",
+    "finfo",
+    "float16",
+    "float32",
+    "float64",
+    "iinfo",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "isdtype",
+    "result_type",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]

@@ -1,0 +1,169 @@
+"""The exception tree. Every error carries a stable `code`, and derives from the builtin a Python user would catch.
+
+The Rust side raises through `from_code`, so both languages agree on the codes and on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class OutcoreError(Exception):
+    """The root of all errors outcore raises on purpose.
+
+    `code` is stable across releases; `details` holds the numbers the message speaks of.
+    """
+
+    code: str = "outcore"
+
+    def __init__(self, message: str = "", details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: dict[str, Any] = dict(details or {})
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return from_code, (self.code, self.message, self.details)
+
+
+class ShapeError(OutcoreError, ValueError):
+    """Shapes or axes that do not go together; the message names both sides."""
+
+    code = "shape"
+
+
+class DTypeError(OutcoreError, TypeError):
+    """An element type the operation does not take, or two that have no common type."""
+
+    code = "dtype"
+
+
+class IndexingError(OutcoreError, IndexError):
+    """An index out of bounds, or of a kind outcore does not take."""
+
+    code = "index"
+
+
+class MemoryLimitError(OutcoreError, MemoryError):
+    """A plan that cannot fit its memory limit; refused before it starts.
+
+    `operator` needs `need` bytes where `limit` allow less; `smallest` is the least limit that works. Each is None when
+    it is not known.
+    """
+
+    code = "memory"
+
+    @property
+    def operator(self) -> str | None:
+        return self.details.get("operator")
+
+    @property
+    def need(self) -> int | None:
+        return self.details.get("need")
+
+    @property
+    def limit(self) -> int | None:
+        return self.details.get("limit")
+
+    @property
+    def smallest(self) -> int | None:
+        return self.details.get("smallest")
+
+
+class FormatError(OutcoreError, ValueError):
+    """A file that is not what it claims to be, or uses what outcore does not read."""
+
+    code = "format"
+
+
+class StorageError(OutcoreError, OSError):
+    """A failed read or write; the message names path, offset and cause. The first one stops the run."""
+
+    code = "io"
+
+
+class TargetExistsError(OutcoreError, FileExistsError):
+    """The output path exists and `overwrite=True` was not given."""
+
+    code = "exists"
+
+
+class SourceChangedError(StorageError):
+    """A source file changed after it was opened."""
+
+    code = "changed"
+
+
+class ScratchQuotaError(StorageError):
+    """The plan would spill more than `scratch_quota` allows."""
+
+    code = "quota"
+
+
+class PlanError(OutcoreError, RuntimeError):
+    """An expression the planner cannot turn into a program."""
+
+    code = "plan"
+
+
+class ConfigError(OutcoreError, ValueError):
+    """An unknown configuration key or a value it cannot take; the message names the nearest key."""
+
+    code = "config"
+
+
+class Cancelled(OutcoreError):  # noqa: N818 - the word the user meets; it is a state, not a fault
+    """The run was stopped from outside. Nothing was left under an output's name."""
+
+    code = "cancelled"
+
+
+_CLASSES: dict[str, type[OutcoreError]] = {
+    kind.code: kind
+    for kind in (
+        OutcoreError,
+        ShapeError,
+        DTypeError,
+        IndexingError,
+        MemoryLimitError,
+        FormatError,
+        StorageError,
+        TargetExistsError,
+        SourceChangedError,
+        ScratchQuotaError,
+        PlanError,
+        ConfigError,
+        Cancelled,
+    )
+}
+
+
+def from_code(code: str, message: str, details: Mapping[str, Any] | None = None) -> OutcoreError:
+    """The exception of a stable code, ready to raise; an unknown code gives an `OutcoreError` that carries it."""
+    kind = _CLASSES.get(code)
+    if kind is not None:
+        return kind(message, details)
+    error = OutcoreError(message, details)
+    error.code = code
+    return error
+
+
+__all__ = [
+    "Cancelled",
+    "ConfigError",
+    "DTypeError",
+    "FormatError",
+    "IndexingError",
+    "MemoryLimitError",
+    "OutcoreError",
+    "PlanError",
+    "ScratchQuotaError",
+    "ShapeError",
+    "SourceChangedError",
+    "StorageError",
+    "TargetExistsError",
+    "from_code",
+]

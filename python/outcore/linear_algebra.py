@@ -1,0 +1,83 @@
+"""Linear algebra functions of the array API standard that are in its main namespace."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import reduce as fold
+
+import numpy as np
+
+from outcore import _core
+from outcore._array import Array
+from outcore._node import Operand, axis_of, node
+from outcore.elementwise import conj, multiply
+from outcore.errors import ShapeError
+from outcore.manipulation import broadcast_arrays, moveaxis, permute_dims, reshape
+from outcore.statistical import sum
+
+
+def matmul(x1: Operand, x2: Operand, /) -> Array:
+    """The matrix product: (…, m, k) @ (…, k, n) → (…, m, n), leading axes broadcast; 1-D operands as in NumPy.
+
+    Raises ShapeError naming both shapes. I/O with memory for M elements: near 2mnk/√M elements when both operands are
+    larger than memory, one read of the larger when the other fits. Chains of products are re-associated by cost.
+    """
+    left, right = node(x1), node(x2)
+    shapes = tuple(left.shape), tuple(right.shape)
+    if not shapes[0] or not shapes[1]:
+        raise ShapeError(f"matmul: {shapes[0]} @ {shapes[1]}: a 0-d operand has no inner dimension; use *")
+    inner = shapes[0][-1], shapes[1][-2 if len(shapes[1]) > 1 else 0]
+    if inner[0] != inner[1]:
+        raise ShapeError(f"matmul: {shapes[0]} @ {shapes[1]}: inner dimensions {inner[0]} and {inner[1]} differ")
+    dropped: list[int] = []
+    if len(shapes[1]) == 1:
+        right = _core.expand_dims(right, [1])
+        dropped.append(-1)
+    if len(shapes[0]) == 1:
+        left = _core.expand_dims(left, [0])
+        dropped.append(-2)
+    product = _core.matmul(left, right)
+    ndim = len(product.shape)
+    return Array(_core.squeeze(product, sorted(place % ndim for place in dropped)) if dropped else product)
+
+
+def matrix_transpose(x: Operand, /) -> Array:
+    """The last two axes swapped. No I/O: folded into reads."""
+    array = Array(node(x))
+    if array.ndim < 2:
+        raise ShapeError(f"matrix_transpose: {array.shape} has no rows and columns")
+    return permute_dims(array, (*range(array.ndim - 2), array.ndim - 1, array.ndim - 2))
+
+
+def tensordot(x1: Operand, x2: Operand, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
+    """Sum of products over the given axes, by one matrix product.
+
+    `axes`: the last n of `x1` with the first n of `x2`, or two lists of axes. Raises ShapeError where lengths differ.
+    """
+    left, right = Array(node(x1)), Array(node(x2))
+    if isinstance(axes, (int, np.integer)):
+        pairs: tuple[Sequence[int], Sequence[int]] = (range(left.ndim - int(axes), left.ndim), range(int(axes)))
+    else:
+        pairs = axes
+    ours = [axis_of("tensordot", axis, left.ndim) for axis in pairs[0]]
+    theirs = [axis_of("tensordot", axis, right.ndim) for axis in pairs[1]]
+    lengths = [left.shape[axis] for axis in ours], [right.shape[axis] for axis in theirs]
+    if lengths[0] != lengths[1]:
+        raise ShapeError(f"tensordot: axes {tuple(ours)} of {left.shape} and {tuple(theirs)} of {right.shape} differ")
+    rest = [a for a in range(left.ndim) if a not in ours], [a for a in range(right.ndim) if a not in theirs]
+    inner = fold(operator.mul, lengths[0], 1)
+    outer = [left.shape[axis] for axis in rest[0]], [right.shape[axis] for axis in rest[1]]
+    rows = reshape(permute_dims(left, (*rest[0], *ours)), (fold(operator.mul, outer[0], 1), inner))
+    columns = reshape(permute_dims(right, (*theirs, *rest[1])), (inner, fold(operator.mul, outer[1], 1)))
+    return reshape(matmul(rows, columns), (*outer[0], *outer[1]))
+
+
+def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
+    """Sum of conj(x1) · x2 along one axis; the others broadcast. One pass over both."""
+    left, right = broadcast_arrays(*(moveaxis(Array(node(x)), axis, -1) for x in (x1, x2)))
+    product = multiply(conj(left) if left.dtype.kind == "c" else left, right)
+    return sum(product, axis=-1, dtype=product.dtype)
+
+
+__all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]

@@ -1,0 +1,210 @@
+"""Manipulation functions of the array API standard. They rename positions and cost no I/O of their own."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from functools import reduce as fold
+from typing import Any
+
+import numpy as np
+
+from outcore import _core
+from outcore._array import Array
+from outcore._node import Operand, axes_of, axis_of, node, shape_of
+from outcore.errors import ShapeError
+
+
+def broadcast_to(x: Operand, /, shape: int | Iterable[int]) -> Array:
+    """The array repeated along missing axes and those of length 1. Raises ShapeError naming both shapes."""
+    expr, target = node(x), shape_of(shape)
+    return Array(expr if tuple(expr.shape) == target else _core.broadcast_to(expr, list(target)))
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape several shapes broadcast to."""
+    try:
+        return np.broadcast_shapes(*(tuple(shape) for shape in shapes))
+    except ValueError:
+        raise ShapeError(f"shapes {' and '.join(str(tuple(s)) for s in shapes)} do not broadcast together") from None
+
+
+def broadcast_arrays(*arrays: Operand) -> list[Array]:
+    """The arrays, each broadcast to their common shape."""
+    exprs = [node(array) for array in arrays]
+    shape = broadcast_shapes(*(expr.shape for expr in exprs))
+    return [broadcast_to(Array(expr), shape) for expr in exprs]
+
+
+def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
+    """Arrays joined along an axis; along one axis after flattening when it is None. Types promote together.
+
+    Raises ShapeError where the other axes differ.
+    """
+    parts = [Array(node(array)) for array in arrays]
+    if not parts:
+        raise ShapeError("concat: no arrays given")
+    if axis is None:
+        parts, axis = [part.ravel() for part in parts], 0
+    place = axis_of("concat", axis, parts[0].ndim)
+    for part in parts[1:]:
+        rest = [(s[:place] + s[place + 1 :], len(s)) for s in (parts[0].shape, part.shape)]
+        if rest[0] != rest[1]:
+            raise ShapeError(f"concat: shapes {parts[0].shape} and {part.shape} differ beside axis {place}")
+    dtype = np.result_type(*(part.dtype for part in parts))
+    if len(parts) == 1:
+        return parts[0]
+    return Array(_core.concat([part.astype(dtype)._expr for part in parts], place))
+
+
+def stack(arrays: Sequence[Operand], /, *, axis: int = 0) -> Array:
+    """Arrays of one shape joined along a new axis. Raises ShapeError where shapes differ."""
+    parts = [Array(node(array)) for array in arrays]
+    for part in parts[1:]:
+        if part.shape != parts[0].shape:
+            raise ShapeError(f"stack: shapes {parts[0].shape} and {part.shape} differ")
+    return concat([expand_dims(part, axis=axis) for part in parts], axis=axis)
+
+
+def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The slices along an axis, one array each."""
+    array = Array(node(x))
+    place = axis_of("unstack", axis, array.ndim)
+    before = (slice(None),) * place
+    return tuple(array[(*before, position)] for position in range(array.shape[place]))
+
+
+def expand_dims(x: Operand, /, *, axis: int | tuple[int, ...] = 0) -> Array:
+    """The array with axes of length 1 added at the given places of the result."""
+    expr = node(x)
+    count = 1 if isinstance(axis, (int, np.integer)) else len(axis)
+    axes = axes_of("expand_dims", axis, len(expr.shape) + count)
+    return Array(_core.expand_dims(expr, axes) if axes else expr)
+
+
+def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Array:
+    """The array without the given axes. Raises ShapeError for an axis whose length is not 1."""
+    expr = node(x)
+    axes = axes_of("squeeze", axis, len(expr.shape))
+    for place in axes:
+        if expr.shape[place] != 1:
+            raise ShapeError(
+                f"squeeze: axis {place} of shape {tuple(expr.shape)} has length {expr.shape[place]}, not 1"
+            )
+    return Array(_core.squeeze(expr, axes) if axes else expr)
+
+
+def permute_dims(x: Operand, /, axes: tuple[int, ...]) -> Array:
+    """The array with its axes in the given order. No I/O of its own: transposes are folded into reads."""
+    expr = node(x)
+    ndim = len(expr.shape)
+    order = [axis_of("permute_dims", axis, ndim) for axis in axes]
+    if sorted(order) != list(range(ndim)):
+        raise ShapeError(f"permute_dims: {tuple(axes)} is not an order of the {ndim} axes of {tuple(expr.shape)}")
+    return Array(expr if order == list(range(ndim)) else _core.permute_dims(expr, order))
+
+
+def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
+    """The array with some axes moved to new places, the others in their old order."""
+    array = Array(node(x))
+    here, there = (
+        [axis_of("moveaxis", axis, array.ndim) for axis in ((axes,) if isinstance(axes, int) else axes)]
+        for axes in (source, destination)
+    )
+    if len(here) != len(there) or len(set(here)) != len(here) or len(set(there)) != len(there):
+        raise ShapeError(f"moveaxis: {source} cannot move to {destination}")
+    order = [axis for axis in range(array.ndim) if axis not in here]
+    for place, axis in sorted(zip(there, here, strict=True)):
+        order.insert(place, axis)
+    return permute_dims(array, tuple(order))
+
+
+def reshape(x: Operand, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Array:
+    """The elements in another shape, in C order; one length may be -1. Raises ShapeError when the sizes differ."""
+    array = Array(node(x))
+    lengths = [operator.index(length) for length in ((shape,) if isinstance(shape, (int, np.integer)) else shape)]
+    if lengths.count(-1) > 1 or any(length < -1 for length in lengths):
+        raise ShapeError(f"reshape: {tuple(lengths)} is not a shape; only one length may be -1")
+    known = fold(operator.mul, (length for length in lengths if length != -1), 1)
+    if -1 in lengths and known and array.size % known == 0:
+        lengths[lengths.index(-1)] = array.size // known
+        known = array.size
+    if -1 in lengths or known != array.size:
+        raise ShapeError(f"reshape: {array.shape} has {array.size} elements, {_shape_text(shape)} does not")
+    return array if tuple(lengths) == array.shape else Array(_core.reshape(array._expr, lengths))
+
+
+def _shape_text(shape: Any) -> tuple[Any, ...]:
+    """A shape as given, for messages."""
+    return (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+
+
+def flip(x: Operand, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """The elements in reverse order along the given axes; along all when none are given."""
+    array = Array(node(x))
+    axes = axes_of("flip", axis, array.ndim)
+    return array[tuple(slice(None, None, -1) if place in axes else slice(None) for place in range(array.ndim))]
+
+
+def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """The elements moved along axes, those that leave at one end entering at the other; flattened for axis None."""
+    array = Array(node(x))
+    if axis is None:
+        if not isinstance(shift, int):
+            raise ShapeError("roll: several shifts need as many axes")
+        return reshape(roll(array.ravel(), shift, axis=0), array.shape)
+    axes = (axis,) if isinstance(axis, int) else axis
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else shift
+    if len(shifts) != len(axes):
+        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+    for distance, at in zip(shifts, axes, strict=True):
+        place = axis_of("roll", at, array.ndim)
+        length = array.shape[place]
+        cut = -distance % length if length else 0
+        if cut:
+            before = (slice(None),) * place
+            array = concat([array[(*before, slice(cut, None))], array[(*before, slice(cut))]], axis=place)
+    return array
+
+
+def repeat(x: Operand, repeats: int, /, *, axis: int | None = None) -> Array:
+    """Every element `repeats` times in a row along an axis; flattened for axis None."""
+    array = Array(node(x)).ravel() if axis is None else Array(node(x))
+    if not isinstance(repeats, (int, np.integer)) or repeats < 0:
+        raise ShapeError(f"repeat: {repeats!r} is not a count; one count for all elements is supported")
+    place = axis_of("repeat", axis or 0, array.ndim)
+    shape = array.shape
+    wide = broadcast_to(expand_dims(array, axis=place + 1), (*shape[: place + 1], repeats, *shape[place + 1 :]))
+    return reshape(wide, (*shape[:place], shape[place] * int(repeats), *shape[place + 1 :]))
+
+
+def tile(x: Operand, repetitions: tuple[int, ...], /) -> Array:
+    """The array laid beside itself, `repetitions` times along each axis."""
+    array = Array(node(x))
+    counts = (1,) * (array.ndim - len(repetitions)) + tuple(repetitions)
+    array = reshape(array, (1,) * (len(counts) - array.ndim) + array.shape)
+    for place, count in enumerate(shape_of(counts)):
+        if count == 0:
+            array = array[(*(slice(None),) * place, slice(0))]
+        elif count > 1:
+            array = concat([array] * count, axis=place)
+    return array
+
+
+__all__ = [
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "flip",
+    "moveaxis",
+    "permute_dims",
+    "repeat",
+    "reshape",
+    "roll",
+    "squeeze",
+    "stack",
+    "tile",
+    "unstack",
+]

@@ -1,0 +1,67 @@
+"""Seeded random arrays whose values depend on seed and position only, never on tiles, threads or memory.
+
+Counter-based: generated where they are used, again at each use, without I/O. Without a seed one is drawn from the
+system when the array is made, so the array itself is still one fixed value.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+
+from outcore import _core
+from outcore._array import Array
+from outcore._node import DTypeLike, dtype_of, shape_of
+from outcore.errors import DTypeError
+
+
+def _seed(seed: int | None) -> int:
+    return secrets.randbits(63) if seed is None else int(seed) & (2**64 - 1)
+
+
+def _real(name: str, dtype: DTypeLike) -> str:
+    kind = dtype_of(dtype or float)
+    if kind.kind != "f":
+        raise DTypeError(f"random.{name}: gives floating-point numbers, not {kind}")
+    return kind.name
+
+
+def uniform(
+    shape: int | Iterable[int],
+    low: float = 0.0,
+    high: float = 1.0,
+    *,
+    seed: int | None = None,
+    dtype: DTypeLike = None,
+) -> Array:
+    """Numbers drawn evenly from low ≤ x < high, float64 unless told."""
+    kind = _real("uniform", dtype)
+    return Array(_core.random("uniform", list(shape_of(shape)), _seed(seed), float(low), float(high), kind))
+
+
+def normal(
+    shape: int | Iterable[int],
+    mean: float = 0.0,
+    deviation: float = 1.0,
+    *,
+    seed: int | None = None,
+    dtype: DTypeLike = None,
+) -> Array:
+    """Numbers from the normal distribution, float64 unless told."""
+    kind = _real("normal", dtype)
+    return Array(_core.random("normal", list(shape_of(shape)), _seed(seed), float(mean), float(deviation), kind))
+
+
+def integers(
+    shape: int | Iterable[int], low: int, high: int, *, seed: int | None = None, dtype: DTypeLike = None
+) -> Array:
+    """Integers drawn evenly from low ≤ x < high, int64 unless told."""
+    kind = dtype_of(dtype or "int64")
+    if kind.kind not in "iu":
+        raise DTypeError(f"random.integers: gives integers, not {kind}")
+    if not low < high:
+        raise DTypeError(f"random.integers: no integer lies in {low} ≤ x < {high}")
+    return Array(_core.random("integers", list(shape_of(shape)), _seed(seed), int(low), int(high), kind.name))
+
+
+__all__ = ["integers", "normal", "uniform"]

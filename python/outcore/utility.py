@@ -1,0 +1,41 @@
+"""Utility functions of the array API standard: all, any, diff."""
+
+from __future__ import annotations
+
+import builtins
+
+from outcore._array import Array
+from outcore._node import Operand, axis_of, node
+from outcore._reduction import Axis, reduced
+from outcore.elementwise import not_equal, subtract
+from outcore.errors import ShapeError
+from outcore.manipulation import concat
+
+
+def all(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Array:
+    """Whether every element is not zero; True where there are none. Reads every tile of the operand once."""
+    return reduced("all", node(x), axis, keepdims)
+
+
+def any(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Array:
+    """Whether any element is not zero; False where there are none. Reads every tile of the operand once."""
+    return reduced("any", node(x), axis, keepdims)
+
+
+def diff(
+    x: Operand, /, *, axis: int = -1, n: int = 1, prepend: Operand | None = None, append: Operand | None = None
+) -> Array:
+    """Differences of neighbours along an axis, `n` times over; the axis loses `n` elements."""
+    parts = [Array(node(part)) for part in (prepend, x, append) if part is not None]
+    place = axis_of("diff", axis, Array(node(x)).ndim)
+    if n < 0:
+        raise ShapeError(f"diff: cannot take differences {n} times")
+    array = concat(parts, axis=place)
+    before = (slice(None),) * place
+    for _ in range(n):
+        later, earlier = array[(*before, slice(1, None))], array[(*before, slice(None, -1))]
+        array = not_equal(later, earlier) if array.dtype.kind == "b" else subtract(later, earlier)
+    return array
+
+
+__all__ = ["all", "any", "diff"]
