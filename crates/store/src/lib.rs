@@ -1,1 +1,47 @@
+//! Bytes on disk and bytes in memory.
+//!
+//! Everything above asks this room for frames (memory that the ledger has granted), sources (arrays to read), sinks
+//! (arrays to write) and scratch (spilled tiles). Each of them says in advance exactly what it will transfer, so that a
+//! plan's forecast is what happens.
+//!
+//! Architecture invariant: `unsafe` lives in `mapping.rs` and `shared.rs` only.
+#![deny(unsafe_code)]
 
+mod error;
+mod frames;
+pub mod io;
+mod ledger;
+#[allow(unsafe_code)] // anonymous mappings
+mod mapping;
+mod memory;
+mod npy;
+mod partial;
+mod pool;
+mod region;
+mod rowmajor;
+mod scratch;
+#[allow(unsafe_code)] // disjoint mutable ranges of one buffer
+mod shared;
+mod sink;
+mod source;
+mod stamp;
+mod zarr;
+
+pub use error::StoreError;
+pub use frames::{Frame, FramePool, PAGE};
+pub use io::{Counters, Faults, Io};
+pub use ledger::{Ledger, Reservation};
+pub use mapping::AlignedBuffer;
+pub use memory::{MemorySink, MemorySource};
+pub use npy::{open_npy, parse_npy_header, NpyFile, NpyHeader};
+pub use partial::{clean_partials, Cleaned};
+pub use pool::IoPool;
+pub use region::Region;
+pub use scratch::{clean, Scratch, Slot};
+pub use shared::{ClaimedSlice, SharedBuffer};
+pub use sink::{create, plan_sink, Sink, SinkPlan};
+pub use source::{open, Layout, MemoryView, Opened, Source};
+pub use zarr::{parse_zarr_json, ZarrArray};
+
+/// The result of everything here.
+pub type Result<T> = std::result::Result<T, StoreError>;

@@ -1,0 +1,205 @@
+//! Where bytes go: files past the page cache, files through it, or memory.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{Advice, OFlags};
+
+use crate::frames::PAGE;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Read,
+    /// Read and write; the file must not exist.
+    Create,
+    /// As `Create`, for writes that are not aligned: through the page cache on every backend.
+    CreateUnaligned,
+}
+
+/// Opens files. Blocking; callers that want overlap call from the threads of an `IoPool`.
+pub trait Backend: Send + Sync {
+    fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>>;
+}
+
+/// One open file. `read_at` and `write_at` may transfer less than asked; `Io` goes on from there.
+#[allow(clippy::len_without_is_empty)]
+pub trait Blob: Send + Sync {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<usize>;
+    fn sync(&self) -> Result<()>;
+    fn len(&self) -> Result<u64>;
+    fn set_len(&self, bytes: u64) -> Result<()>;
+    /// What offsets, lengths and addresses must be multiples of.
+    fn alignment(&self) -> usize;
+    /// Lets the system forget what it cached of this file.
+    fn drop_cache(&self) {}
+}
+
+/// O_DIRECT; a file whose file system refuses it (tmpfs) goes through the page cache.
+pub struct Direct;
+
+/// Through the page cache, which is emptied of the file again when it is closed.
+pub struct Buffered;
+
+struct SystemFile {
+    file: fs::File,
+    direct: bool,
+}
+
+fn open(path: &Path, mode: Mode, flags: OFlags) -> Result<fs::File> {
+    let create = mode != Mode::Read;
+    OpenOptions::new()
+        .read(true)
+        .write(create)
+        .create_new(create)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+}
+
+impl Backend for Direct {
+    fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>> {
+        if mode == Mode::CreateUnaligned {
+            return Buffered.open(path, mode);
+        }
+        match open(path, mode, OFlags::DIRECT) {
+            Ok(file) => Ok(Arc::new(SystemFile { file, direct: true })),
+            Err(cause) if cause.kind() == ErrorKind::InvalidInput => {
+                if mode == Mode::Create {
+                    // Linux creates the file before it finds that O_DIRECT is refused.
+                    let _ = fs::remove_file(path);
+                }
+                Buffered.open(path, mode)
+            }
+            Err(cause) => Err(cause),
+        }
+    }
+}
+
+impl Backend for Buffered {
+    fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>> {
+        Ok(Arc::new(SystemFile {
+            file: open(path, mode, OFlags::empty())?,
+            direct: false,
+        }))
+    }
+}
+
+impl Blob for SystemFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
+        self.file.write_at(data, offset)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data()
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.file.set_len(bytes)
+    }
+
+    fn alignment(&self) -> usize {
+        if self.direct {
+            PAGE
+        } else {
+            1
+        }
+    }
+
+    fn drop_cache(&self) {
+        if !self.direct {
+            let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
+        }
+    }
+}
+
+impl Drop for SystemFile {
+    fn drop(&mut self) {
+        self.drop_cache();
+    }
+}
+
+/// Named byte vectors.
+#[derive(Default)]
+pub struct Memory {
+    files: Mutex<HashMap<PathBuf, Arc<MemoryFile>>>,
+}
+
+#[derive(Default)]
+struct MemoryFile(Mutex<Vec<u8>>);
+
+impl MemoryFile {
+    fn bytes(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Backend for Memory {
+    fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>> {
+        let mut files = self
+            .files
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        match (files.get(path), mode) {
+            (Some(file), Mode::Read) => Ok(file.clone()),
+            (None, Mode::Read) => Err(ErrorKind::NotFound.into()),
+            (Some(_), _) => Err(ErrorKind::AlreadyExists.into()),
+            (None, _) => Ok(files.entry(path.to_path_buf()).or_default().clone()),
+        }
+    }
+}
+
+impl Blob for MemoryFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let bytes = self.bytes();
+        let start = bytes
+            .len()
+            .min(usize::try_from(offset).unwrap_or(usize::MAX));
+        let count = buffer.len().min(bytes.len() - start);
+        buffer[..count].copy_from_slice(&bytes[start..start + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
+        let start = usize::try_from(offset).map_err(Error::other)?;
+        let mut bytes = self.bytes();
+        let end = start + data.len();
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        bytes[start..end].copy_from_slice(data);
+        Ok(data.len())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.bytes().len() as u64)
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.bytes()
+            .resize(usize::try_from(bytes).map_err(Error::other)?, 0);
+        Ok(())
+    }
+
+    fn alignment(&self) -> usize {
+        1
+    }
+}

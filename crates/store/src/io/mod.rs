@@ -1,0 +1,290 @@
+//! Reads and writes: backends, retries, exact counters and injected faults.
+
+mod backend;
+mod faults;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode};
+pub use faults::{FaultKind, Faults};
+
+use crate::frames::PAGE;
+use crate::StoreError;
+use faults::{FaultState, Injected};
+
+/// One process's way to its disks: a backend, counters and fault settings. Clones share all of them.
+///
+/// Invariant: a call that succeeds adds exactly the bytes it was asked to transfer; a call that fails adds none.
+#[derive(Clone)]
+pub struct Io(Arc<Shared>);
+
+struct Shared {
+    backend: Box<dyn Backend>,
+    totals: Totals,
+    faults: FaultState,
+}
+
+#[derive(Default)]
+struct Totals {
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+    read_calls: AtomicU64,
+    write_calls: AtomicU64,
+    metadata_bytes_read: AtomicU64,
+}
+
+/// A snapshot of what has been transferred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub read_calls: u64,
+    pub write_calls: u64,
+    /// Shard indices and headers, read while planning; not part of `bytes_read`.
+    pub metadata_bytes_read: u64,
+}
+
+impl Counters {
+    /// What was transferred after `earlier` was taken.
+    pub fn since(&self, earlier: &Counters) -> Counters {
+        Counters {
+            bytes_read: self.bytes_read - earlier.bytes_read,
+            bytes_written: self.bytes_written - earlier.bytes_written,
+            read_calls: self.read_calls - earlier.read_calls,
+            write_calls: self.write_calls - earlier.write_calls,
+            metadata_bytes_read: self.metadata_bytes_read - earlier.metadata_bytes_read,
+        }
+    }
+}
+
+/// An open file with its name for error messages.
+#[derive(Clone)]
+pub struct File {
+    blob: Arc<dyn Blob>,
+    path: PathBuf,
+}
+
+impl File {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes in the file now.
+    pub fn len(&self) -> Result<u64, StoreError> {
+        self.blob
+            .len()
+            .map_err(|cause| StoreError::io(&self.path, 0, "stat", cause))
+    }
+
+    pub fn is_empty(&self) -> Result<bool, StoreError> {
+        Ok(self.len()? == 0)
+    }
+
+    pub fn set_len(&self, bytes: u64) -> Result<(), StoreError> {
+        self.blob
+            .set_len(bytes)
+            .map_err(|cause| StoreError::io(&self.path, bytes, "set the length", cause))
+    }
+
+    pub fn drop_cache(&self) {
+        self.blob.drop_cache();
+    }
+}
+
+impl Io {
+    pub fn new(backend: Box<dyn Backend>) -> Io {
+        Io(Arc::new(Shared {
+            backend,
+            totals: Totals::default(),
+            faults: FaultState::default(),
+        }))
+    }
+
+    /// Past the page cache, where the file system allows it.
+    pub fn direct() -> Io {
+        Io::new(Box::new(Direct))
+    }
+
+    pub fn buffered() -> Io {
+        Io::new(Box::new(Buffered))
+    }
+
+    /// Files in memory: for tests of what only reads and writes.
+    pub fn memory() -> Io {
+        Io::new(Box::<Memory>::default())
+    }
+
+    /// Direct I/O with faults: for tests.
+    pub fn with_faults(faults: Faults) -> Io {
+        let io = Io::direct();
+        io.set_faults(Some(faults));
+        io
+    }
+
+    /// Replaces the faults to come; calls are counted from here.
+    pub fn set_faults(&self, faults: Option<Faults>) {
+        self.0.faults.set(faults);
+    }
+
+    pub fn counters(&self) -> Counters {
+        let totals = &self.0.totals;
+        Counters {
+            bytes_read: totals.bytes_read.load(Relaxed),
+            bytes_written: totals.bytes_written.load(Relaxed),
+            read_calls: totals.read_calls.load(Relaxed),
+            write_calls: totals.write_calls.load(Relaxed),
+            metadata_bytes_read: totals.metadata_bytes_read.load(Relaxed),
+        }
+    }
+
+    pub fn open(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {
+        let action = if mode == Mode::Read { "open" } else { "create" };
+        let blob = self
+            .0
+            .backend
+            .open(path, mode)
+            .map_err(|cause| StoreError::io(path, 0, action, cause))?;
+        Ok(File {
+            blob,
+            path: path.to_path_buf(),
+        })
+    }
+
+    /// Reads `expected` bytes at `offset` into the front of `buffer`.
+    ///
+    /// For direct I/O `offset`, the buffer's address and its length are multiples of `PAGE`, and `expected` is the
+    /// buffer's length unless the file ends before.
+    pub fn read(
+        &self,
+        file: &File,
+        buffer: &mut [u8],
+        offset: u64,
+        expected: usize,
+    ) -> Result<(), StoreError> {
+        let calls = self.read_fully(file, buffer, offset, expected)?;
+        self.0.totals.read_calls.fetch_add(calls, Relaxed);
+        self.0.totals.bytes_read.fetch_add(expected as u64, Relaxed);
+        Ok(())
+    }
+
+    /// As `read`, counted as metadata.
+    pub fn read_metadata(
+        &self,
+        file: &File,
+        buffer: &mut [u8],
+        offset: u64,
+        expected: usize,
+    ) -> Result<(), StoreError> {
+        self.read_fully(file, buffer, offset, expected)?;
+        self.0
+            .totals
+            .metadata_bytes_read
+            .fetch_add(expected as u64, Relaxed);
+        Ok(())
+    }
+
+    fn read_fully(
+        &self,
+        file: &File,
+        buffer: &mut [u8],
+        offset: u64,
+        expected: usize,
+    ) -> Result<u64, StoreError> {
+        let error = |done: usize, cause: std::io::Error| {
+            StoreError::io(&file.path, offset + done as u64, "read", cause)
+        };
+        let (mut done, mut calls) = (0, 0);
+        while done < expected {
+            calls += 1;
+            let shortened = match self.0.faults.before_read() {
+                Injected::Fail(cause) => return Err(error(done, cause)),
+                Injected::Short | Injected::Torn(_) => true,
+                Injected::Nothing => false,
+            };
+            let read = match file.blob.read_at(&mut buffer[done..], offset + done as u64) {
+                Ok(read) if shortened => read / 2,
+                Ok(read) => read,
+                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(cause) => return Err(error(done, cause)),
+            };
+            if read == 0 && !shortened {
+                let reason = format!("the file ends {} bytes early", expected - done);
+                return Err(error(
+                    done,
+                    std::io::Error::new(std::io::ErrorKind::UnexpectedEof, reason),
+                ));
+            }
+            done += read;
+            if done < expected {
+                done -= done % PAGE.min(file.blob.alignment()); // direct reads resume on a page
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Writes all of `data` at `offset`; the same alignment rules as for `read`.
+    pub fn write(&self, file: &File, data: &[u8], offset: u64) -> Result<(), StoreError> {
+        let error = |done: usize, cause: std::io::Error| {
+            StoreError::io(&file.path, offset + done as u64, "write", cause)
+        };
+        let mut done = 0;
+        while done < data.len() {
+            self.0.totals.write_calls.fetch_add(1, Relaxed);
+            let mut rest = &data[done..];
+            let half = rest.len() / 2 / file.blob.alignment() * file.blob.alignment();
+            let torn = match self.0.faults.before_write() {
+                Injected::Fail(cause) => return Err(error(done, cause)),
+                Injected::Torn(cause) => Some(cause),
+                Injected::Short if half > 0 => {
+                    rest = &rest[..half];
+                    None
+                }
+                Injected::Short | Injected::Nothing => None,
+            };
+            if let Some(cause) = torn {
+                let _ = file.blob.write_at(&rest[..half], offset + done as u64);
+                return Err(error(done, cause));
+            }
+            match file.blob.write_at(rest, offset + done as u64) {
+                Ok(0) => return Err(error(done, std::io::ErrorKind::WriteZero.into())),
+                Ok(written) => {
+                    done += written
+                        - if done + written < data.len() {
+                            written % file.blob.alignment()
+                        } else {
+                            0
+                        }
+                }
+                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(error(done, cause)),
+            }
+        }
+        self.0
+            .totals
+            .bytes_written
+            .fetch_add(data.len() as u64, Relaxed);
+        Ok(())
+    }
+
+    /// Makes the file's bytes durable.
+    pub fn sync(&self, file: &File) -> Result<(), StoreError> {
+        let injected = self.0.faults.before_sync();
+        injected
+            .and_then(|()| file.blob.sync())
+            .map_err(|cause| StoreError::io(&file.path, 0, "sync", cause))
+    }
+
+    /// Makes everything written to the file system that holds `path` durable.
+    pub fn sync_file_system(&self, path: &Path) -> Result<(), StoreError> {
+        let injected = self.0.faults.before_sync();
+        let sync = || Ok(rustix::fs::syncfs(std::fs::File::open(path)?)?);
+        injected
+            .and_then(|()| sync())
+            .map_err(|cause| StoreError::io(path, 0, "sync", cause))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! `.npy` output: one page of header, then the data.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use outcore_dtype::DType;
+
+use super::header::header_page;
+use crate::frames::PAGE;
+use crate::io::{File, Mode};
+use crate::mapping::AlignedBuffer;
+use crate::partial::Partial;
+use crate::sink::Sink;
+use crate::{Io, Region, StoreError};
+
+/// Shape, type and grid of an output, and whether its tiles can be written past the page cache.
+#[derive(Clone, Debug)]
+pub(crate) struct NpyPlan {
+    shape: Vec<u64>,
+    dtype: DType,
+    pub tile: Vec<u64>,
+    /// Every tile is whole rows that start on a page; only the last may end inside one.
+    aligned: bool,
+}
+
+impl NpyPlan {
+    pub(crate) fn new(shape: &[u64], dtype: DType, tile: &[u64]) -> NpyPlan {
+        let whole_rows = shape.len() < 2 || tile[1..] == shape[1..];
+        let tile_bytes = tile.iter().product::<u64>() * dtype.size() as u64;
+        let single = shape.first().is_none_or(|extent| tile[0] >= *extent);
+        let aligned = whole_rows && (single || tile_bytes % PAGE as u64 == 0);
+        NpyPlan {
+            shape: shape.to_vec(),
+            dtype,
+            tile: tile.to_vec(),
+            aligned,
+        }
+    }
+
+    fn data_bytes(&self, region: &Region) -> u64 {
+        region.elements() * self.dtype.size() as u64
+    }
+
+    pub(crate) fn write_bytes(&self, region: &Region) -> u64 {
+        let bytes = self.data_bytes(region);
+        if self.aligned {
+            bytes.next_multiple_of(PAGE as u64)
+        } else {
+            bytes
+        }
+    }
+
+    pub(crate) fn overhead_bytes(&self) -> u64 {
+        PAGE as u64
+    }
+
+    pub(crate) fn create(
+        &self,
+        path: &Path,
+        overwrite: bool,
+        io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError> {
+        let mode = if self.aligned {
+            Mode::Create
+        } else {
+            Mode::CreateUnaligned
+        };
+        let opened = Mutex::new(None);
+        let partial = Partial::new(path, overwrite, |partial| {
+            *opened
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(io.open(partial, mode)?);
+            Ok(())
+        })?;
+        let file = opened
+            .into_inner()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(file) = file else {
+            unreachable!("Partial::new makes the file")
+        };
+        let mut page = AlignedBuffer::new(PAGE)
+            .map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
+        page.copy_from_slice(&header_page(&self.shape, self.dtype));
+        io.write(&file, &page, 0)?;
+        Ok(Arc::new(NpySink {
+            plan: self.clone(),
+            name: path.display().to_string(),
+            file,
+            partial: Mutex::new(partial),
+        }))
+    }
+}
+
+struct NpySink {
+    plan: NpyPlan,
+    name: String,
+    file: File,
+    partial: Mutex<Partial>,
+}
+
+impl NpySink {
+    fn partial(&self) -> std::sync::MutexGuard<'_, Partial> {
+        self.partial
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Sink for NpySink {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn tile(&self) -> &[u64] {
+        &self.plan.tile
+    }
+
+    fn write_bytes(&self, region: &Region) -> u64 {
+        self.plan.write_bytes(region)
+    }
+
+    fn overhead_bytes(&self) -> u64 {
+        self.plan.overhead_bytes()
+    }
+
+    fn workspace_bytes(&self, _region: &Region) -> usize {
+        0
+    }
+
+    fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
+        region.check_in(&self.plan.shape, &self.name)?;
+        let item = self.plan.dtype.size();
+        let mut done = 0;
+        for (element, elements) in region.runs(&self.plan.shape) {
+            let offset = PAGE as u64 + element * item as u64;
+            let bytes = if self.plan.aligned {
+                self.plan.write_bytes(region) as usize
+            } else {
+                elements as usize * item
+            };
+            let piece = data.get(done..done + bytes).ok_or_else(|| {
+                StoreError::Invalid(format!(
+                    "{}: a tile of {} bytes is too short",
+                    self.name,
+                    data.len()
+                ))
+            })?;
+            io.write(&self.file, piece, offset)?;
+            done += bytes;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, io: &Io) -> Result<(), StoreError> {
+        self.file
+            .set_len(PAGE as u64 + self.plan.data_bytes(&Region::full(&self.plan.shape)))?;
+        io.sync(&self.file)?;
+        self.file.drop_cache();
+        self.partial().put_in_place()
+    }
+
+    fn abort(&self) {
+        self.partial().discard();
+    }
+}

@@ -1,0 +1,155 @@
+//! `.npy` files, read past the page cache.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+
+use super::header::{header_bytes, parse_npy_header};
+use crate::frames::PAGE;
+use crate::io::{File, Mode};
+use crate::mapping::AlignedBuffer;
+use crate::rowmajor::{normalize_bools, swap_bytes, RowMajor};
+use crate::source::{Layout, Source};
+use crate::stamp::Stamp;
+use crate::{Io, Region, StoreError};
+
+/// An opened file. The source has the shape as stored in C order; `transposed` says that the array is its transpose.
+pub struct NpyFile {
+    pub source: Arc<dyn Source>,
+    pub transposed: bool,
+}
+
+struct NpySource {
+    path: PathBuf,
+    file: File,
+    array: RowMajor,
+    dtype: DType,
+    swapped: bool,
+    stamp: Stamp,
+    identity: String,
+}
+
+impl std::fmt::Debug for NpySource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "npy({:?}, {:?}, {})",
+            self.path, self.array.shape, self.dtype
+        )
+    }
+}
+
+/// Opens a `.npy` file.
+///
+/// # Errors
+/// One line: not a `.npy` file, a type that is not supported, or a file shorter than its header says.
+pub fn open_npy(path: &Path, io: &Io) -> Result<NpyFile, StoreError> {
+    let stamp = Stamp::of(path)?;
+    let file = io.open(path, Mode::Read)?;
+    let bytes = read_header(&file, stamp.bytes, io)?;
+    let header = parse_npy_header(&bytes).map_err(|reason| StoreError::format(path, reason))?;
+    let data = header.shape.iter().product::<u64>() * header.dtype.size() as u64;
+    let (have, need) = (stamp.bytes, header.data_start + data);
+    if have < need {
+        let reason = format!(
+            "truncated: shape {:?} of {} needs {need} bytes, the file has {have}",
+            header.shape, header.dtype
+        );
+        return Err(StoreError::format(path, reason));
+    }
+    let transposed = header.fortran && header.shape.len() > 1;
+    let mut shape = header.shape;
+    if transposed {
+        shape.reverse();
+    }
+    let array = RowMajor {
+        base: header.data_start,
+        shape,
+        item: header.dtype.size(),
+        file_bytes: stamp.bytes,
+    };
+    let source = NpySource {
+        path: path.to_path_buf(),
+        file,
+        array,
+        dtype: header.dtype,
+        swapped: header.swapped,
+        stamp,
+        identity: stamp.name(path),
+    };
+    Ok(NpyFile {
+        source: Arc::new(source),
+        transposed,
+    })
+}
+
+/// The pages that hold the header.
+fn read_header(file: &File, file_bytes: u64, io: &Io) -> Result<Vec<u8>, StoreError> {
+    let read = |bytes: usize| -> Result<Vec<u8>, StoreError> {
+        let map = |cause| StoreError::io(file.path(), 0, "map memory", cause);
+        let mut pages = AlignedBuffer::new(bytes).map_err(map)?;
+        let present = (pages.len() as u64).min(file_bytes) as usize;
+        io.read_metadata(file, &mut pages, 0, present)?;
+        Ok(pages[..present].to_vec())
+    };
+    let first = read(PAGE)?;
+    let bytes = header_bytes(&first).map_err(|reason| StoreError::format(file.path(), reason))?;
+    if bytes > first.len() {
+        return read(bytes);
+    }
+    Ok(first)
+}
+
+impl Source for NpySource {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.array.shape
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::RowMajor
+    }
+
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    fn check_unchanged(&self) -> Result<(), StoreError> {
+        self.stamp.check(&self.path)
+    }
+
+    fn read_bytes(&self, region: &Region) -> Result<u64, StoreError> {
+        region.check_in(self.shape(), &self.name())?;
+        Ok(self.array.read_bytes(region))
+    }
+
+    fn frame_bytes(&self, region: &Region) -> usize {
+        self.array.frame_bytes(region)
+    }
+
+    fn workspace_bytes(&self, _region: &Region) -> usize {
+        0
+    }
+
+    fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
+        region.check_in(self.shape(), &self.name())?;
+        let offset = self.array.read(&self.file, region, frame, io)?;
+        self.file.drop_cache();
+        let data = &mut frame[offset..offset + region.elements() as usize * self.array.item];
+        if self.swapped {
+            swap_bytes(data, self.dtype);
+        }
+        if self.dtype == DType::Bool {
+            normalize_bools(data);
+        }
+        Ok(offset)
+    }
+}

@@ -1,0 +1,301 @@
+//! Spilled tiles: one file per scratch directory, slots that are reused, a quota, and no trace after a crash.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustix::fs::statfs;
+
+use crate::frames::PAGE;
+use crate::io::{File, Mode};
+use crate::partial::{clean_where, lock, unique, Cleaned};
+use crate::{Io, StoreError};
+
+const PREFIX: &str = "outcore-scratch-";
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// The scratch space of one session.
+#[derive(Clone)]
+pub struct Scratch(Arc<Shared>);
+
+struct Shared {
+    files: Vec<ScratchFile>,
+    quota: u64,
+    space: Mutex<Space>,
+    io: Io,
+    warnings: Vec<String>,
+}
+
+/// A locked directory and the file in it; both go away with the session.
+struct ScratchFile {
+    dir: PathBuf,
+    file: File,
+    _lock: fs::File,
+}
+
+impl Drop for ScratchFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// What is taken: per file its length and the free extents in it (start to length).
+struct Space {
+    next: usize,
+    extents: Vec<(u64, BTreeMap<u64, u64>)>,
+}
+
+/// A place in scratch; free again when dropped.
+pub struct Slot {
+    scratch: Arc<Shared>,
+    file: usize,
+    offset: u64,
+    bytes: u64,
+}
+
+impl Slot {
+    /// What a write or a read of the slot transfers: whole pages.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut space = self.scratch.space();
+        let free = &mut space.extents[self.file].1;
+        let (mut start, mut end) = (self.offset, self.offset + self.bytes);
+        if let Some((&before, &length)) = free.range(..start).next_back() {
+            if before + length == start {
+                free.remove(&before);
+                start = before;
+            }
+        }
+        if let Some(length) = free.remove(&end) {
+            end += length;
+        }
+        free.insert(start, end - start);
+    }
+}
+
+impl Shared {
+    fn space(&self) -> MutexGuard<'_, Space> {
+        self.space
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Scratch {
+    /// Opens scratch space in `dirs`, used in turn, after removing what dead processes left there.
+    pub fn new(dirs: &[PathBuf], quota: Option<u64>, io: &Io) -> Result<Scratch, StoreError> {
+        if dirs.is_empty() {
+            return Err(StoreError::Invalid(
+                "scratch needs at least one directory".into(),
+            ));
+        }
+        let mut warnings = Vec::new();
+        let mut files = Vec::new();
+        for dir in dirs {
+            fs::create_dir_all(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause))?;
+            clean(dir)?;
+            if statfs(dir).is_ok_and(|stat| i64::from(stat.f_type) == TMPFS_MAGIC) {
+                warnings.push(format!(
+                    "scratch directory {} is in memory (tmpfs), beyond the limit",
+                    dir.display()
+                ));
+            }
+            files.push(open_in(dir, io)?);
+        }
+        let extents = files.iter().map(|_| (0, BTreeMap::new())).collect();
+        let space = Mutex::new(Space { next: 0, extents });
+        Ok(Scratch(Arc::new(Shared {
+            files,
+            quota: quota.unwrap_or(u64::MAX),
+            space,
+            io: io.clone(),
+            warnings,
+        })))
+    }
+
+    pub fn warnings(&self) -> &[String] {
+        &self.0.warnings
+    }
+
+    /// What a slot for `bytes` transfers each way.
+    pub fn slot_bytes(bytes: usize) -> u64 {
+        (bytes.max(1) as u64).next_multiple_of(PAGE as u64)
+    }
+
+    /// The size of the scratch files, which is what the quota bounds.
+    pub fn used(&self) -> u64 {
+        self.0
+            .space()
+            .extents
+            .iter()
+            .map(|(length, _)| length)
+            .sum()
+    }
+
+    /// A place for `bytes`: the first free extent that is large enough in any file, else new space in turn.
+    pub fn slot(&self, bytes: usize) -> Result<Slot, StoreError> {
+        let bytes = Scratch::slot_bytes(bytes);
+        let mut space = self.0.space();
+        let count = space.extents.len();
+        let next = space.next;
+        space.next = (next + 1) % count;
+        let slot = |file, offset| Slot {
+            scratch: self.0.clone(),
+            file,
+            offset,
+            bytes,
+        };
+        for file in (0..count).map(|step| (next + step) % count) {
+            let free = &mut space.extents[file].1;
+            let found = free
+                .iter()
+                .find(|(_, length)| **length >= bytes)
+                .map(|(start, length)| (*start, *length));
+            if let Some((start, length)) = found {
+                free.remove(&start);
+                if length > bytes {
+                    free.insert(start + bytes, length - bytes);
+                }
+                return Ok(slot(file, start));
+            }
+        }
+        let used: u64 = space.extents.iter().map(|(length, _)| length).sum();
+        if used
+            .checked_add(bytes)
+            .is_none_or(|total| total > self.0.quota)
+        {
+            return Err(StoreError::Quota {
+                need: bytes,
+                used,
+                quota: self.0.quota,
+            });
+        }
+        let offset = space.extents[next].0;
+        space.extents[next].0 += bytes;
+        Ok(slot(next, offset))
+    }
+
+    /// Writes a slot. `data` starts on a page and covers the slot's whole pages.
+    pub fn write(&self, slot: &Slot, data: &[u8]) -> Result<(), StoreError> {
+        let short = || {
+            StoreError::Invalid(format!(
+                "scratch: {} bytes for a slot of {}",
+                data.len(),
+                slot.bytes
+            ))
+        };
+        let data = data.get(..slot.bytes as usize).ok_or_else(short)?;
+        self.0
+            .io
+            .write(&self.0.files[slot.file].file, data, slot.offset)
+    }
+
+    /// Reads a slot into the front of a frame, which covers the slot's whole pages.
+    pub fn read(&self, slot: &Slot, frame: &mut [u8]) -> Result<(), StoreError> {
+        let length = frame.len();
+        let short = || {
+            StoreError::Invalid(format!(
+                "scratch: a frame of {length} bytes for a slot of {}",
+                slot.bytes
+            ))
+        };
+        let frame = frame.get_mut(..slot.bytes as usize).ok_or_else(short)?;
+        self.0.io.read(
+            &self.0.files[slot.file].file,
+            frame,
+            slot.offset,
+            slot.bytes as usize,
+        )
+    }
+}
+
+fn open_in(dir: &Path, io: &Io) -> Result<ScratchFile, StoreError> {
+    loop {
+        let own = dir.join(format!("{PREFIX}{}", unique()));
+        fs::create_dir(&own).map_err(|cause| StoreError::io(&own, 0, "create", cause))?;
+        let held = lock(&own).map_err(|cause| StoreError::io(&own, 0, "lock", cause))?;
+        if let Some(held) = held {
+            let file = io.open(&own.join("tiles"), Mode::Create)?;
+            return Ok(ScratchFile {
+                dir: own,
+                file,
+                _lock: held,
+            });
+        }
+    }
+}
+
+/// Removes the scratch that dead processes left in `dir`.
+pub fn clean(dir: &Path) -> Result<Cleaned, StoreError> {
+    clean_where(dir, |name| name.starts_with(PREFIX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::AlignedBuffer;
+
+    #[test]
+    fn slots_are_reused_merged_and_bounded_by_the_quota() {
+        let dir = tempfile::tempdir().unwrap();
+        let page = PAGE as u64;
+        let scratch =
+            Scratch::new(&[dir.path().to_path_buf()], Some(4 * page), &Io::direct()).unwrap();
+        let slots: Vec<Slot> = (0..4).map(|_| scratch.slot(PAGE).unwrap()).collect();
+        let error = scratch.slot(1).err().unwrap();
+        assert_eq!(error.code(), "quota");
+        let mut slots = slots.into_iter();
+        let (first, second) = (slots.next(), slots.next());
+        drop(first);
+        drop(second);
+        let merged = scratch.slot(2 * PAGE).unwrap();
+        assert_eq!((merged.offset, scratch.used()), (0, 4 * page));
+        assert!(dir.path().read_dir().unwrap().next().is_some());
+        drop((merged, slots, scratch));
+        assert!(dir.path().read_dir().unwrap().next().is_none());
+    }
+
+    #[test]
+    fn what_is_spilled_comes_back_and_is_counted_in_pages() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let paths: Vec<PathBuf> = dirs.iter().map(|dir| dir.path().to_path_buf()).collect();
+        let io = Io::direct();
+        let scratch = Scratch::new(&paths, None, &io).unwrap();
+        let slots = [scratch.slot(5000).unwrap(), scratch.slot(5000).unwrap()];
+        assert_ne!(slots[0].file, slots[1].file);
+        let mut data = AlignedBuffer::new(8192).unwrap();
+        for (value, slot) in slots.iter().enumerate() {
+            data.fill(value as u8 + 1);
+            scratch.write(slot, &data).unwrap();
+        }
+        for (value, slot) in slots.iter().enumerate() {
+            data.fill(0);
+            scratch.read(slot, &mut data).unwrap();
+            assert!(data.iter().all(|byte| *byte == value as u8 + 1));
+        }
+        let counters = io.counters();
+        assert_eq!(
+            (counters.bytes_written, counters.bytes_read),
+            (16384, 16384)
+        );
+    }
+
+    #[test]
+    fn scratch_of_the_dead_is_removed_and_of_the_living_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let dead = dir.path().join("outcore-scratch-1-dead");
+        fs::create_dir(&dead).unwrap();
+        fs::write(dead.join("tiles"), [0; 10]).unwrap();
+        let living = Scratch::new(&[dir.path().to_path_buf()], None, &Io::direct()).unwrap();
+        assert!(!dead.exists());
+        assert_eq!(clean(dir.path()).unwrap(), Cleaned::default());
+        assert_eq!(dir.path().read_dir().unwrap().count(), 1);
+        drop(living);
+    }
+}

@@ -1,0 +1,212 @@
+//! Arrays to write.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+use rustix::fs::{access, statvfs, Access};
+
+use crate::npy::NpyPlan;
+use crate::partial::parent_of;
+use crate::region::checked_elements;
+use crate::zarr::ZarrPlan;
+use crate::{ClaimedSlice, Io, Region, StoreError};
+
+/// An array being written, from several threads at once.
+///
+/// What callers promise: every region is one whole cell of the `tile` grid, clipped at the array's edge, and is written
+/// once. What a sink promises: `write_bytes` and `overhead_bytes` are exact, and nothing has the final name before
+/// `finish` returns.
+pub trait Sink: Send + Sync {
+    fn name(&self) -> String;
+    /// The grid that writes come in.
+    fn tile(&self) -> &[u64];
+    /// The bytes that `write` transfers.
+    fn write_bytes(&self, region: &Region) -> u64;
+    /// The bytes of headers and metadata that creating and finishing transfer.
+    fn overhead_bytes(&self) -> u64;
+    /// Memory that one `write` uses while it runs.
+    fn workspace_bytes(&self, region: &Region) -> usize;
+    /// Writes a region given C-contiguous in native order. `data` starts on a page and may go on to the end of the
+    /// region's last page; what is there is never visible in the output.
+    fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError>;
+    /// The region's place in memory, where it is one contiguous piece.
+    fn borrow(&self, _region: &Region) -> Option<ClaimedSlice> {
+        None
+    }
+    /// Makes the output durable and gives it its name.
+    fn finish(&self, io: &Io) -> Result<(), StoreError>;
+    /// Removes what was written. Dropping an unfinished sink does the same.
+    fn abort(&self);
+}
+
+/// An output that has been checked but not created: what it will cost, before anything happens.
+#[derive(Clone, Debug)]
+pub struct SinkPlan {
+    path: PathBuf,
+    overwrite: bool,
+    format: Format,
+}
+
+#[derive(Clone, Debug)]
+enum Format {
+    Npy(NpyPlan),
+    Zarr(ZarrPlan),
+}
+
+impl SinkPlan {
+    /// Checks an output: `.npy` or `.zarr` by suffix, in a writable directory with enough free space, and not there yet
+    /// unless `overwrite`. Creates nothing.
+    pub fn new(
+        path: &Path,
+        shape: &[u64],
+        dtype: DType,
+        tile: &[u64],
+        overwrite: bool,
+    ) -> Result<SinkPlan, StoreError> {
+        let path =
+            std::path::absolute(path).map_err(|cause| StoreError::io(path, 0, "resolve", cause))?;
+        let bytes =
+            checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
+        let Some(bytes) = bytes.filter(|bytes| *bytes < i64::MAX as u64 / 2) else {
+            return Err(StoreError::Invalid(format!(
+                "shape {shape:?} of {dtype} overflows"
+            )));
+        };
+        if tile.len() != shape.len() {
+            return Err(StoreError::Invalid(format!(
+                "tile {tile:?} and shape {shape:?} have different numbers of axes"
+            )));
+        }
+        let tile: Vec<u64> = tile
+            .iter()
+            .zip(shape)
+            .map(|(tile, extent)| (*tile).min(*extent).max(1))
+            .collect();
+        let format = match path.extension().and_then(|suffix| suffix.to_str()) {
+            Some("npy") => Format::Npy(NpyPlan::new(shape, dtype, &tile)),
+            Some("zarr") => Format::Zarr(ZarrPlan::new(shape, dtype, &tile)?),
+            _ => {
+                return Err(StoreError::unsupported(
+                    &path,
+                    "outputs end in .npy or .zarr",
+                ))
+            }
+        };
+        let plan = SinkPlan {
+            path,
+            overwrite,
+            format,
+        };
+        plan.check_target()?;
+        plan.check_space(bytes)?;
+        Ok(plan)
+    }
+
+    fn check_target(&self) -> Result<(), StoreError> {
+        let parent = parent_of(&self.path);
+        if !parent.is_dir() {
+            return Err(StoreError::format(
+                &parent,
+                "the output's directory does not exist",
+            ));
+        }
+        access(&parent, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|cause| StoreError::io(&parent, 0, "write in this directory", cause))?;
+        let Ok(existing) = self.path.symlink_metadata() else {
+            return Ok(());
+        };
+        if !self.overwrite {
+            return Err(StoreError::Exists {
+                path: self.path.clone(),
+            });
+        }
+        match self.format {
+            Format::Npy(_) if existing.is_dir() => Err(StoreError::format(
+                &self.path,
+                "is a directory; it is not replaced by a .npy file",
+            )),
+            Format::Zarr(_) if !self.path.join("zarr.json").is_file() => Err(StoreError::format(
+                &self.path,
+                "is not a Zarr array; it is not replaced by one",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_space(&self, need: u64) -> Result<(), StoreError> {
+        let parent = parent_of(&self.path);
+        let space = statvfs(&parent)
+            .map_err(|cause| StoreError::io(&parent, 0, "stat the file system", cause))?;
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        if free < need {
+            return Err(StoreError::Space {
+                path: self.path.clone(),
+                need,
+                free,
+            });
+        }
+        Ok(())
+    }
+
+    /// The grid that writes must come in.
+    pub fn tile(&self) -> &[u64] {
+        match &self.format {
+            Format::Npy(plan) => &plan.tile,
+            Format::Zarr(plan) => &plan.tile,
+        }
+    }
+
+    pub fn write_bytes(&self, region: &Region) -> u64 {
+        match &self.format {
+            Format::Npy(plan) => plan.write_bytes(region),
+            Format::Zarr(plan) => plan.write_bytes(region),
+        }
+    }
+
+    pub fn overhead_bytes(&self) -> u64 {
+        match &self.format {
+            Format::Npy(plan) => plan.overhead_bytes(),
+            Format::Zarr(plan) => plan.overhead_bytes(),
+        }
+    }
+
+    pub fn workspace_bytes(&self, region: &Region) -> usize {
+        match &self.format {
+            Format::Npy(_) => 0,
+            Format::Zarr(plan) => plan.workspace_bytes(region),
+        }
+    }
+
+    /// Creates the output beside its name.
+    pub fn create(&self, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+        self.check_target()?;
+        match &self.format {
+            Format::Npy(plan) => plan.create(&self.path, self.overwrite, io),
+            Format::Zarr(plan) => plan.create(&self.path, self.overwrite, io),
+        }
+    }
+}
+
+/// Checks an output without creating anything; see `SinkPlan::new`.
+pub fn plan_sink(
+    path: &Path,
+    shape: &[u64],
+    dtype: DType,
+    tile: &[u64],
+    overwrite: bool,
+) -> Result<SinkPlan, StoreError> {
+    SinkPlan::new(path, shape, dtype, tile, overwrite)
+}
+
+/// Checks and creates an output.
+pub fn create(
+    path: &Path,
+    shape: &[u64],
+    dtype: DType,
+    tile: &[u64],
+    overwrite: bool,
+    io: &Io,
+) -> Result<Arc<dyn Sink>, StoreError> {
+    SinkPlan::new(path, shape, dtype, tile, overwrite)?.create(io)
+}
