@@ -19,7 +19,7 @@ from outcore._session import Outcome, current
 from outcore.errors import ShapeError
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
-Targets: TypeAlias = "Mapping[PathLike, Operand]"
+Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are invariant in their keys
 
 
 def open(path: PathLike) -> Array:
@@ -32,7 +32,7 @@ def open(path: PathLike) -> Array:
 
 
 def _targets(
-    targets: Targets, overwrite: bool, chunks: Mapping[PathLike, Sequence[int]] | None
+    targets: Targets, overwrite: bool, chunks: Mapping[Any, Sequence[int]] | None
 ) -> tuple[list[_core.Expr], list[_core.Target | None]]:
     if not isinstance(targets, Mapping):
         raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
@@ -70,7 +70,7 @@ def store(
     targets: Targets,
     *,
     overwrite: bool = False,
-    chunks: Mapping[PathLike, Sequence[int]] | None = None,
+    chunks: Mapping[Any, Sequence[int]] | None = None,
     progress: bool | None = None,
 ) -> Outcome:
     """Writes lazy arrays to paths (`.npy`, or Zarr v3 for any other name), all from one common program.

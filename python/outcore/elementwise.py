@@ -7,7 +7,7 @@ ShapeError naming both; a type an operation does not take raises DTypeError.
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -39,14 +39,14 @@ def _unary(name: str, text: str) -> Unary:
     def function(x: Operand, /) -> Array:
         return Array(_core.unary(name, node(x)))
 
-    return _named(cast(Unary, function), name, f"{text}\n\nSame shape as `x`.")
+    return _named(function, name, f"{text}\n\nSame shape as `x`.")
 
 
 def _binary(name: str, text: str) -> Binary:
     def function(x1: Operand, x2: Operand, /) -> Array:
         return Array(_core.binary(name, *pair(x1, x2)))
 
-    return _named(cast(Binary, function), name, f"{text}\n\nShape: `x1` and `x2` broadcast together.")
+    return _named(function, name, f"{text}\n\nShape: `x1` and `x2` broadcast together.")
 
 
 def _compare(name: str, text: str, above: bool, below: bool) -> Binary:
@@ -64,8 +64,8 @@ def _compare(name: str, text: str, above: bool, below: bool) -> Binary:
             return Array(_core.binary(name, left, weak(x2, expr_dtype(left))))
         return Array(_core.binary(name, *pair(x1, x2)))
 
-    _COMPARISONS[name] = cast(Binary, function)
-    return _named(cast(Binary, function), name, f"{text}\n\nGives bool. Shape: `x1` and `x2` broadcast together.")
+    _COMPARISONS[name] = function
+    return _named(function, name, f"{text}\n\nGives bool. Shape: `x1` and `x2` broadcast together.")
 
 
 def _named(function: Function, name: str, text: str) -> Function:

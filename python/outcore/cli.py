@@ -1,0 +1,182 @@
+"""The command line: `outcore info | convert | explain | demo | clean`, each with `--json`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, ParamSpec
+
+import click
+
+import outcore as oc
+from outcore import _core, config
+from outcore._sizes import format_size, parse_size
+from outcore.errors import OutcoreError
+
+Parameters = ParamSpec("Parameters")
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
+    """A size in bytes, as "8GiB" or an integer."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return parse_size(int(value) if isinstance(value, str) and value.isdigit() else value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _show(content: Any, as_json: bool, text: str) -> None:
+    click.echo(json.dumps(content, indent=2, default=str) if as_json else text)
+
+
+def _errors_in_one_line(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Errors outcore raises on purpose end the command in one line with their code, or as JSON, with status 1."""
+
+    @functools.wraps(command)
+    def run(*args: Parameters.args, **options: Parameters.kwargs) -> None:
+        try:
+            command(*args, **options)
+        except OutcoreError as error:
+            if options.get("as_json"):
+                content = {"code": error.code, "message": str(error), "details": error.details}
+                click.echo(json.dumps({"error": content}, default=str))
+            else:
+                click.echo(f"outcore: {error} [{error.code}]", err=True)
+            sys.exit(1)
+
+    return run
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+_limit = click.option("--memory-limit", type=Size(), help="Resident bytes of the whole process, such as 512MiB.")
+
+
+@click.group()
+@click.version_option(oc.__version__, prog_name="outcore")
+def main() -> None:
+    """NumPy-shaped arrays larger than memory, on one machine's disks."""
+
+
+@main.command()
+@click.argument("path", type=click.Path())
+@_json
+@_errors_in_one_line
+def info(path: str, as_json: bool) -> None:
+    """Shape, element type, chunks and codecs of the array at PATH."""
+    content = json.loads(_core.info(path))
+    width = max(map(len, content))
+    _show(content, as_json, "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in content.items()))
+
+
+def _plain(value: Any) -> str:
+    return " × ".join(map(str, value)) if isinstance(value, list) and value else str(value)
+
+
+@main.command()
+@click.argument("source", type=click.Path())
+@click.argument("target", type=click.Path())
+@click.option("--chunks", help="Chunk shape of a Zarr target, such as 1000,100.")
+@click.option("--dtype", help="Element type of the target.")
+@click.option("--overwrite", is_flag=True, help="Replace what is at TARGET.")
+@_limit
+@_json
+@_errors_in_one_line
+def convert(
+    source: str,
+    target: str,
+    chunks: str | None,
+    dtype: str | None,
+    overwrite: bool,
+    memory_limit: int | None,
+    as_json: bool,
+) -> None:
+    """Copies the array at SOURCE to TARGET: a .npy file, or Zarr v3 for any other name."""
+    shape = _lengths(chunks)
+    with config.set(memory_limit=memory_limit):
+        array = oc.open(source)
+        array = array if dtype is None else array.astype(dtype)
+        outcome = oc.store({target: array}, overwrite=overwrite, chunks={target: shape} if shape else None)
+    read, written = format_size(outcome.bytes_read), format_size(outcome.bytes_written)
+    text = f"{target}: {' × '.join(map(str, array.shape))} {array.dtype}, {read} read, {written} written"
+    _show({"target": target, **asdict(outcome)}, as_json, f"{text} in {outcome.seconds:.1f} s")
+
+
+def _lengths(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(length) for length in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of lengths such as 1000,100") from None
+
+
+@main.command()
+@click.argument("expression")
+@click.option("--array", "-a", "arrays", multiple=True, metavar="NAME=PATH", help="An array the expression may name.")
+@_limit
+@_json
+@_errors_in_one_line
+def explain(expression: str, arrays: tuple[str, ...], memory_limit: int | None, as_json: bool) -> None:
+    """The forecast of a Python EXPRESSION, such as "X @ X.T" with --array X=X.zarr. Nothing is run.
+
+    All of outcore's functions may be used by name.
+    """
+    names: dict[str, Any] = {name: getattr(oc, name) for name in oc.__all__ if not name.startswith("_")}
+    names |= {"oc": oc, "__builtins__": {}}
+    for pair in arrays:
+        name, equals, path = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise click.BadParameter(f"{pair!r} is not NAME=PATH", param_hint="--array")
+        names[name] = oc.open(path)
+    with config.set(memory_limit=memory_limit):
+        try:
+            value = eval(compile(expression, "<expression>", "eval"), names)
+        except (SyntaxError, NameError, AttributeError) as error:
+            raise click.BadParameter(f"{expression!r}: {error}", param_hint="EXPRESSION") from None
+        values = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(part, oc.Array) for part in values):
+            raise click.BadParameter(f"{expression!r} gives {type(value).__name__}, not an array")
+        explanation = oc.explain(*values)
+    _show(explanation.to_dict(), as_json, str(explanation))
+
+
+@main.command()
+@click.option("--size", type=Size(), default="2GiB", show_default=True, help="Bytes of the data matrix.")
+@click.option("--directory", type=click.Path(file_okay=False), default="data", show_default=True, help="Where to work.")
+@click.option("--memory-limit", type=Size(), default="512MiB", show_default=True, help="Limit of each program.")
+@click.option("--keep", is_flag=True, help="Leave data and results where they are.")
+@_json
+@_errors_in_one_line
+def demo(size: int, directory: str, memory_limit: int, keep: bool, as_json: bool) -> None:
+    """Two programs over a file larger than their memory: forecast, run under a real limit, checked against NumPy."""
+    from outcore.demo import demo as run
+
+    summary = run(size=size, directory=directory, memory_limit=memory_limit, keep=keep, quiet=as_json)
+    verdict = "\nevery promise held" if not summary["faults"] else "\n" + "\n".join(summary["faults"])
+    _show(summary, as_json, verdict)
+    if summary["faults"]:
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False), required=False)
+@_json
+@_errors_in_one_line
+def clean(directory: str | None, as_json: bool) -> None:
+    """Removes scratch that dead processes left in DIRECTORY; in every configured scratch directory unless given."""
+    places = [directory] if directory else list(config.get("scratch"))
+    content = {place: _core.clean(place) for place in places}
+    lines = (
+        f"{place}: {', '.join(f'{key} {value}' for key, value in found.items())}" for place, found in content.items()
+    )
+    _show(content, as_json, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
