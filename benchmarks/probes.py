@@ -1,0 +1,94 @@
+"""What the machine can do at best, measured beside each run: disk bandwidth and the rate of dense products."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+BLOCK_BYTES = 4 << 20
+
+
+def open_direct(path: Path, flags: int) -> int:
+    """A descriptor past the page cache where the file system allows it."""
+    try:
+        return os.open(path, flags | os.O_DIRECT, 0o644)
+    except OSError:
+        return os.open(path, flags, 0o644)
+
+
+def _sweep(descriptor: int, size_bytes: int, threads: int, call: Callable[[int, list[Any], int], int]) -> float:
+    """Seconds for `threads` threads to visit every block of the file once, block by block in turn."""
+
+    def work(first: int) -> None:
+        buffer = mmap.mmap(-1, BLOCK_BYTES)
+        for offset in range(first * BLOCK_BYTES, size_bytes - BLOCK_BYTES + 1, threads * BLOCK_BYTES):
+            call(descriptor, [buffer], offset)
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    started = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return time.perf_counter() - started
+
+
+def read_bandwidth(path: Path, most_bytes: int = 4 << 30) -> float:
+    """Bytes per second of the best of one to four threads reading `path` in 4 MiB blocks, O_DIRECT."""
+    size = min(path.stat().st_size, most_bytes) // BLOCK_BYTES * BLOCK_BYTES
+    descriptor = open_direct(path, os.O_RDONLY)
+    try:
+        return max(size / _sweep(descriptor, size, threads, os.preadv) for threads in (1, 2, 3, 4))
+    finally:
+        os.close(descriptor)
+
+
+def write_bandwidth(folder: Path, size_bytes: int = 1 << 30) -> float:
+    """Bytes per second of the best of one to four threads writing a new file in 4 MiB blocks, O_DIRECT, synced."""
+    return max(size_bytes / _write_once(folder, size_bytes, threads) for threads in (1, 2, 4))
+
+
+def _write_once(folder: Path, size_bytes: int, threads: int) -> float:
+    path = folder / f"probe-{os.getpid()}.bin"
+    descriptor = open_direct(path, os.O_CREAT | os.O_WRONLY)
+    try:
+        seconds = _sweep(descriptor, size_bytes, threads, os.pwritev)
+        started = time.perf_counter()
+        os.fsync(descriptor)
+        return seconds + time.perf_counter() - started
+    finally:
+        os.close(descriptor)
+        path.unlink()
+
+
+def gemm_peak(side: int = 3000, repeats: int = 5) -> float:
+    """Flops per second of NumPy's own product of two float64 matrices in memory, best of `repeats`."""
+    random = np.random.default_rng(0)
+    a, b = random.random((side, side)), random.random((side, side))
+    result = np.empty((side, side))
+    best = float("inf")
+    for _ in range(repeats):
+        started = time.perf_counter()
+        np.matmul(a, b, out=result)
+        best = min(best, time.perf_counter() - started)
+    return 2 * side**3 / best
+
+
+def skinny_gemm_peak(rows: int = 400_000, columns: int = 100, factors: int = 10, repeats: int = 5) -> float:
+    """Flops per second of X @ H.T for a tall X: the shape that factorizations actually meet."""
+    random = np.random.default_rng(0)
+    x, h = random.random((rows, columns)), random.random((factors, columns))
+    result = np.empty((rows, factors))
+    best = float("inf")
+    for _ in range(repeats):
+        started = time.perf_counter()
+        np.matmul(x, h.T, out=result)
+        best = min(best, time.perf_counter() - started)
+    return 2 * rows * columns * factors / best
