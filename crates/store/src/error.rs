@@ -28,9 +28,7 @@ pub enum StoreError {
         used: usize,
         limit: usize,
     },
-    #[error(
-        "scratch needs {need} more bytes, but {used} of its quota of {quota} bytes are in use"
-    )]
+    #[error("scratch needs {need} more bytes, but {used} of its quota of {quota} bytes are in use")]
     Quota { need: u64, used: u64, quota: u64 },
     #[error("{}: {need} bytes are needed, but {free} are free on this file system", path.display())]
     Space { path: PathBuf, need: u64, free: u64 },
@@ -54,12 +52,7 @@ impl StoreError {
         }
     }
 
-    pub(crate) fn io(
-        path: &Path,
-        offset: u64,
-        action: &'static str,
-        cause: impl Into<std::io::Error>,
-    ) -> StoreError {
+    pub(crate) fn io(path: &Path, offset: u64, action: &'static str, cause: impl Into<std::io::Error>) -> StoreError {
         StoreError::Io {
             path: path.to_path_buf(),
             offset,

@@ -33,17 +33,12 @@ struct Free {
 
 impl Pool {
     fn free(&self) -> MutexGuard<'_, Free> {
-        self.free
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn take(&self, bytes: usize) -> Option<AlignedBuffer> {
         let mut free = self.free();
-        let newest = free
-            .mappings
-            .iter()
-            .rposition(|mapping| mapping.len() == bytes)?;
+        let newest = free.mappings.iter().rposition(|mapping| mapping.len() == bytes)?;
         free.bytes -= bytes;
         free.mappings.remove(newest)
     }
@@ -96,8 +91,9 @@ impl FramePool {
         };
         let mapping = match reused {
             Some(mapping) => mapping,
-            None => AlignedBuffer::new(bytes)
-                .map_err(|cause| StoreError::io(Path::new(what), 0, "map memory", cause))?,
+            None => {
+                AlignedBuffer::new(bytes).map_err(|cause| StoreError::io(Path::new(what), 0, "map memory", cause))?
+            }
         };
         Ok(Frame {
             mapping: Some(mapping),

@@ -45,10 +45,7 @@ impl Ledger {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0
-            .state
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     pub fn limit(&self) -> usize {
@@ -98,10 +95,7 @@ impl Ledger {
                 .fail_in
                 .and_then(|left| left.checked_sub(1))
                 .filter(|left| *left > 0);
-            let fits = state
-                .used
-                .checked_add(bytes)
-                .is_some_and(|total| total <= state.limit);
+            let fits = state.used.checked_add(bytes).is_some_and(|total| total <= state.limit);
             if told_to_fail || !fits {
                 return Err(StoreError::Memory {
                     what: what.to_string(),
@@ -123,10 +117,7 @@ impl Ledger {
     fn reclaim(&self) {
         let (reclaimer, allowed) = {
             let state = self.state();
-            (
-                state.reclaimer.clone(),
-                state.limit.saturating_sub(state.used),
-            )
+            (state.reclaimer.clone(), state.limit.saturating_sub(state.used))
         };
         if let Some(reclaimer) = reclaimer.and_then(|weak| weak.upgrade()) {
             reclaimer.shrink_to(allowed);

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 
 use crate::region::{checked_elements, copy_lattice, Lattice};
-use crate::{
-    ClaimedSlice, FramePool, Io, Layout, MemoryView, Region, SharedBuffer, Sink, Source, StoreError,
-};
+use crate::{ClaimedSlice, FramePool, Io, Layout, MemoryView, Region, SharedBuffer, Sink, Source, StoreError};
 
 /// An array whose bytes belong to someone else (a NumPy buffer, a `Vec`).
 pub struct MemorySource {
@@ -56,9 +54,7 @@ impl MemorySource {
 
 /// Whether the lowest and the highest element that a shape reaches lie in `available` elements.
 fn reaches_within(available: usize, offset: usize, shape: &[u64], strides: &[i64]) -> bool {
-    if shape.len() != strides.len()
-        || checked_elements(shape).is_none_or(|elements| elements > i64::MAX as u64)
-    {
+    if shape.len() != strides.len() || checked_elements(shape).is_none_or(|elements| elements > i64::MAX as u64) {
         return false;
     }
     if shape.contains(&0) {
@@ -126,14 +122,7 @@ impl Source for MemorySource {
             .map(|(start, stride)| *start as i64 * stride)
             .sum::<i64>();
         let to = Lattice::of_box(&region.shape, &vec![0; region.shape.len()]);
-        copy_lattice(
-            self.bytes(),
-            &from,
-            frame,
-            &to,
-            &region.shape,
-            self.dtype.size(),
-        );
+        copy_lattice(self.bytes(), &from, frame, &to, &region.shape, self.dtype.size());
         Ok(0)
     }
 
@@ -157,16 +146,10 @@ pub struct MemorySink {
 
 impl MemorySink {
     /// Reserves the whole result.
-    pub fn new(
-        shape: &[u64],
-        dtype: DType,
-        tile: &[u64],
-        pool: &FramePool,
-    ) -> Result<MemorySink, StoreError> {
-        let bytes = checked_elements(shape)
-            .and_then(|elements| usize::try_from(elements).ok()?.checked_mul(dtype.size()));
-        let bytes = bytes
-            .ok_or_else(|| StoreError::Invalid(format!("shape {shape:?} of {dtype} overflows")))?;
+    pub fn new(shape: &[u64], dtype: DType, tile: &[u64], pool: &FramePool) -> Result<MemorySink, StoreError> {
+        let bytes =
+            checked_elements(shape).and_then(|elements| usize::try_from(elements).ok()?.checked_mul(dtype.size()));
+        let bytes = bytes.ok_or_else(|| StoreError::Invalid(format!("shape {shape:?} of {dtype} overflows")))?;
         let buffer = SharedBuffer::new(pool.allocate(bytes, "result in memory")?);
         Ok(MemorySink {
             buffer,
@@ -210,8 +193,7 @@ impl Sink for MemorySink {
         for (first, elements) in region.runs(&self.shape) {
             let (at, bytes) = (first as usize * item, elements as usize * item);
             let piece = data.get(done..done + bytes);
-            let piece = piece
-                .ok_or_else(|| StoreError::Invalid("a tile is shorter than its region".into()))?;
+            let piece = piece.ok_or_else(|| StoreError::Invalid("a tile is shorter than its region".into()))?;
             self.buffer.claim(at..at + bytes)?.copy_from_slice(piece);
             done += bytes;
         }
@@ -249,11 +231,7 @@ mod tests {
         let source = MemorySource::new(owner.clone(), DType::U8, 8, &[4, 3], &[1, -4]).unwrap();
         let mut frame = vec![0; 4];
         let at = source
-            .read(
-                &Region::new(vec![1, 0], vec![2, 2]),
-                &mut frame,
-                &Io::memory(),
-            )
+            .read(&Region::new(vec![1, 0], vec![2, 2]), &mut frame, &Io::memory())
             .unwrap();
         assert_eq!((at, frame), (0, vec![9, 5, 10, 6]));
         assert!(MemorySource::new(owner.clone(), DType::U8, 7, &[4, 3], &[1, -4]).is_err());
@@ -269,12 +247,8 @@ mod tests {
         sink.borrow(&rows).unwrap().fill(5);
         let corner = Region::new(vec![0, 2], vec![2, 2]);
         assert!(sink.borrow(&corner).is_none());
-        sink.write(
-            &Region::new(vec![0, 0], vec![2, 2]),
-            &[1, 2, 3, 4],
-            &Io::memory(),
-        )
-        .unwrap();
+        sink.write(&Region::new(vec![0, 0], vec![2, 2]), &[1, 2, 3, 4], &Io::memory())
+            .unwrap();
         sink.write(&corner, &[5, 6, 7, 8], &Io::memory()).unwrap();
         let frame = sink.buffer().take().unwrap();
         assert_eq!(frame[..], [1, 2, 5, 6, 3, 4, 7, 8, 5, 5, 5, 5, 5, 5, 5, 5]);

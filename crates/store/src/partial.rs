@@ -42,8 +42,7 @@ pub(crate) fn lock(path: &Path) -> std::io::Result<Option<File>> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
             // A cleaner may have removed the name between its creation and the lock.
-            let same = fs::metadata(path)
-                .is_ok_and(|now| file.metadata().is_ok_and(|held| held.ino() == now.ino()));
+            let same = fs::metadata(path).is_ok_and(|now| file.metadata().is_ok_and(|held| held.ino() == now.ino()));
             Ok(same.then_some(file))
         }
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),

@@ -19,10 +19,7 @@ impl IoPool {
         let (queue, jobs) = channel::<Job>();
         let jobs = Arc::new(Mutex::new(jobs));
         let work = move |jobs: Arc<Mutex<std::sync::mpsc::Receiver<Job>>>| loop {
-            let job = jobs
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                .recv();
+            let job = jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
             let Ok(job) = job else { return };
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
         };

@@ -79,10 +79,7 @@ impl Region {
         if inside {
             return Ok(());
         }
-        let Region {
-            start,
-            shape: extent,
-        } = self;
+        let Region { start, shape: extent } = self;
         Err(StoreError::Invalid(format!(
             "{name}: region {start:?} + {extent:?} is outside of shape {shape:?}"
         )))
@@ -128,15 +125,11 @@ impl Region {
             return Vec::new();
         }
         let mut cells = vec![Vec::with_capacity(cell.len())];
-        for axis in 0..cell.len() {
-            let range = self.start[axis] / cell[axis]..=(self.end(axis) - 1) / cell[axis];
+        for (axis, extent) in cell.iter().enumerate() {
+            let range = self.start[axis] / extent..=(self.end(axis) - 1) / extent;
             cells = cells
                 .into_iter()
-                .flat_map(|prefix| {
-                    range
-                        .clone()
-                        .map(move |index| [prefix.as_slice(), &[index]].concat())
-                })
+                .flat_map(|prefix| range.clone().map(move |index| [prefix.as_slice(), &[index]].concat()))
                 .collect();
         }
         cells
@@ -204,10 +197,7 @@ pub(crate) struct Lattice {
 impl Lattice {
     /// The lattice of a box inside a C-ordered array.
     pub(crate) fn of_box(array: &[u64], start: &[u64]) -> Lattice {
-        let strides: Vec<i64> = c_strides(array)
-            .into_iter()
-            .map(|stride| stride as i64)
-            .collect();
+        let strides: Vec<i64> = c_strides(array).into_iter().map(|stride| stride as i64).collect();
         Lattice {
             offset: start
                 .iter()
@@ -220,14 +210,7 @@ impl Lattice {
 }
 
 /// Copies a box of `shape` elements of `item` bytes between two lattices. Ranges are checked by slicing.
-pub(crate) fn copy_lattice(
-    from: &[u8],
-    source: &Lattice,
-    to: &mut [u8],
-    target: &Lattice,
-    shape: &[u64],
-    item: usize,
-) {
+pub(crate) fn copy_lattice(from: &[u8], source: &Lattice, to: &mut [u8], target: &Lattice, shape: &[u64], item: usize) {
     if shape.contains(&0) {
         return;
     }

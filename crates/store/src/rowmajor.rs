@@ -109,7 +109,7 @@ impl RowMajor {
 
     /// `head` when elements there are aligned, else the next place where they are.
     fn aligned(&self, head: usize) -> usize {
-        if head % self.item == 0 {
+        if head.is_multiple_of(self.item) {
             head
         } else {
             head.next_multiple_of(ALIGN)
@@ -120,13 +120,7 @@ impl RowMajor {
     ///
     /// One run stays where its window puts it. Several runs are read window by window behind the place they are then
     /// moved to, so a frame needs the data and one window.
-    pub(crate) fn read(
-        &self,
-        file: &File,
-        region: &Region,
-        frame: &mut [u8],
-        io: &Io,
-    ) -> Result<usize, StoreError> {
+    pub(crate) fn read(&self, file: &File, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
         let bytes = self.data_bytes(region);
         if region.is_contiguous_in(&self.shape) {
             let mut offset = 0;
@@ -168,14 +162,19 @@ impl RowMajor {
 
 /// Reverses the bytes of every element; complex numbers part by part.
 pub(crate) fn swap_bytes(data: &mut [u8], dtype: outcore_dtype::DType) {
-    let unit = dtype.real().size();
-    if unit > 1 {
-        data.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+    // The unit is a constant in each arm, which lets the compiler use vector shuffles.
+    fn reverse<const UNIT: usize>(data: &mut [u8]) {
+        data.chunks_exact_mut(UNIT).for_each(<[u8]>::reverse);
+    }
+    match dtype.real().size() {
+        2 => reverse::<2>(data),
+        4 => reverse::<4>(data),
+        8 => reverse::<8>(data),
+        _ => {}
     }
 }
 
 /// Makes any non-zero byte a true one: files may hold what kernels must not see.
 pub(crate) fn normalize_bools(data: &mut [u8]) {
-    data.iter_mut()
-        .for_each(|byte| *byte = u8::from(*byte != 0));
+    data.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
 }

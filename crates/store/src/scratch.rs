@@ -81,9 +81,7 @@ impl Drop for Slot {
 
 impl Shared {
     fn space(&self) -> MutexGuard<'_, Space> {
-        self.space
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.space.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -91,16 +89,14 @@ impl Scratch {
     /// Opens scratch space in `dirs`, used in turn, after removing what dead processes left there.
     pub fn new(dirs: &[PathBuf], quota: Option<u64>, io: &Io) -> Result<Scratch, StoreError> {
         if dirs.is_empty() {
-            return Err(StoreError::Invalid(
-                "scratch needs at least one directory".into(),
-            ));
+            return Err(StoreError::Invalid("scratch needs at least one directory".into()));
         }
         let mut warnings = Vec::new();
         let mut files = Vec::new();
         for dir in dirs {
             fs::create_dir_all(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause))?;
             clean(dir)?;
-            if statfs(dir).is_ok_and(|stat| i64::from(stat.f_type) == TMPFS_MAGIC) {
+            if statfs(dir).is_ok_and(|stat| stat.f_type == TMPFS_MAGIC) {
                 warnings.push(format!(
                     "scratch directory {} is in memory (tmpfs), beyond the limit",
                     dir.display()
@@ -130,12 +126,7 @@ impl Scratch {
 
     /// The size of the scratch files, which is what the quota bounds.
     pub fn used(&self) -> u64 {
-        self.0
-            .space()
-            .extents
-            .iter()
-            .map(|(length, _)| length)
-            .sum()
+        self.0.space().extents.iter().map(|(length, _)| length).sum()
     }
 
     /// A place for `bytes`: the first free extent that is large enough in any file, else new space in turn.
@@ -166,10 +157,7 @@ impl Scratch {
             }
         }
         let used: u64 = space.extents.iter().map(|(length, _)| length).sum();
-        if used
-            .checked_add(bytes)
-            .is_none_or(|total| total > self.0.quota)
-        {
+        if used.checked_add(bytes).is_none_or(|total| total > self.0.quota) {
             return Err(StoreError::Quota {
                 need: bytes,
                 used,
@@ -183,17 +171,9 @@ impl Scratch {
 
     /// Writes a slot. `data` starts on a page and covers the slot's whole pages.
     pub fn write(&self, slot: &Slot, data: &[u8]) -> Result<(), StoreError> {
-        let short = || {
-            StoreError::Invalid(format!(
-                "scratch: {} bytes for a slot of {}",
-                data.len(),
-                slot.bytes
-            ))
-        };
+        let short = || StoreError::Invalid(format!("scratch: {} bytes for a slot of {}", data.len(), slot.bytes));
         let data = data.get(..slot.bytes as usize).ok_or_else(short)?;
-        self.0
-            .io
-            .write(&self.0.files[slot.file].file, data, slot.offset)
+        self.0.io.write(&self.0.files[slot.file].file, data, slot.offset)
     }
 
     /// Reads a slot into the front of a frame, which covers the slot's whole pages.
@@ -206,12 +186,9 @@ impl Scratch {
             ))
         };
         let frame = frame.get_mut(..slot.bytes as usize).ok_or_else(short)?;
-        self.0.io.read(
-            &self.0.files[slot.file].file,
-            frame,
-            slot.offset,
-            slot.bytes as usize,
-        )
+        self.0
+            .io
+            .read(&self.0.files[slot.file].file, frame, slot.offset, slot.bytes as usize)
     }
 }
 
@@ -245,8 +222,7 @@ mod tests {
     fn slots_are_reused_merged_and_bounded_by_the_quota() {
         let dir = tempfile::tempdir().unwrap();
         let page = PAGE as u64;
-        let scratch =
-            Scratch::new(&[dir.path().to_path_buf()], Some(4 * page), &Io::direct()).unwrap();
+        let scratch = Scratch::new(&[dir.path().to_path_buf()], Some(4 * page), &Io::direct()).unwrap();
         let slots: Vec<Slot> = (0..4).map(|_| scratch.slot(PAGE).unwrap()).collect();
         let error = scratch.slot(1).err().unwrap();
         assert_eq!(error.code(), "quota");
@@ -280,10 +256,7 @@ mod tests {
             assert!(data.iter().all(|byte| *byte == value as u8 + 1));
         }
         let counters = io.counters();
-        assert_eq!(
-            (counters.bytes_written, counters.bytes_read),
-            (16384, 16384)
-        );
+        assert_eq!((counters.bytes_written, counters.bytes_read), (16384, 16384));
     }
 
     #[test]

@@ -34,9 +34,7 @@ unsafe impl Sync for Shared {}
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -67,11 +65,7 @@ impl SharedBuffer {
     /// # Errors
     /// When the range leaves the buffer, meets a live claim, or the buffer has been taken.
     pub fn claim(&self, range: Range<usize>) -> Result<ClaimedSlice, StoreError> {
-        let refuse = |why: &str| {
-            Err(StoreError::Invalid(format!(
-                "result bytes {range:?}: {why}"
-            )))
-        };
+        let refuse = |why: &str| Err(StoreError::Invalid(format!("result bytes {range:?}: {why}")));
         let mut state = self.0.state();
         if state.frame.is_none() {
             return refuse("the result has been taken");
@@ -118,12 +112,7 @@ impl Deref for ClaimedSlice {
         }
         // SAFETY: the range lies in the frame, which stays while this claim lives (invariant 2); no other claim
         // overlaps it (invariant 1), and this one lends it out by its own borrow rules.
-        unsafe {
-            std::slice::from_raw_parts(
-                self.buffer.start.as_ptr().add(self.range.start),
-                self.range.len(),
-            )
-        }
+        unsafe { std::slice::from_raw_parts(self.buffer.start.as_ptr().add(self.range.start), self.range.len()) }
     }
 }
 
@@ -133,12 +122,7 @@ impl DerefMut for ClaimedSlice {
             return &mut [];
         }
         // SAFETY: as above; `&mut self` makes the access exclusive within the claim.
-        unsafe {
-            std::slice::from_raw_parts_mut(
-                self.buffer.start.as_ptr().add(self.range.start),
-                self.range.len(),
-            )
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.buffer.start.as_ptr().add(self.range.start), self.range.len()) }
     }
 }
 

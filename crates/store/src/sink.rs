@@ -64,14 +64,10 @@ impl SinkPlan {
         tile: &[u64],
         overwrite: bool,
     ) -> Result<SinkPlan, StoreError> {
-        let path =
-            std::path::absolute(path).map_err(|cause| StoreError::io(path, 0, "resolve", cause))?;
-        let bytes =
-            checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
+        let path = std::path::absolute(path).map_err(|cause| StoreError::io(path, 0, "resolve", cause))?;
+        let bytes = checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
         let Some(bytes) = bytes.filter(|bytes| *bytes < i64::MAX as u64 / 2) else {
-            return Err(StoreError::Invalid(format!(
-                "shape {shape:?} of {dtype} overflows"
-            )));
+            return Err(StoreError::Invalid(format!("shape {shape:?} of {dtype} overflows")));
         };
         if tile.len() != shape.len() {
             return Err(StoreError::Invalid(format!(
@@ -86,12 +82,7 @@ impl SinkPlan {
         let format = match path.extension().and_then(|suffix| suffix.to_str()) {
             Some("npy") => Format::Npy(NpyPlan::new(shape, dtype, &tile)),
             Some("zarr") => Format::Zarr(ZarrPlan::new(shape, dtype, &tile)?),
-            _ => {
-                return Err(StoreError::unsupported(
-                    &path,
-                    "outputs end in .npy or .zarr",
-                ))
-            }
+            _ => return Err(StoreError::unsupported(&path, "outputs end in .npy or .zarr")),
         };
         let plan = SinkPlan {
             path,
@@ -106,10 +97,7 @@ impl SinkPlan {
     fn check_target(&self) -> Result<(), StoreError> {
         let parent = parent_of(&self.path);
         if !parent.is_dir() {
-            return Err(StoreError::format(
-                &parent,
-                "the output's directory does not exist",
-            ));
+            return Err(StoreError::format(&parent, "the output's directory does not exist"));
         }
         access(&parent, Access::WRITE_OK | Access::EXEC_OK)
             .map_err(|cause| StoreError::io(&parent, 0, "write in this directory", cause))?;
@@ -136,8 +124,7 @@ impl SinkPlan {
 
     fn check_space(&self, need: u64) -> Result<(), StoreError> {
         let parent = parent_of(&self.path);
-        let space = statvfs(&parent)
-            .map_err(|cause| StoreError::io(&parent, 0, "stat the file system", cause))?;
+        let space = statvfs(&parent).map_err(|cause| StoreError::io(&parent, 0, "stat the file system", cause))?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
         if free < need {
             return Err(StoreError::Space {

@@ -71,8 +71,7 @@ pub struct Opened {
 /// One line with the path: not found, not an array, or something in it that is not supported.
 pub fn open(path: &Path, io: &Io) -> Result<Opened, StoreError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
-    let metadata =
-        std::fs::metadata(path).map_err(|cause| StoreError::io(path, 0, "open", cause))?;
+    let metadata = std::fs::metadata(path).map_err(|cause| StoreError::io(path, 0, "open", cause))?;
     if metadata.is_dir() {
         let source = zarr::ZarrArray::open(&absolute, io)?;
         return Ok(Opened {

@@ -40,10 +40,7 @@ impl Stamp {
         };
         let now = Stamp::of(path).map_err(|_| changed("it is gone"))?;
         if now.bytes != self.bytes {
-            return Err(changed(&format!(
-                "{} bytes then, {} now",
-                self.bytes, now.bytes
-            )));
+            return Err(changed(&format!("{} bytes then, {} now", self.bytes, now.bytes)));
         }
         if now != *self {
             return Err(changed("modified or replaced"));
@@ -57,8 +54,7 @@ impl From<&std::fs::Metadata> for Stamp {
         Stamp {
             device: metadata.dev(),
             inode: metadata.ino(),
-            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
-                + i128::from(metadata.mtime_nsec()),
+            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
             bytes: metadata.len(),
         }
     }

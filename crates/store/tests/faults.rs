@@ -9,16 +9,10 @@ use outcore_store::{open, FramePool, Io, Ledger, Region, StoreError};
 use crate::support::{pattern_of, read_all, write};
 
 /// Repeats `attempt` with the first, second, ... call failing, until it succeeds; each failure must leave nothing.
-fn fail_each_call(
-    setting: &str,
-    code: &str,
-    attempt: impl Fn(&Path, &Io) -> Result<(), StoreError>,
-) {
+fn fail_each_call(setting: &str, code: &str, attempt: impl Fn(&Path, &Io) -> Result<(), StoreError>) {
     for nth in 1.. {
         let dir = tempfile::tempdir().unwrap();
-        let io = Io::with_faults(
-            outcore_store::Faults::parse(&setting.replace('#', &nth.to_string())).unwrap(),
-        );
+        let io = Io::with_faults(outcore_store::Faults::parse(&setting.replace('#', &nth.to_string())).unwrap());
         match attempt(dir.path(), &io) {
             Ok(()) => {
                 assert!(nth > 1, "{setting}: no call was made to fail");
@@ -26,11 +20,7 @@ fn fail_each_call(
             }
             Err(error) => assert_eq!(error.code(), code, "{error}"),
         }
-        assert_eq!(
-            fs::read_dir(dir.path()).unwrap().count(),
-            0,
-            "{setting} {nth}"
-        );
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{setting} {nth}");
     }
 }
 
@@ -56,11 +46,7 @@ fn short_transfers_change_nothing() {
             let setting = format!("short-write:{nth},short-read:{nth}");
             let io = Io::with_faults(outcore_store::Faults::parse(&setting).unwrap());
             write(&path, &[100, 9], DType::F64, &[64, 9], &io).unwrap();
-            assert_eq!(
-                read_all(&path, &io).unwrap(),
-                expected,
-                "{suffix} {setting}"
-            );
+            assert_eq!(read_all(&path, &io).unwrap(), expected, "{suffix} {setting}");
         }
     }
 }
@@ -117,11 +103,7 @@ fn damaged_chunks_are_refused_by_codec_and_never_panic() {
             let dir = tempfile::tempdir().unwrap();
             let copy = dir.path().join("a.zarr");
             fs::create_dir_all(copy.join("c/0")).unwrap();
-            fs::copy(
-                fixtures.join(format!("{name}.zarr/zarr.json")),
-                copy.join("zarr.json"),
-            )
-            .unwrap();
+            fs::copy(fixtures.join(format!("{name}.zarr/zarr.json")), copy.join("zarr.json")).unwrap();
             let mut damaged = whole.clone();
             damaged[at] ^= 0x55;
             fs::write(copy.join("c/0/0"), &damaged).unwrap();

@@ -5,9 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_store::{
-    clean_partials, create, open, parse_zarr_json, plan_sink, Io, IoPool, Layout, Region, Sink,
-};
+use outcore_store::{clean_partials, create, open, parse_zarr_json, plan_sink, Io, IoPool, Layout, Region, Sink};
 use proptest::prelude::*;
 
 use crate::support::{fill, pattern_of, pool, read, read_all, write};
@@ -126,11 +124,7 @@ fn partial_outputs_of_the_dead_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(".a.npy.outcore-partial-1-0"), [0; 7]).unwrap();
     fs::create_dir(dir.path().join(".b.zarr.outcore-partial-1-0")).unwrap();
-    fs::write(
-        dir.path().join(".b.zarr.outcore-partial-1-0/zarr.json"),
-        [0; 3],
-    )
-    .unwrap();
+    fs::write(dir.path().join(".b.zarr.outcore-partial-1-0/zarr.json"), [0; 3]).unwrap();
     fs::write(dir.path().join("a.npy"), []).unwrap();
     let cleaned = clean_partials(dir.path()).unwrap();
     assert_eq!((cleaned.count, cleaned.bytes), (2, 10));
@@ -142,9 +136,7 @@ fn targets_are_checked_before_anything_is_made() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let refuse = |name: &str, shape: &[u64], overwrite| {
-        let error = plan_sink(&at(name), shape, DType::F64, shape, overwrite)
-            .err()
-            .unwrap();
+        let error = plan_sink(&at(name), shape, DType::F64, shape, overwrite).err().unwrap();
         (error.code(), error.to_string().lines().count())
     };
     fs::write(at("there.npy"), []).unwrap();
@@ -181,16 +173,10 @@ fn a_rewritten_chunk_changes_the_identity() {
     write(&path, &[10], DType::U8, &[5], &io).unwrap();
     let source = open(&path, &io).unwrap().source;
     assert_eq!(source.layout(), Layout::Chunks(vec![5]));
-    assert_eq!(
-        open(&path, &io).unwrap().source.identity(),
-        source.identity()
-    );
+    assert_eq!(open(&path, &io).unwrap().source.identity(), source.identity());
     fs::write(path.join("c/1"), [9; 5]).unwrap();
     assert_eq!(source.check_unchanged().unwrap_err().code(), "changed");
-    assert_ne!(
-        open(&path, &io).unwrap().source.identity(),
-        source.identity()
-    );
+    assert_ne!(open(&path, &io).unwrap().source.identity(), source.identity());
     fs::write(path.join("c/1"), [9; 4]).unwrap();
     let error = read_all(&path, &io).unwrap_err().to_string();
     assert!(
@@ -231,6 +217,24 @@ fn truncated_files_are_refused_in_one_line() {
     }
 }
 
+#[test]
+fn a_file_cut_short_under_way_is_an_error_and_not_a_hang() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, io) = (dir.path().join("a.npy"), Io::direct());
+    write(&path, &[10_000], DType::F64, &[10_000], &io).unwrap();
+    let source = open(&path, &io).unwrap().source;
+    for length in [50_100, 8192, 100, 0] {
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(length)
+            .unwrap();
+        let error = read(&*source, &Region::full(&[10_000]), &io).unwrap_err().to_string();
+        assert!(error.contains("bytes early"), "{error}");
+    }
+}
+
 const JSON: &str = r#"{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"float32",
 "chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},
 "chunk_key_encoding":{"name":"default"},"fill_value":"0x7fc00000","codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}"#;
@@ -238,8 +242,7 @@ const JSON: &str = r#"{"zarr_format":3,"node_type":"array","shape":[4],"data_typ
 #[test]
 fn unknown_things_in_zarr_json_are_named() {
     parse_zarr_json(JSON.as_bytes()).unwrap();
-    let refused =
-        |from: &str, to: &str| parse_zarr_json(JSON.replace(from, to).as_bytes()).unwrap_err();
+    let refused = |from: &str, to: &str| parse_zarr_json(JSON.replace(from, to).as_bytes()).unwrap_err();
     assert_eq!(
         refused("\"name\":\"bytes\"", "\"name\":\"lzma\""),
         "codec \"lzma\" is not supported"
@@ -248,10 +251,7 @@ fn unknown_things_in_zarr_json_are_named() {
         refused("regular", "rectilinear"),
         "chunk grid \"rectilinear\" is not supported, only \"regular\""
     );
-    assert_eq!(
-        refused("float32", "string"),
-        "data type \"string\" is not supported"
-    );
+    assert_eq!(refused("float32", "string"), "data type \"string\" is not supported");
     assert_eq!(
         refused("\"array\"", "\"group\""),
         "this is a Zarr group, not an array; name one of its arrays"
@@ -291,5 +291,30 @@ proptest! {
         }
         let source = open(&path, &io).unwrap().source;
         prop_assert_eq!(read(&*source, &region, &io).unwrap(), pattern_of(&region, &shape, DType::I32));
+    }
+}
+
+/// For the readers of other libraries: set `OUTCORE_KEEP` to a directory and open what is left there.
+#[test]
+fn every_type_is_written_in_both_formats() {
+    let scratch = tempfile::tempdir().unwrap();
+    let kept = std::env::var_os("OUTCORE_KEEP").map(std::path::PathBuf::from);
+    let dir = kept.as_deref().unwrap_or(scratch.path());
+    let io = Io::direct();
+    for dtype in DType::ALL {
+        for (name, shape, tile) in [
+            ("m", &[70u64, 9][..], &[32u64, 4][..]),
+            ("s", &[], &[]),
+            ("v", &[2000], &[1024]),
+        ] {
+            for suffix in ["npy", "zarr"] {
+                let path = dir.join(format!("{dtype}-{name}.{suffix}"));
+                write(&path, shape, dtype, tile, &io).unwrap();
+                assert_eq!(
+                    read_all(&path, &io).unwrap(),
+                    pattern_of(&Region::full(shape), shape, dtype)
+                );
+            }
+        }
     }
 }

@@ -29,18 +29,9 @@ fn every_zarr_array_reads_as_zarr_python_reads_it() {
     for path in arrays {
         let expected = std::fs::read(path.join("expected.bin")).unwrap();
         for io in [Io::direct(), Io::buffered()] {
-            assert_eq!(
-                read_all(&path, &io).unwrap(),
-                expected,
-                "{}",
-                path.display()
-            );
+            assert_eq!(read_all(&path, &io).unwrap(), expected, "{}", path.display());
         }
-        open(&path, &Io::direct())
-            .unwrap()
-            .source
-            .check_unchanged()
-            .unwrap();
+        open(&path, &Io::direct()).unwrap().source.check_unchanged().unwrap();
     }
 }
 
@@ -66,13 +57,8 @@ fn every_npy_file_reads_as_numpy_reads_it() {
         let path = fixtures().join(format!("{name}.npy"));
         assert_eq!(read_all(&path, &io).unwrap(), numbers(size), "{name}");
     }
-    let floats: Vec<u8> = (0..12)
-        .flat_map(|value| f64::from(value).to_le_bytes())
-        .collect();
-    assert_eq!(
-        read_all(&fixtures().join("float64.npy"), &io).unwrap(),
-        floats
-    );
+    let floats: Vec<u8> = (0..12).flat_map(|value| f64::from(value).to_le_bytes()).collect();
+    assert_eq!(read_all(&fixtures().join("float64.npy"), &io).unwrap(), floats);
     let bools: Vec<u8> = (0..12).map(|value| (value % 3 == 0) as u8).collect();
     assert_eq!(read_all(&fixtures().join("bool.npy"), &io).unwrap(), bools);
     assert_eq!(
@@ -94,18 +80,9 @@ fn fortran_files_are_transposed_sources() {
 
 #[test]
 fn what_is_not_supported_is_named() {
-    let refused = |name: &str| {
-        open(&fixtures().join(name), &Io::direct())
-            .err()
-            .unwrap()
-            .to_string()
-    };
-    assert!(
-        refused("struct.npy").ends_with("struct.npy: structured element types are not supported")
-    );
-    assert!(
-        refused("object.npy").ends_with("object.npy: arrays of Python objects are not supported")
-    );
+    let refused = |name: &str| open(&fixtures().join(name), &Io::direct()).err().unwrap().to_string();
+    assert!(refused("struct.npy").ends_with("struct.npy: structured element types are not supported"));
+    assert!(refused("object.npy").ends_with("object.npy: arrays of Python objects are not supported"));
     assert!(refused("int32.zarr-not-there").contains("cannot open"));
     assert!(open(&fixtures(), &Io::direct())
         .err()

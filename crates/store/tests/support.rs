@@ -26,7 +26,7 @@ pub fn tiles(shape: &[u64], tile: &[u64]) -> Vec<Region> {
 /// The bytes of element number `element` of a test array.
 pub fn pattern(element: u64, dtype: DType) -> Vec<u8> {
     if dtype == DType::Bool {
-        return vec![(element % 3 == 0) as u8];
+        return vec![u8::from(element.is_multiple_of(3))];
     }
     (0..dtype.size() as u64)
         .map(|byte| (element * 31 + byte * 7 + element / 251) as u8)
@@ -35,12 +35,8 @@ pub fn pattern(element: u64, dtype: DType) -> Vec<u8> {
 
 /// A region of a test array of `shape`, C-contiguous.
 pub fn pattern_of(region: &Region, shape: &[u64], dtype: DType) -> Vec<u8> {
-    let elements = region
-        .runs(shape)
-        .flat_map(|(first, count)| first..first + count);
-    elements
-        .flat_map(|element| pattern(element, dtype))
-        .collect()
+    let elements = region.runs(shape).flat_map(|(first, count)| first..first + count);
+    elements.flat_map(|element| pattern(element, dtype)).collect()
 }
 
 pub fn pool() -> FramePool {
@@ -48,13 +44,7 @@ pub fn pool() -> FramePool {
 }
 
 /// Writes every tile of a sink from a frame, checking the forecast of each, and finishes.
-pub fn fill(
-    sink: &dyn Sink,
-    shape: &[u64],
-    dtype: DType,
-    pool: &FramePool,
-    io: &Io,
-) -> Result<(), StoreError> {
+pub fn fill(sink: &dyn Sink, shape: &[u64], dtype: DType, pool: &FramePool, io: &Io) -> Result<(), StoreError> {
     for region in tiles(shape, sink.tile()) {
         let data = pattern_of(&region, shape, dtype);
         let mut frame = pool.allocate(data.len(), "tile")?;
@@ -71,13 +61,7 @@ pub fn fill(
 }
 
 /// Creates and fills an array.
-pub fn write(
-    path: &Path,
-    shape: &[u64],
-    dtype: DType,
-    tile: &[u64],
-    io: &Io,
-) -> Result<(), StoreError> {
+pub fn write(path: &Path, shape: &[u64], dtype: DType, tile: &[u64], io: &Io) -> Result<(), StoreError> {
     let sink = create(path, shape, dtype, tile, false, io)?;
     fill(&*sink, shape, dtype, &pool(), io)
 }

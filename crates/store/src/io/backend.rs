@@ -142,18 +142,13 @@ struct MemoryFile(Mutex<Vec<u8>>);
 
 impl MemoryFile {
     fn bytes(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 impl Backend for Memory {
     fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>> {
-        let mut files = self
-            .files
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut files = self.files.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match (files.get(path), mode) {
             (Some(file), Mode::Read) => Ok(file.clone()),
             (None, Mode::Read) => Err(ErrorKind::NotFound.into()),
@@ -166,9 +161,7 @@ impl Backend for Memory {
 impl Blob for MemoryFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let bytes = self.bytes();
-        let start = bytes
-            .len()
-            .min(usize::try_from(offset).unwrap_or(usize::MAX));
+        let start = bytes.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
         let count = buffer.len().min(bytes.len() - start);
         buffer[..count].copy_from_slice(&bytes[start..start + count]);
         Ok(count)
@@ -194,8 +187,7 @@ impl Blob for MemoryFile {
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {
-        self.bytes()
-            .resize(usize::try_from(bytes).map_err(Error::other)?, 0);
+        self.bytes().resize(usize::try_from(bytes).map_err(Error::other)?, 0);
         Ok(())
     }
 

@@ -48,11 +48,7 @@ impl Faults {
     /// A line that names the setting that is not understood.
     pub fn parse(text: &str) -> Result<Faults, String> {
         let mut faults = Faults::default();
-        for setting in text
-            .split(',')
-            .map(str::trim)
-            .filter(|setting| !setting.is_empty())
-        {
+        for setting in text.split(',').map(str::trim).filter(|setting| !setting.is_empty()) {
             faults
                 .apply(setting)
                 .ok_or_else(|| format!("fault setting not understood: {setting:?}"))?;
@@ -118,10 +114,7 @@ struct Plan {
 
 impl FaultState {
     pub(super) fn set(&self, faults: Option<Faults>) {
-        let mut plan = self
-            .plan
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut plan = self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         self.armed.store(faults.is_some(), Ordering::Release);
         *plan = Plan {
             faults: faults.unwrap_or_default(),
@@ -134,10 +127,7 @@ impl FaultState {
         if !self.armed.load(Ordering::Acquire) {
             return None;
         }
-        let mut plan = self
-            .plan
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut plan = self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         *counter(&mut plan) += 1;
         let call = *counter(&mut plan);
         Some((plan.faults, call))
@@ -175,9 +165,7 @@ impl FaultState {
 
     pub(super) fn before_sync(&self) -> std::io::Result<()> {
         match self.count(|plan| &mut plan.syncs) {
-            Some((faults, call)) if faults.fail_sync_at == Some(call) => {
-                Err(FaultKind::Eio.error())
-            }
+            Some((faults, call)) if faults.fail_sync_at == Some(call) => Err(FaultKind::Eio.error()),
             _ => Ok(()),
         }
     }
@@ -196,10 +184,7 @@ mod tests {
     #[test]
     fn settings_are_read_or_refused_by_name() {
         let faults = Faults::parse("read:3, torn-write:7:enospc,delay-read:1:20").unwrap();
-        assert_eq!(
-            (faults.fail_read_at, faults.torn_write_at),
-            (Some(3), Some(7))
-        );
+        assert_eq!((faults.fail_read_at, faults.torn_write_at), (Some(3), Some(7)));
         assert_eq!(faults.write_error, FaultKind::Enospc);
         assert_eq!(faults.delay_read_at, Some((1, Duration::from_millis(20))));
         for bad in [

@@ -10,7 +10,6 @@ use std::sync::Arc;
 pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode};
 pub use faults::{FaultKind, Faults};
 
-use crate::frames::PAGE;
 use crate::StoreError;
 use faults::{FaultState, Injected};
 
@@ -156,13 +155,7 @@ impl Io {
     ///
     /// For direct I/O `offset`, the buffer's address and its length are multiples of `PAGE`, and `expected` is the
     /// buffer's length unless the file ends before.
-    pub fn read(
-        &self,
-        file: &File,
-        buffer: &mut [u8],
-        offset: u64,
-        expected: usize,
-    ) -> Result<(), StoreError> {
+    pub fn read(&self, file: &File, buffer: &mut [u8], offset: u64, expected: usize) -> Result<(), StoreError> {
         let calls = self.read_fully(file, buffer, offset, expected)?;
         self.0.totals.read_calls.fetch_add(calls, Relaxed);
         self.0.totals.bytes_read.fetch_add(expected as u64, Relaxed);
@@ -178,23 +171,13 @@ impl Io {
         expected: usize,
     ) -> Result<(), StoreError> {
         self.read_fully(file, buffer, offset, expected)?;
-        self.0
-            .totals
-            .metadata_bytes_read
-            .fetch_add(expected as u64, Relaxed);
+        self.0.totals.metadata_bytes_read.fetch_add(expected as u64, Relaxed);
         Ok(())
     }
 
-    fn read_fully(
-        &self,
-        file: &File,
-        buffer: &mut [u8],
-        offset: u64,
-        expected: usize,
-    ) -> Result<u64, StoreError> {
-        let error = |done: usize, cause: std::io::Error| {
-            StoreError::io(&file.path, offset + done as u64, "read", cause)
-        };
+    fn read_fully(&self, file: &File, buffer: &mut [u8], offset: u64, expected: usize) -> Result<u64, StoreError> {
+        let error =
+            |done: usize, cause: std::io::Error| StoreError::io(&file.path, offset + done as u64, "read", cause);
         let (mut done, mut calls) = (0, 0);
         while done < expected {
             calls += 1;
@@ -209,26 +192,28 @@ impl Io {
                 Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(cause) => return Err(error(done, cause)),
             };
-            if read == 0 && !shortened {
-                let reason = format!("the file ends {} bytes early", expected - done);
+            // A direct read resumes on a page; one that ends inside a page has met the end of the file.
+            let whole = read - read % file.blob.alignment();
+            if done + read >= expected {
+                break;
+            }
+            if whole == 0 && !shortened {
+                let missing = expected - done - read;
+                let reason = format!("the file ends {missing} bytes early");
                 return Err(error(
-                    done,
+                    done + read,
                     std::io::Error::new(std::io::ErrorKind::UnexpectedEof, reason),
                 ));
             }
-            done += read;
-            if done < expected {
-                done -= done % PAGE.min(file.blob.alignment()); // direct reads resume on a page
-            }
+            done += whole;
         }
         Ok(calls)
     }
 
     /// Writes all of `data` at `offset`; the same alignment rules as for `read`.
     pub fn write(&self, file: &File, data: &[u8], offset: u64) -> Result<(), StoreError> {
-        let error = |done: usize, cause: std::io::Error| {
-            StoreError::io(&file.path, offset + done as u64, "write", cause)
-        };
+        let error =
+            |done: usize, cause: std::io::Error| StoreError::io(&file.path, offset + done as u64, "write", cause);
         let mut done = 0;
         while done < data.len() {
             self.0.totals.write_calls.fetch_add(1, Relaxed);
@@ -248,23 +233,16 @@ impl Io {
                 return Err(error(done, cause));
             }
             match file.blob.write_at(rest, offset + done as u64) {
-                Ok(0) => return Err(error(done, std::io::ErrorKind::WriteZero.into())),
-                Ok(written) => {
-                    done += written
-                        - if done + written < data.len() {
-                            written % file.blob.alignment()
-                        } else {
-                            0
-                        }
-                }
+                Ok(written) if done + written >= data.len() => break,
+                Ok(written) => match written - written % file.blob.alignment() {
+                    0 => return Err(error(done + written, std::io::ErrorKind::WriteZero.into())),
+                    whole => done += whole,
+                },
                 Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(cause) => return Err(error(done, cause)),
             }
         }
-        self.0
-            .totals
-            .bytes_written
-            .fetch_add(data.len() as u64, Relaxed);
+        self.0.totals.bytes_written.fetch_add(data.len() as u64, Relaxed);
         Ok(())
     }
 

@@ -16,10 +16,7 @@ fn short_calls_are_resumed_and_counted_once() {
     io.read(&file, &mut back, 0, 10_000).unwrap();
     assert!(back.iter().enumerate().all(|(at, byte)| *byte == at as u8));
     let counters = io.counters();
-    assert_eq!(
-        (counters.bytes_read, counters.bytes_written),
-        (10_000, 10_000)
-    );
+    assert_eq!((counters.bytes_read, counters.bytes_written), (10_000, 10_000));
     assert_eq!((counters.read_calls, counters.write_calls), (2, 2));
 }
 
@@ -50,10 +47,7 @@ fn a_file_that_ends_early_is_an_error() {
     let file = written(&io);
     let mut back = vec![0; 100];
     let error = io.read(&file, &mut back, 9_950, 100).unwrap_err();
-    assert!(
-        error.to_string().contains("the file ends 50 bytes early"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("the file ends 50 bytes early"), "{error}");
 }
 
 #[test]

@@ -25,9 +25,7 @@ pub struct NpyHeader {
 
 /// Where the data starts, from the first 12 bytes.
 pub(super) fn header_bytes(bytes: &[u8]) -> Result<usize, String> {
-    let prefix = bytes
-        .get(..12)
-        .ok_or("not a .npy file: it is too short for a header")?;
+    let prefix = bytes.get(..12).ok_or("not a .npy file: it is too short for a header")?;
     if &prefix[..6] != MAGIC {
         return Err("not a .npy file: the magic bytes are missing".into());
     }
@@ -40,9 +38,7 @@ pub(super) fn header_bytes(bytes: &[u8]) -> Result<usize, String> {
         other => return Err(format!("unknown .npy version {other}")),
     };
     if length > HEADER_MAX {
-        return Err(format!(
-            "the .npy header claims {length} bytes, more than {HEADER_MAX}"
-        ));
+        return Err(format!("the .npy header claims {length} bytes, more than {HEADER_MAX}"));
     }
     Ok(start + length)
 }
@@ -54,22 +50,17 @@ pub(super) fn header_bytes(bytes: &[u8]) -> Result<usize, String> {
 pub fn parse_npy_header(bytes: &[u8]) -> Result<NpyHeader, String> {
     let end = header_bytes(bytes)?;
     let start = if bytes[6] == 1 { 10 } else { 12 };
-    let text = bytes
-        .get(start..end)
-        .ok_or("the .npy header is truncated")?;
+    let text = bytes.get(start..end).ok_or("the .npy header is truncated")?;
     let text = std::str::from_utf8(text).map_err(|_| "the .npy header is not text")?;
     let fields = Fields::parse(text)?;
     let descr = fields.descr.ok_or("the .npy header has no 'descr'")?;
     let (dtype, swapped) = parse_descr(&descr)?;
     let shape = fields.shape.ok_or("the .npy header has no 'shape'")?;
-    let bytes =
-        checked_elements(&shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
+    let bytes = checked_elements(&shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
     if bytes.is_none_or(|bytes| bytes > i64::MAX as u64 / 2) {
         return Err(format!("shape {shape:?} of {dtype} overflows"));
     }
-    let fortran = fields
-        .fortran
-        .ok_or("the .npy header has no 'fortran_order'")?;
+    let fortran = fields.fortran.ok_or("the .npy header has no 'fortran_order'")?;
     Ok(NpyHeader {
         dtype,
         swapped,
@@ -96,16 +87,10 @@ fn parse_descr(descr: &str) -> Result<(DType, bool), String> {
         "f8" => DType::F64,
         "c8" => DType::C64,
         "c16" => DType::C128,
-        other if other.starts_with('O') => {
-            return Err("arrays of Python objects are not supported".into())
-        }
+        other if other.starts_with('O') => return Err("arrays of Python objects are not supported".into()),
         _ => return Err(format!("element type {descr:?} is not supported")),
     };
-    let foreign = if cfg!(target_endian = "little") {
-        '>'
-    } else {
-        '<'
-    };
+    let foreign = if cfg!(target_endian = "little") { '>' } else { '<' };
     Ok((dtype, order == Some(foreign) && dtype.size() > 1))
 }
 
@@ -125,9 +110,7 @@ impl Fields {
             let key = cursor.string()?;
             cursor.expect(':')?;
             match key {
-                "descr" if cursor.peek('[') => {
-                    return Err("structured element types are not supported".into())
-                }
+                "descr" if cursor.peek('[') => return Err("structured element types are not supported".into()),
                 "descr" => fields.descr = Some(cursor.string()?.to_string()),
                 "fortran_order" => fields.fortran = Some(cursor.boolean()?),
                 "shape" => fields.shape = Some(cursor.tuple()?),
@@ -175,10 +158,7 @@ impl<'a> Cursor<'a> {
     fn string(&mut self) -> Result<&'a str, String> {
         let quote = if self.peek('"') { '"' } else { '\'' };
         self.expect(quote)?;
-        let (inside, rest) = self
-            .0
-            .split_once(quote)
-            .ok_or("the .npy header has an open string")?;
+        let (inside, rest) = self.0.split_once(quote).ok_or("the .npy header has an open string")?;
         self.0 = rest;
         Ok(inside)
     }
@@ -199,11 +179,7 @@ impl<'a> Cursor<'a> {
         self.expect('(')?;
         while !self.accept(')') {
             self.0 = self.0.trim_start();
-            let digits = self.0.len()
-                - self
-                    .0
-                    .trim_start_matches(|c: char| c.is_ascii_digit())
-                    .len();
+            let digits = self.0.len() - self.0.trim_start_matches(|c: char| c.is_ascii_digit()).len();
             let value = self.0[..digits]
                 .parse()
                 .map_err(|_| "the .npy header's 'shape' is malformed or too large")?;
@@ -211,9 +187,7 @@ impl<'a> Cursor<'a> {
             self.accept('L'); // written by Python 2
             values.push(value);
             if values.len() > AXES_MAX {
-                return Err(format!(
-                    "arrays of more than {AXES_MAX} axes are not supported"
-                ));
+                return Err(format!("arrays of more than {AXES_MAX} axes are not supported"));
             }
             if !self.accept(',') {
                 self.expect(')')?;
@@ -305,17 +279,9 @@ mod tests {
             "element type \"<f16\" is not supported"
         );
         let huge = "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}";
-        assert_eq!(
-            refused(huge),
-            "shape [4294967296, 4294967296] of float64 overflows"
-        );
-        assert!(
-            refused("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}")
-                .contains("malformed")
-        );
-        assert!(parse_npy_header(&header("{")[..11])
-            .unwrap_err()
-            .contains("too short"));
+        assert_eq!(refused(huge), "shape [4294967296, 4294967296] of float64 overflows");
+        assert!(refused("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}").contains("malformed"));
+        assert!(parse_npy_header(&header("{")[..11]).unwrap_err().contains("too short"));
     }
 
     proptest! {

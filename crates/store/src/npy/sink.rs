@@ -28,7 +28,7 @@ impl NpyPlan {
         let whole_rows = shape.len() < 2 || tile[1..] == shape[1..];
         let tile_bytes = tile.iter().product::<u64>() * dtype.size() as u64;
         let single = shape.first().is_none_or(|extent| tile[0] >= *extent);
-        let aligned = whole_rows && (single || tile_bytes % PAGE as u64 == 0);
+        let aligned = whole_rows && (single || tile_bytes.is_multiple_of(PAGE as u64));
         NpyPlan {
             shape: shape.to_vec(),
             dtype,
@@ -54,12 +54,7 @@ impl NpyPlan {
         PAGE as u64
     }
 
-    pub(crate) fn create(
-        &self,
-        path: &Path,
-        overwrite: bool,
-        io: &Io,
-    ) -> Result<Arc<dyn Sink>, StoreError> {
+    pub(crate) fn create(&self, path: &Path, overwrite: bool, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
         let mode = if self.aligned {
             Mode::Create
         } else {
@@ -67,19 +62,14 @@ impl NpyPlan {
         };
         let opened = Mutex::new(None);
         let partial = Partial::new(path, overwrite, |partial| {
-            *opened
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(io.open(partial, mode)?);
+            *opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(io.open(partial, mode)?);
             Ok(())
         })?;
-        let file = opened
-            .into_inner()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let file = opened.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(file) = file else {
             unreachable!("Partial::new makes the file")
         };
-        let mut page = AlignedBuffer::new(PAGE)
-            .map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
+        let mut page = AlignedBuffer::new(PAGE).map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
         page.copy_from_slice(&header_page(&self.shape, self.dtype));
         io.write(&file, &page, 0)?;
         Ok(Arc::new(NpySink {
@@ -100,9 +90,7 @@ struct NpySink {
 
 impl NpySink {
     fn partial(&self) -> std::sync::MutexGuard<'_, Partial> {
-        self.partial
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.partial.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -139,11 +127,7 @@ impl Sink for NpySink {
                 elements as usize * item
             };
             let piece = data.get(done..done + bytes).ok_or_else(|| {
-                StoreError::Invalid(format!(
-                    "{}: a tile of {} bytes is too short",
-                    self.name,
-                    data.len()
-                ))
+                StoreError::Invalid(format!("{}: a tile of {} bytes is too short", self.name, data.len()))
             })?;
             io.write(&self.file, piece, offset)?;
             done += bytes;

@@ -32,11 +32,7 @@ struct NpySource {
 
 impl std::fmt::Debug for NpySource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "npy({:?}, {:?}, {})",
-            self.path, self.array.shape, self.dtype
-        )
+        write!(f, "npy({:?}, {:?}, {})", self.path, self.array.shape, self.dtype)
     }
 }
 

@@ -54,9 +54,7 @@ impl Chain {
                 "zstd" => Stage::Zstd,
                 "blosc" => Stage::Blosc,
                 "crc32c" => Stage::Crc32c,
-                "transpose" | "bytes" => {
-                    return Err(format!("codec {:?} is in the wrong place", codec.name()))
-                }
+                "transpose" | "bytes" => return Err(format!("codec {:?} is in the wrong place", codec.name())),
                 "sharding_indexed" => return Err("shards within shards are not supported".into()),
                 other => return Err(format!("codec {other:?} is not supported")),
             };
@@ -83,9 +81,7 @@ impl Chain {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..axes) {
-            return Err(format!(
-                "transpose order {order:?} is not a permutation of {axes} axes"
-            ));
+            return Err(format!("transpose order {order:?} is not a permutation of {axes} axes"));
         }
         self.order = Some(match &self.order {
             Some(before) => order.iter().map(|axis| before[*axis]).collect(),
@@ -127,11 +123,7 @@ impl Chain {
 
     /// Memory that `decode` uses besides its input, for a chunk of `decoded` bytes.
     pub(super) fn workspace_bytes(&self, decoded: usize) -> usize {
-        let compressors = self
-            .stages
-            .iter()
-            .filter(|stage| **stage != Stage::Crc32c)
-            .count();
+        let compressors = self.stages.iter().filter(|stage| **stage != Stage::Crc32c).count();
         match compressors {
             0 => 0,
             1 => decoded + CONTEXT_BYTES,
@@ -140,11 +132,7 @@ impl Chain {
     }
 
     /// Undoes the stages: `decoded` bytes, or an error that names the codec.
-    pub(super) fn decode<'a>(
-        &self,
-        encoded: &'a [u8],
-        decoded: usize,
-    ) -> Result<Cow<'a, [u8]>, String> {
+    pub(super) fn decode<'a>(&self, encoded: &'a [u8], decoded: usize) -> Result<Cow<'a, [u8]>, String> {
         let mut bytes = Cow::Borrowed(encoded);
         for (at, stage) in self.stages.iter().enumerate().rev() {
             let before = &self.stages[..at];
@@ -156,10 +144,7 @@ impl Chain {
             bytes = stage.decode(bytes, limit)?;
         }
         if bytes.len() != decoded {
-            return Err(format!(
-                "a chunk decodes to {} bytes, not {decoded}",
-                bytes.len()
-            ));
+            return Err(format!("a chunk decodes to {} bytes, not {decoded}", bytes.len()));
         }
         Ok(bytes)
     }
@@ -185,21 +170,17 @@ impl Stage {
             Stage::Crc32c => check_crc(bytes),
             Stage::Gzip => {
                 let mut out = Vec::with_capacity(limit + 1);
-                let mut decoder =
-                    flate2::read::MultiGzDecoder::new(&bytes[..]).take(limit as u64 + 1);
+                let mut decoder = flate2::read::MultiGzDecoder::new(&bytes[..]).take(limit as u64 + 1);
                 decoder
                     .read_to_end(&mut out)
                     .map_err(|error| format!("gzip: {error}"))?;
                 if out.len() > limit {
-                    return Err(format!(
-                        "gzip: a chunk is larger than the {limit} bytes expected"
-                    ));
+                    return Err(format!("gzip: a chunk is larger than the {limit} bytes expected"));
                 }
                 Ok(Cow::Owned(out))
             }
             Stage::Zstd => {
-                let out = zstd::bulk::decompress(&bytes, limit)
-                    .map_err(|error| format!("zstd: {error}"))?;
+                let out = zstd::bulk::decompress(&bytes, limit).map_err(|error| format!("zstd: {error}"))?;
                 Ok(Cow::Owned(out))
             }
             Stage::Blosc => {
@@ -207,8 +188,7 @@ impl Stage {
                 if size > limit {
                     return Err(format!("blosc: a chunk of {size} bytes, {limit} expected"));
                 }
-                let out = blosc_decompress_bytes(&bytes, size, 1)
-                    .map_err(|error| format!("blosc: {error}"))?;
+                let out = blosc_decompress_bytes(&bytes, size, 1).map_err(|error| format!("blosc: {error}"))?;
                 Ok(Cow::Owned(out))
             }
         }
@@ -221,12 +201,7 @@ pub(super) fn check_crc(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, String> {
         .len()
         .checked_sub(4)
         .ok_or("crc32c: a chunk is too short for its checksum")?;
-    let stored = u32::from_le_bytes([
-        bytes[split],
-        bytes[split + 1],
-        bytes[split + 2],
-        bytes[split + 3],
-    ]);
+    let stored = u32::from_le_bytes([bytes[split], bytes[split + 1], bytes[split + 2], bytes[split + 3]]);
     if crc32c::crc32c(&bytes[..split]) != stored {
         return Err("crc32c: a checksum does not match".into());
     }

@@ -15,8 +15,7 @@ pub(super) fn fingerprint(dir: &Path, depth: usize) -> Result<u64, StoreError> {
     let mut sum = 0u64;
     for entry in std::fs::read_dir(dir).map_err(error)? {
         let path = entry.map_err(error)?.path();
-        let metadata =
-            std::fs::metadata(&path).map_err(|cause| StoreError::io(&path, 0, "stat", cause))?;
+        let metadata = std::fs::metadata(&path).map_err(|cause| StoreError::io(&path, 0, "stat", cause))?;
         let mut hasher = DefaultHasher::new();
         path.hash(&mut hasher);
         if !metadata.is_dir() {

@@ -65,10 +65,7 @@ impl KeyEncoding {
             Some(".") => '.',
             _ => return Err("the chunk key separator is neither \"/\" nor \".\"".into()),
         };
-        Ok(KeyEncoding {
-            prefixed,
-            separator,
-        })
+        Ok(KeyEncoding { prefixed, separator })
     }
 }
 
@@ -84,8 +81,8 @@ pub(super) fn setting<'a>(metadata: &'a MetadataV3, name: &str) -> Option<&'a Va
 /// # Errors
 /// One line: not JSON, another node type or version, or something in it that is not supported, by name.
 pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
-    let value: Value = serde_json::from_slice(bytes)
-        .map_err(|error| format!("zarr.json is not valid JSON: {error}"))?;
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|error| format!("zarr.json is not valid JSON: {error}"))?;
     match value.get("zarr_format").and_then(Value::as_u64) {
         Some(3) => {}
         Some(other) => return Err(format!("Zarr format {other} is not supported, only 3")),
@@ -93,13 +90,11 @@ pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
     }
     match value.get("node_type").and_then(Value::as_str) {
         Some("array") => {}
-        Some("group") => {
-            return Err("this is a Zarr group, not an array; name one of its arrays".into())
-        }
+        Some("group") => return Err("this is a Zarr group, not an array; name one of its arrays".into()),
         _ => return Err("zarr.json has an unknown node_type".into()),
     }
-    let metadata: ArrayMetadataV3 = serde_json::from_value(value)
-        .map_err(|error| format!("zarr.json does not describe an array: {error}"))?;
+    let metadata: ArrayMetadataV3 =
+        serde_json::from_value(value).map_err(|error| format!("zarr.json does not describe an array: {error}"))?;
     if !metadata.storage_transformers.is_empty() {
         return Err(format!(
             "storage transformer {:?} is not supported",
@@ -111,25 +106,19 @@ pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
 
 fn from_metadata(metadata: &ArrayMetadataV3) -> Result<ArrayMetadata, String> {
     let name = metadata.data_type.name();
-    let dtype =
-        DType::from_name(name).ok_or_else(|| format!("data type {name:?} is not supported"))?;
+    let dtype = DType::from_name(name).ok_or_else(|| format!("data type {name:?} is not supported"))?;
     let shape = metadata.shape.clone();
     if shape.len() > AXES_MAX {
-        return Err(format!(
-            "arrays of more than {AXES_MAX} axes are not supported"
-        ));
+        return Err(format!("arrays of more than {AXES_MAX} axes are not supported"));
     }
     check_size(&shape, dtype, "shape")?;
     let grid = metadata.chunk_grid.name();
     if grid != "regular" {
-        return Err(format!(
-            "chunk grid {grid:?} is not supported, only \"regular\""
-        ));
+        return Err(format!("chunk grid {grid:?} is not supported, only \"regular\""));
     }
     let chunk = chunk_shape(&metadata.chunk_grid, shape.len())?;
     check_size(&chunk, dtype, "chunk shape")?;
-    let data_type =
-        DataType::from_metadata(&metadata.data_type).map_err(|error| error.to_string())?;
+    let data_type = DataType::from_metadata(&metadata.data_type).map_err(|error| error.to_string())?;
     let fill = data_type.fill_value_v3(&metadata.fill_value).map_err(|_| {
         format!(
             "fill value {} does not fit {dtype}",
@@ -158,24 +147,15 @@ fn from_metadata(metadata: &ArrayMetadataV3) -> Result<ArrayMetadata, String> {
 }
 
 fn codecs(codecs: &[MetadataV3], chunk: &[u64]) -> Result<(Chain, Option<Sharding>), String> {
-    if !codecs
-        .iter()
-        .any(|codec| codec.name() == "sharding_indexed")
-    {
+    if !codecs.iter().any(|codec| codec.name() == "sharding_indexed") {
         return Ok((Chain::from_metadata(codecs, chunk.len())?, None));
     }
     let [codec] = codecs else {
         return Err("other codecs around sharding_indexed are not supported".into());
     };
     let inner = chunk_shape(codec, chunk.len())?;
-    if chunk
-        .iter()
-        .zip(&inner)
-        .any(|(outer, inner)| outer % inner != 0)
-    {
-        return Err(format!(
-            "inner chunks {inner:?} do not divide shards {chunk:?}"
-        ));
+    if chunk.iter().zip(&inner).any(|(outer, inner)| outer % inner != 0) {
+        return Err(format!("inner chunks {inner:?} do not divide shards {chunk:?}"));
     }
     let index = Chain::from_metadata(&list(codec, "index_codecs")?, 0)?;
     let index_crc = match index.is_crc_only() {
@@ -211,16 +191,13 @@ fn chunk_shape(metadata: &MetadataV3, axes: usize) -> Result<Vec<u64>, String> {
     let shape: Option<Vec<u64>> = shape.and_then(|shape| shape.iter().map(Value::as_u64).collect());
     let shape = shape.ok_or_else(|| format!("{:?} has no valid chunk_shape", metadata.name()))?;
     if shape.len() != axes || shape.contains(&0) {
-        return Err(format!(
-            "chunk shape {shape:?} does not suit an array of {axes} axes"
-        ));
+        return Err(format!("chunk shape {shape:?} does not suit an array of {axes} axes"));
     }
     Ok(shape)
 }
 
 fn check_size(shape: &[u64], dtype: DType, what: &str) -> Result<(), String> {
-    let bytes =
-        checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
+    let bytes = checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
     // Regions of zero-sized arrays are multiplied out too, so the other axes must not overflow either.
     let others: Vec<u64> = shape.iter().map(|extent| (*extent).max(1)).collect();
     let bytes = bytes

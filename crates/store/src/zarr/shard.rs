@@ -25,20 +25,10 @@ impl ShardIndex {
     ) -> Result<ShardIndex, StoreError> {
         let format = |reason: String| StoreError::format(file.path(), reason);
         let checksum = if sharding.index_crc { 4 } else { 0 };
-        let bytes = count
-            .checked_mul(16)
-            .and_then(|bytes| bytes.checked_add(checksum));
+        let bytes = count.checked_mul(16).and_then(|bytes| bytes.checked_add(checksum));
         let bytes = bytes.filter(|bytes| *bytes <= file_bytes);
-        let bytes = bytes.ok_or_else(|| {
-            format(format!(
-                "a shard of {file_bytes} bytes is too short for its index"
-            ))
-        })?;
-        let first = if sharding.index_at_start {
-            0
-        } else {
-            file_bytes - bytes
-        };
+        let bytes = bytes.ok_or_else(|| format(format!("a shard of {file_bytes} bytes is too short for its index")))?;
+        let first = if sharding.index_at_start { 0 } else { file_bytes - bytes };
         let window = Window::of(first, first + bytes, file_bytes);
         let mut pages = AlignedBuffer::new(window.bytes())
             .map_err(|cause| StoreError::io(file.path(), first, "map memory", cause))?;
@@ -57,11 +47,8 @@ impl ShardIndex {
             .chunks_exact(16)
             .map(|entry| range(entry, sharding, file_bytes))
             .collect();
-        let ranges = ranges.ok_or_else(|| {
-            format(format!(
-                "the shard index points outside of its {file_bytes} bytes"
-            ))
-        })?;
+        let ranges =
+            ranges.ok_or_else(|| format(format!("the shard index points outside of its {file_bytes} bytes")))?;
         Ok(ShardIndex { ranges })
     }
 

@@ -76,15 +76,8 @@ impl ZarrPlan {
         }
     }
 
-    pub(crate) fn create(
-        &self,
-        path: &Path,
-        overwrite: bool,
-        io: &Io,
-    ) -> Result<Arc<dyn Sink>, StoreError> {
-        let make = |dir: &Path| {
-            std::fs::create_dir(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause))
-        };
+    pub(crate) fn create(&self, path: &Path, overwrite: bool, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+        let make = |dir: &Path| std::fs::create_dir(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause));
         let partial = Partial::new(path, overwrite, make)?;
         let file = io.open(&partial.path().join("zarr.json"), Mode::CreateUnaligned)?;
         io.write(&file, self.json.as_bytes(), 0)?;
@@ -128,9 +121,7 @@ struct ZarrSink {
 
 impl ZarrSink {
     fn partial(&self) -> MutexGuard<'_, Partial> {
-        self.partial
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.partial.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The chunk's file, in directories made on the way.
@@ -140,8 +131,7 @@ impl ZarrSink {
             path.push((start / extent).to_string());
         }
         if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)
-                .map_err(|cause| StoreError::io(parent, 0, "create", cause))?;
+            std::fs::create_dir_all(parent).map_err(|cause| StoreError::io(parent, 0, "create", cause))?;
         }
         io.open(&path, Mode::Create)
     }
@@ -173,17 +163,8 @@ impl Sink for ZarrSink {
         if region.is_empty() {
             return Ok(());
         }
-        let (bytes, padded) = (
-            self.plan.data_bytes(region),
-            self.plan.write_bytes(region) as usize,
-        );
-        let short = || {
-            StoreError::Invalid(format!(
-                "{}: a tile of {} bytes is too short",
-                self.name,
-                data.len()
-            ))
-        };
+        let (bytes, padded) = (self.plan.data_bytes(region), self.plan.write_bytes(region) as usize);
+        let short = || StoreError::Invalid(format!("{}: a tile of {} bytes is too short", self.name, data.len()));
         let file = self.create_chunk(region, io)?;
         if self.plan.is_front(region) {
             io.write(&file, data.get(..padded).ok_or_else(short)?, 0)?;
@@ -202,14 +183,7 @@ impl Sink for ZarrSink {
             Lattice::of_box(&self.plan.tile, &origin),
         );
         let data = data.get(..bytes).ok_or_else(short)?;
-        copy_lattice(
-            data,
-            &from,
-            &mut chunk,
-            &to,
-            &region.shape,
-            self.plan.dtype.size(),
-        );
+        copy_lattice(data, &from, &mut chunk, &to, &region.shape, self.plan.dtype.size());
         io.write(&file, &chunk, 0)?;
         file.set_len(self.plan.chunk_bytes as u64)
     }

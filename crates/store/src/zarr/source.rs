@@ -76,9 +76,7 @@ impl ZarrArray {
     pub fn open(dir: &Path, io: &Io) -> Result<ZarrArray, StoreError> {
         let json = dir.join("zarr.json");
         if !json.is_file() {
-            let old = [".zarray", ".zgroup"]
-                .iter()
-                .any(|name| dir.join(name).exists());
+            let old = [".zarray", ".zgroup"].iter().any(|name| dir.join(name).exists());
             let reason = if old {
                 "Zarr format 2 is not supported, only 3"
             } else {
@@ -115,9 +113,7 @@ impl ZarrArray {
     }
 
     fn found(&self) -> MutexGuard<'_, HashMap<Vec<u64>, Option<Chunk>>> {
-        self.found
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.found.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The file of a chunk, `None` when it does not exist.
@@ -142,11 +138,7 @@ impl ZarrArray {
         Ok(chunk)
     }
 
-    fn shard_index(
-        &self,
-        path: &Path,
-        file_bytes: u64,
-    ) -> Result<Option<Arc<ShardIndex>>, StoreError> {
+    fn shard_index(&self, path: &Path, file_bytes: u64) -> Result<Option<Arc<ShardIndex>>, StoreError> {
         let Some(sharding) = &self.metadata.sharding else {
             return Ok(None);
         };
@@ -194,10 +186,7 @@ impl ZarrArray {
             }
         };
         if self.metadata.chain.is_plain() && bytes != self.unit_bytes as u64 {
-            let reason = format!(
-                "a chunk of {bytes} bytes where {} are expected",
-                self.unit_bytes
-            );
+            let reason = format!("a chunk of {bytes} bytes where {} are expected", self.unit_bytes);
             return Err(StoreError::format(&chunk.path, reason));
         }
         Ok(Some(Place {
@@ -247,9 +236,7 @@ impl ZarrArray {
     fn part_bytes(&self, part: &Part) -> u64 {
         match &part.place {
             None => 0,
-            Some(place) if self.metadata.chain.is_plain() => {
-                self.plain(place).read_bytes(&part.local)
-            }
+            Some(place) if self.metadata.chain.is_plain() => self.plain(place).read_bytes(&part.local),
             Some(place) => encoded_window(place).present,
         }
     }
@@ -257,9 +244,7 @@ impl ZarrArray {
     /// Frame bytes beyond the data that reading one part needs.
     fn staging_bytes(&self, part: &Part) -> usize {
         match &part.place {
-            Some(place) if self.metadata.chain.is_plain() => {
-                self.plain(place).frame_bytes(&part.local)
-            }
+            Some(place) if self.metadata.chain.is_plain() => self.plain(place).frame_bytes(&part.local),
             _ => 0,
         }
     }
@@ -267,21 +252,13 @@ impl ZarrArray {
     /// Where one plain unit holds all of the region, it is read without a further copy.
     fn sole_plain<'a>(&self, parts: &'a [Part]) -> Option<(&'a Part, &'a Place)> {
         match parts {
-            [part] if self.metadata.chain.is_plain() => {
-                part.place.as_ref().map(|place| (part, place))
-            }
+            [part] if self.metadata.chain.is_plain() => part.place.as_ref().map(|place| (part, place)),
             _ => None,
         }
     }
 
     /// Brings one part into its place in the frame, in the byte order of the file.
-    fn read_part(
-        &self,
-        part: &Part,
-        region: &Region,
-        frame: &mut [u8],
-        io: &Io,
-    ) -> Result<(), StoreError> {
+    fn read_part(&self, part: &Part, region: &Region, frame: &mut [u8], io: &Io) -> Result<(), StoreError> {
         let item = self.metadata.dtype.size();
         let within = part.region.relative_to(&region.start);
         let target = Lattice::of_box(&region.shape, &within.start);
@@ -291,18 +268,10 @@ impl ZarrArray {
         };
         let file = io.open(&place.path, Mode::Read)?;
         if self.metadata.chain.is_plain() {
-            let (data, staging) =
-                frame.split_at_mut(self.data_bytes(region).next_multiple_of(PAGE));
+            let (data, staging) = frame.split_at_mut(self.data_bytes(region).next_multiple_of(PAGE));
             let at = self.plain(place).read(&file, &part.local, staging, io)?;
             let source = Lattice::of_box(&part.local.shape, &vec![0; self.unit.len()]);
-            copy_lattice(
-                &staging[at..],
-                &source,
-                data,
-                &target,
-                &part.local.shape,
-                item,
-            );
+            copy_lattice(&staging[at..], &source, data, &target, &part.local.shape, item);
             return Ok(());
         }
         let window = encoded_window(place);
@@ -350,8 +319,7 @@ impl ZarrArray {
     }
 
     fn swapped(&self) -> bool {
-        self.metadata.chain.big_endian != cfg!(target_endian = "big")
-            && self.metadata.dtype.size() > 1
+        self.metadata.chain.big_endian != cfg!(target_endian = "big") && self.metadata.dtype.size() > 1
     }
 }
 
@@ -387,8 +355,7 @@ impl Source for ZarrArray {
             path: self.dir.clone(),
             reason: reason.into(),
         };
-        let now = fingerprint(&self.dir, self.metadata.shape.len() + 1)
-            .map_err(|_| changed("it is gone"))?;
+        let now = fingerprint(&self.dir, self.metadata.shape.len() + 1).map_err(|_| changed("it is gone"))?;
         if now != self.fingerprint {
             return Err(changed("a chunk was added, removed or rewritten"));
         }
@@ -396,11 +363,7 @@ impl Source for ZarrArray {
     }
 
     fn read_bytes(&self, region: &Region) -> Result<u64, StoreError> {
-        Ok(self
-            .parts(region)?
-            .iter()
-            .map(|part| self.part_bytes(part))
-            .sum())
+        Ok(self.parts(region)?.iter().map(|part| self.part_bytes(part)).sum())
     }
 
     fn frame_bytes(&self, region: &Region) -> usize {
@@ -412,12 +375,7 @@ impl Source for ZarrArray {
         if let Some((part, place)) = self.sole_plain(&parts) {
             return self.plain(place).frame_bytes(&part.local);
         }
-        match parts
-            .iter()
-            .map(|part| self.staging_bytes(part))
-            .max()
-            .unwrap_or(0)
-        {
+        match parts.iter().map(|part| self.staging_bytes(part)).max().unwrap_or(0) {
             0 => data,
             staging => data.next_multiple_of(PAGE) + staging,
         }
@@ -428,14 +386,8 @@ impl Source for ZarrArray {
         if chain.is_plain() {
             return 0;
         }
-        let places = self
-            .parts(region)
-            .into_iter()
-            .flatten()
-            .filter_map(|part| part.place);
-        let pages = places
-            .map(|place| encoded_window(&place).bytes().max(PAGE))
-            .max();
+        let places = self.parts(region).into_iter().flatten().filter_map(|part| part.place);
+        let pages = places.map(|place| encoded_window(&place).bytes().max(PAGE)).max();
         pages.map_or(0, |pages| pages + chain.workspace_bytes(self.unit_bytes))
     }
 
