@@ -19,16 +19,11 @@ from outcore.errors import OutcoreError
 Parameters = ParamSpec("Parameters")
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
-    """A size in bytes, as "8GiB" or an integer."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return parse_size(int(value) if isinstance(value, str) and value.isdigit() else value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def _size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    try:
+        return None if value is None else parse_size(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
 
 
 def _show(content: Any, as_json: bool, text: str) -> None:
@@ -54,7 +49,9 @@ def _errors_in_one_line(command: Callable[Parameters, None]) -> Callable[Paramet
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-_limit = click.option("--memory-limit", type=Size(), help="Resident bytes of the whole process, such as 512MiB.")
+_limit = click.option(
+    "--memory-limit", metavar="SIZE", callback=_size, help="Resident bytes of the whole process, such as 512MiB."
+)
 
 
 @click.group()
@@ -147,9 +144,13 @@ def explain(expression: str, arrays: tuple[str, ...], memory_limit: int | None, 
 
 
 @main.command()
-@click.option("--size", type=Size(), default="2GiB", show_default=True, help="Bytes of the data matrix.")
+@click.option(
+    "--size", metavar="SIZE", callback=_size, default="2GiB", show_default=True, help="Bytes of the data matrix."
+)
 @click.option("--directory", type=click.Path(file_okay=False), default="data", show_default=True, help="Where to work.")
-@click.option("--memory-limit", type=Size(), default="512MiB", show_default=True, help="Limit of each program.")
+@click.option(
+    "--memory-limit", metavar="SIZE", callback=_size, default="512MiB", show_default=True, help="Limit of each program."
+)
 @click.option("--keep", is_flag=True, help="Leave data and results where they are.")
 @_json
 @_errors_in_one_line

@@ -213,9 +213,9 @@ def _apply(values: Mapping[str, Any]) -> None:
             _overrides[key] = value
 
 
-def keys() -> builtins.set[str]:
+def names() -> builtins.set[str]:
     """The names of all keys."""
     return builtins.set(_KEYS)
 
 
-__all__ = ["get", "keys", "refresh", "set", "snapshot"]
+__all__ = ["get", "names", "refresh", "set", "snapshot"]

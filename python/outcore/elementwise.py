@@ -35,9 +35,11 @@ class Binary(Protocol):
 Function = TypeVar("Function", Unary, Binary)
 
 
-def _unary(name: str, text: str) -> Unary:
+def _unary(name: str, text: str, core: str | None = None) -> Unary:
+    """A function of one array; `core` is the kernel's name where it is not the standard's."""
+
     def function(x: Operand, /) -> Array:
-        return Array(_core.unary(name, node(x)))
+        return Array(_core.unary(core or name, node(x)))
 
     return _named(function, name, f"{text}\n\nSame shape as `x`.")
 
@@ -76,7 +78,7 @@ def _named(function: Function, name: str, text: str) -> Function:
 
 _COMPARISONS: dict[str, Binary] = {}
 
-abs = _unary("abs", "Absolute value; the modulus for complex numbers.")
+abs = _unary("abs", "Absolute value; the modulus for complex numbers.", core="absolute")
 acos = _unary("acos", "Inverse cosine.")
 acosh = _unary("acosh", "Inverse hyperbolic cosine.")
 asin = _unary("asin", "Inverse sine.")
@@ -84,11 +86,13 @@ asinh = _unary("asinh", "Inverse hyperbolic sine.")
 atan = _unary("atan", "Inverse tangent.")
 atanh = _unary("atanh", "Inverse hyperbolic tangent.")
 bitwise_invert = _unary("bitwise_invert", "Every bit flipped; logical not for bool.")
+cbrt = _unary("cbrt", "Cube root. Not in the standard, as in NumPy.")
 ceil = _unary("ceil", "Smallest integer not below each element.")
 conj = _unary("conj", "Complex conjugate.")
 cos = _unary("cos", "Cosine.")
 cosh = _unary("cosh", "Hyperbolic cosine.")
 exp = _unary("exp", "e to the power of each element.")
+exp2 = _unary("exp2", "2 to the power of each element. Not in the standard, as in NumPy.")
 expm1 = _unary("expm1", "e to the power of each element, less 1, exact near 0.")
 floor = _unary("floor", "Largest integer not above each element.")
 imag = _unary("imag", "Imaginary part.")
@@ -182,6 +186,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "cbrt",
     "ceil",
     "clip",
     "conj",
@@ -191,6 +196,7 @@ __all__ = [
     "divide",
     "equal",
     "exp",
+    "exp2",
     "expm1",
     "floor",
     "floor_divide",

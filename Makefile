@@ -1,0 +1,65 @@
+# Two commands on a fresh clone with Python and Rust: `make demo` and `make test`.
+# Stamps inside .venv say what was done, so nothing is built or installed twice.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet install
+RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+SIZE ?= 2GiB
+
+# Requirements of pyproject.toml: the runtime's, or those of one extra.
+requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print("\n".join(p["optional-dependencies"][sys.argv[1]] if sys.argv[1:] else p["dependencies"]))' $(1) \
+	> $(VENV)/requirements.txt && echo $(VENV)/requirements.txt)
+
+.PHONY: demo test test-rust test-python lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
+	bench-overhead build clean
+
+demo: build
+	$(BIN)/python -m outcore.demo --size $(SIZE)
+
+build: $(VENV)/.core
+
+test: lint test-rust test-python
+
+test-rust:
+	cargo test --release --workspace --exclude outcore-python
+
+test-python: $(VENV)/.core $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.core $(VENV)/.test
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict python/outcore
+	$(BIN)/python -m pytest -q tests/test_stub.py
+
+bench: bench-speed bench-matmul bench-transpose bench-overhead bench-tilepack
+
+bench-tilepack bench-speed bench-matmul bench-transpose bench-overhead: bench-%: $(VENV)/.core $(VENV)/.bench
+	$(BIN)/python -m benchmarks.$* $(BENCH_FLAGS)
+
+clean:
+	rm -rf $(VENV) target data python/outcore/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
+	$(PIP) 'maturin>=1.7,<2' -r $(call requirements)
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/.runtime
+	$(PIP) -r $(call requirements,test)
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(VENV)/.runtime
+	$(PIP) -r $(call requirements,bench)
+	@touch $@
+
+$(VENV)/.core: $(RUST) $(VENV)/.runtime
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	@touch $@

@@ -1,0 +1,30 @@
+"""The project's map names only what exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.name != "CHANGELOG.md"]
+# Paths in code quotes that start with one of the repository's folders, or name one of its root files.
+FOLDERS = "crates|python|tests|benchmarks|docs|fuzz|examples|\\.ci"
+NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./-]*|[\w.-]+\.(?:toml|md|lock)|Makefile|LICENSE)`")
+LINKS = re.compile(r"\]\((?!https?://|#|mailto:)([^)#]+)[^)]*\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_path_a_page_names_exists(page):
+    text = page.read_text()
+    missing = {name for name in NAMED.findall(text) if not (ROOT / name).exists()}
+    missing |= {name for name in LINKS.findall(text) if not (page.parent / name).exists()}
+    assert not missing
+
+
+def test_the_map_names_every_crate_and_every_python_module():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    crates = {f"crates/{path.parent.name}/" for path in (ROOT / "crates").glob("*/Cargo.toml")}
+    modules = {path.name for path in (ROOT / "python" / "outcore").glob("*.py")} - {"__init__.py", "__main__.py"}
+    assert {name for name in crates | modules if f"`{name}`" not in text} == set()
