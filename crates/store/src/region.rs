@@ -221,12 +221,26 @@ pub(crate) fn copy_lattice(from: &[u8], source: &Lattice, to: &mut [u8], target:
         outer -= 1;
         run *= shape[outer] as i64;
     }
+    // Without such an axis the last one is stepped through element by element.
+    let steps = (run == 1 && outer > 0).then(|| {
+        outer -= 1;
+        Steps {
+            count: shape[outer],
+            read: source.strides[outer],
+            write: target.strides[outer],
+        }
+    });
     let mut position = vec![0u64; outer];
     let (mut read, mut write) = (source.offset, target.offset);
     let bytes = run as usize * item;
     loop {
-        let (r, w) = (read as usize * item, write as usize * item);
-        to[w..w + bytes].copy_from_slice(&from[r..r + bytes]);
+        match &steps {
+            Some(steps) => steps.copy(from, read, to, write, item),
+            None => {
+                let (r, w) = (read as usize * item, write as usize * item);
+                to[w..w + bytes].copy_from_slice(&from[r..r + bytes]);
+            }
+        }
         let mut axis = outer;
         loop {
             if axis == 0 {
@@ -242,6 +256,35 @@ pub(crate) fn copy_lattice(from: &[u8], source: &Lattice, to: &mut [u8], target:
             read -= position[axis] as i64 * source.strides[axis];
             write -= position[axis] as i64 * target.strides[axis];
             position[axis] = 0;
+        }
+    }
+}
+
+/// A line of elements that are not neighbours on at least one side.
+struct Steps {
+    count: u64,
+    read: i64,
+    write: i64,
+}
+
+impl Steps {
+    fn copy(&self, from: &[u8], read: i64, to: &mut [u8], write: i64, item: usize) {
+        match item {
+            1 => self.copy_items::<1>(from, read, to, write),
+            2 => self.copy_items::<2>(from, read, to, write),
+            4 => self.copy_items::<4>(from, read, to, write),
+            8 => self.copy_items::<8>(from, read, to, write),
+            _ => self.copy_items::<16>(from, read, to, write),
+        }
+    }
+
+    /// The size is a constant, so that an element is one load and one store.
+    fn copy_items<const ITEM: usize>(&self, from: &[u8], mut read: i64, to: &mut [u8], mut write: i64) {
+        for _ in 0..self.count {
+            let (r, w) = (read as usize * ITEM, write as usize * ITEM);
+            to[w..w + ITEM].copy_from_slice(&from[r..r + ITEM]);
+            read += self.read;
+            write += self.write;
         }
     }
 }

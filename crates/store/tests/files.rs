@@ -273,7 +273,10 @@ proptest! {
         let _ = parse_zarr_json(&damaged);
         let _ = parse_zarr_json(&bytes);
     }
+}
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))] // each case syncs a file system
     #[test]
     fn any_region_of_a_written_array_reads_back(
         axes in proptest::collection::vec((1u64..40, 1u64..40, any::<u8>(), any::<u8>()), 1..4),
