@@ -447,7 +447,7 @@ def test_map_traces_a_function_into_nodes():
     ("make", "words"),
     [
         (lambda x: x @ x, r"matmul: \(4, 5\) @ \(4, 5\): inner dimensions 5 and 4 differ"),
-        (lambda x: x + oc.zeros(3), r"4, 5.*3"),
+        (lambda x: x + oc.zeros(3), r"4, ?5.*3"),
         (lambda x: oc.concat([x, oc.zeros((4, 6))]), r"\(4, 5\) and \(4, 6\)"),
         (lambda x: oc.stack([x, x[1:]]), r"\(4, 5\) and \(3, 5\)"),
         (lambda x: x.reshape(3, 7), r"\(4, 5\).*\(3, 7\)"),
