@@ -1,1 +1,1 @@
-"""Benchmarks, one module per line of the promise. Run them from the project's root: `python -m benchmarks.speed --help`."""
+"""Benchmarks, one module per line of the promise. From the project's root: `python -m benchmarks.speed --help`."""

@@ -1,7 +1,7 @@
 """Runs a Python function in a child process whose memory limit is real, and reports what the kernel saw.
 
-The child sits in a memory cgroup of its own (v1 or v2) when we are root; elsewhere RLIMIT_AS bounds its address space, and
-the outcome says why. RLIMIT_AS is stricter than a resident limit (mappings count, touched or not), never laxer.
+The child sits in a memory cgroup of its own (v1 or v2) when we are root; elsewhere RLIMIT_AS bounds its address space,
+and the outcome says why. RLIMIT_AS is stricter than a resident limit (mappings count, touched or not), never laxer.
 """
 
 from __future__ import annotations
@@ -205,9 +205,8 @@ def run_limited(
         command = ["/bin/sh", "-c", f'{made.enter()} && exec "$@"', "sh", *inner]
         path = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
         started = time.perf_counter()
-        child = subprocess.Popen(
-            command, env=os.environ | {"PYTHONPATH": path} | dict(environment or {}), stderr=subprocess.PIPE, text=True, cwd=ROOT
-        )
+        known = os.environ | {"PYTHONPATH": path} | dict(environment or {})
+        child = subprocess.Popen(command, env=known, stderr=subprocess.PIPE, text=True, cwd=ROOT)
         try:
             _, stderr = child.communicate(timeout=timeout_seconds)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The child's side of `cgroup.run_limited`: calls one function and reports value, error, peak memory and I/O as JSON."""
+"""The child's side of `cgroup.run_limited`: calls one function, reports value, error, peak memory and I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 
 def io_counters() -> dict[str, int]:
     """Bytes this process moved: read_bytes and write_bytes went to the device, rchar and wchar through system calls."""
-    return {key: int(value) for key, value in (line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())}
+    return {
+        key: int(value) for key, value in (line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    }
 
 
 def peak_rss_bytes() -> int:

@@ -124,7 +124,12 @@ def _median(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     ordered = sorted(outcomes, key=lambda outcome: outcome["seconds"])
     times = [outcome["seconds"] for outcome in ordered]
     middle = dict(ordered[(len(ordered) - 1) // 2])
-    return middle | {"seconds": statistics.median(times), "seconds_min": times[0], "seconds_max": times[-1], "n": len(times)}
+    return middle | {
+        "seconds": statistics.median(times),
+        "seconds_min": times[0],
+        "seconds_max": times[-1],
+        "n": len(times),
+    }
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -134,18 +139,26 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join(lines)
 
 
-def write_record(name: str, title: str, folder: Path, sections: Sequence[str], figures: Mapping[str, Any], packages: Sequence[str] = ()) -> Path:
+def write_record(
+    name: str,
+    title: str,
+    folder: Path,
+    sections: Sequence[str],
+    figures: Mapping[str, Any],
+    packages: Sequence[str] = (),
+) -> Path:
     """Leaves record/<date>-<name>.md for people and .json for programs."""
     RECORD.mkdir(exist_ok=True)
     date = datetime.date.today().isoformat()
-    described = {"machine": machine(folder), "versions": versions("outcore", "numpy", *packages)}
-    line = described["machine"]
-    head = (
-        f"# {title}\n\n{date} · {line['cpu']}, {line['cores']} cores, {show_bytes(line['memory_bytes'])}, {line['disk']}\n\n"
-        + ", ".join(f"{package} {version}" for package, version in described["versions"].items())
-    )
+    line, used = machine(folder), versions("outcore", "numpy", *packages)
+    head = [
+        f"# {title}",
+        f"{date} · {line['cpu']}, {line['cores']} cores, {show_bytes(line['memory_bytes'])}, {line['disk']}",
+        ", ".join(f"{package} {version}" for package, version in used.items()),
+    ]
     page = RECORD / f"{date}-{name}.md"
-    page.write_text(head + "\n\n" + "\n\n".join(sections) + "\n")
-    page.with_suffix(".json").write_text(json.dumps(described | {"date": date, "figures": figures}, indent=1, default=str) + "\n")
+    page.write_text("\n\n".join([*head, *sections]) + "\n")
+    content = {"machine": line, "versions": used, "date": date, "figures": figures}
+    page.with_suffix(".json").write_text(json.dumps(content, indent=1, default=str) + "\n")
     print("\n" + "\n\n".join(sections) + f"\n\nrecord: {page.relative_to(RECORD.parent.parent)}")
     return page

@@ -39,14 +39,16 @@ def write_zarr(path: Path, source: Path, chunk_rows: int = 16384) -> Path:
     import zarr
 
     x = np.load(source, mmap_mode="r")
-    target: Any = zarr.create_array(str(path), shape=x.shape, dtype=x.dtype, chunks=(chunk_rows, x.shape[1]), compressors=None)
+    target: Any = zarr.create_array(
+        str(path), shape=x.shape, dtype=x.dtype, chunks=(chunk_rows, x.shape[1]), compressors=None
+    )
     for start in range(0, x.shape[0], chunk_rows):
         target[start : start + chunk_rows] = x[start : start + chunk_rows]
     return path
 
 
 def factorization(folder: Path, x_bytes: int, sparse: bool = False, zarr: bool = False) -> dict[str, str]:
-    """X (N×100), W0 (N×10), H0 (10×100), labels y (N×1) in `folder`; files of the right size are kept from the last run."""
+    """X (N×100), W0 (N×10), H0 (10×100), labels y (N×1) in `folder`; files of the right size are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = x_bytes // (8 * COLUMNS)
     tag = f"{rows}{'-sparse' if sparse else ''}"

@@ -1,4 +1,4 @@
-"""The programs that benchmarks and tests run, written once for NumPy, Dask and outcore alike: only operators are used."""
+"""The programs that benchmarks and tests run, written once for NumPy, Dask and outcore alike."""
 
 from __future__ import annotations
 

@@ -29,17 +29,22 @@ class RowBlocks:
     and whatever memory is left over saves reading the head of the file again in every sweep.
     """
 
-    def __init__(self, path: str, block_bytes: int, readers: int, keep_bytes: int = 0, direct: bool = True) -> None:
+    def __init__(
+        self, path: str, block_bytes: int = 8 << 20, readers: int = 2, keep_bytes: int = 0, direct: bool = True
+    ) -> None:
         view = np.load(path, mmap_mode="r")
         self.shape, self.row_bytes, self.start = view.shape, view.itemsize * view.shape[1], view.offset
         self.rows = max(1, block_bytes // self.row_bytes)
         self.descriptor = open_direct(Path(path), os.O_RDONLY) if direct else os.open(path, os.O_RDONLY)
         self.end = os.fstat(self.descriptor).st_size
         self.pool = ThreadPoolExecutor(readers)
-        self.ring = [mmap.mmap(-1, self.rows * self.row_bytes + 2 * PAGE) for _ in range(readers + 2)]
+        self.ring = [self._buffer() for _ in range(readers + 2)]
         self.keep = keep_bytes // (self.rows * self.row_bytes)
         self.kept: dict[int, Any] = {}
         self.bytes_read = 0
+
+    def _buffer(self) -> mmap.mmap:
+        return mmap.mmap(-1, self.rows * self.row_bytes + 2 * PAGE)
 
     def __iter__(self) -> Iterator[tuple[int, int, Any]]:
         count = -(-self.shape[0] // self.rows)
@@ -48,7 +53,11 @@ class RowBlocks:
             for following in range(number, min(count, number + len(self.ring) - 1)):
                 if following not in ahead and following not in self.kept:
                     ahead[following] = self.pool.submit(self._read, following)
-            block = self.kept[number] if number in self.kept else ahead.pop(number).result()
+            if number in self.kept:
+                block = self.kept[number]
+            else:
+                block = ahead.pop(number).result()
+                self.bytes_read += block.nbytes
             if number < self.keep:
                 self.kept[number] = block
             low = number * self.rows
@@ -59,22 +68,19 @@ class RowBlocks:
         rows = min(self.rows, self.shape[0] - low)
         begin = self.start + low * self.row_bytes
         aligned = begin // PAGE * PAGE
-        buffer = mmap.mmap(-1, self.rows * self.row_bytes + 2 * PAGE) if number < self.keep else self.ring[number % len(self.ring)]
+        buffer = self._buffer() if number < self.keep else self.ring[number % len(self.ring)]
         want = -(-(begin + rows * self.row_bytes - aligned) // PAGE) * PAGE
         got = os.preadv(self.descriptor, [memoryview(buffer)[:want]], aligned)
         if got < min(want, self.end - aligned):
             raise OSError(f"short read at {aligned}: {got} of {want} bytes")
-        self.bytes_read += got
         return np.frombuffer(buffer, "<f8", rows * self.shape[1], begin - aligned).reshape(rows, self.shape[1])
 
 
-def nmf_expert(
-    X: str, W0: str, H0: str, out: str, iterations: int, block_bytes: int = 8 << 20, readers: int = 2, keep_bytes: int = 0, direct: bool = True
-) -> dict[str, Any]:
+def nmf_expert(X: str, W0: str, H0: str, out: str, iterations: int, **reading: Any) -> dict[str, Any]:
     """One sweep over X per iteration: W's rows need only their own rows of X, and W.T @ X adds up along the way."""
     started = time.perf_counter()
     w, h = np.load(W0), np.load(H0)
-    blocks = RowBlocks(X, block_bytes, readers, keep_bytes, direct)
+    blocks = RowBlocks(X, **reading)
     numerator, denominator = (np.empty((blocks.rows, h.shape[0])) for _ in range(2))
     for _ in range(iterations):
         hht, wtx, wtw = h @ h.T, np.zeros_like(h), np.zeros((h.shape[0],) * 2)
@@ -91,13 +97,11 @@ def nmf_expert(
     return {"seconds": time.perf_counter() - started, "bytes_read": blocks.bytes_read}
 
 
-def logistic_expert(
-    X: str, y: str, out: str, iterations: int, block_bytes: int = 8 << 20, readers: int = 2, keep_bytes: int = 0, direct: bool = True
-) -> dict[str, Any]:
+def logistic_expert(X: str, y: str, out: str, iterations: int, **reading: Any) -> dict[str, Any]:
     """One sweep over X per iteration; the gradient adds up along the way."""
     started = time.perf_counter()
     labels = np.load(y)
-    blocks = RowBlocks(X, block_bytes, readers, keep_bytes, direct)
+    blocks = RowBlocks(X, **reading)
     w = np.zeros((blocks.shape[1], 1))
     for _ in range(iterations):
         gradient = np.zeros_like(w)
@@ -147,45 +151,68 @@ def logistic_memmap(X: str, y: str, out: str, iterations: int) -> dict[str, Any]
     return {"seconds": time.perf_counter() - started}
 
 
-def nmf_dask(X: str, W0: str, H0: str, out: str, iterations: int, chunk_bytes: int = 32 << 20, threads: int = 2) -> dict[str, Any]:
-    import dask
+def nmf_dask(X: str, W0: str, H0: str, out: str, iterations: int, **reading: Any) -> dict[str, Any]:
     import dask.array as da
 
     started = time.perf_counter()
-    x = _dask_array(X, chunk_bytes)
-    w = da.from_array(np.load(W0, mmap_mode="r"), chunks=(x.chunks[0], -1))
+    x = _DaskSource(X, **reading)
+    w = da.from_array(np.load(W0, mmap_mode="r"), chunks=(x().chunks[0], -1))
     h = da.from_array(np.load(H0), chunks=-1)
-    w, h = programs.nmf(x, w, h, iterations)
-    with dask.config.set(scheduler="threads", num_workers=threads):
-        targets = [_map(out, "W", w.shape), _map(out, "H", h.shape)]
-        da.store([w, h], targets, lock=False)
-        for target in targets:
-            target.flush()
+    for _ in range(iterations):
+        w = w * (x() @ h.T) / (w @ h @ h.T)
+        h = h * (w.T @ x()) / (w.T @ w @ h)
+    _dask_store(out, W=w, H=h)
     return {"seconds": time.perf_counter() - started}
 
 
-def logistic_dask(X: str, y: str, out: str, iterations: int, chunk_bytes: int = 32 << 20, threads: int = 2) -> dict[str, Any]:
-    import dask
+def logistic_dask(X: str, y: str, out: str, iterations: int, **reading: Any) -> dict[str, Any]:
     import dask.array as da
 
     started = time.perf_counter()
-    x = _dask_array(X, chunk_bytes)
-    labels = da.from_array(np.load(y, mmap_mode="r"), chunks=(x.chunks[0], 1))
-    w = programs.logistic(da, x, labels, da.zeros((x.shape[1], 1), chunks=-1), iterations)
-    with dask.config.set(scheduler="threads", num_workers=threads):
-        _save(out, w=w.compute())
+    x = _DaskSource(X, **reading)
+    labels = da.from_array(np.load(y, mmap_mode="r"), chunks=(x().chunks[0], 1))
+    w = da.zeros((x().shape[1], 1), chunks=-1)
+    for _ in range(iterations):
+        w = w - programs.STEP * (x().T @ (1 / (1 + da.exp(-(x() @ w))) - labels))
+    _dask_store(out, w=w)
     return {"seconds": time.perf_counter() - started}
 
 
-def _dask_array(path: str, chunk_bytes: int) -> Any:
+class _DaskSource:
+    """X as a Dask array. With `anew` every use is an array of its own, so that the graph does not hold X's chunks
+    from their first use to their last: Dask would otherwise keep all of X in memory, and be killed.
+    """
+
+    def __init__(self, path: str, chunk_bytes: int = 32 << 20, anew: bool = False) -> None:
+        self.path, self.chunk_bytes, self.anew = path, chunk_bytes, anew
+        self.shared = self._open()
+
+    def __call__(self) -> Any:
+        return self._open() if self.anew else self.shared
+
+    def _open(self) -> Any:
+        import dask.array as da
+
+        if self.path.endswith(".zarr"):
+            import zarr
+
+            x: Any = zarr.open_array(self.path, mode="r")
+            rows = max(x.chunks[0], self.chunk_bytes // (x.shape[1] * 8) // x.chunks[0] * x.chunks[0])
+        else:
+            x = np.load(self.path, mmap_mode="r")
+            rows = self.chunk_bytes // (x.shape[1] * 8)
+        return da.from_array(x, chunks=(rows, x.shape[1]), name=False)
+
+
+def _dask_store(out: str, threads: int = 2, **arrays: Any) -> None:
+    import dask
     import dask.array as da
 
-    if path.endswith(".zarr"):
-        stored = da.from_zarr(path)
-        rows = chunk_bytes // (stored.shape[1] * 8) // stored.chunksize[0] * stored.chunksize[0]
-        return da.from_zarr(path, chunks=(max(rows, stored.chunksize[0]), stored.shape[1]))
-    x = np.load(path, mmap_mode="r")
-    return da.from_array(x, chunks=(chunk_bytes // (x.shape[1] * 8), x.shape[1]))
+    with dask.config.set(scheduler="threads", num_workers=threads):
+        targets = [_map(out, name, array.shape) for name, array in arrays.items()]
+        da.store(list(arrays.values()), targets, lock=False)
+    for target in targets:
+        target.flush()
 
 
 def _map(folder: str, name: str, shape: tuple[int, ...]) -> Any:
