@@ -1,1 +1,29 @@
+//! Pure functions on slices: what one task does to the bytes of its tiles.
+//!
+//! Nothing here reads a disk, allocates a result or knows of a plan. Arrays arrive as bytes in native order, aligned at
+//! least to their element; `bool` is one byte holding 0 or 1. Kernels are looked up once and called on strips of a few
+//! thousand elements, so a lookup returns a plain `fn` pointer with the processor's best instructions already chosen.
+//!
+//! **Invariant.** Results depend on the arguments only. The same loop is compiled for several instruction sets and never
+//! contracted, so `+ - * /` and `sqrt` (and every sum built from them) give the same bits on every processor; the two
+//! exceptions are dense products, which are the `gemm` crate's, and functions of the system's mathematical library.
+//!
+//! **Invariant.** Unsafe code lives in [`fence`](self) alone: target-feature shells and the call into `gemm`.
+#![deny(unsafe_code)]
 
+mod elementwise;
+#[allow(unsafe_code)]
+mod fence;
+mod gemm;
+mod generate;
+mod half;
+mod layout;
+mod reduce;
+
+pub use elementwise::{
+    binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
+};
+pub use gemm::{gemm, Matrix, MatrixMut};
+pub use generate::{generate, Generator};
+pub use layout::copy_strided;
+pub use reduce::{Finish, Reduce, Reducer};

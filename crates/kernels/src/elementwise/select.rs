@@ -1,0 +1,67 @@
+//! `where(condition, left, right)`.
+
+use super::SelectKernel;
+use crate::fence::shells::SelectBody;
+use bytemuck::Pod;
+use outcore_dtype::{with_dtype, DType};
+use std::marker::PhantomData;
+
+struct Body<T>(PhantomData<T>);
+
+impl<T: Pod> SelectBody for Body<T> {
+    #[inline(always)]
+    fn run(condition: &[u8], left: &[u8], right: &[u8], output: &mut [u8]) {
+        let left: &[T] = bytemuck::cast_slice(left);
+        let right: &[T] = bytemuck::cast_slice(right);
+        let output: &mut [T] = bytemuck::cast_slice_mut(output);
+        let length = output.len();
+        for (name, operand) in [
+            ("condition", condition.len()),
+            ("left", left.len()),
+            ("right", right.len()),
+        ] {
+            assert!(
+                operand == length || operand == 1,
+                "select: {name} of {operand} elements for {length}"
+            );
+        }
+        if condition.len() == 1 && length != 1 {
+            let chosen = if condition[0] != 0 { left } else { right };
+            return if chosen.len() == length {
+                output.copy_from_slice(chosen)
+            } else {
+                output.fill(chosen[0])
+            };
+        }
+        match (left.len() == length, right.len() == length) {
+            (true, true) => {
+                for (((result, condition), a), b) in output.iter_mut().zip(condition).zip(left).zip(right) {
+                    *result = if *condition != 0 { *a } else { *b };
+                }
+            }
+            (true, false) => {
+                let b = right[0];
+                for ((result, condition), a) in output.iter_mut().zip(condition).zip(left) {
+                    *result = if *condition != 0 { *a } else { b };
+                }
+            }
+            (false, true) => {
+                let a = left[0];
+                for ((result, condition), b) in output.iter_mut().zip(condition).zip(right) {
+                    *result = if *condition != 0 { a } else { *b };
+                }
+            }
+            (false, false) => {
+                let (a, b) = (left[0], right[0]);
+                for (result, condition) in output.iter_mut().zip(condition) {
+                    *result = if *condition != 0 { a } else { b };
+                }
+            }
+        }
+    }
+}
+
+/// The selection kernel of a type.
+pub fn select_kernel(dtype: DType) -> SelectKernel {
+    with_dtype!(dtype, T => <Body<T> as SelectBody>::kernel())
+}

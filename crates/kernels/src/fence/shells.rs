@@ -1,0 +1,103 @@
+//! Target-feature shells: an algorithm is written once as an `#[inline(always)]` body and compiled per instruction set.
+//!
+//! The shape follows memchr's `arch::generic`: the body is generic, the shell only grants instructions. `fma` is granted
+//! for its encodings, but Rust never contracts `a * b + c`, so every shell returns the same bits.
+
+use crate::reduce::Block;
+
+/// The instruction sets a body is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+enum Level {
+    Baseline,
+    V3,
+    V4,
+}
+
+#[cfg(target_arch = "x86_64")]
+fn level() -> Level {
+    use std::sync::OnceLock;
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512cd")
+            && is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+        {
+            Level::V4
+        } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            Level::V3
+        } else {
+            Level::Baseline
+        }
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn level() -> Level {
+    Level::Baseline
+}
+
+/// Stamps a body trait and its lookup for one signature.
+macro_rules! shells {
+    ($(#[$doc:meta])* $Body:ident($($argument:ident: $Type:ty),*)) => {
+        $(#[$doc])*
+        pub trait $Body: Sized {
+            /// The algorithm; `#[inline(always)]`, so that it is compiled with its shell's instructions.
+            fn run($($argument: $Type),*);
+
+            /// The body compiled for the best instruction set of this processor.
+            fn kernel() -> fn($($Type),*) {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
+                    fn granted_v4<B: $Body>($($argument: $Type),*) {
+                        B::run($($argument),*)
+                    }
+                    fn v4<B: $Body>($($argument: $Type),*) {
+                        // SAFETY: handed out only after `level` saw each of the shell's features on this processor.
+                        unsafe { granted_v4::<B>($($argument),*) }
+                    }
+                    #[target_feature(enable = "avx2,fma")]
+                    fn granted_v3<B: $Body>($($argument: $Type),*) {
+                        B::run($($argument),*)
+                    }
+                    fn v3<B: $Body>($($argument: $Type),*) {
+                        // SAFETY: handed out only after `level` saw each of the shell's features on this processor.
+                        unsafe { granted_v3::<B>($($argument),*) }
+                    }
+                    match level() {
+                        Level::V4 => return v4::<Self>,
+                        Level::V3 => return v3::<Self>,
+                        Level::Baseline => {}
+                    }
+                }
+                Self::run
+            }
+        }
+    };
+}
+
+shells!(
+    /// One array in, one out.
+    UnaryBody(input: &[u8], output: &mut [u8])
+);
+shells!(
+    /// Two arrays in, one out.
+    BinaryBody(left: &[u8], right: &[u8], output: &mut [u8])
+);
+shells!(
+    /// A condition and two arrays in, one out.
+    SelectBody(condition: &[u8], left: &[u8], right: &[u8], output: &mut [u8])
+);
+shells!(
+    /// A block of values folded into accumulators.
+    FoldBody(block: Block<'_>, accumulators: &mut [u8])
+);
+shells!(
+    /// A small product on strided operands.
+    ProductBody(product: crate::gemm::Product<'_>)
+);

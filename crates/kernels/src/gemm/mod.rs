@@ -1,0 +1,122 @@
+//! Dense products on strided operands, in one thread: the engine has its own.
+//!
+//! Floating products are the `gemm` crate's where its packing pays, and plain loops where one side is a few columns and
+//! the time is that of reading the other (`skinny`). Integers wrap; for booleans `+` is or and `*` is and. The result is
+//! a function of the sizes and strides, on one processor.
+
+mod plain;
+mod skinny;
+#[cfg(test)]
+mod tests;
+
+use crate::fence::product::product;
+use outcore_dtype::{f16, Complex, DType};
+
+/// A matrix to read. Offset and strides count elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    pub data: &'a [u8],
+    pub offset: usize,
+    pub row_stride: isize,
+    pub column_stride: isize,
+}
+
+/// A matrix to write. Offset and strides count elements.
+#[derive(Debug)]
+pub struct MatrixMut<'a> {
+    pub data: &'a mut [u8],
+    pub offset: usize,
+    pub row_stride: isize,
+    pub column_stride: isize,
+}
+
+/// `C = [C +] A B` with every element of the three known to lie in its slice.
+pub struct Product<'a> {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub a: Matrix<'a>,
+    pub b: Matrix<'a>,
+    pub c: MatrixMut<'a>,
+    pub accumulate: bool,
+}
+
+/// Panics unless all of a `rows x columns` matrix lies within `elements`.
+fn check(name: &str, elements: usize, offset: usize, shape: [usize; 2], strides: [isize; 2]) {
+    if shape[0] == 0 || shape[1] == 0 {
+        return;
+    }
+    let (mut low, mut high) = (offset as i128, offset as i128);
+    for (extent, stride) in shape.into_iter().zip(strides) {
+        let reach = (extent as i128 - 1) * stride as i128;
+        low += reach.min(0);
+        high += reach.max(0);
+    }
+    assert!(
+        low >= 0 && high < elements as i128,
+        "gemm: {name} of {}x{} at offset {offset} with strides {strides:?} reaches elements {low}..={high} of {elements}",
+        shape[0],
+        shape[1],
+    );
+}
+
+/// `C = A B`, or `C += A B`, for `A` of `m x k` and `B` of `k x n`. An empty sum (`k == 0`) is 0.
+///
+/// # Panics
+/// When an operand reaches outside its slice.
+#[allow(clippy::too_many_arguments)] // BLAS's own list, which readers know
+pub fn gemm(
+    dtype: DType,
+    m: usize,
+    n: usize,
+    k: usize,
+    a: Matrix<'_>,
+    b: Matrix<'_>,
+    c: MatrixMut<'_>,
+    accumulate: bool,
+) {
+    let size = dtype.size();
+    check(
+        "A",
+        a.data.len() / size,
+        a.offset,
+        [m, k],
+        [a.row_stride, a.column_stride],
+    );
+    check(
+        "B",
+        b.data.len() / size,
+        b.offset,
+        [k, n],
+        [b.row_stride, b.column_stride],
+    );
+    check(
+        "C",
+        c.data.len() / size,
+        c.offset,
+        [m, n],
+        [c.row_stride, c.column_stride],
+    );
+    if m == 0 || n == 0 || (k == 0 && accumulate) {
+        return;
+    }
+    let operands = Product {
+        m,
+        n,
+        k,
+        a,
+        b,
+        c,
+        accumulate,
+    };
+    match dtype {
+        DType::F32 | DType::F64 if skinny::suits(m, n, k) => skinny::product(dtype, operands),
+        _ if k == 0 => plain::product(dtype, operands),
+        DType::F16 => product::<f16>(operands, f16::ONE),
+        DType::F32 => product::<f32>(operands, 1.0),
+        DType::F64 => product::<f64>(operands, 1.0),
+        DType::C64 => product::<Complex<f32>>(operands, Complex::new(1.0, 0.0)),
+        DType::C128 => product::<Complex<f64>>(operands, Complex::new(1.0, 0.0)),
+        _ => plain::product(dtype, operands),
+    }
+}

@@ -1,0 +1,170 @@
+//! Products with one narrow side, at the speed of reading the wide one.
+//!
+//! Packing costs as much as such a product, so the operands are read where they are. With few columns (`n <= 16`) each
+//! row of C is a handful of dot products; with long `k` and both `m` and `n` small, C is a sum of outer products. Sums
+//! run in a fixed number of lanes and fold in halves: the same bits on every processor.
+
+use super::{Matrix, MatrixMut, Product};
+use crate::fence::shells::ProductBody;
+use bytemuck::Pod;
+use outcore_dtype::DType;
+use std::marker::PhantomData;
+use std::ops::{Add, Mul};
+
+/// Lanes of a dot product.
+const LANES: usize = 32;
+
+trait Float: Pod + Add<Output = Self> + Mul<Output = Self> {}
+impl Float for f32 {}
+impl Float for f64 {}
+
+/// Whether the loops here beat the packed product: a vector on either side.
+pub fn suits(m: usize, n: usize, k: usize) -> bool {
+    k > 0 && (n == 1 || m == 1)
+}
+
+struct Body<T>(PhantomData<T>);
+
+impl<T: Float> ProductBody for Body<T> {
+    #[inline(always)]
+    fn run(product: Product<'_>) {
+        let Product {
+            m,
+            n,
+            k,
+            a,
+            b,
+            c,
+            accumulate,
+        } = product;
+        if n == 1 {
+            vector::<T>(m, k, a, (b.data, b.offset, b.row_stride), c, accumulate);
+        } else {
+            // x A = (A^T x)^T
+            let transposed = Matrix {
+                row_stride: b.column_stride,
+                column_stride: b.row_stride,
+                ..b
+            };
+            let c = MatrixMut {
+                row_stride: c.column_stride,
+                column_stride: c.row_stride,
+                ..c
+            };
+            vector::<T>(n, k, transposed, (a.data, a.offset, a.column_stride), c, accumulate);
+        }
+    }
+}
+
+#[inline(always)]
+fn at(offset: usize, stride: isize, index: usize) -> usize {
+    offset.wrapping_add_signed(stride * index as isize)
+}
+
+/// `C = A x`: dot products where rows of A are contiguous, a sum of columns otherwise.
+#[inline(always)]
+fn vector<T: Float>(
+    m: usize,
+    k: usize,
+    a: Matrix<'_>,
+    (x, x_offset, x_stride): (&[u8], usize, isize),
+    c: MatrixMut<'_>,
+    accumulate: bool,
+) {
+    let a_data: &[T] = bytemuck::cast_slice(a.data);
+    let x: &[T] = bytemuck::cast_slice(x);
+    let c_data: &mut [T] = bytemuck::cast_slice_mut(c.data);
+    let mut put = |i: usize, value: T, accumulate: bool| {
+        let target = &mut c_data[at(c.offset, c.row_stride, i)];
+        *target = if accumulate { *target + value } else { value };
+    };
+    // A piece of x at a time, gathered so that both factors are contiguous.
+    const PIECE: usize = 512;
+    let mut piece = [T::zeroed(); PIECE];
+    for first in (0..k).step_by(PIECE) {
+        let length = PIECE.min(k - first);
+        for (p, value) in piece[..length].iter_mut().enumerate() {
+            *value = x[at(x_offset, x_stride, first + p)];
+        }
+        let accumulate = accumulate || first > 0;
+        let start = at(a.offset, a.column_stride, first);
+        if a.column_stride == 1 {
+            for i in 0..m {
+                let row = at(start, a.row_stride, i);
+                put(i, dot(&a_data[row..row + length], &piece[..length]), accumulate);
+            }
+        } else {
+            columns(
+                m,
+                &piece[..length],
+                a_data,
+                start,
+                (a.row_stride, a.column_stride),
+                |i, value| put(i, value, accumulate),
+            );
+        }
+    }
+}
+
+/// The sum of columns of A weighted by x, a chunk of rows at a time.
+#[inline(always)]
+fn columns<T: Float>(
+    m: usize,
+    x: &[T],
+    a: &[T],
+    start: usize,
+    (row_stride, column_stride): (isize, isize),
+    mut put: impl FnMut(usize, T),
+) {
+    const ROWS: usize = 64;
+    for first in (0..m).step_by(ROWS) {
+        let height = ROWS.min(m - first);
+        let mut sums = [T::zeroed(); ROWS];
+        for (p, weight) in x.iter().enumerate() {
+            let top = at(at(start, row_stride, first), column_stride, p);
+            if row_stride == 1 && height == ROWS {
+                let column = &a[top..top + ROWS];
+                for lane in 0..ROWS {
+                    sums[lane] = sums[lane] + column[lane] * *weight;
+                }
+            } else {
+                for (lane, sum) in sums[..height].iter_mut().enumerate() {
+                    *sum = *sum + a[at(top, row_stride, lane)] * *weight;
+                }
+            }
+        }
+        for (lane, sum) in sums[..height].iter().enumerate() {
+            put(first + lane, *sum);
+        }
+    }
+}
+
+#[inline(always)]
+fn dot<T: Float>(a: &[T], b: &[T]) -> T {
+    let (a_chunks, a_rest) = a.as_chunks::<LANES>();
+    let (b_chunks, b_rest) = b.as_chunks::<LANES>();
+    let mut lanes = [T::zeroed(); LANES];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        for lane in 0..LANES {
+            lanes[lane] = lanes[lane] + a[lane] * b[lane];
+        }
+    }
+    for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
+        *lane = *lane + *a * *b;
+    }
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = lanes[lane] + lanes[lane + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+pub fn product(dtype: DType, product: Product<'_>) {
+    match dtype {
+        DType::F32 => <Body<f32> as ProductBody>::kernel()(product),
+        _ => <Body<f64> as ProductBody>::kernel()(product),
+    }
+}

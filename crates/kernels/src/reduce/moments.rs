@@ -1,0 +1,197 @@
+//! Count, sum and sum of squared deviations, in double precision for every floating type.
+//!
+//! Within a block two passes: `m = sum x / n`, then `M2 = sum |x - m|^2`. Between blocks the parallel update `M2 = M2a + M2b + |mb - ma|^2 na nb / (na + nb)` (Chan, Golub, LeVeque 1983). The sum is kept instead
+//! of the mean, so that the mean is the rounded sum over `n` and an infinity stays one.
+
+use super::{fold::fold_columns, neutral, Block, Combine, Finish, Kernels};
+use crate::fence::shells::{FoldBody, UnaryBody};
+use crate::half;
+use bytemuck::Pod;
+use outcore_dtype::{f16, Complex, DType};
+use std::marker::PhantomData;
+
+/// 64-bit words of an accumulator: count, sum (two parts of a complex one), M2.
+pub fn words(input: DType) -> usize {
+    if input.is_complex() {
+        4
+    } else {
+        3
+    }
+}
+
+/// A float as the doubles it holds: one, or real and imaginary part.
+trait Parts: Pod {
+    const PARTS: usize;
+    type Real: Pod;
+    fn double(part: Self::Real) -> f64;
+}
+
+macro_rules! parts {
+    ($($T:ty, $R:ty, $parts:expr, $double:expr);*) => {$(
+        impl Parts for $T {
+            const PARTS: usize = $parts;
+            type Real = $R;
+            #[inline(always)]
+            fn double(part: $R) -> f64 {
+                ($double)(part)
+            }
+        }
+    )*};
+}
+
+parts!(f16, f16, 1, |x| f64::from(half::widen(x)); f32, f32, 1, f64::from; f64, f64, 1, |x| x;
+    Complex<f32>, f32, 2, f64::from; Complex<f64>, f64, 2, |x| x);
+
+/// Lanes of one pass: eight of the widest registers of doubles. Even, so that a chunk holds whole complex numbers.
+const LANES: usize = 64;
+
+struct Body<T>(PhantomData<T>);
+
+impl<T: Parts> FoldBody for Body<T> {
+    #[inline(always)]
+    fn run(block: Block<'_>, accumulators: &mut [u8]) {
+        let x: &[T::Real] = bytemuck::cast_slice(block.data);
+        let accumulators: &mut [f64] = bytemuck::cast_slice_mut(accumulators);
+        // Complex columns are two real ones: their sums and their squared deviations add independently.
+        let columns = block.inner * T::PARTS;
+        let words = T::PARTS + 2;
+        let rows = x.chunks_exact(block.length * columns);
+        for (x, accumulators) in rows.zip(accumulators.chunks_exact_mut(block.inner * words)) {
+            for first in (0..columns).step_by(LANES) {
+                let width = LANES.min(columns - first);
+                let targets = &mut accumulators[first / T::PARTS * words..][..width / T::PARTS * words];
+                accumulate_chunk::<T>(x, block.length, columns, first, width, targets);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn accumulate_chunk<T: Parts>(
+    x: &[T::Real],
+    length: usize,
+    columns: usize,
+    first: usize,
+    width: usize,
+    targets: &mut [f64],
+) {
+    let count = length as f64;
+    let x = &x[first..];
+    let mut sums = [0f64; LANES];
+    fold_columns::<_, _, LANES>(
+        x,
+        length,
+        columns,
+        width,
+        -0.0,
+        |_, value| T::double(value),
+        |a, b| a + b,
+        |lane, sum| sums[lane] = sum,
+    );
+    let means = sums.map(|sum| sum / count);
+    let mut squares = [0f64; LANES];
+    fold_columns::<_, _, LANES>(
+        x,
+        length,
+        columns,
+        width,
+        0.0,
+        |lane, value| {
+            let deviation = T::double(value) - means[lane];
+            deviation * deviation
+        },
+        |a, b| a + b,
+        |lane, sum| squares[lane] = sum,
+    );
+    for (index, target) in targets.chunks_exact_mut(T::PARTS + 2).enumerate() {
+        let mut other = [0f64; 4];
+        other[0] = count;
+        for part in 0..T::PARTS {
+            other[1 + part] = sums[index * T::PARTS + part];
+            other[1 + T::PARTS] += squares[index * T::PARTS + part];
+        }
+        merge(target, &other[..T::PARTS + 2]);
+    }
+}
+
+/// `target` and `other` as one sample; either may be empty.
+#[inline(always)]
+fn merge(target: &mut [f64], other: &[f64]) {
+    let (na, nb) = (target[0], other[0]);
+    if nb == 0.0 {
+        return;
+    }
+    if na == 0.0 {
+        return target.copy_from_slice(other);
+    }
+    let last = target.len() - 1;
+    let mut distance = 0.0;
+    for part in 1..last {
+        let delta = other[part] / nb - target[part] / na;
+        distance += delta * delta;
+        target[part] += other[part];
+    }
+    target[last] += other[last] + distance * (na / (na + nb) * nb);
+    target[0] = na + nb;
+}
+
+impl<T: Parts> UnaryBody for Body<T> {
+    #[inline(always)]
+    fn run(right: &[u8], left: &mut [u8]) {
+        let right: &[f64] = bytemuck::cast_slice(right);
+        let left: &mut [f64] = bytemuck::cast_slice_mut(left);
+        for (left, right) in left
+            .chunks_exact_mut(T::PARTS + 2)
+            .zip(right.chunks_exact(T::PARTS + 2))
+        {
+            merge(left, right);
+        }
+    }
+}
+
+fn kernels_of<T: Parts>() -> Kernels {
+    Kernels {
+        neutral: neutral([0f64; 4]),
+        accumulate: <Body<T> as FoldBody>::kernel(),
+        combine: <Body<T> as UnaryBody>::kernel() as Combine,
+    }
+}
+
+pub fn kernels(input: DType) -> Option<Kernels> {
+    match input {
+        DType::F16 => Some(kernels_of::<f16>()),
+        DType::F32 => Some(kernels_of::<f32>()),
+        DType::F64 => Some(kernels_of::<f64>()),
+        DType::C64 => Some(kernels_of::<Complex<f32>>()),
+        DType::C128 => Some(kernels_of::<Complex<f64>>()),
+        _ => None,
+    }
+}
+
+/// The mean in the input type, or the variance or deviation in its real type. An empty sample gives NaN, and so does a
+/// correction that leaves no degree of freedom (NumPy's infinity there is 0 / 0 as well, unless M2 is positive).
+pub fn finish(input: DType, accumulators: &[u8], finish: Finish, output: &mut [u8]) {
+    let accumulators: &[f64] = bytemuck::cast_slice(accumulators);
+    let complex = input.is_complex();
+    let result = |accumulator: &[f64]| -> Complex<f64> {
+        let count = accumulator[0];
+        let spread = accumulator[accumulator.len() - 1];
+        match finish {
+            Finish::Value | Finish::Mean if complex => Complex::new(accumulator[1] / count, accumulator[2] / count),
+            Finish::Value | Finish::Mean => Complex::new(accumulator[1] / count, 0.0),
+            Finish::Variance { correction } => Complex::new(spread / (count - correction).max(0.0), 0.0),
+            Finish::StandardDeviation { correction } => {
+                Complex::new((spread / (count - correction).max(0.0)).sqrt(), 0.0)
+            }
+        }
+    };
+    let to = match finish {
+        Finish::Value | Finish::Mean => input,
+        _ => input.real(),
+    };
+    let narrow = crate::cast_kernel(DType::C128, to);
+    let rows = accumulators.chunks_exact(words(input));
+    for (accumulator, output) in rows.zip(output.chunks_exact_mut(to.size())) {
+        narrow(bytemuck::bytes_of(&result(accumulator)), output);
+    }
+}

@@ -1,0 +1,176 @@
+//! Sums, products, extrema, truth and counts: one associative operation on one value per output.
+
+use super::{fold::fold_columns, neutral, Block, Combine, Kernels, Reduce};
+use crate::elementwise::{ComplexNumber, Real};
+use crate::fence::shells::{FoldBody, UnaryBody};
+use crate::half::Lifted;
+use bytemuck::Pod;
+use outcore_dtype::{f16, with_dtype, Complex, DType};
+
+#[inline(always)]
+fn accumulate<T: Pod, A: Pod, const L: usize>(
+    block: Block<'_>,
+    accumulators: &mut [u8],
+    zero: A,
+    load: impl Fn(T) -> A,
+    add: impl Fn(A, A) -> A,
+) {
+    let x: &[T] = bytemuck::cast_slice(block.data);
+    let accumulators: &mut [A] = bytemuck::cast_slice_mut(accumulators);
+    let (length, inner) = (block.length, block.inner);
+    if length * inner == 1 {
+        for (accumulator, value) in accumulators.iter_mut().zip(x) {
+            *accumulator = add(*accumulator, load(*value));
+        }
+        return;
+    }
+    for (x, accumulators) in x.chunks_exact(length * inner).zip(accumulators.chunks_exact_mut(inner)) {
+        let put = |column: usize, value| accumulators[column] = add(accumulators[column], value);
+        fold_columns::<T, A, L>(x, length, inner, inner, zero, |_, value| load(value), &add, put);
+    }
+}
+
+#[inline(always)]
+fn combine<A: Pod>(right: &[u8], left: &mut [u8], add: impl Fn(A, A) -> A) {
+    let right: &[A] = bytemuck::cast_slice(right);
+    let left: &mut [A] = bytemuck::cast_slice_mut(left);
+    for (left, right) in left.iter_mut().zip(right) {
+        *left = add(*left, *right);
+    }
+}
+
+/// The kernels of one operation: `$T` loaded as `$A`, added from `$zero`. Lanes fill eight of the widest registers.
+macro_rules! fold {
+    ($T:ty => $A:ty, $zero:expr, $load:expr, $add:expr) => {{
+        struct Body;
+        impl FoldBody for Body {
+            #[inline(always)]
+            fn run(block: Block<'_>, accumulators: &mut [u8]) {
+                const LANES: usize = 512 / if size_of::<$A>() < 4 { 4 } else { size_of::<$A>() };
+                accumulate::<$T, $A, LANES>(block, accumulators, $zero, $load, $add)
+            }
+        }
+        impl UnaryBody for Body {
+            #[inline(always)]
+            fn run(right: &[u8], left: &mut [u8]) {
+                combine::<$A>(right, left, $add)
+            }
+        }
+        Kernels {
+            neutral: neutral::<$A>($zero),
+            accumulate: <Body as FoldBody>::kernel(),
+            combine: <Body as UnaryBody>::kernel() as Combine,
+        }
+    }};
+}
+
+pub fn kernels(op: Reduce, input: DType) -> Option<Kernels> {
+    match op {
+        Reduce::Any => {
+            Some(with_dtype!(input, T => fold!(T => u8, 0, |x: T| u8::from(x != zero::<T>()), |a, b| a | b)))
+        }
+        Reduce::All => {
+            Some(with_dtype!(input, T => fold!(T => u8, 1, |x: T| u8::from(x != zero::<T>()), |a, b| a & b)))
+        }
+        Reduce::CountNonzero => {
+            Some(with_dtype!(input, T => fold!(T => i64, 0, |x: T| i64::from(x != zero::<T>()), |a, b| a + b)))
+        }
+        _ => match input {
+            DType::Bool => boolean(op),
+            DType::I8 => int8(op),
+            DType::I16 => int16(op),
+            DType::I32 => int32(op),
+            DType::I64 => int64(op),
+            DType::U8 => uint8(op),
+            DType::U16 => uint16(op),
+            DType::U32 => uint32(op),
+            DType::U64 => uint64(op),
+            DType::F16 => float16(op),
+            DType::F32 => float32(op),
+            DType::F64 => float64(op),
+            DType::C64 => complex64(op),
+            DType::C128 => complex128(op),
+        },
+    }
+}
+
+#[inline(always)]
+fn zero<T: Pod>() -> T {
+    T::zeroed()
+}
+
+fn boolean(op: Reduce) -> Option<Kernels> {
+    Some(match op {
+        Reduce::Min => fold!(u8 => u8, 1, |x| x, |a, b| a & b),
+        Reduce::Max => fold!(u8 => u8, 0, |x| x, |a, b| a | b),
+        _ => return None,
+    })
+}
+
+macro_rules! integer {
+    ($name:ident, $T:ident) => {
+        fn $name(op: Reduce) -> Option<Kernels> {
+            Some(match op {
+                Reduce::Sum => fold!($T => $T, 0, |x| x, $T::wrapping_add),
+                Reduce::Prod => fold!($T => $T, 1, |x| x, $T::wrapping_mul),
+                Reduce::Min => fold!($T => $T, $T::MAX, |x| x, |a, b| a.min(b)),
+                Reduce::Max => fold!($T => $T, $T::MIN, |x| x, |a, b| a.max(b)),
+                _ => return None,
+            })
+        }
+    };
+}
+
+integer!(int8, i8);
+integer!(int16, i16);
+integer!(int32, i32);
+integer!(int64, i64);
+integer!(uint8, u8);
+integer!(uint16, u16);
+integer!(uint32, u32);
+integer!(uint64, u64);
+
+macro_rules! real {
+    ($name:ident, $T:ident, $W:ident) => {
+        fn $name(op: Reduce) -> Option<Kernels> {
+            Some(match op {
+                // Sums start from -0, the neutral element that keeps -0 + -0.
+                Reduce::Sum => fold!($T => $W, -0.0, |x: $T| x.widen(), |a, b| a + b),
+                Reduce::Prod => fold!($T => $W, 1.0, |x: $T| x.widen(), |a, b| a * b),
+                Reduce::Min => fold!($T => $T, $T::INFINITY, |x| x, |a: $T, b: $T| {
+                    <$T>::narrow(Real::minimum(a.widen(), b.widen()))
+                }),
+                Reduce::Max => fold!($T => $T, $T::NEG_INFINITY, |x| x, |a: $T, b: $T| {
+                    <$T>::narrow(Real::maximum(a.widen(), b.widen()))
+                }),
+                _ => return None,
+            })
+        }
+    };
+}
+
+real!(float16, f16, f32);
+real!(float32, f32, f32);
+real!(float64, f64, f64);
+
+macro_rules! complex {
+    ($name:ident, $R:ident) => {
+        fn $name(op: Reduce) -> Option<Kernels> {
+            type Z = Complex<$R>;
+            Some(match op {
+                Reduce::Sum => fold!(Z => Z, Z::new(-0.0, -0.0), |z| z, |a, b| a + b),
+                Reduce::Prod => fold!(Z => Z, Z::new(1.0, 0.0), |z| z, |a, b| a * b),
+                Reduce::Min => {
+                    fold!(Z => Z, Z::new($R::INFINITY, $R::INFINITY), |z| z, ComplexNumber::minimum)
+                }
+                Reduce::Max => {
+                    fold!(Z => Z, Z::new($R::NEG_INFINITY, $R::NEG_INFINITY), |z| z, ComplexNumber::maximum)
+                }
+                _ => return None,
+            })
+        }
+    };
+}
+
+complex!(complex64, f32);
+complex!(complex128, f64);
