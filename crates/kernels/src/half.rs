@@ -89,6 +89,16 @@ pub fn narrow(value: f32) -> f16 {
     f16::from_bits((magnitude | sign >> 16) as u16)
 }
 
+/// The half nearest to a double, rounded once: single precision rounded to odd keeps what the second rounding needs.
+#[inline(always)]
+pub fn narrow_double(value: f64) -> f16 {
+    let near = value as f32;
+    let inexact = f64::from(near) != value && !value.is_nan();
+    let beyond = f64::from(near).abs() > value.abs();
+    let toward_zero = near.to_bits().wrapping_sub(u32::from(beyond));
+    narrow(f32::from_bits(toward_zero | u32::from(inexact)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +114,19 @@ mod tests {
                 assert_eq!(narrow(widen(value)).to_bits(), bits);
             }
         }
+    }
+
+    #[test]
+    fn doubles_beside_a_tie_round_to_its_side() {
+        for bits in 0..0x7bff {
+            let (low, high) = (f16::from_bits(bits), f16::from_bits(bits + 1));
+            let tie = (f64::from(widen(low)) + f64::from(widen(high))) / 2.0;
+            assert_eq!(narrow_double(tie.next_down()), low);
+            assert_eq!(narrow_double(tie.next_up()), high);
+            assert_eq!(narrow_double(-tie).to_bits() & 1, 0);
+        }
+        assert_eq!(narrow_double(1e300), f16::INFINITY);
+        assert!(narrow_double(f64::NAN).is_nan());
     }
 
     #[test]

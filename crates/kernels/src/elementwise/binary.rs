@@ -102,24 +102,24 @@ macro_rules! real {
         fn $name(op: Binary) -> Option<BinaryKernel> {
             use Binary::*;
             macro_rules! vector {
-                        ($f:expr) => {
-                            binary_body!($T => $T, |a: $T, b: $T| {
-                                <$T>::narrow(($f as fn($W, $W) -> $W)(a.widen(), b.widen()))
-                            })
-                        };
-                    }
+                                        ($f:expr) => {
+                                            binary_body!($T => $T, |a: $T, b: $T| {
+                                                <$T>::narrow(($f as fn($W, $W) -> $W)(a.widen(), b.widen()))
+                                            })
+                                        };
+                                    }
             macro_rules! test {
-                        ($f:expr) => {
-                            binary_body!($T => u8, |a: $T, b: $T| {
-                                u8::from(($f as fn($W, $W) -> bool)(a.widen(), b.widen()))
-                            })
-                        };
-                    }
+                                        ($f:expr) => {
+                                            binary_body!($T => u8, |a: $T, b: $T| {
+                                                u8::from(($f as fn($W, $W) -> bool)(a.widen(), b.widen()))
+                                            })
+                                        };
+                                    }
             macro_rules! call {
-                        ($f:expr) => {
-                            library!($T => $T, |a: $T, b: $T| <$T>::narrow($f(a.widen(), b.widen())))
-                        };
-                    }
+                                        ($f:expr) => {
+                                            library!($T => $T, |a: $T, b: $T| <$T>::narrow($f(a.widen(), b.widen())))
+                                        };
+                                    }
             Some(match op {
                 Add => vector!(|a, b| a + b),
                 Subtract => vector!(|a, b| a - b),

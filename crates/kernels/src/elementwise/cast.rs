@@ -74,7 +74,7 @@ source!(i32, |x| x, half::narrow(x as f32), 0.0, x != 0);
 source!(i64, |x| x, half::narrow(x as f32), 0.0, x != 0);
 source!(f16, |x| half::widen(x), x, 0.0, half::widen(x) != 0.0);
 source!(f32, |x| x, half::narrow(x), 0.0, x != 0.0);
-source!(f64, |x| x, f16::from_f64_const(x), 0.0, x != 0.0);
+source!(f64, |x| x, half::narrow_double(x), 0.0, x != 0.0);
 source!(
     Complex<f32>,
     |z| z.re,
@@ -85,7 +85,7 @@ source!(
 source!(
     Complex<f64>,
     |z| z.re,
-    f16::from_f64_const(z.re),
+    half::narrow_double(z.re),
     z.im,
     (z.re != 0.0) | (z.im != 0.0)
 );

@@ -1,1 +1,182 @@
-//! Properties against naive oracles.
+//! Generators: values by formula, and the same values however the array is cut.
+
+use super::*;
+use std::collections::HashSet;
+
+fn make(generator: &Generator, dtype: DType, array: &[u64], start: &[u64], shape: &[usize]) -> Vec<u8> {
+    let mut output = vec![0; shape.iter().product::<usize>() * dtype.size()];
+    let mut aligned = vec![0u128; output.len().div_ceil(16)];
+    let place = &mut bytemuck::cast_slice_mut::<u128, u8>(&mut aligned)[..output.len()];
+    generate(generator, dtype, array, start, shape, place);
+    output.copy_from_slice(place);
+    output
+}
+
+fn doubles(generator: &Generator, count: usize) -> Vec<f64> {
+    let bytes = make(generator, DType::F64, &[count as u64], &[0], &[count]);
+    bytes.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect()
+}
+
+fn every_generator() -> Vec<Generator> {
+    vec![
+        Generator::Arange {
+            start: Scalar::Int(3),
+            step: Scalar::Int(1),
+        },
+        Generator::Linspace {
+            start: 0.0,
+            stop: 10.0,
+            count: 7 * 45,
+            endpoint: true,
+        },
+        Generator::Eye { k: 2 },
+        Generator::Uniform {
+            seed: 5,
+            low: 0.0,
+            high: 9.0,
+        },
+        Generator::Normal {
+            seed: 5,
+            mean: 10.0,
+            deviation: 2.0,
+        },
+        Generator::Integers {
+            seed: 5,
+            low: 0,
+            high: 100,
+        },
+        Generator::Full(Scalar::Int(1)),
+    ]
+}
+
+#[test]
+fn values_do_not_depend_on_the_tiling() {
+    for generator in every_generator() {
+        for dtype in DType::ALL {
+            let whole = make(&generator, dtype, &[7, 45], &[0, 0], &[7, 45]);
+            for (row, column, rows, columns) in [(0, 0, 7, 20), (2, 3, 4, 33), (6, 44, 1, 1), (1, 7, 5, 38)] {
+                let tile = make(&generator, dtype, &[7, 45], &[row, column], &[rows, columns]);
+                for i in 0..rows {
+                    let size = dtype.size();
+                    let at = ((row as usize + i) * 45 + column as usize) * size;
+                    assert_eq!(
+                        tile[i * columns * size..][..columns * size],
+                        whole[at..at + columns * size],
+                        "{generator:?} {dtype}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ranges_are_those_of_numpy() {
+    let arange = Generator::Arange {
+        start: Scalar::Float(0.1),
+        step: Scalar::Float(0.2),
+    };
+    let step = (0.1 + 0.2) - 0.1;
+    assert_eq!(
+        doubles(&arange, 4),
+        [0.1, 0.1 + step, 0.1 + 2.0 * step, 0.1 + 3.0 * step]
+    );
+    let down = Generator::Arange {
+        start: Scalar::Int(i64::MAX),
+        step: Scalar::Int(-2),
+    };
+    let bytes = make(&down, DType::I64, &[3], &[1], &[2]);
+    assert_eq!(
+        bytes,
+        [(i64::MAX - 2).to_ne_bytes(), (i64::MAX - 4).to_ne_bytes()].concat()
+    );
+    let linspace = |endpoint| Generator::Linspace {
+        start: 1.0,
+        stop: 2.0,
+        count: 4,
+        endpoint,
+    };
+    assert_eq!(
+        doubles(&linspace(true), 4),
+        [1.0, 1.0 / 3.0 + 1.0, 2.0 * (1.0 / 3.0) + 1.0, 2.0]
+    );
+    assert_eq!(doubles(&linspace(false), 4), [1.0, 1.25, 1.5, 1.75]);
+}
+
+#[test]
+fn a_scalar_array_has_one_value() {
+    assert_eq!(
+        make(&Generator::Full(Scalar::Float(2.5)), DType::F64, &[], &[], &[]),
+        2.5f64.to_ne_bytes()
+    );
+}
+
+#[test]
+fn draws_have_the_moments_of_their_distributions() {
+    let count = 100_000;
+    let moments = |x: &[f64]| {
+        let mean = x.iter().sum::<f64>() / count as f64;
+        (mean, x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count as f64)
+    };
+    let uniform = doubles(
+        &Generator::Uniform {
+            seed: 1,
+            low: -1.0,
+            high: 3.0,
+        },
+        count,
+    );
+    assert!(uniform.iter().all(|x| (-1.0..3.0).contains(x)));
+    let (mean, variance) = moments(&uniform);
+    assert!(
+        (mean - 1.0).abs() < 0.02 && (variance - 16.0 / 12.0).abs() < 0.02,
+        "{mean} {variance}"
+    );
+    let (mean, variance) = moments(&doubles(
+        &Generator::Normal {
+            seed: 1,
+            mean: 5.0,
+            deviation: 2.0,
+        },
+        count,
+    ));
+    assert!(
+        (mean - 5.0).abs() < 0.03 && (variance - 4.0).abs() < 0.1,
+        "{mean} {variance}"
+    );
+    let integers = doubles(
+        &Generator::Integers {
+            seed: 9,
+            low: -3,
+            high: 4,
+        },
+        count,
+    );
+    let seen: HashSet<i64> = integers.iter().map(|x| *x as i64).collect();
+    assert_eq!(seen, (-3..4).collect());
+    let wide = Generator::Integers {
+        seed: 9,
+        low: i64::MIN,
+        high: i64::MAX,
+    };
+    assert!(doubles(&wide, 1000).iter().any(|x| *x < 0.0));
+}
+
+#[test]
+fn equality_and_hashes_look_at_bits() {
+    let set: HashSet<Generator> = every_generator().into_iter().chain(every_generator()).collect();
+    assert_eq!(set.len(), every_generator().len());
+    let zero = |x| Generator::Uniform {
+        seed: 1,
+        low: x,
+        high: 1.0,
+    };
+    assert_ne!(zero(0.0), zero(-0.0));
+    assert_eq!(zero(f64::NAN), zero(f64::NAN));
+}
+
+#[test]
+#[should_panic(expected = "leaves the array")]
+fn a_region_outside_the_array_is_refused() {
+    make(&Generator::Full(Scalar::Int(0)), DType::I8, &[4], &[3], &[2]);
+}
