@@ -6,7 +6,7 @@ import mmap
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ def open_direct(path: Path, flags: int) -> int:
         return os.open(path, flags, 0o644)
 
 
-def _sweep(descriptor: int, size_bytes: int, threads: int, call: Callable[[int, list[Any], int], int]) -> float:
+def sweep(descriptor: int, size_bytes: int, threads: int, call: Callable[[int, list[Any], int], int]) -> float:
     """Seconds for `threads` threads to visit every block of the file once, block by block in turn."""
 
     def work(first: int) -> None:
@@ -45,21 +45,21 @@ def read_bandwidth(path: Path, most_bytes: int = 4 << 30) -> float:
     size = min(path.stat().st_size, most_bytes) // BLOCK_BYTES * BLOCK_BYTES
     descriptor = open_direct(path, os.O_RDONLY)
     try:
-        return max(size / _sweep(descriptor, size, threads, os.preadv) for threads in (1, 2, 3, 4))
+        return max(size / sweep(descriptor, size, threads, os.preadv) for threads in (1, 2, 3, 4))
     finally:
         os.close(descriptor)
 
 
-def write_bandwidth(folder: Path, size_bytes: int = 1 << 30) -> float:
-    """Bytes per second of the best of one to four threads writing a new file in 4 MiB blocks, O_DIRECT, synced."""
-    return max(size_bytes / _write_once(folder, size_bytes, threads) for threads in (1, 2, 4))
+def write_bandwidth(folder: Path, size_bytes: int = 1 << 30, threads: Sequence[int] = (1, 2, 4)) -> float:
+    """Bytes per second of the best thread count writing a new file in 4 MiB blocks, O_DIRECT, synced."""
+    return max(size_bytes / _write_once(folder, size_bytes, count) for count in threads)
 
 
 def _write_once(folder: Path, size_bytes: int, threads: int) -> float:
     path = folder / f"probe-{os.getpid()}.bin"
     descriptor = open_direct(path, os.O_CREAT | os.O_WRONLY)
     try:
-        seconds = _sweep(descriptor, size_bytes, threads, os.pwritev)
+        seconds = sweep(descriptor, size_bytes, threads, os.pwritev)
         started = time.perf_counter()
         os.fsync(descriptor)
         return seconds + time.perf_counter() - started
