@@ -1,1 +1,15 @@
+//! The engine of outcore: typed expressions, planned into passes, ordered, placed in memory ahead of time, and played.
+//!
+//! Rooms stand in a row and use only what is to their left: `expr ← ops ← plan ← schedule ← place ← run`.
+#![forbid(unsafe_code)]
 
+pub mod error;
+pub mod expr;
+pub mod ops;
+pub mod place;
+pub mod plan;
+pub mod run;
+pub mod schedule;
+
+pub use error::EngineError;
+pub use expr::{Expr, Node, Op};

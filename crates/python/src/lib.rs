@@ -1,1 +1,19 @@
+//! The Python module `outcore._core`: conversion, error mapping and signals. Nothing clever lives here.
 
+mod arrays;
+mod error;
+mod expr;
+mod function;
+mod session;
+
+use pyo3::prelude::*;
+
+/// The Rust half of outcore.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<expr::PyExpr>()?;
+    module.add_class::<session::PySession>()?;
+    module.add_class::<session::PyProgram>()?;
+    expr::register(module)?;
+    session::register(module)
+}

@@ -1,0 +1,45 @@
+//! What can go wrong, each with the numbers that explain it.
+
+use outcore_store::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Shapes that do not go together; the message names both sides.
+    #[error("{0}")]
+    Shape(String),
+    /// An element type the operator does not take.
+    #[error("{0}")]
+    DType(String),
+    /// An axis or index outside the array.
+    #[error("{0}")]
+    Index(String),
+    /// A plan that cannot fit, refused before anything ran.
+    #[error("{operator}: needs {need} bytes of memory at once, the limit leaves {available} ({detail}); the smallest limit that works is {smallest} bytes")]
+    Memory { operator: String, need: u64, available: u64, smallest: u64, detail: String },
+    /// A plan that cannot be made for another reason.
+    #[error("{0}")]
+    Plan(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A Python function of the user raised.
+    #[error("{0}")]
+    Function(String),
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl EngineError {
+    /// A stable code that both languages test against.
+    pub fn code(&self) -> &'static str {
+        match self {
+            EngineError::Shape(_) => "shape",
+            EngineError::DType(_) => "dtype",
+            EngineError::Index(_) => "index",
+            EngineError::Memory { .. } => "memory",
+            EngineError::Plan(_) => "plan",
+            EngineError::Store(error) => error.code(),
+            EngineError::Function(_) => "function",
+            EngineError::Cancelled => "cancelled",
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Typed expression nodes. Equal nodes are one node (hash-consing), so common subexpressions need no search.
+
+pub mod grid;
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use outcore_dtype::DType;
+use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
+use outcore_store::Source;
+
+/// A shared, immutable node.
+pub type Expr = Arc<Node>;
+
+/// One array value that a program computes or reads.
+///
+/// Invariants:
+/// 1. `shape`, `dtype` and `tile` depend on the operator and the inputs only, never on memory, threads or policy.
+/// 2. `tile.len() == shape.len()`, and each tile length is at least 1 and at most `max(1, shape[axis])`.
+/// 3. Two live nodes with equal operator and inputs are the same allocation.
+pub struct Node {
+    pub id: u64,
+    pub op: Op,
+    pub inputs: Vec<Expr>,
+    pub shape: Vec<u64>,
+    pub dtype: DType,
+    /// Tile shape: how the array is cut when it is held tile by tile.
+    pub tile: Vec<u64>,
+}
+
+/// What a node does with its inputs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// An array on disk or in the caller's memory.
+    Source(SourceKey),
+    /// Values computed from their index; never stored, recomputed where needed.
+    Generate(Generator),
+    Unary(Unary),
+    Binary(Binary),
+    /// `where(condition, x, y)`.
+    Select,
+    /// A change of type; to the same type with another tile shape it is a copy.
+    Cast,
+    Broadcast,
+    /// Output axis `a` is input axis `axes[a]`.
+    Permute(Vec<usize>),
+    /// Output index `i` of an axis is input index `start + step * i`.
+    Slice(Vec<AxisSlice>),
+    /// Insert axes of length one: `axes` are their positions in the output, ascending.
+    Expand(Vec<usize>),
+    /// Remove axes of length one: `axes` are their positions in the input, ascending.
+    Squeeze(Vec<usize>),
+    Reshape,
+    Concat(usize),
+    Matmul,
+    Reduce { op: Reduce, finish: FinishKey, axes: Vec<usize> },
+    MapBlocks(FunctionKey),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AxisSlice {
+    pub start: i64,
+    pub step: i64,
+}
+
+/// A source, equal to another when their identities are.
+#[derive(Clone)]
+pub struct SourceKey(pub Arc<dyn Source>);
+
+impl std::fmt::Debug for SourceKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Source({})", self.0.name())
+    }
+}
+
+impl PartialEq for SourceKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.identity() == other.0.identity()
+    }
+}
+
+impl Eq for SourceKey {}
+
+impl Hash for SourceKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.identity().hash(state);
+    }
+}
+
+/// How accumulators become values, with the correction compared by its bits.
+#[derive(Clone, Copy, Debug)]
+pub struct FinishKey(pub Finish);
+
+impl FinishKey {
+    fn key(self) -> (u8, u64) {
+        match self.0 {
+            Finish::Value => (0, 0),
+            Finish::Mean => (1, 0),
+            Finish::Variance { correction } => (2, correction.to_bits()),
+            Finish::StandardDeviation { correction } => (3, correction.to_bits()),
+        }
+    }
+}
+
+impl PartialEq for FinishKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for FinishKey {}
+
+impl Hash for FinishKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+/// One operand of a block function: contiguous bytes, their type and shape.
+pub struct Block<'a> {
+    pub data: &'a [u8],
+    pub dtype: DType,
+    pub shape: &'a [usize],
+}
+
+/// A function of the user, called once per tile.
+pub trait BlockFunction: Send + Sync {
+    fn name(&self) -> String;
+    /// Memory the function says it allocates while it runs, in bytes.
+    fn workspace_bytes(&self) -> usize;
+    /// Fills `output` (contiguous, of the node's type) from the inputs, all of one shape.
+    ///
+    /// # Errors
+    /// What the function raised, or a result of the wrong shape or type.
+    fn call(&self, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> Result<(), String>;
+}
+
+/// A block function, equal to itself only.
+#[derive(Clone)]
+pub struct FunctionKey {
+    pub id: u64,
+    pub function: Arc<dyn BlockFunction>,
+}
+
+impl FunctionKey {
+    pub fn new(function: Arc<dyn BlockFunction>) -> FunctionKey {
+        FunctionKey { id: next_id(), function }
+    }
+}
+
+impl std::fmt::Debug for FunctionKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MapBlocks({})", self.function.name())
+    }
+}
+
+impl PartialEq for FunctionKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for FunctionKey {}
+
+impl Hash for FunctionKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    op: Op,
+    inputs: Vec<u64>,
+    shape: Vec<u64>,
+    dtype: DType,
+    tile: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Interner {
+    nodes: HashMap<Key, Weak<Node>>,
+    purge_at: usize,
+}
+
+fn interner() -> &'static Mutex<Interner> {
+    static INTERNER: OnceLock<Mutex<Interner>> = OnceLock::new();
+    INTERNER.get_or_init(Mutex::default)
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Node {
+    /// The node for these fields: the live equal one, else a new one.
+    pub fn intern(op: Op, inputs: Vec<Expr>, shape: Vec<u64>, dtype: DType, tile: Vec<u64>) -> Expr {
+        debug_assert_eq!(shape.len(), tile.len());
+        let key = Key {
+            op: op.clone(),
+            inputs: inputs.iter().map(|input| input.id).collect(),
+            shape: shape.clone(),
+            dtype,
+            tile: tile.clone(),
+        };
+        let mut interner = interner().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(node) = interner.nodes.get(&key).and_then(Weak::upgrade) {
+            return node;
+        }
+        let node = Arc::new(Node { id: next_id(), op, inputs, shape, dtype, tile });
+        interner.nodes.insert(key, Arc::downgrade(&node));
+        if interner.nodes.len() > interner.purge_at.max(1024) {
+            interner.nodes.retain(|_, node| node.strong_count() > 0);
+            interner.purge_at = 2 * interner.nodes.len();
+        }
+        node
+    }
+
+    pub fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    pub fn elements(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    pub fn nbytes(&self) -> u64 {
+        self.elements() * self.dtype.size() as u64
+    }
+
+    /// Whether the whole array is one tile.
+    pub fn is_single_tile(&self) -> bool {
+        self.shape.iter().zip(&self.tile).all(|(&length, &tile)| tile >= length)
+    }
+
+    /// The operator's name, as explanations and errors print it.
+    pub fn label(&self) -> String {
+        match &self.op {
+            Op::Source(key) => key.0.name(),
+            Op::Generate(Generator::Full(value)) => format!("{value}"),
+            Op::Generate(generator) => {
+                let text = format!("{generator:?}");
+                text.split([' ', '{', '(']).next().unwrap_or("generate").to_lowercase()
+            }
+            Op::Unary(op) => op.name().to_string(),
+            Op::Binary(op) => op.name().to_string(),
+            Op::Select => "where".into(),
+            Op::Cast => "astype".into(),
+            Op::Broadcast => "broadcast_to".into(),
+            Op::Permute(_) => "permute_dims".into(),
+            Op::Slice(_) => "getitem".into(),
+            Op::Expand(_) => "expand_dims".into(),
+            Op::Squeeze(_) => "squeeze".into(),
+            Op::Reshape => "reshape".into(),
+            Op::Concat(_) => "concat".into(),
+            Op::Matmul => "matmul".into(),
+            Op::Reduce { op, finish, .. } => match finish.0 {
+                Finish::Value => op.name().to_string(),
+                Finish::Mean => "mean".into(),
+                Finish::Variance { .. } => "var".into(),
+                Finish::StandardDeviation { .. } => "std".into(),
+            },
+            Op::MapBlocks(key) => key.function.name(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "#{} {} {:?} {}", self.id, self.label(), self.shape, self.dtype)
+    }
+}
+
+/// Long chains are taken apart in a loop: one stack frame per node would overflow on thousands of iterations.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut pending = std::mem::take(&mut self.inputs);
+        while let Some(input) = pending.pop() {
+            if let Some(mut node) = Arc::into_inner(input) {
+                pending.append(&mut node.inputs);
+            }
+        }
+    }
+}
+
+/// All nodes that `roots` depend on, inputs before the nodes that use them.
+pub fn topological(roots: &[Expr]) -> Vec<Expr> {
+    let mut order = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    let mut stack: Vec<(Expr, usize)> = Vec::new();
+    for root in roots {
+        if seen.insert(root.id) {
+            stack.push((root.clone(), 0));
+        }
+        while let Some((node, next)) = stack.last_mut() {
+            if let Some(input) = node.inputs.get(*next).cloned() {
+                *next += 1;
+                if seen.insert(input.id) {
+                    stack.push((input, 0));
+                }
+            } else {
+                order.push(node.clone());
+                stack.pop();
+            }
+        }
+    }
+    order
+}

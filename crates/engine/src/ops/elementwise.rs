@@ -1,0 +1,88 @@
+//! Element-wise operators: broadcasting, promotion, and the finest tile of the operands.
+
+use outcore_dtype::DType;
+use outcore_kernels::{Binary, Unary};
+
+use super::{broadcast_shapes, check_size};
+use crate::expr::{grid, Expr, Node, Op};
+use crate::EngineError;
+
+/// `op(x)`. Integers are cast first where the function is a floating one.
+///
+/// # Errors
+/// A type the function does not take.
+pub fn unary(op: Unary, x: &Expr) -> Result<Expr, EngineError> {
+    let Some(compute) = op.compute_dtype(x.dtype) else {
+        return Err(EngineError::DType(format!("{}: not defined for {}", op.name(), x.dtype)));
+    };
+    let x = astype(x, compute)?;
+    let dtype = op.output_dtype(compute);
+    Ok(Node::intern(Op::Unary(op), vec![x.clone()], x.shape.clone(), dtype, x.tile.clone()))
+}
+
+/// `op(x, y)`, promoted and broadcast.
+///
+/// # Errors
+/// Shapes that do not broadcast; types the function does not take.
+pub fn binary(op: Binary, x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
+    let promoted = DType::promote(x.dtype, y.dtype);
+    let Some(compute) = op.compute_dtype(promoted) else {
+        return Err(EngineError::DType(format!("{}: not defined for {} and {}", op.name(), x.dtype, y.dtype)));
+    };
+    let shape = broadcast_shapes(op.name(), &[&x.shape, &y.shape])?;
+    let dtype = op.output_dtype(compute);
+    check_size(op.name(), &shape, dtype)?;
+    let operands = vec![astype(x, compute)?, astype(y, compute)?];
+    let tile = finest_tile(&shape, dtype, &operands);
+    Ok(Node::intern(Op::Binary(op), operands, shape, dtype, tile))
+}
+
+/// `where(condition, x, y)`.
+///
+/// # Errors
+/// Shapes that do not broadcast.
+pub fn select(condition: &Expr, x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
+    let dtype = DType::promote(x.dtype, y.dtype);
+    let shape = broadcast_shapes("where", &[&condition.shape, &x.shape, &y.shape])?;
+    check_size("where", &shape, dtype)?;
+    let operands = vec![astype(condition, DType::Bool)?, astype(x, dtype)?, astype(y, dtype)?];
+    let tile = finest_tile(&shape, dtype, &operands);
+    Ok(Node::intern(Op::Select, operands, shape, dtype, tile))
+}
+
+/// `x` in another element type; `x` itself when it has that type.
+///
+/// # Errors
+/// None today; the signature leaves room for refusing casts.
+pub fn astype(x: &Expr, dtype: DType) -> Result<Expr, EngineError> {
+    if x.dtype == dtype {
+        return Ok(x.clone());
+    }
+    if let (Op::Generate(outcore_kernels::Generator::Full(value)), true) = (&x.op, x.shape.is_empty()) {
+        if value.to_bytes(dtype).is_ok() && value.kind() <= dtype.kind() {
+            return super::constant(*value, dtype);
+        }
+    }
+    Ok(Node::intern(Op::Cast, vec![x.clone()], x.shape.clone(), dtype, x.tile.clone()))
+}
+
+/// A copy of `x` cut into other tiles: what an output is written from when it is itself a stored array, or when the
+/// caller names the chunks.
+pub fn copy_tiled(x: &Expr, tile: Vec<u64>) -> Expr {
+    Node::intern(Op::Cast, vec![x.clone()], x.shape.clone(), x.dtype, tile)
+}
+
+/// Per axis the shortest tile of the operands that run along it.
+fn finest_tile(shape: &[u64], dtype: DType, operands: &[Expr]) -> Vec<u64> {
+    let mut tile: Vec<u64> = shape.iter().map(|&length| length.max(1)).collect();
+    for operand in operands {
+        let skipped = shape.len() - operand.ndim();
+        for (axis, &length) in operand.shape.iter().enumerate() {
+            let target = skipped + axis;
+            if length == shape[target] && length != 1 {
+                tile[target] = tile[target].min(operand.tile[axis]);
+            }
+        }
+    }
+    grid::settle(shape, dtype, tile)
+}

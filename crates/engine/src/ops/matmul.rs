@@ -1,0 +1,86 @@
+//! Matrix products, and how each is computed.
+
+use outcore_dtype::{DType, Scalar};
+use outcore_kernels::Generator;
+
+use super::{astype, broadcast_shapes, broadcast_to, check_size, generate, show};
+use crate::expr::{grid, Expr, Node, Op};
+use crate::EngineError;
+
+/// A result of at most this many bytes is summed in a tree of partial results.
+const TREE_BYTES: u64 = 1 << 20;
+/// The shortest tile of the inner dimension of a product of two large matrices.
+const INNER_MIN: u64 = 256;
+
+/// How a product runs over its tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Product {
+    /// The inner dimension is whole: each tile of the result needs one block of each operand, so it joins a pass.
+    Aligned,
+    /// A small result over a long inner dimension, cut into tiles of this length: one partial result per tile.
+    Contraction { inner_tile: u64 },
+    /// Blocks of result tiles stay in memory while the inner dimension streams past in tiles of this length.
+    Blocked { inner_tile: u64 },
+}
+
+/// `x @ y` over the last two axes; leading axes broadcast.
+///
+/// # Errors
+/// Operands of fewer than two axes, inner dimensions that differ, batch axes that do not broadcast.
+pub fn matmul(x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
+    let sides = || format!("matmul: {} @ {}", show(&x.shape), show(&y.shape));
+    if x.ndim() < 2 || y.ndim() < 2 {
+        return Err(EngineError::Shape(format!("{}: both sides need at least two axes here", sides())));
+    }
+    let (m, k) = (x.shape[x.ndim() - 2], x.shape[x.ndim() - 1]);
+    let (inner, n) = (y.shape[y.ndim() - 2], y.shape[y.ndim() - 1]);
+    if k != inner {
+        return Err(EngineError::Shape(format!("{}: inner dimensions {k} and {inner} differ", sides())));
+    }
+    let batch = broadcast_shapes("matmul", &[&x.shape[..x.ndim() - 2], &y.shape[..y.ndim() - 2]])?;
+    let dtype = DType::promote(x.dtype, y.dtype);
+    let whole = |last: [u64; 2]| [batch.as_slice(), &last].concat();
+    let shape = whole([m, n]);
+    check_size("matmul", &shape, dtype)?;
+    if k == 0 {
+        return generate(Generator::Full(Scalar::Int(0)), shape, dtype);
+    }
+    let x = broadcast_to(&astype(x, dtype)?, &whole([m, k]))?;
+    let y = broadcast_to(&astype(y, dtype)?, &whole([k, n]))?;
+    let tile = result_tile(&x, &y, &shape, dtype);
+    Ok(Node::intern(Op::Matmul, vec![x, y], shape, dtype, tile))
+}
+
+/// Rows as `x` is cut, columns as `y` is; a square default where that is too large or too small to compute on.
+fn result_tile(x: &Expr, y: &Expr, shape: &[u64], dtype: DType) -> Vec<u64> {
+    let ndim = shape.len();
+    let mut tile: Vec<u64> = (0..ndim - 2).map(|axis| x.tile[axis].min(y.tile[axis])).collect();
+    tile.extend([x.tile[ndim - 2], y.tile[ndim - 1]]);
+    let last = tile[ndim - 2] * tile[ndim - 1] * dtype.size() as u64;
+    let cut = (tile[ndim - 2] < shape[ndim - 2]) as u8 + (tile[ndim - 1] < shape[ndim - 1]) as u8;
+    let default = grid::default_tile(shape, dtype);
+    if last > grid::SQUARE_BYTES || (cut == 2 && last < grid::SQUARE_BYTES / 8) {
+        tile[ndim - 2..].copy_from_slice(&default[ndim - 2..]);
+    }
+    grid::settle(shape, dtype, tile)
+}
+
+/// How the product `node` runs.
+pub fn product_kind(node: &Node) -> Product {
+    let (x, y) = (&node.inputs[0], &node.inputs[1]);
+    let ndim = node.ndim();
+    let inner = x.shape[ndim - 1];
+    let tile = x.tile[ndim - 1].min(y.tile[ndim - 2]);
+    if tile >= inner {
+        return Product::Aligned;
+    }
+    if node.nbytes() <= TREE_BYTES && node.is_single_tile() {
+        return Product::Contraction { inner_tile: tile };
+    }
+    let default = grid::default_tile(&[1 << 20, 1 << 20], node.dtype)[0];
+    let inner_tile = if tile < INNER_MIN { default } else { tile.min(2 * default) };
+    if inner_tile >= inner {
+        return Product::Aligned;
+    }
+    Product::Blocked { inner_tile }
+}

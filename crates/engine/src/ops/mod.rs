@@ -1,0 +1,61 @@
+//! One file per operator family: its shape rule, type rule and tile rule.
+//!
+//! A builder checks its operands, names both sides when they do not go together, and interns the node.
+
+mod concat;
+mod elementwise;
+mod generate;
+mod map_blocks;
+mod matmul;
+mod reduce;
+mod reshape;
+mod source;
+mod view;
+
+pub use concat::concat;
+pub use elementwise::{astype, binary, copy_tiled, select, unary};
+pub use generate::{constant, generate};
+pub use map_blocks::map_blocks;
+pub use matmul::{matmul, product_kind, Product};
+pub use reduce::reduce;
+pub use reshape::reshape;
+pub use source::source;
+pub use view::{broadcast_to, expand_dims, permute, slice, squeeze};
+
+use crate::EngineError;
+use outcore_dtype::DType;
+
+/// A shape as Python prints it.
+pub(crate) fn show(shape: &[u64]) -> String {
+    match shape {
+        [one] => format!("({one},)"),
+        _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Refuses shapes whose byte count does not fit in 63 bits: they come from files and callers.
+pub(crate) fn check_size(operator: &str, shape: &[u64], dtype: DType) -> Result<(), EngineError> {
+    let bytes = shape.iter().try_fold(dtype.size() as u64, |bytes, &length| bytes.checked_mul(length.max(1)));
+    match bytes {
+        Some(bytes) if bytes < 1 << 62 => Ok(()),
+        _ => Err(EngineError::Shape(format!("{operator}: an array of shape {} of {dtype} is too large to address", show(shape)))),
+    }
+}
+
+/// The common shape of operands by NumPy's broadcasting rule.
+pub(crate) fn broadcast_shapes(operator: &str, shapes: &[&[u64]]) -> Result<Vec<u64>, EngineError> {
+    let ndim = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
+    let mut common = vec![1; ndim];
+    for shape in shapes {
+        for (axis, &length) in shape.iter().enumerate() {
+            let target = &mut common[ndim - shape.len() + axis];
+            if *target == 1 {
+                *target = length;
+            } else if length != 1 && length != *target {
+                let sides = shapes.iter().map(|shape| show(shape)).collect::<Vec<_>>().join(" and ");
+                return Err(EngineError::Shape(format!("{operator}: shapes {sides} do not broadcast: lengths {target} and {length} differ")));
+            }
+        }
+    }
+    Ok(common)
+}

@@ -1,0 +1,84 @@
+//! Memory decided by the plan: a simulation of the tile pool says which tile is read when, kept how long, spilled or
+//! dropped. What comes out is a program that provably fits (PLACEMENT.md).
+
+pub mod policy;
+pub mod program;
+pub mod simulate;
+pub mod slabs;
+
+pub use policy::Policy;
+pub use program::{Instruction, Program, Totals};
+pub use simulate::{simulate, Shortage, Start};
+
+use std::collections::HashMap;
+
+use crate::plan::{Plan, PlanOptions};
+use crate::schedule::{candidates, order, pipeline, tasks, Candidate, TaskList, TileId, TileTable};
+
+/// What placement has to work with.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes for tiles and partial results.
+    pub memory: u64,
+    /// Tasks that may be at work or read ahead for, besides the one issued.
+    pub window: usize,
+    pub policy: Policy,
+}
+
+/// A program, the tasks it runs, and the orders that were compared.
+pub struct Placed {
+    pub tasks: TaskList,
+    pub program: Program,
+    pub candidate: Candidate,
+    /// Name, bytes read and bytes written of every order that was simulated and fitted.
+    pub compared: Vec<(String, u64, u64)>,
+}
+
+/// Simulates every candidate order and keeps the one that moves the fewest bytes.
+///
+/// # Errors
+/// The smallest shortage, when no order fits.
+pub fn place(
+    plan: &Plan,
+    tiles: &TileTable,
+    options: PlanOptions,
+    limits: Limits,
+    resident: &[TileId],
+) -> Result<Placed, Shortage> {
+    let mut best: Option<Placed> = None;
+    let mut shortage: Option<Shortage> = None;
+    let mut compared = Vec::new();
+    let mut seen: HashMap<Vec<(u32, u32)>, ()> = HashMap::new();
+    let all = candidates(plan, options);
+    let several = all.len() > 1;
+    for candidate in all {
+        let cells = order::sequential(plan, &candidate, limits.memory);
+        let order: Vec<(u32, u32)> = if candidate.pipeline {
+            pipeline::interleave(plan, tiles, &cells)
+        } else {
+            cells.iter().enumerate().flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell))).collect()
+        };
+        if several && seen.insert(order.clone(), ()).is_some() {
+            continue;
+        }
+        let tasks = tasks::build_tasks(plan, tiles, &order);
+        match simulate(plan, tiles, &tasks, limits, resident) {
+            Ok(program) => {
+                compared.push((candidate.name(), program.totals.read_bytes, program.totals.written_bytes));
+                let moved = |totals: &Totals| totals.read_bytes + totals.written_bytes;
+                if best.as_ref().is_none_or(|best| moved(&program.totals) < moved(&best.program.totals)) {
+                    best = Some(Placed { tasks, program, candidate, compared: vec![] });
+                }
+            }
+            Err(error) => {
+                if shortage.as_ref().is_none_or(|least| error.need < least.need) {
+                    shortage = Some(error);
+                }
+            }
+        }
+    }
+    match best {
+        Some(best) => Ok(Placed { compared, ..best }),
+        None => Err(shortage.expect("there is at least one candidate")),
+    }
+}

@@ -1,0 +1,153 @@
+//! Choice of the tile that leaves memory when room is needed.
+
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::schedule::TileId;
+
+/// Which rule picks the victim, and whether dead tiles are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Policy {
+    /// Farthest next use, weighed by what leaving costs; dead tiles are dropped at once.
+    #[default]
+    NextUse,
+    /// Clean tiles in LRU order, then dirty ones, which are written (TilePACK's baseline).
+    CleanFirstLru,
+    /// The same, and a temporary is dropped after its last consumer (consumer counts, Kim 2023).
+    ConsumerCount,
+    Lru,
+    /// Second chance.
+    Clock,
+}
+
+impl Policy {
+    pub const ALL: [Policy; 5] =
+        [Policy::NextUse, Policy::CleanFirstLru, Policy::ConsumerCount, Policy::Lru, Policy::Clock];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::NextUse => "next-use",
+            Policy::CleanFirstLru => "clean-first-lru",
+            Policy::ConsumerCount => "consumer-count",
+            Policy::Lru => "lru",
+            Policy::Clock => "clock",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Policy> {
+        Policy::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+
+    /// Whether a temporary is dropped after its last use, unwritten.
+    pub fn drops_dead_temporaries(self) -> bool {
+        matches!(self, Policy::NextUse | Policy::ConsumerCount)
+    }
+}
+
+/// What leaving memory costs, per byte read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Coming back transfers nothing.
+    Free,
+    /// One read.
+    Clean,
+    /// One write now and one read later.
+    Dirty,
+}
+
+const COSTS: [Cost; 3] = [Cost::Free, Cost::Clean, Cost::Dirty];
+
+impl Cost {
+    fn weight(self) -> f64 {
+        match self {
+            Cost::Free => 1e-3,
+            Cost::Clean => 1.0,
+            Cost::Dirty => 2.0,
+        }
+    }
+}
+
+/// What an entry of the order of eviction still stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The tile has left, or has been used since and stands elsewhere in the order.
+    Gone,
+    /// In use by a task at work; it keeps its place (clock only).
+    Busy,
+    /// Used since the hand last passed (clock only).
+    SecondChance,
+    Takeable,
+}
+
+/// Resident tiles outside the window, ordered for eviction. Entries may be stale: whoever pops says so.
+pub struct Victims {
+    policy: Policy,
+    /// By cost class: farthest next use first.
+    heaps: [BinaryHeap<(u64, TileId)>; 3],
+    /// By cost class: least recently used first.
+    queues: [VecDeque<(u64, TileId)>; 3],
+}
+
+impl Victims {
+    pub fn new(policy: Policy) -> Victims {
+        Victims { policy, heaps: Default::default(), queues: Default::default() }
+    }
+
+    /// A tile leaves the window. `key` is its next use for `NextUse`, its last use for the others.
+    pub fn insert(&mut self, tile: TileId, key: u64, cost: Cost) {
+        let class = match self.policy {
+            Policy::Lru | Policy::Clock => 0,
+            _ => cost as usize,
+        };
+        if self.policy == Policy::NextUse {
+            self.heaps[class].push((key, tile));
+        } else {
+            self.queues[class].push_back((key, tile));
+        }
+    }
+
+    /// What `key` is for this policy.
+    pub fn key(&self, last_use: u64, next_use: u64) -> u64 {
+        if self.policy == Policy::NextUse {
+            next_use
+        } else {
+            last_use
+        }
+    }
+
+    /// The tile to evict at task `now`. `standing` says what an entry stands for, and takes a reference bit away
+    /// when it answers `SecondChance`.
+    pub fn pop(&mut self, now: u64, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
+        if self.policy == Policy::NextUse {
+            return self.pop_farthest(now, standing);
+        }
+        for queue in &mut self.queues {
+            // Each entry is looked at twice at most: once with its reference bit and once without.
+            for _ in 0..2 * queue.len() {
+                let Some((key, tile)) = queue.pop_front() else { break };
+                match standing(tile, key) {
+                    Standing::Gone => {}
+                    Standing::Busy | Standing::SecondChance => queue.push_back((key, tile)),
+                    Standing::Takeable => return Some(tile),
+                }
+            }
+        }
+        None
+    }
+
+    fn pop_farthest(&mut self, now: u64, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
+        let mut best: Option<(f64, usize)> = None;
+        for (class, heap) in self.heaps.iter_mut().enumerate() {
+            while heap.peek().is_some_and(|&(key, tile)| standing(tile, key) != Standing::Takeable) {
+                heap.pop();
+            }
+            if let Some(&(next_use, _)) = heap.peek() {
+                let score = next_use.saturating_sub(now) as f64 / COSTS[class].weight();
+                if best.is_none_or(|(most, _)| score > most) {
+                    best = Some((score, class));
+                }
+            }
+        }
+        let (_, class) = best?;
+        self.heaps[class].pop().map(|(_, tile)| tile)
+    }
+}

@@ -1,0 +1,56 @@
+//! What the runner plays.
+
+use crate::schedule::TileId;
+
+/// One step of a program, in issue order. The runner never decides; it holds each instruction until its operands are
+/// there and its bytes are free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// Reserve the partial results of a pass.
+    OpenPass(u32),
+    /// Give them back, when every task of the pass is complete.
+    ClosePass(u32),
+    /// Reserve a frame and read the tile into it, from its source or from scratch.
+    Read(TileId),
+    /// Reserve a frame for a tile about to be computed.
+    Allocate(TileId),
+    Run(u32),
+    /// Write a finished output tile to its outputs.
+    Write(TileId),
+    /// Write a temporary to scratch, so that it can be dropped.
+    Spill(TileId),
+    /// Drop the frame once its last user and its writes are complete.
+    Free(TileId),
+}
+
+/// Exact figures of a program: they are the forecast, and they are the outcome.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub read_bytes: u64,
+    /// Outputs and spills.
+    pub written_bytes: u64,
+    pub spilled_bytes: u64,
+    /// Bytes of temporaries computed, dead or alive.
+    pub temporary_bytes: u64,
+    /// Bytes of temporaries dropped after their last use without ever being written.
+    pub discarded_bytes: u64,
+    /// Most bytes of frames and partial results reserved at once.
+    pub peak_bytes: u64,
+    /// Per pass: bytes read and bytes written while its tasks were issued.
+    pub per_pass: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub instructions: Vec<Instruction>,
+    pub totals: Totals,
+    pub window: usize,
+    /// Clean source tiles still resident at the end, which the next program may start from.
+    pub left: Vec<TileId>,
+}
+
+impl Program {
+    pub fn bytes(&self) -> usize {
+        self.instructions.capacity() * std::mem::size_of::<Instruction>()
+    }
+}

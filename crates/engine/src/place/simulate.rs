@@ -1,0 +1,431 @@
+//! The walk: tasks in order, a pool of bytes, and the program that comes out.
+
+use std::collections::VecDeque;
+
+use super::policy::{Cost, Policy, Standing, Victims};
+use super::program::{Instruction, Program, Totals};
+use super::slabs::{find_slabs, Slab};
+use super::Limits;
+use crate::plan::{ArrayKind, Plan};
+use crate::schedule::{Role, TaskList, TileId, TileTable};
+
+/// A task whose operands do not fit together.
+#[derive(Clone, Debug)]
+pub struct Shortage {
+    pub pass: u32,
+    pub need: u64,
+    pub available: u64,
+}
+
+/// Tiles already in memory when the program starts: clean tiles of sources.
+pub type Start = [TileId];
+
+const NEVER: u64 = u64::MAX;
+
+/// State of one tile during the walk.
+#[derive(Clone, Copy, Default)]
+struct Tile {
+    resident: bool,
+    /// Memory holds the only copy.
+    dirty: bool,
+    /// Scratch holds a copy.
+    spilled: bool,
+    /// Offered to the policy.
+    candidate: bool,
+    /// Clock's reference bit.
+    referenced: bool,
+    /// Has a place on the clock's ring.
+    on_ring: bool,
+    computed: bool,
+    last_use: u32,
+    /// Position in the list of uses.
+    cursor: u32,
+}
+
+/// Uses of every tile, in task order.
+struct Uses {
+    ends: Vec<u32>,
+    tasks: Vec<u32>,
+}
+
+impl Uses {
+    fn collect(tiles: usize, tasks: &TaskList) -> Uses {
+        let mut ends = vec![0u32; tiles];
+        let each = |visit: &mut dyn FnMut(TileId, u32)| {
+            for task in 0..tasks.len() {
+                tasks.inputs(task).iter().for_each(|&tile| visit(tile, task as u32));
+                tasks.outputs(task).iter().for_each(|output| visit(output.tile, task as u32));
+            }
+        };
+        each(&mut |tile, _| ends[tile as usize] += 1);
+        let mut begin = 0;
+        for end in &mut ends {
+            begin += std::mem::replace(end, begin);
+        }
+        let mut list = vec![0u32; begin as usize];
+        each(&mut |tile, task| {
+            list[ends[tile as usize] as usize] = task;
+            ends[tile as usize] += 1;
+        });
+        Uses { ends, tasks: list }
+    }
+
+    fn of(&self, tile: TileId) -> &[u32] {
+        let begin = if tile == 0 { 0 } else { self.ends[tile as usize - 1] };
+        &self.tasks[begin as usize..self.ends[tile as usize] as usize]
+    }
+}
+
+struct Walk<'a> {
+    plan: &'a Plan,
+    weights: &'a TileTable,
+    tasks: &'a TaskList,
+    limits: Limits,
+    uses: Uses,
+    tiles: Vec<Tile>,
+    victims: Victims,
+    /// Tiles touched within the window: task and tile, in task order.
+    window: VecDeque<(u32, TileId)>,
+    /// Passes whose partial results are given back when the window has passed their last task.
+    closing: VecDeque<(u32, u32)>,
+    slabs: Vec<u64>,
+    used: u64,
+    program: Program,
+    pass: usize,
+}
+
+/// Walks `tasks` in order and emits the program.
+///
+/// # Errors
+/// The first task whose operands do not fit even when everything else has left.
+pub fn simulate(
+    plan: &Plan,
+    weights: &TileTable,
+    tasks: &TaskList,
+    limits: Limits,
+    start: &Start,
+) -> Result<Program, Shortage> {
+    let slabs = find_slabs(plan, tasks, limits.window);
+    let mut walk = Walk {
+        plan,
+        weights,
+        tasks,
+        limits,
+        uses: Uses::collect(weights.len(), tasks),
+        tiles: vec![Tile::default(); weights.len()],
+        victims: Victims::new(limits.policy),
+        window: VecDeque::new(),
+        closing: VecDeque::new(),
+        slabs: slabs.iter().map(|slabs| slabs.iter().map(Slab::reserved).sum()).collect(),
+        used: 0,
+        program: Program { window: limits.window, ..Program::default() },
+        pass: 0,
+    };
+    walk.program.instructions.reserve(tasks.len() * 4);
+    walk.program.totals.per_pass = vec![(0, 0); plan.passes.len()];
+    walk.mark_computed();
+    walk.seed(start);
+    walk.run()?;
+    Ok(walk.program)
+}
+
+impl Walk<'_> {
+    fn mark_computed(&mut self) {
+        for (id, array) in self.plan.arrays.iter().enumerate() {
+            if matches!(array.kind, ArrayKind::Computed) {
+                let begin = self.weights.first[id] as usize;
+                for tile in &mut self.tiles[begin..begin + array.tiles() as usize] {
+                    tile.computed = true;
+                }
+            }
+        }
+    }
+
+    fn seed(&mut self, start: &Start) {
+        for &tile in start {
+            let state = &mut self.tiles[tile as usize];
+            state.resident = true;
+            self.used += self.weights.weights[tile as usize].frame;
+        }
+        self.program.totals.peak_bytes = self.used;
+        for &tile in start {
+            self.leave_window(tile);
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Shortage> {
+        let mut last_task: Vec<Option<u32>> = vec![None; self.plan.passes.len()];
+        for task in 0..self.tasks.len() {
+            last_task[self.tasks.pass[task] as usize] = Some(task as u32);
+        }
+        let mut opened = vec![false; self.plan.passes.len()];
+        for task in 0..self.tasks.len() {
+            self.pass = self.tasks.pass[task] as usize;
+            self.expire(task);
+            let opens = !std::mem::replace(&mut opened[self.pass], true);
+            self.issue(task, opens)?;
+            if last_task[self.pass] == Some(task as u32) {
+                self.closing.push_back((task as u32, self.pass as u32));
+            }
+        }
+        self.end();
+        Ok(())
+    }
+
+    /// Lets go of what the window has passed.
+    fn expire(&mut self, task: usize) {
+        let oldest = task.saturating_sub(self.limits.window) as u32;
+        while let Some(&(used_at, tile)) = self.window.front() {
+            if used_at >= oldest {
+                break;
+            }
+            self.window.pop_front();
+            if self.tiles[tile as usize].last_use == used_at {
+                self.leave_window(tile);
+            }
+        }
+        while let Some(&(used_at, pass)) = self.closing.front() {
+            if used_at >= oldest {
+                break;
+            }
+            self.closing.pop_front();
+            self.close(pass);
+        }
+    }
+
+    fn close(&mut self, pass: u32) {
+        let bytes = self.slabs[pass as usize];
+        if bytes > 0 {
+            self.used -= bytes;
+            self.program.instructions.push(Instruction::ClosePass(pass));
+        }
+    }
+
+    fn next_use(&self, tile: TileId) -> u64 {
+        let uses = self.uses.of(tile);
+        uses.get(self.tiles[tile as usize].cursor as usize).map_or(NEVER, |&task| u64::from(task))
+    }
+
+    /// A tile that no task at work uses: drop it when it is known to be dead, else offer it to the policy.
+    fn leave_window(&mut self, tile: TileId) {
+        let state = self.tiles[tile as usize];
+        if !state.resident || state.candidate {
+            return;
+        }
+        let next_use = self.next_use(tile);
+        let policy = self.limits.policy;
+        let known_dead = if state.computed { policy.drops_dead_temporaries() } else { false };
+        if next_use == NEVER && known_dead {
+            self.drop_tile(tile);
+            return;
+        }
+        let cost = match (state.computed && state.dirty, self.weights.weights[tile as usize].read) {
+            (_, 0) => Cost::Free,
+            // A dead tile whose copy is on disk, or that never has to be written, costs nothing to lose.
+            _ if next_use == NEVER && policy == Policy::NextUse => Cost::Free,
+            (true, _) => Cost::Dirty,
+            (false, _) => Cost::Clean,
+        };
+        let last_use = u64::from(state.last_use);
+        let key = self.victims.key(last_use, next_use);
+        self.tiles[tile as usize].candidate = true;
+        // The clock keeps a tile's place on the ring for as long as it is resident.
+        if policy != Policy::Clock || !std::mem::replace(&mut self.tiles[tile as usize].on_ring, true) {
+            self.victims.insert(tile, key, cost);
+        }
+    }
+
+    fn drop_tile(&mut self, tile: TileId) {
+        let state = &mut self.tiles[tile as usize];
+        state.resident = false;
+        state.candidate = false;
+        state.on_ring = false;
+        let frame = self.weights.weights[tile as usize].frame;
+        self.used -= frame;
+        if state.computed && state.dirty && !state.spilled && !self.is_output(tile) {
+            self.program.totals.discarded_bytes += frame;
+        }
+        self.program.instructions.push(Instruction::Free(tile));
+    }
+
+    fn is_output(&self, tile: TileId) -> bool {
+        let (array, _) = self.weights.locate(tile);
+        !self.plan.arrays[array as usize].outputs.is_empty()
+    }
+
+    /// Makes room for `bytes`, evicting and, when nothing else is left, waiting for tasks inside the window.
+    fn make_room(&mut self, task: usize, bytes: u64) -> Result<(), Shortage> {
+        let capacity = self.limits.memory;
+        while self.used + bytes > capacity {
+            let (tiles, uses, policy) = (&mut self.tiles, &self.uses, self.limits.policy);
+            let chosen = self.victims.pop(task as u64, |tile, key| standing(policy, tiles, uses, tile, key));
+            if let Some(tile) = chosen {
+                self.evict(tile);
+                continue;
+            }
+            if let Some(&(used_at, tile)) = self.window.front() {
+                if (used_at as usize) < task {
+                    self.window.pop_front();
+                    if self.tiles[tile as usize].last_use == used_at {
+                        self.leave_window(tile);
+                    }
+                    continue;
+                }
+            }
+            if let Some((_, pass)) = self.closing.pop_front() {
+                self.close(pass);
+                continue;
+            }
+            return Err(Shortage { pass: self.pass as u32, need: self.used + bytes, available: capacity });
+        }
+        Ok(())
+    }
+
+    fn evict(&mut self, tile: TileId) {
+        let state = self.tiles[tile as usize];
+        let needed_again = self.next_use(tile) != NEVER || !self.limits.policy.drops_dead_temporaries();
+        let is_written_output = self.weights.writes[tile as usize] > 0 && self.next_use(tile) == NEVER;
+        if state.computed && state.dirty && !state.spilled && needed_again && !is_written_output {
+            let bytes = self.weights.weights[tile as usize].frame;
+            if bytes > 0 {
+                self.program.instructions.push(Instruction::Spill(tile));
+                self.program.totals.spilled_bytes += bytes;
+                self.count_write(bytes);
+            }
+            self.tiles[tile as usize].spilled = true;
+            self.tiles[tile as usize].dirty = false;
+        }
+        self.drop_tile(tile);
+    }
+
+    fn count_write(&mut self, bytes: u64) {
+        self.program.totals.written_bytes += bytes;
+        self.program.totals.per_pass[self.pass].1 += bytes;
+    }
+
+    fn issue(&mut self, task: usize, opens: bool) -> Result<(), Shortage> {
+        let tasks = self.tasks;
+        let (inputs, outputs) = (tasks.inputs(task), tasks.outputs(task));
+        // Operands are marked first, so that making room for one never evicts another.
+        for &tile in inputs {
+            self.touch(tile, task);
+        }
+        for output in outputs {
+            self.touch(output.tile, task);
+        }
+        let frame = |tile: TileId| self.weights.weights[tile as usize].frame;
+        let mut need: u64 = inputs.iter().filter(|&&tile| !self.tiles[tile as usize].resident).map(|&tile| frame(tile)).sum();
+        need += outputs.iter().filter(|output| !self.tiles[output.tile as usize].resident).map(|output| frame(output.tile)).sum::<u64>();
+        if opens {
+            need += self.slabs[self.pass];
+        }
+        self.make_room(task, need)?;
+        self.used += need;
+        self.program.totals.peak_bytes = self.program.totals.peak_bytes.max(self.used);
+        if opens && self.slabs[self.pass] > 0 {
+            self.program.instructions.push(Instruction::OpenPass(self.pass as u32));
+        }
+        for &tile in inputs {
+            self.bring(tile);
+        }
+        for output in outputs {
+            let state = self.tiles[output.tile as usize];
+            if !state.resident {
+                if state.spilled {
+                    self.bring(output.tile);
+                } else {
+                    self.tiles[output.tile as usize].resident = true;
+                    self.program.instructions.push(Instruction::Allocate(output.tile));
+                    if !self.is_output(output.tile) {
+                        self.program.totals.temporary_bytes += frame_of(self.weights, output.tile);
+                    }
+                }
+            }
+            let state = &mut self.tiles[output.tile as usize];
+            state.dirty = true;
+            state.spilled = false;
+        }
+        self.program.instructions.push(Instruction::Run(task as u32));
+        for output in outputs {
+            let complete = !matches!(output.role, Role::Accumulate { last: false, .. });
+            let bytes = self.weights.writes[output.tile as usize];
+            if complete && self.is_output(output.tile) {
+                self.program.instructions.push(Instruction::Write(output.tile));
+                self.count_write(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks a use: the tile is in the window now, and its next use is a later one.
+    fn touch(&mut self, tile: TileId, task: usize) {
+        let state = &mut self.tiles[tile as usize];
+        state.referenced = state.resident;
+        state.candidate = false;
+        state.last_use = task as u32;
+        let uses = self.uses.of(tile);
+        while uses.get(state.cursor as usize).is_some_and(|&used_at| used_at <= task as u32) {
+            state.cursor += 1;
+        }
+        self.window.push_back((task as u32, tile));
+    }
+
+    fn bring(&mut self, tile: TileId) {
+        let state = &mut self.tiles[tile as usize];
+        if state.resident {
+            return;
+        }
+        debug_assert!(!state.computed || state.spilled || self.weights.weights[tile as usize].frame == 0);
+        state.resident = true;
+        let bytes = self.weights.weights[tile as usize].read;
+        self.program.instructions.push(Instruction::Read(tile));
+        self.program.totals.read_bytes += bytes;
+        self.program.totals.per_pass[self.pass].0 += bytes;
+    }
+
+    /// The program's end: temporaries go, clean source tiles stay for the next program.
+    fn end(&mut self) {
+        while let Some((_, pass)) = self.closing.pop_front() {
+            self.close(pass);
+        }
+        for tile in 0..self.tiles.len() as u32 {
+            let state = self.tiles[tile as usize];
+            if !state.resident {
+                continue;
+            }
+            if state.computed {
+                self.drop_tile(tile);
+            } else {
+                self.program.left.push(tile);
+            }
+        }
+        let totals: &mut Totals = &mut self.program.totals;
+        totals.peak_bytes = totals.peak_bytes.max(self.used);
+    }
+}
+
+fn frame_of(weights: &TileTable, tile: TileId) -> u64 {
+    weights.weights[tile as usize].frame
+}
+
+/// What an entry of the policy's order stands for now.
+fn standing(policy: Policy, tiles: &mut [Tile], uses: &Uses, tile: TileId, key: u64) -> Standing {
+    let state = &mut tiles[tile as usize];
+    match policy {
+        Policy::Clock if !state.resident => Standing::Gone,
+        Policy::Clock if !state.candidate => Standing::Busy,
+        Policy::Clock if std::mem::replace(&mut state.referenced, false) => Standing::SecondChance,
+        Policy::Clock => Standing::Takeable,
+        _ => {
+            let current = match policy {
+                Policy::NextUse => uses.of(tile).get(state.cursor as usize).map_or(NEVER, |&task| u64::from(task)),
+                _ => u64::from(state.last_use),
+            };
+            if state.candidate && current == key {
+                Standing::Takeable
+            } else {
+                Standing::Gone
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Element-wise chains compiled to register programs over strips that stay in the CPU's first cache.
+
+use outcore_dtype::DType;
+use outcore_kernels::{
+    binary_kernel, cast_kernel, select_kernel, unary_kernel, BinaryKernel, Generator, SelectKernel, UnaryKernel,
+};
+
+use crate::expr::{Node, Op};
+use crate::EngineError;
+
+/// Elements of a strip.
+pub const STRIP: usize = 2048;
+/// Bytes of one register: a strip of the widest type.
+pub const REGISTER_BYTES: usize = STRIP * 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// Position among the program's inputs.
+    Input(usize),
+    /// Position among its constants.
+    Constant(usize),
+    Register(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kernel {
+    Unary(UnaryKernel),
+    Binary(BinaryKernel),
+    Select(SelectKernel),
+}
+
+#[derive(Clone, Debug)]
+pub struct Instruction {
+    pub kernel: Kernel,
+    pub operands: [Operand; 3],
+    /// Bytes of one element of each operand.
+    pub operand_items: [usize; 3],
+    /// The register written; none writes the program's output.
+    pub target: Option<usize>,
+    /// Bytes of one element written.
+    pub item: usize,
+}
+
+/// A constant's bytes, aligned for any type.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(16))]
+pub struct Constant([u8; 16]);
+
+#[derive(Clone, Debug, Default)]
+pub struct Fused {
+    pub instructions: Vec<Instruction>,
+    /// For each input, the step that gives it and its element size.
+    pub inputs: Vec<(usize, usize)>,
+    pub constants: Vec<(Constant, usize)>,
+    pub registers: usize,
+}
+
+impl Fused {
+    pub fn constant(&self, index: usize) -> &[u8] {
+        let (bytes, item) = &self.constants[index];
+        &bytemuck::bytes_of(bytes)[..*item]
+    }
+}
+
+/// One element-wise node of a chain: its inputs are earlier nodes of the chain, steps outside it, or constants.
+pub enum Link {
+    Inside(usize),
+    Outside { step: usize, item: usize },
+    Constant { generator: Generator, dtype: DType },
+}
+
+fn kernel(node: &Node) -> Result<Kernel, EngineError> {
+    let missing = || EngineError::Plan(format!("{}: no kernel for {}", node.label(), node.inputs[0].dtype));
+    Ok(match &node.op {
+        Op::Unary(op) => Kernel::Unary(unary_kernel(*op, node.inputs[0].dtype).ok_or_else(missing)?),
+        Op::Binary(op) => Kernel::Binary(binary_kernel(*op, node.inputs[0].dtype).ok_or_else(missing)?),
+        Op::Select => Kernel::Select(select_kernel(node.dtype)),
+        Op::Cast => Kernel::Unary(cast_kernel(node.inputs[0].dtype, node.dtype)),
+        other => unreachable!("{other:?} is not element-wise"),
+    })
+}
+
+/// Compiles a chain, given in evaluation order; the last node is its result.
+///
+/// # Errors
+/// A kernel that does not exist for a type: the builders refuse those, so this is a bug of ours.
+pub fn fuse(chain: &[(&Node, Vec<Link>)]) -> Result<Fused, EngineError> {
+    let mut last_use: Vec<usize> = (0..chain.len()).collect();
+    for (position, (_, links)) in chain.iter().enumerate() {
+        for link in links {
+            if let Link::Inside(producer) = link {
+                last_use[*producer] = position;
+            }
+        }
+    }
+    let mut fused = Fused::default();
+    let mut register_of: Vec<Option<usize>> = vec![None; chain.len()];
+    let mut free: Vec<usize> = Vec::new();
+    for (position, (node, links)) in chain.iter().enumerate() {
+        let mut operands = [Operand::Constant(0); 3];
+        for (operand, link) in operands.iter_mut().zip(links) {
+            *operand = match link {
+                Link::Inside(producer) => Operand::Register(register_of[*producer].expect("computed earlier")),
+                Link::Outside { step, item } => Operand::Input(input_index(&mut fused, *step, *item)),
+                Link::Constant { generator, dtype } => Operand::Constant(constant_index(&mut fused, generator, *dtype)?),
+            };
+        }
+        // The target is taken before the operands are given back: kernels do not work in place.
+        let is_result = position + 1 == chain.len();
+        let target = (!is_result).then(|| {
+            free.pop().unwrap_or_else(|| {
+                fused.registers += 1;
+                fused.registers - 1
+            })
+        });
+        register_of[position] = target;
+        let mut released: Vec<usize> = Vec::new();
+        for link in links {
+            if let Link::Inside(producer) = link {
+                if last_use[*producer] == position && !released.contains(producer) {
+                    released.push(*producer);
+                    free.extend(register_of[*producer]);
+                }
+            }
+        }
+        let mut operand_items = [1; 3];
+        for (item, input) in operand_items.iter_mut().zip(&node.inputs) {
+            *item = input.dtype.size();
+        }
+        fused.instructions.push(Instruction { kernel: kernel(node)?, operands, operand_items, target, item: node.dtype.size() });
+    }
+    Ok(fused)
+}
+
+fn input_index(fused: &mut Fused, step: usize, item: usize) -> usize {
+    fused.inputs.iter().position(|&(known, _)| known == step).unwrap_or_else(|| {
+        fused.inputs.push((step, item));
+        fused.inputs.len() - 1
+    })
+}
+
+fn constant_index(fused: &mut Fused, generator: &Generator, dtype: DType) -> Result<usize, EngineError> {
+    let Generator::Full(value) = generator else { unreachable!("only constants are folded") };
+    let bytes = value.to_bytes(dtype).map_err(|error| EngineError::DType(error.to_string()))?;
+    let mut constant = Constant([0; 16]);
+    constant.0[..bytes.len()].copy_from_slice(&bytes);
+    fused.constants.push((constant, bytes.len()));
+    Ok(fused.constants.len() - 1)
+}

@@ -1,0 +1,226 @@
+//! Reads of stored or materialized arrays, with every view between the array and its user folded in.
+
+use outcore_kernels::Generator;
+
+use crate::expr::{Node, Op};
+
+/// Index of an array in `Plan::arrays`.
+pub type ArrayId = u32;
+
+/// A box of an array: start and length per axis.
+pub type Box = Vec<(u64, u64)>;
+
+/// How one axis of the base follows from the gathered value's axes: index `start + step · i` for output index `i`,
+/// or `start` alone where the axis is fixed or repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BaseAxis {
+    pub output: Option<usize>,
+    pub start: i64,
+    pub step: i64,
+}
+
+#[derive(Clone, Debug)]
+pub enum Base {
+    Array(ArrayId),
+    Generate { generator: Generator, shape: Vec<u64> },
+    /// Parts one after another along `axis`; `ends[i]` is where part `i` ends.
+    Concat { axis: usize, parts: Vec<Gather>, ends: Vec<u64> },
+    /// The flat C order of `inner`, of shape `from`, seen in shape `to`.
+    Reshape { inner: std::boxed::Box<Gather>, from: Vec<u64>, to: Vec<u64> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Gather {
+    pub base: Base,
+    /// One entry per axis of the base.
+    pub axes: Vec<BaseAxis>,
+}
+
+impl Gather {
+    pub fn of(base: Base, ndim: usize) -> Gather {
+        let axes = (0..ndim).map(|axis| BaseAxis { output: Some(axis), start: 0, step: 1 }).collect();
+        Gather { base, axes }
+    }
+
+    /// The gather of `view`, a view node whose input this gathers.
+    pub fn through(mut self, view: &Node) -> Gather {
+        let input = &view.inputs[0];
+        for axis in &mut self.axes {
+            let Some(inner) = axis.output else { continue };
+            match &view.op {
+                Op::Permute(axes) => axis.output = axes.iter().position(|&from| from == inner),
+                Op::Slice(slices) => {
+                    axis.start += axis.step * slices[inner].start;
+                    axis.step *= slices[inner].step;
+                }
+                Op::Expand(axes) => {
+                    axis.output = (0..view.ndim()).filter(|outer| !axes.contains(outer)).nth(inner);
+                }
+                Op::Squeeze(axes) => {
+                    axis.output = (0..input.ndim()).filter(|kept| !axes.contains(kept)).position(|kept| kept == inner);
+                }
+                Op::Broadcast => {
+                    let outer = view.ndim() - input.ndim() + inner;
+                    axis.output = (input.shape[inner] == view.shape[outer]).then_some(outer);
+                }
+                _ => unreachable!("only views are folded into reads"),
+            }
+        }
+        self
+    }
+
+    /// The box of the base that a box of the gathered value touches.
+    pub fn base_box(&self, region: &[(u64, u64)]) -> Box {
+        self.axes
+            .iter()
+            .map(|axis| match axis.output {
+                None => (axis.start as u64, 1),
+                Some(outer) => {
+                    let (start, length) = region[outer];
+                    if length == 0 {
+                        return (0, 0);
+                    }
+                    let first = axis.start + axis.step * start as i64;
+                    let last = first + axis.step * (length as i64 - 1);
+                    (first.min(last) as u64, first.abs_diff(last) + 1)
+                }
+            })
+            .collect()
+    }
+
+    /// Calls `touch` with every array and the box of it that a box of the gathered value needs.
+    pub fn visit(&self, region: &[(u64, u64)], touch: &mut dyn FnMut(ArrayId, &[(u64, u64)])) {
+        let base = self.base_box(region);
+        if base.iter().any(|&(_, length)| length == 0) {
+            return;
+        }
+        match &self.base {
+            Base::Array(array) => touch(*array, &base),
+            Base::Generate { .. } => {}
+            Base::Concat { axis, parts, ends } => {
+                for (part, piece) in concat_pieces(*axis, ends, &base) {
+                    parts[part].visit(&piece.local, touch);
+                }
+            }
+            Base::Reshape { inner, from, to } => {
+                let (first, last) = (flat_index(to, &base, false), flat_index(to, &base, true));
+                inner.visit(&hull(from, first, last), touch);
+            }
+        }
+    }
+
+    /// The arrays at the bottom.
+    pub fn arrays(&self, found: &mut Vec<ArrayId>) {
+        match &self.base {
+            Base::Array(array) => found.push(*array),
+            Base::Generate { .. } => {}
+            Base::Concat { parts, .. } => parts.iter().for_each(|part| part.arrays(found)),
+            Base::Reshape { inner, .. } => inner.arrays(found),
+        }
+    }
+}
+
+/// Part of a box that falls into one of the joined arrays.
+pub struct Piece {
+    /// In the part's own coordinates.
+    pub local: Box,
+    /// Where it begins in the box, along the joined axis.
+    pub offset: u64,
+}
+
+/// The parts that `region` touches.
+pub fn concat_pieces(axis: usize, ends: &[u64], region: &[(u64, u64)]) -> Vec<(usize, Piece)> {
+    let (start, length) = region[axis];
+    let mut begin = 0;
+    let mut pieces = Vec::new();
+    for (part, &end) in ends.iter().enumerate() {
+        let (low, high) = (start.max(begin), (start + length).min(end));
+        if low < high {
+            let mut local = region.to_vec();
+            local[axis] = (low - begin, high - low);
+            pieces.push((part, Piece { local, offset: low - start }));
+        }
+        begin = end;
+    }
+    pieces
+}
+
+/// The flat C index of a box's first or last element.
+pub fn flat_index(shape: &[u64], region: &[(u64, u64)], last: bool) -> u64 {
+    region.iter().zip(shape).fold(0, |flat, (&(start, length), &size)| {
+        flat * size + start + if last { length - 1 } else { 0 }
+    })
+}
+
+/// The smallest box that holds the flat indices `first..=last`.
+pub fn hull(shape: &[u64], first: u64, last: u64) -> Box {
+    let mut stride: u64 = shape.iter().product();
+    let (mut first, mut last) = (first, last);
+    let mut together = true;
+    shape
+        .iter()
+        .map(|&length| {
+            stride /= length;
+            if !together {
+                return (0, length);
+            }
+            let (low, high) = (first / stride, last / stride);
+            first %= stride;
+            last %= stride;
+            together = low == high;
+            (low, high - low + 1)
+        })
+        .collect()
+}
+
+/// Cuts the flat indices `first..first + count` into boxes, in order.
+pub fn flat_boxes(shape: &[u64], first: u64, count: u64) -> Vec<(Box, u64)> {
+    let mut boxes = Vec::new();
+    let (mut flat, end) = (first, first + count);
+    let strides: Vec<u64> = (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect();
+    while flat < end {
+        // The longest run of whole trailing axes that starts here.
+        let axis = (0..shape.len()).find(|&axis| flat % strides[axis] == 0 && strides[axis] <= end - flat);
+        let axis = axis.unwrap_or(shape.len().saturating_sub(1));
+        if shape.is_empty() {
+            return vec![(vec![], 1)];
+        }
+        let position = flat / strides[axis] % shape[axis];
+        let run = ((end - flat) / strides[axis]).min(shape[axis] - position);
+        let region = (0..shape.len())
+            .map(|a| match a.cmp(&axis) {
+                std::cmp::Ordering::Less => (flat / strides[a] % shape[a], 1),
+                std::cmp::Ordering::Equal => (position, run),
+                std::cmp::Ordering::Greater => (0, shape[a]),
+            })
+            .collect();
+        boxes.push((region, run * strides[axis]));
+        flat += run * strides[axis];
+    }
+    boxes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flat_runs_become_boxes_that_cover_them_in_order() {
+        let shape = [3, 4, 5];
+        for first in 0..60 {
+            for count in 1..=60 - first {
+                let boxes = flat_boxes(&shape, first, count);
+                let mut next = first;
+                for (region, elements) in boxes {
+                    assert_eq!(flat_index(&shape, &region, false), next);
+                    assert_eq!(region.iter().map(|&(_, length)| length).product::<u64>(), elements);
+                    assert_eq!(flat_index(&shape, &region, true), next + elements - 1);
+                    next += elements;
+                }
+                assert_eq!(next, first + count);
+                let hull = hull(&shape, first, first + count - 1);
+                assert!(flat_index(&shape, &hull, false) <= first && flat_index(&shape, &hull, true) >= first + count - 1);
+            }
+        }
+    }
+}

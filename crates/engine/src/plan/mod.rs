@@ -1,0 +1,164 @@
+//! From expressions to passes: rewrite, decide what is held as tiles, fuse the rest, compile what each block runs.
+
+pub mod compile;
+pub mod fuse;
+pub mod gather;
+pub mod partition;
+pub mod rewrite;
+pub mod span;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use outcore_store::{Layout, Source};
+
+pub use compile::{Accumulation, Pass, PassRoot, Step, StepKind};
+pub use gather::{ArrayId, Base, Gather};
+pub use partition::{Domain, RootKind};
+
+use crate::expr::{grid, Expr, Op};
+use crate::EngineError;
+
+/// Which rewrites are on. All off is the plan of one operator per pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanOptions {
+    /// Re-associate matrix chains.
+    pub reassociate: bool,
+    /// Fuse products with a small operand into passes.
+    pub fuse_products: bool,
+    /// Merge passes over the same array into one scan.
+    pub merge_scans: bool,
+    /// Try tasks of a consuming pass as soon as their inputs exist.
+    pub pipeline: bool,
+    /// Try passes in alternating direction.
+    pub alternate: bool,
+}
+
+impl PlanOptions {
+    pub const ALL: PlanOptions =
+        PlanOptions { reassociate: true, fuse_products: true, merge_scans: true, pipeline: true, alternate: true };
+    pub const NONE: PlanOptions =
+        PlanOptions { reassociate: false, fuse_products: false, merge_scans: false, pipeline: false, alternate: false };
+
+    pub const NAMES: [&'static str; 5] = ["reassociate", "fuse-products", "merge-scans", "pipeline", "alternate"];
+
+    /// Switches one rewrite by its name. False when there is none of that name.
+    pub fn switch(&mut self, name: &str, on: bool) -> bool {
+        match name {
+            "all" => *self = if on { PlanOptions::ALL } else { PlanOptions::NONE },
+            "reassociate" => self.reassociate = on,
+            "fuse-products" => self.fuse_products = on,
+            "merge-scans" => self.merge_scans = on,
+            "pipeline" => self.pipeline = on,
+            "alternate" => self.alternate = on,
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        PlanOptions::ALL
+    }
+}
+
+/// Where an array's tiles come from.
+#[derive(Clone, Debug)]
+pub enum ArrayKind {
+    /// Read from disk.
+    Source(Arc<dyn Source>),
+    /// The caller's memory, borrowed.
+    Memory(Arc<dyn Source>),
+    /// Computed by a pass.
+    Computed,
+}
+
+#[derive(Clone, Debug)]
+pub struct ArrayInfo {
+    pub node: Expr,
+    pub kind: ArrayKind,
+    pub counts: Vec<u64>,
+    /// Outputs (positions in the request) that this array's tiles are written to.
+    pub outputs: Vec<usize>,
+}
+
+impl ArrayInfo {
+    pub fn tiles(&self) -> u64 {
+        match self.kind {
+            ArrayKind::Memory(_) => 0,
+            _ => self.counts.iter().product(),
+        }
+    }
+
+    pub fn label(&self) -> String {
+        match &self.kind {
+            ArrayKind::Computed => format!("{}#{}", self.node.label(), self.node.id),
+            ArrayKind::Source(source) | ArrayKind::Memory(source) => source.name(),
+        }
+    }
+}
+
+/// The passes of a program, in an order that respects their dependences.
+#[derive(Debug)]
+pub struct Plan {
+    pub arrays: Vec<ArrayInfo>,
+    pub passes: Vec<Pass>,
+    /// The array that holds each requested output.
+    pub outputs: Vec<ArrayId>,
+    /// What the rewrites changed, one line each.
+    pub rewrites: Vec<String>,
+}
+
+/// Arrays by node, filled as passes are compiled.
+#[derive(Default)]
+pub struct ArrayTable {
+    pub arrays: Vec<ArrayInfo>,
+    by_node: HashMap<u64, ArrayId>,
+}
+
+impl ArrayTable {
+    pub fn id(&mut self, node: &Expr, materialized: bool) -> ArrayId {
+        *self.by_node.entry(node.id).or_insert_with(|| {
+            let kind = match &node.op {
+                Op::Source(key) if !materialized => match key.0.layout() {
+                    Layout::Memory => ArrayKind::Memory(key.0.clone()),
+                    _ => ArrayKind::Source(key.0.clone()),
+                },
+                _ => ArrayKind::Computed,
+            };
+            let counts = grid::counts(&node.shape, &node.tile);
+            self.arrays.push(ArrayInfo { node: node.clone(), kind, counts, outputs: vec![] });
+            self.arrays.len() as ArrayId - 1
+        })
+    }
+}
+
+/// Plans `outputs`. Pure: depends on the expressions and the options only.
+///
+/// # Errors
+/// When a rewrite cannot be built, which would be a bug of ours.
+pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError> {
+    // Stored arrays that are outputs themselves are copied.
+    let outputs: Vec<Expr> = outputs
+        .iter()
+        .map(|node| match node.op {
+            Op::Source(_) => crate::ops::copy_tiled(node, node.tile.clone()),
+            _ => node.clone(),
+        })
+        .collect();
+    let (outputs, rewrites) =
+        if options.reassociate { rewrite::reassociate(&outputs)? } else { (outputs, vec![]) };
+    let partition = partition::partition(&outputs, &options);
+    let groups = partition::group(&partition, &options);
+    let mut table = ArrayTable::default();
+    let passes = groups
+        .iter()
+        .map(|roots| compile::compile(roots, &partition, &mut table))
+        .collect::<Result<Vec<_>, _>>()?;
+    let ids: Vec<ArrayId> = outputs.iter().map(|node| table.id(node, true)).collect();
+    for (position, &id) in ids.iter().enumerate() {
+        table.arrays[id as usize].outputs.push(position);
+    }
+    Ok(Plan { arrays: table.arrays, passes, outputs: ids, rewrites })
+}

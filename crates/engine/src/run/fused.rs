@@ -1,0 +1,222 @@
+//! Element-wise programs over a block, strip by strip.
+
+use outcore_kernels::copy_strided;
+use outcore_store::Frame;
+
+use crate::plan::fuse::{Fused, Kernel, Operand, STRIP};
+
+/// One input: its bytes, and offset and strides in elements over the block's shape (zero along repeated axes).
+pub struct Operands<'a> {
+    pub data: &'a [u8],
+    pub item: usize,
+    pub offset: usize,
+    pub strides: Vec<isize>,
+}
+
+/// How an input is read in each strip.
+enum Access {
+    /// One run of memory.
+    Run,
+    /// One element for the whole block.
+    Scalar,
+    /// Copied into a register first.
+    Copied,
+}
+
+/// Runs the program over a block of `shape`, writing `output`, C-contiguous.
+pub fn run(fused: &Fused, shape: &[usize], mut inputs: Vec<Operands<'_>>, registers: &mut [Option<Frame>], output: &mut [u8]) {
+    if shape.contains(&0) {
+        return;
+    }
+    let shape = coalesce(shape, &mut inputs);
+    let ndim = shape.len();
+    let inner = shape.last().copied().unwrap_or(1);
+    let rows = if ndim >= 2 { shape[ndim - 2] } else { 1 };
+    let outer: usize = shape[..ndim.saturating_sub(2)].iter().product();
+    let item = fused.instructions.last().map_or(1, |last| last.item);
+    // Short rows are taken several at a time, long rows in pieces.
+    let rows_per_strip = (STRIP / inner).clamp(1, rows);
+    let columns_per_strip = inner.min(STRIP);
+    let mut written = 0;
+    for lead in 0..outer {
+        let bases: Vec<usize> = inputs.iter().map(|input| base(input, &shape[..ndim.saturating_sub(2)], lead)).collect();
+        let mut row = 0;
+        while row < rows {
+            let height = rows_per_strip.min(rows - row);
+            let mut column = 0;
+            while column < inner {
+                let width = columns_per_strip.min(inner - column);
+                let strip = Strip { row, column, height, width };
+                let bytes = height * width * item;
+                run_strip(fused, &inputs, &bases, strip, registers, &mut output[written..written + bytes]);
+                written += bytes;
+                column += width;
+            }
+            row += height;
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Strip {
+    row: usize,
+    column: usize,
+    height: usize,
+    width: usize,
+}
+
+fn base(input: &Operands<'_>, leading: &[usize], mut index: usize) -> usize {
+    let mut offset = input.offset as isize;
+    for axis in (0..leading.len()).rev() {
+        offset += (index % leading[axis]) as isize * input.strides[axis];
+        index /= leading[axis];
+    }
+    offset as usize
+}
+
+/// Joins neighbouring axes wherever every input allows it, so that loops are long; at least one axis is left.
+fn coalesce(shape: &[usize], inputs: &mut [Operands<'_>]) -> Vec<usize> {
+    let mut joined: Vec<usize> = Vec::new();
+    let mut strides: Vec<Vec<isize>> = vec![vec![]; inputs.len()];
+    for axis in 0..shape.len() {
+        if shape[axis] == 1 {
+            continue;
+        }
+        let fits = !joined.is_empty()
+            && inputs.iter().zip(&strides).all(|(input, strides)| {
+                *strides.last().expect("one per joined axis") == input.strides[axis] * shape[axis] as isize
+            });
+        if fits {
+            *joined.last_mut().expect("not empty") *= shape[axis];
+        } else {
+            joined.push(shape[axis]);
+        }
+        for (strides, input) in strides.iter_mut().zip(inputs.iter()) {
+            if fits {
+                strides.pop();
+            }
+            strides.push(input.strides[axis]);
+        }
+    }
+    if joined.is_empty() {
+        joined.push(1);
+        strides.iter_mut().for_each(|strides| strides.push(0));
+    }
+    for (input, strides) in inputs.iter_mut().zip(strides) {
+        input.strides = strides;
+    }
+    joined
+}
+
+fn access(input: &Operands<'_>, strip: Strip) -> Access {
+    let ndim = input.strides.len();
+    let along = input.strides[ndim - 1];
+    let down = if ndim >= 2 && strip.height > 1 { Some(input.strides[ndim - 2]) } else { None };
+    match (along, down) {
+        (1, None) => Access::Run,
+        (1, Some(down)) if down == strip.width as isize => Access::Run,
+        (0, None | Some(0)) => Access::Scalar,
+        _ if strip.width == 1 && strip.height == 1 => Access::Scalar,
+        _ => Access::Copied,
+    }
+}
+
+fn run_strip(
+    fused: &Fused,
+    inputs: &[Operands<'_>],
+    bases: &[usize],
+    strip: Strip,
+    registers: &mut [Option<Frame>],
+    output: &mut [u8],
+) {
+    let count = strip.height * strip.width;
+    // Where each input's strip begins, in bytes of its own data, or of its register.
+    let mut places: [(bool, usize, usize); 16] = [(false, 0, 0); 16];
+    let mut more: Vec<(bool, usize, usize)> = Vec::new();
+    if inputs.len() > places.len() {
+        more.resize(inputs.len(), (false, 0, 0));
+    }
+    let places: &mut [(bool, usize, usize)] = if more.is_empty() { &mut places } else { &mut more };
+    for (index, input) in inputs.iter().enumerate() {
+        let ndim = input.strides.len();
+        let mut offset = bases[index] as isize + strip.column as isize * input.strides[ndim - 1];
+        if ndim >= 2 {
+            offset += strip.row as isize * input.strides[ndim - 2];
+        }
+        let begin = offset as usize * input.item;
+        places[index] = match access(input, strip) {
+            Access::Run => (false, begin, begin + count * input.item),
+            Access::Scalar => (false, begin, begin + input.item),
+            Access::Copied => {
+                let register = registers[fused.registers + index].as_mut().expect("registers are given back");
+                let down = if ndim >= 2 { input.strides[ndim - 2] } else { 0 };
+                copy_strided(
+                    input.item,
+                    &[strip.height, strip.width],
+                    input.data,
+                    offset as usize,
+                    &[down, input.strides[ndim - 1]],
+                    register,
+                    0,
+                    &[strip.width as isize, 1],
+                );
+                (true, 0, count * input.item)
+            }
+        };
+    }
+    for instruction in &fused.instructions {
+        let mut taken = instruction.target.map(|target| registers[target].take().expect("registers are given back"));
+        {
+            let target: &mut [u8] = match &mut taken {
+                Some(frame) => &mut frame[..count * instruction.item],
+                None => output,
+            };
+            let registers: &[Option<Frame>] = registers;
+            let operand = |operand: Operand, item: usize| -> &[u8] {
+                match operand {
+                    Operand::Constant(index) => fused.constant(index),
+                    Operand::Register(register) => &registers[register].as_ref().expect("written earlier")[..count * item],
+                    Operand::Input(index) => {
+                        let (copied, begin, end) = places[index];
+                        if copied {
+                            &registers[fused.registers + index].as_ref().expect("copied above")[begin..end]
+                        } else {
+                            &inputs[index].data[begin..end]
+                        }
+                    }
+                }
+            };
+            let [a, b, c] = instruction.operands;
+            let [wa, wb, wc] = instruction.operand_items;
+            let sources = match instruction.kernel {
+                Kernel::Unary(_) => [operand(a, wa), &[], &[]],
+                Kernel::Binary(_) => [operand(a, wa), operand(b, wb), &[]],
+                Kernel::Select(_) => [operand(a, wa), operand(b, wb), operand(c, wc)],
+            };
+            let repeated = count > 1 && sources.iter().zip([wa, wb, wc]).all(|(source, item)| source.len() <= item);
+            // One value for the whole strip is computed once and repeated.
+            let computed = if repeated { &mut target[..instruction.item] } else { &mut *target };
+            match instruction.kernel {
+                Kernel::Unary(kernel) => kernel(sources[0], computed),
+                Kernel::Binary(kernel) => kernel(sources[0], sources[1], computed),
+                Kernel::Select(kernel) => kernel(sources[0], sources[1], sources[2], computed),
+            }
+            if repeated {
+                repeat(target, instruction.item);
+            }
+        }
+        if let (Some(target), Some(frame)) = (instruction.target, taken) {
+            registers[target] = Some(frame);
+        }
+    }
+}
+
+/// Fills `target` with its first element.
+fn repeat(target: &mut [u8], item: usize) {
+    let mut filled = item;
+    while filled < target.len() {
+        let more = filled.min(target.len() - filled);
+        target.copy_within(..more, filled);
+        filled += more;
+    }
+}

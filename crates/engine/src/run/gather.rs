@@ -1,0 +1,298 @@
+//! Reads through views: without a copy where one tile holds the block, assembled from pieces otherwise.
+
+use outcore_dtype::DType;
+use outcore_kernels::{copy_strided, generate, Generator};
+
+use super::value::{contiguous, Inputs, Place, Strided};
+use crate::plan::gather::{concat_pieces, flat_boxes, flat_index, BaseAxis};
+use crate::plan::{ArrayId, ArrayKind, Base, Gather, Plan};
+use crate::schedule::tasks::each_tile;
+use crate::schedule::tiles::coordinates;
+use crate::schedule::{TileId, TileTable};
+
+/// What a gather reads from.
+pub struct Reader<'a> {
+    pub plan: &'a Plan,
+    pub tiles: &'a TileTable,
+    pub inputs: &'a Inputs,
+}
+
+/// Where pieces are copied to: offset and strides in elements.
+struct Target<'a> {
+    data: &'a mut [u8],
+    offset: usize,
+    strides: Vec<isize>,
+}
+
+impl Reader<'_> {
+    /// The value as a view of one tile or of the caller's array; nothing when it has to be assembled.
+    pub fn view(&self, gather: &Gather, region: &[(u64, u64)]) -> Option<Strided> {
+        let Base::Array(array) = gather.base else { return None };
+        let info = &self.plan.arrays[array as usize];
+        if let ArrayKind::Memory(source) = &info.kind {
+            let memory = source.memory()?;
+            let strides: Vec<isize> = memory.strides.iter().map(|&stride| stride as isize).collect();
+            let origin = vec![0; strides.len()];
+            return Some(strided(gather, region, Place::Memory(array), memory.offset as isize, &strides, &origin));
+        }
+        let touched = gather.base_box(region);
+        let mut index = 0;
+        let mut origin = Vec::with_capacity(touched.len());
+        for (axis, &(start, length)) in touched.iter().enumerate() {
+            let tile = info.node.tile[axis];
+            let at = start / tile;
+            if (start + length - 1) / tile != at {
+                return None;
+            }
+            index = index * info.counts[axis] + at;
+            origin.push(at * tile);
+        }
+        let tile = self.tiles.first[array as usize] + index as TileId;
+        let place = Place::Input(self.inputs.position(tile));
+        let shape: Vec<usize> =
+            origin.iter().enumerate().map(|(axis, &at)| info.node.tile[axis].min(info.node.shape[axis] - at) as usize).collect();
+        Some(strided(gather, region, place, 0, &contiguous(&shape), &origin))
+    }
+
+    /// Copies the value, C-contiguous, into `data`.
+    pub fn assemble(&self, gather: &Gather, dtype: DType, region: &[(u64, u64)], data: &mut [u8]) {
+        let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
+        let strides = contiguous(&shape);
+        self.copy(gather, dtype, region, &mut Target { data, offset: 0, strides });
+    }
+
+    fn copy(&self, gather: &Gather, dtype: DType, region: &[(u64, u64)], target: &mut Target<'_>) {
+        if region.iter().any(|&(_, length)| length == 0) {
+            return;
+        }
+        match &gather.base {
+            Base::Array(array) => self.copy_array(gather, *array, dtype, region, target),
+            Base::Generate { generator, shape } => copy_generated(gather, generator, shape, dtype, region, target),
+            Base::Concat { axis, parts, ends } => {
+                let touched = gather.base_box(region);
+                for (part, _) in concat_pieces(*axis, ends, &touched) {
+                    let begin = if part == 0 { 0 } else { ends[part - 1] };
+                    self.copy_part(gather, *axis, &parts[part], (begin, ends[part]), dtype, region, target);
+                }
+            }
+            Base::Reshape { inner, from, to } => self.copy_reshaped(gather, inner, (from, to), dtype, region, target),
+        }
+    }
+
+    fn copy_array(&self, gather: &Gather, array: ArrayId, dtype: DType, region: &[(u64, u64)], target: &mut Target<'_>) {
+        let info = &self.plan.arrays[array as usize];
+        if matches!(info.kind, ArrayKind::Memory(_)) {
+            let value = self.view(gather, region).expect("memory arrays are always viewed");
+            let ArrayKind::Memory(source) = &info.kind else { unreachable!("matched above") };
+            let memory = source.memory().expect("a memory source has memory");
+            let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
+            copy_strided(dtype.size(), &shape, memory.data, value.offset, &value.strides, target.data, target.offset, &target.strides);
+            return;
+        }
+        let touched = gather.base_box(region);
+        let mut cell = Vec::new();
+        each_tile(&info.node.tile, &info.counts, &touched, &mut |index| {
+            coordinates(&info.counts, index, &mut cell);
+            let origin: Vec<u64> = cell.iter().zip(&info.node.tile).map(|(&at, &tile)| at * tile).collect();
+            let lengths: Vec<u64> =
+                (0..origin.len()).map(|axis| info.node.tile[axis].min(info.node.shape[axis] - origin[axis])).collect();
+            let Some(part) = restrict(&gather.axes, region, &origin, &lengths) else { return };
+            let tile = self.tiles.first[array as usize] + index as TileId;
+            let position = self.inputs.position(tile);
+            let shape: Vec<usize> = lengths.iter().map(|&length| length as usize).collect();
+            let value = strided(gather, &part, Place::Input(position), 0, &contiguous(&shape), &origin);
+            let sub: Vec<usize> = part.iter().map(|&(_, length)| length as usize).collect();
+            let into = target.offset + inner_offset(&part, region, &target.strides);
+            let bytes = self.inputs.0[position].1.bytes();
+            copy_strided(dtype.size(), &sub, bytes, value.offset, &value.strides, target.data, into, &target.strides);
+        });
+    }
+
+    /// The part of a joined array that one operand holds: its own views composed with those over the join.
+    #[allow(clippy::too_many_arguments)] // the recursion's whole state
+    fn copy_part(
+        &self,
+        gather: &Gather,
+        axis: usize,
+        part: &Gather,
+        (begin, end): (u64, u64),
+        dtype: DType,
+        region: &[(u64, u64)],
+        target: &mut Target<'_>,
+    ) {
+        let whole: Vec<u64> = (0..gather.axes.len()).map(|a| if a == axis { begin } else { 0 }).collect();
+        let lengths: Vec<u64> = (0..gather.axes.len()).map(|a| if a == axis { end - begin } else { u64::MAX >> 2 }).collect();
+        let Some(sub) = restrict(&gather.axes, region, &whole, &lengths) else { return };
+        let axes = part
+            .axes
+            .iter()
+            .map(|inner| {
+                let Some(through) = inner.output else { return *inner };
+                let outer = gather.axes[through];
+                let shift = if through == axis { begin as i64 } else { 0 };
+                BaseAxis {
+                    output: outer.output,
+                    start: inner.start + inner.step * (outer.start - shift),
+                    step: inner.step * outer.step,
+                }
+            })
+            .collect();
+        let composed = Gather { base: part.base.clone(), axes };
+        let saved = target.offset;
+        target.offset += inner_offset(&sub, region, &target.strides);
+        self.copy(&composed, dtype, &sub, target);
+        target.offset = saved;
+    }
+
+    /// Runs of the flat index, each a few boxes of the inner array.
+    fn copy_reshaped(
+        &self,
+        gather: &Gather,
+        inner: &Gather,
+        (from, to): (&[u64], &[u64]),
+        dtype: DType,
+        region: &[(u64, u64)],
+        target: &mut Target<'_>,
+    ) {
+        let ndim = to.len();
+        let plain = gather.axes.iter().enumerate().all(|(axis, base)| *base == BaseAxis { output: Some(axis), start: 0, step: 1 });
+        let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
+        // Trailing axes that are whole make one run with the axis before them, if the target is contiguous there.
+        let mut run_axis = ndim.saturating_sub(1);
+        if plain && target.strides == contiguous(&shape) {
+            while run_axis > 0 && region[run_axis] == (0, to[run_axis]) {
+                run_axis -= 1;
+            }
+        }
+        let touched = gather.base_box(region);
+        let run: u64 = if plain { touched[run_axis.min(ndim)..].iter().map(|&(_, length)| length).product() } else { 0 };
+        let outer_axes = if plain { run_axis } else { ndim };
+        let counts: Vec<u64> = if plain {
+            touched[..outer_axes.min(touched.len())].iter().map(|&(_, length)| length).collect()
+        } else {
+            region.iter().map(|&(_, length)| length).collect()
+        };
+        let mut at = Vec::new();
+        for index in 0..counts.iter().product::<u64>() {
+            coordinates(&counts, index, &mut at);
+            let (flat, length, offset, stride) = if plain {
+                let mut first: Vec<(u64, u64)> = touched.clone();
+                let mut offset = target.offset;
+                for (axis, &position) in at.iter().enumerate() {
+                    first[axis].0 += position;
+                    offset += position as usize * target.strides[axis] as usize;
+                }
+                let stride = target.strides.last().copied().unwrap_or(1);
+                (flat_index(to, &first, false), run, offset, stride)
+            } else {
+                // Under another view: element by element along the flat index.
+                let single: Vec<(u64, u64)> = at.iter().zip(region).map(|(&position, &(start, _))| (start + position, 1)).collect();
+                let offset = target.offset + at.iter().zip(&target.strides).map(|(&position, &stride)| position as usize * stride as usize).sum::<usize>();
+                (flat_index(to, &gather.base_box(&single), false), 1, offset, 1)
+            };
+            let mut done = 0;
+            for (inner_box, elements) in flat_boxes(from, flat, length) {
+                let box_shape: Vec<usize> = inner_box.iter().map(|&(_, length)| length as usize).collect();
+                let strides = contiguous(&box_shape).into_iter().map(|step| step * stride).collect();
+                let mut piece = Target { data: target.data, offset: offset + done as usize * stride as usize, strides };
+                self.copy(inner, dtype, &inner_box, &mut piece);
+                done += elements;
+            }
+        }
+    }
+}
+
+/// The strided view of a gather over memory whose axes have `strides` and begin at `origin`.
+fn strided(
+    gather: &Gather,
+    region: &[(u64, u64)],
+    place: Place,
+    offset: isize,
+    base_strides: &[isize],
+    origin: &[u64],
+) -> Strided {
+    let mut strides = vec![0; region.len()];
+    let mut offset = offset;
+    for (axis, base) in gather.axes.iter().enumerate() {
+        let mut first = base.start;
+        if let Some(output) = base.output {
+            first += base.step * region[output].0 as i64;
+            strides[output] = base.step as isize * base_strides[axis];
+        }
+        offset += (first as isize - origin[axis] as isize) * base_strides[axis];
+    }
+    Strided { place, offset: offset as usize, strides }
+}
+
+/// The part of `region` whose base indices fall into the box at `origin`.
+fn restrict(axes: &[BaseAxis], region: &[(u64, u64)], origin: &[u64], lengths: &[u64]) -> Option<Vec<(u64, u64)>> {
+    let mut part = region.to_vec();
+    for (axis, base) in axes.iter().enumerate() {
+        let (low, high) = (origin[axis] as i64, (origin[axis] + lengths[axis]) as i64 - 1);
+        let Some(output) = base.output else {
+            if base.start < low || base.start > high {
+                return None;
+            }
+            continue;
+        };
+        let (near, far) = if base.step > 0 { (low - base.start, high - base.start) } else { (base.start - high, base.start - low) };
+        let step = base.step.abs();
+        let first = near.div_euclid(step) + i64::from(near.rem_euclid(step) != 0);
+        let last = far.div_euclid(step);
+        let (start, length) = part[output];
+        let begin = first.max(start as i64);
+        let end = (last + 1).min((start + length) as i64);
+        if begin >= end {
+            return None;
+        }
+        part[output] = (begin as u64, (end - begin) as u64);
+    }
+    Some(part)
+}
+
+/// Elements between the start of `region` and that of `part` in the target.
+fn inner_offset(part: &[(u64, u64)], region: &[(u64, u64)], strides: &[isize]) -> usize {
+    part.iter().zip(region).zip(strides).map(|((&(start, _), &(from, _)), &stride)| (start - from) as usize * stride as usize).sum()
+}
+
+/// Generated values, row by row of the base, so that no more than a row is held beside the target.
+fn copy_generated(
+    gather: &Gather,
+    generator: &Generator,
+    shape: &[u64],
+    dtype: DType,
+    region: &[(u64, u64)],
+    target: &mut Target<'_>,
+) {
+    let item = dtype.size();
+    let touched = gather.base_box(region);
+    let extent: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
+    let plain = gather.axes.iter().enumerate().all(|(axis, base)| base.output == Some(axis) && base.step == 1)
+        && gather.axes.len() == region.len()
+        && target.strides == contiguous(&extent);
+    let start: Vec<u64> = touched.iter().map(|&(start, _)| start).collect();
+    let lengths: Vec<usize> = touched.iter().map(|&(_, length)| length as usize).collect();
+    if plain {
+        let bytes = lengths.iter().product::<usize>() * item;
+        let begin = target.offset * item;
+        generate(generator, dtype, shape, &start, &lengths, &mut target.data[begin..begin + bytes]);
+        return;
+    }
+    // Under views: element by element in strips of the innermost output axis.
+    const STRIP: usize = 256;
+    let ndim = region.len();
+    let mut strip = [0u128; STRIP];
+    let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut strip);
+    let total: u64 = region.iter().map(|&(_, length)| length).product();
+    let counts: Vec<u64> = region.iter().map(|&(_, length)| length).collect();
+    let mut at = Vec::new();
+    for index in 0..total {
+        coordinates(&counts, index, &mut at);
+        let single: Vec<(u64, u64)> = at.iter().zip(region).map(|(&position, &(start, _))| (start + position, 1)).collect();
+        let position: Vec<u64> = gather.base_box(&single).iter().map(|&(start, _)| start).collect();
+        generate(generator, dtype, shape, &position, &vec![1; position.len()], &mut scratch[..item]);
+        let into = target.offset as isize + (0..ndim).map(|axis| at[axis] as isize * target.strides[axis]).sum::<isize>();
+        let into = into as usize * item;
+        target.data[into..into + item].copy_from_slice(&scratch[..item]);
+    }
+}

@@ -1,0 +1,15 @@
+//! Programs are played here: worker threads and asynchronous I/O, under one ledger.
+
+mod fused;
+mod gather;
+mod player;
+pub mod report;
+pub mod session;
+mod state;
+mod task;
+mod tree;
+mod value;
+mod worker;
+
+pub use player::ProgressReport;
+pub use session::{Outcome, Program, Session, SessionOptions, Target};

@@ -1,0 +1,388 @@
+//! Plays a program: issues its instructions in order, never decides, and stops at the first error.
+
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+use outcore_store::{FramePool, Io, IoPool, Scratch, Sink, Slot};
+
+use super::state::{Shared, State, TileState};
+use super::task::Workspace;
+use super::value::TileMemory;
+use super::worker;
+use crate::place::slabs::Slab;
+use crate::place::{Instruction, Program};
+use crate::plan::{ArrayKind, Plan};
+use crate::schedule::tiles::tile_region;
+use crate::schedule::{Role, TaskList, TileId, TileTable};
+use crate::EngineError;
+
+/// How long the issuer sleeps at most before it looks for signals and reports progress.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Told how far the run is; an error stops it.
+pub type Progress<'a> = &'a mut dyn FnMut(&ProgressReport) -> Result<(), EngineError>;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProgressReport {
+    pub bytes_done: u64,
+    pub bytes_total: u64,
+    pub tasks_done: u64,
+    pub tasks_total: u64,
+}
+
+/// Everything a run works with.
+pub struct Stage<'a> {
+    pub plan: &'a Plan,
+    pub tiles: &'a TileTable,
+    pub tasks: &'a TaskList,
+    pub program: &'a Program,
+    pub slabs: &'a [Vec<Slab>],
+    pub sinks: &'a [Arc<dyn Sink>],
+    pub pool: &'a FramePool,
+    pub io: &'a Io,
+    pub io_pool: &'a IoPool,
+    pub scratch: Option<&'a Scratch>,
+    pub shared: Arc<Shared>,
+    pub bytes_before: u64,
+}
+
+/// The issuer's own books.
+struct Issuer<'a, 'p> {
+    stage: &'a Stage<'a>,
+    slots: HashMap<TileId, Arc<Slot>>,
+    progress: Progress<'p>,
+    reported: Instant,
+}
+
+/// Runs the program with `workspaces.len()` workers; tiles that the program leaves resident stay in the state.
+///
+/// # Errors
+/// The first error of any thread. By then nothing is at work and every frame of the program is given back.
+pub fn play(stage: &Stage<'_>, workspaces: Vec<Workspace>, resident: Vec<(TileId, Arc<TileMemory>)>, progress: Progress<'_>) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
+    {
+        let mut state = stage.shared.lock();
+        for (tile, memory) in resident {
+            state.tiles.insert(tile, TileState { memory: Some(memory), ready: true, ..TileState::default() });
+        }
+    }
+    let result = std::thread::scope(|scope| {
+        for (thread, workspace) in workspaces.into_iter().enumerate() {
+            scope.spawn(move || worker::work(stage, workspace, thread));
+        }
+        let mut issuer = Issuer { stage, slots: HashMap::new(), progress, reported: Instant::now() };
+        let result = issuer.issue_all();
+        issuer.settle(result.is_err());
+        result
+    });
+    let mut state = stage.shared.lock();
+    let error = state.error.take();
+    let left = std::mem::take(&mut state.tiles);
+    state.trees.clear();
+    state.finished_trees.clear();
+    state.slabs.clear();
+    drop(state);
+    result?;
+    if let Some(error) = error {
+        return Err(error);
+    }
+    Ok(left.into_iter().filter_map(|(tile, state)| state.memory.map(|memory| (tile, memory))).collect())
+}
+
+impl<'a> Issuer<'a, '_> {
+    fn issue_all(&mut self) -> Result<(), EngineError> {
+        for &instruction in &self.stage.program.instructions {
+            self.issue(instruction)?;
+        }
+        self.wait_until(|state| state.ready.is_empty() && state.missing.is_empty() && state.running == 0 && state.transfers == 0)?;
+        self.report(true)
+    }
+
+    fn issue(&mut self, instruction: Instruction) -> Result<(), EngineError> {
+        match instruction {
+            Instruction::OpenPass(pass) => self.open_pass(pass),
+            Instruction::ClosePass(pass) => {
+                self.wait_until(|state| state.open_tasks.get(&pass).is_none_or(|&open| open == 0))?;
+                self.stage.shared.lock().slabs.retain(|key, _| key.0 != pass);
+                Ok(())
+            }
+            Instruction::Read(tile) => self.read(tile),
+            Instruction::Allocate(tile) => self.allocate(tile),
+            Instruction::Run(task) => self.run(task),
+            Instruction::Write(tile) => {
+                let mut state = self.stage.shared.lock();
+                state.tile(tile).write_when_ready = true;
+                self.stage.start_writes(&mut state, tile);
+                Ok(())
+            }
+            Instruction::Spill(tile) => self.spill(tile),
+            Instruction::Free(tile) => self.free(tile),
+        }
+    }
+
+    /// Waits for `condition`, watching for errors and signals.
+    fn wait_until(&mut self, mut condition: impl FnMut(&mut State) -> bool) -> Result<(), EngineError> {
+        let shared = self.stage.shared.clone();
+        let mut guard = shared.lock();
+        loop {
+            if let Some(error) = guard.error.take() {
+                guard.stopping = true;
+                return Err(error);
+            }
+            if condition(&mut guard) {
+                drop(guard);
+                return self.report(false);
+            }
+            guard = shared.wait_timeout(guard, POLL);
+            if self.reported.elapsed() >= POLL {
+                drop(guard);
+                self.report(false)?;
+                guard = shared.lock();
+            }
+        }
+    }
+
+    fn report(&mut self, last: bool) -> Result<(), EngineError> {
+        if !last && self.reported.elapsed() < POLL {
+            return Ok(());
+        }
+        self.reported = Instant::now();
+        let counters = self.stage.io.counters();
+        let totals = &self.stage.program.totals;
+        let report = ProgressReport {
+            bytes_done: counters.bytes_read + counters.bytes_written - self.stage.bytes_before,
+            bytes_total: totals.read_bytes + totals.written_bytes,
+            tasks_done: self.stage.shared.lock().tasks_done,
+            tasks_total: self.stage.tasks.len() as u64,
+        };
+        (self.progress)(&report)
+    }
+
+    fn open_pass(&mut self, pass: u32) -> Result<(), EngineError> {
+        for (root, slab) in self.stage.slabs[pass as usize].iter().enumerate() {
+            for _ in 0..slab.frames {
+                let frame = self.stage.pool.allocate(slab.bytes as usize, "partial result")?;
+                self.stage.shared.lock().slabs.entry((pass, root as u16)).or_default().push(frame);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, tile: TileId) -> Result<(), EngineError> {
+        let stage = self.stage;
+        let (array, index) = stage.tiles.locate(tile);
+        let info = &stage.plan.arrays[array as usize];
+        let frame_bytes = stage.tiles.weights[tile as usize].frame as usize;
+        let mut frame = stage.pool.allocate(frame_bytes, "tile")?;
+        let (io, shared) = (stage.io.clone(), stage.shared.clone());
+        let label = if shared.tracing { format!("read {}", info.label()) } else { String::new() };
+        {
+            let mut state = stage.shared.lock();
+            state.tiles.insert(tile, TileState::default());
+            state.transfers += 1;
+        }
+        let region = tile_region(stage.plan, array, index);
+        let source = match &info.kind {
+            ArrayKind::Source(source) => Some(source.clone()),
+            _ => None,
+        };
+        let slot = self.slots.get(&tile).cloned();
+        let scratch = stage.scratch.cloned();
+        stage.io_pool.submit(Box::new(move || {
+            let begin = Instant::now();
+            let result = if shared.lock().stopping {
+                Err(EngineError::Cancelled)
+            } else {
+                match (&source, slot, scratch) {
+                    (Some(source), _, _) => source.read(&region, &mut frame, &io).map_err(EngineError::from),
+                    (None, Some(slot), Some(scratch)) => scratch.read(&slot, &mut frame).map(|()| 0).map_err(EngineError::from),
+                    _ => Err(EngineError::Plan("a tile is read back that was never spilled".into())),
+                }
+            };
+            shared.trace(|| label, "io", 100, begin);
+            let mut state = shared.lock();
+            state.busy.read_ns += begin.elapsed().as_nanos() as u64;
+            state.transfers -= 1;
+            match result {
+                Ok(offset) => {
+                    let resident = state.tile(tile);
+                    resident.memory = Some(Arc::new(TileMemory::Frame { frame, offset }));
+                    resident.started = true;
+                    state.mark_ready(tile);
+                }
+                Err(error) => {
+                    drop(frame);
+                    state.fail(error);
+                }
+            }
+            drop(state);
+            shared.notify();
+        }));
+        Ok(())
+    }
+
+    fn allocate(&mut self, tile: TileId) -> Result<(), EngineError> {
+        let stage = self.stage;
+        let (array, index) = stage.tiles.locate(tile);
+        let bytes = stage.tiles.weights[tile as usize].frame as usize;
+        let memory = if bytes > 0 {
+            TileMemory::Frame { frame: stage.pool.allocate(bytes, "tile")?, offset: 0 }
+        } else {
+            let region = tile_region(stage.plan, array, index);
+            let outputs = &stage.plan.arrays[array as usize].outputs;
+            let claimed = outputs.iter().find_map(|&output| stage.sinks[output].borrow(&region));
+            TileMemory::Claimed(claimed.ok_or_else(|| EngineError::Plan("a result tile could not be borrowed".into()))?)
+        };
+        stage.shared.lock().tiles.insert(tile, TileState { memory: Some(Arc::new(memory)), ..TileState::default() });
+        Ok(())
+    }
+
+    fn run(&mut self, task: u32) -> Result<(), EngineError> {
+        let oldest = (task as usize).saturating_sub(self.stage.program.window) as u32;
+        self.wait_until(|state| state.completed_below >= oldest)?;
+        let stage = self.stage;
+        let index = task as usize;
+        let mut state = stage.shared.lock();
+        let mut missing = 0;
+        for &tile in stage.tasks.inputs(index) {
+            let resident = state.tile(tile);
+            resident.users += 1;
+            if !resident.ready {
+                resident.waiters.push(task);
+                missing += 1;
+            }
+        }
+        for output in stage.tasks.outputs(index) {
+            let resident = state.tile(output.tile);
+            resident.users += 1;
+            if let Role::Accumulate { .. } = output.role {
+                // An accumulator that comes back from scratch has to arrive first.
+                if resident.memory.is_none() && resident.chain.is_empty() {
+                    resident.waiters.push(task);
+                    missing += 1;
+                } else {
+                    resident.ready = false;
+                }
+                resident.chain.push_back(task);
+                missing += usize::from(resident.chain.len() > 1);
+            }
+        }
+        *state.open_tasks.entry(stage.tasks.pass[index]).or_default() += 1;
+        if missing == 0 {
+            state.ready.insert(task);
+        } else {
+            state.missing.insert(task, missing);
+        }
+        for output in stage.tasks.outputs(index) {
+            if output.role == Role::Closing {
+                let (array, position) = stage.tiles.locate(output.tile);
+                debug_assert_eq!(stage.plan.passes[stage.tasks.pass[index] as usize].roots[output.root as usize].array, array);
+                worker::finish_tree(stage, &mut state, (stage.tasks.pass[index], output.root, position));
+            }
+        }
+        drop(state);
+        stage.shared.notify();
+        Ok(())
+    }
+
+    fn spill(&mut self, tile: TileId) -> Result<(), EngineError> {
+        self.wait_until(|state| {
+            let resident = state.tile(tile);
+            resident.users == 0 && resident.memory.is_some()
+        })?;
+        let stage = self.stage;
+        let scratch = stage.scratch.cloned().ok_or_else(|| EngineError::Plan("a program that spills has no scratch".into()))?;
+        let slot = match self.slots.get(&tile) {
+            Some(slot) => slot.clone(),
+            None => Arc::new(scratch.slot(stage.tiles.weights[tile as usize].frame as usize)?),
+        };
+        self.slots.insert(tile, slot.clone());
+        let mut state = stage.shared.lock();
+        let memory = state.tile(tile).memory.clone().expect("waited for");
+        state.tile(tile).writes += 1;
+        state.transfers += 1;
+        drop(state);
+        let shared = stage.shared.clone();
+        stage.io_pool.submit(Box::new(move || {
+            let begin = Instant::now();
+            let result = scratch.write(&slot, memory.padded()).map_err(EngineError::from);
+            drop(memory);
+            finish_write(&shared, tile, result, begin, "spill");
+        }));
+        Ok(())
+    }
+
+    fn free(&mut self, tile: TileId) -> Result<(), EngineError> {
+        self.wait_until(|state| {
+            let resident = state.tile(tile);
+            resident.users == 0 && resident.writes == 0 && !resident.write_when_ready && resident.memory.is_some()
+        })?;
+        let state = self.stage.shared.lock().tiles.remove(&tile);
+        drop(state);
+        Ok(())
+    }
+
+    /// Stops the workers and waits until nothing is at work any more.
+    fn settle(&mut self, failed: bool) {
+        let shared = self.stage.shared.clone();
+        let mut state = shared.lock();
+        state.stopping = true;
+        shared.notify();
+        while state.transfers > 0 || state.running > 0 {
+            state = shared.wait(state);
+        }
+        if failed {
+            state.tiles.clear();
+        }
+        drop(state);
+        shared.notify();
+    }
+}
+
+fn finish_write(shared: &Shared, tile: TileId, result: Result<(), EngineError>, begin: Instant, what: &str) {
+    shared.trace(|| what.to_string(), "io", 101, begin);
+    let mut state: MutexGuard<'_, State> = shared.lock();
+    state.busy.write_ns += begin.elapsed().as_nanos() as u64;
+    state.transfers -= 1;
+    if let Some(resident) = state.tiles.get_mut(&tile) {
+        resident.writes -= 1;
+    }
+    if let Err(error) = result {
+        state.fail(error);
+    }
+    drop(state);
+    shared.notify();
+}
+
+impl Stage<'_> {
+    /// Submits the writes of a finished output tile, when the program has asked for them.
+    pub fn start_writes(&self, state: &mut State, tile: TileId) {
+        let resident = state.tile(tile);
+        if !resident.ready || !std::mem::take(&mut resident.write_when_ready) {
+            return;
+        }
+        let memory = resident.memory.clone().expect("ready tiles have memory");
+        let (array, index) = self.tiles.locate(tile);
+        let region = tile_region(self.plan, array, index);
+        for &output in &self.plan.arrays[array as usize].outputs {
+            if matches!(*memory, TileMemory::Claimed(_)) {
+                // Computed in place: the one result buffer holds it already.
+                continue;
+            }
+            let sink = self.sinks[output].clone();
+            state.tile(tile).writes += 1;
+            state.transfers += 1;
+            let (memory, io, shared, region) = (memory.clone(), self.io.clone(), self.shared.clone(), region.clone());
+            self.io_pool.submit(Box::new(move || {
+                let begin = Instant::now();
+                let result = if shared.lock().stopping {
+                    Err(EngineError::Cancelled)
+                } else {
+                    sink.write(&region, memory.padded(), &io).map_err(EngineError::from)
+                };
+                drop(memory);
+                finish_write(&shared, tile, result, begin, "write");
+            }));
+        }
+    }
+}

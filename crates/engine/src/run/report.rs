@@ -1,0 +1,115 @@
+//! `explain()`: what a program will do, as JSON and as a graph.
+
+use std::fmt::Write;
+
+use super::session::Program;
+use crate::plan::{ArrayKind, StepKind};
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            character if (character as u32) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", character as u32);
+            }
+            character => out.push(character),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+impl Program {
+    /// The forecast as JSON. Every figure is exact: outcore has no data-dependent operators yet.
+    pub fn to_json(&self) -> String {
+        let totals = &self.placed.program.totals;
+        let options = self.session.options();
+        let passes = list((0..self.plan.passes.len()).map(|index| self.pass_json(index)));
+        let candidates = list(self.placed.compared.iter().map(|(name, read, written)| {
+            format!("{{\"order\":{},\"bytes_read\":{read},\"bytes_written\":{written}}}", quoted(name))
+        }));
+        let program_bytes = self.placed.tasks.bytes() + self.placed.program.bytes();
+        format!(
+            "{{\"memory_limit\":{},\"overhead_bytes\":{},\"budget_bytes\":{},\"fixed_bytes\":{},\"peak_bytes\":{},\
+             \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"temporary_bytes\":{},\"discarded_bytes\":{},\
+             \"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":true,\"passes\":{},\"candidates\":{},\
+             \"rewrites\":{},\"plan_seconds\":{},\"program_bytes\":{}}}",
+            options.memory_limit,
+            self.session.overhead(),
+            self.session.budget(),
+            self.fixed_bytes,
+            self.peak_bytes(),
+            self.read_bytes(),
+            self.written_bytes(),
+            totals.spilled_bytes,
+            totals.temporary_bytes,
+            totals.discarded_bytes,
+            self.placed.tasks.len(),
+            self.placed.program.window,
+            quoted(options.policy.name()),
+            quoted(&self.placed.candidate.name()),
+            passes,
+            candidates,
+            list(self.plan.rewrites.iter().map(|text| quoted(text))),
+            self.plan_seconds,
+            program_bytes,
+        )
+    }
+
+    fn pass_json(&self, index: usize) -> String {
+        let pass = &self.plan.passes[index];
+        let (read, written) = self.placed.program.totals.per_pass[index];
+        let domain = list(pass.domain.shape.iter().zip(&pass.domain.tile).map(|(length, tile)| format!("[{length},{tile}]")));
+        format!(
+            "{{\"index\":{index},\"label\":{},\"domain\":{domain},\"tasks\":{},\"inputs\":{},\"outputs\":{},\
+             \"bytes_read\":{read},\"bytes_written\":{written},\"flops\":{}}}",
+            quoted(&pass.label),
+            pass.domain.cells(),
+            list(self.pass_inputs(index).iter().map(|&array| quoted(&self.plan.arrays[array as usize].label()))),
+            list(pass.roots.iter().map(|root| quoted(&self.plan.arrays[root.array as usize].label()))),
+            pass.flops,
+        )
+    }
+
+    fn pass_inputs(&self, index: usize) -> Vec<u32> {
+        let mut arrays = Vec::new();
+        for step in &self.plan.passes[index].steps {
+            if let StepKind::Gather(gather) = &step.kind {
+                gather.arrays(&mut arrays);
+            }
+        }
+        arrays.sort_unstable();
+        arrays.dedup();
+        arrays
+    }
+
+    /// The passes and the arrays between them, in the DOT language: one node or edge per line.
+    pub fn to_dot(&self) -> String {
+        let mut out = String::from("digraph outcore {\n  rankdir=TB;\n");
+        for (id, array) in self.plan.arrays.iter().enumerate() {
+            let shape = array.node.shape.iter().map(u64::to_string).collect::<Vec<_>>().join("×");
+            let form = if matches!(array.kind, ArrayKind::Computed) { "ellipse" } else { "cylinder" };
+            let label = format!("{}\\n{shape} {}", array.label().replace('"', "'"), array.node.dtype);
+            let _ = writeln!(out, "  a{id} [shape={form}, label=\"{label}\"];");
+        }
+        for (index, pass) in self.plan.passes.iter().enumerate() {
+            let (read, written) = self.placed.program.totals.per_pass[index];
+            let label = format!("pass {index}: {}\\n{} tasks, read {read}, written {written}", pass.label.replace('"', "'"), pass.domain.cells());
+            let _ = writeln!(out, "  p{index} [shape=box, label=\"{label}\"];");
+            for array in self.pass_inputs(index) {
+                let _ = writeln!(out, "  a{array} -> p{index};");
+            }
+            for root in &pass.roots {
+                let _ = writeln!(out, "  p{index} -> a{};", root.array);
+            }
+        }
+        out.push_str("}\n");
+        out
+    }
+}

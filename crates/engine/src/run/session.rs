@@ -1,0 +1,627 @@
+//! A session: the memory limit, the disks and the tiles kept between programs.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use outcore_store::{
+    Faults, Frame, FramePool, Io, IoPool, Ledger, MemorySink, Region, Reservation, Scratch, Sink, SinkPlan, StoreError,
+};
+
+use super::player::{play, Progress, Stage};
+use super::state::{Event, Shared};
+use super::task::{workspace_bytes, Workspace};
+use super::value::TileMemory;
+use crate::expr::Expr;
+use crate::ops;
+use crate::place::slabs::{find_slabs, Slab};
+use crate::place::{self, Limits, Placed, Policy, Shortage};
+use crate::plan::{self, ArrayKind, Plan, PlanOptions};
+use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
+use crate::schedule::{TileId, TileTable};
+use crate::EngineError;
+
+/// Memory of the process that the ledger does not see: what is resident before anything runs, thread stacks, packing
+/// buffers of products, the allocator's slack. The first part is measured, the rest are allowances.
+const OVERHEAD_FIXED: u64 = 24 << 20;
+const OVERHEAD_PER_WORKER: u64 = 6 << 20;
+const OVERHEAD_STEP: u64 = 8 << 20;
+/// Bytes that tasks, tiles and instructions take, per task and per tile, while a program is made and played.
+const BYTES_PER_TASK: u64 = 160;
+const BYTES_PER_TILE: u64 = 96;
+
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// Resident bytes of the whole process.
+    pub memory_limit: u64,
+    /// A lower cap on what the ledger grants, for tests and for comparisons with other systems' pools.
+    pub pool_limit: Option<u64>,
+    pub threads: usize,
+    pub io_threads: usize,
+    /// Tasks at work or read ahead for; chosen from the threads when absent.
+    pub window: Option<usize>,
+    pub scratch: Vec<PathBuf>,
+    pub scratch_quota: Option<u64>,
+    pub policy: Policy,
+    pub plan: PlanOptions,
+    pub direct_io: bool,
+    pub faults: Option<String>,
+}
+
+/// Where a result goes.
+#[derive(Clone, Debug)]
+pub enum Target {
+    Memory,
+    Path { path: PathBuf, overwrite: bool, chunks: Option<Vec<u64>> },
+}
+
+pub struct Session {
+    options: SessionOptions,
+    overhead: u64,
+    pool: FramePool,
+    io: Io,
+    io_pool: Mutex<Option<Arc<IoPool>>>,
+    scratch: Mutex<Option<Scratch>>,
+    /// Clean tiles left by the last program, by source identity, tile shape and position.
+    kept: Mutex<HashMap<KeptKey, Arc<TileMemory>>>,
+    running: Mutex<()>,
+}
+
+type KeptKey = (String, Vec<u64>, u64);
+
+/// A placed program with its outputs checked: what `explain` prints and `run` plays.
+pub struct Program {
+    pub session: Arc<Session>,
+    pub plan: Plan,
+    pub tiles: TileTable,
+    pub placed: Placed,
+    pub slabs: Vec<Vec<Slab>>,
+    pub fixed_bytes: u64,
+    /// What tiles and partial results may take.
+    pub memory: u64,
+    /// Bytes of headers and metadata the outputs write.
+    pub metadata_bytes: u64,
+    pub plan_seconds: f64,
+    outputs: Vec<Output>,
+    start: Vec<(TileId, KeptKey)>,
+}
+
+enum Output {
+    Memory { shape: Vec<u64>, dtype: outcore_dtype::DType, tile: Vec<u64> },
+    File(SinkPlan),
+}
+
+/// Counted while the program ran.
+#[derive(Default)]
+pub struct Outcome {
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    pub spilled_bytes: u64,
+    pub peak_bytes: u64,
+    pub seconds: f64,
+    pub read_seconds: f64,
+    pub write_seconds: f64,
+    pub compute_seconds: f64,
+    pub events: Vec<Event>,
+    /// One per requested output: the frame of a result in memory.
+    pub results: Vec<Option<Frame>>,
+}
+
+struct Costs<'a>(&'a [Output]);
+
+impl OutputCost for Costs<'_> {
+    fn frame_is_borrowed(&self, output: usize, region: &Region) -> bool {
+        match &self.0[output] {
+            Output::Memory { shape, .. } => region.is_contiguous_in(shape),
+            Output::File(_) => false,
+        }
+    }
+
+    fn write_bytes(&self, output: usize, region: &Region) -> u64 {
+        match &self.0[output] {
+            Output::Memory { .. } => 0,
+            Output::File(sink) => sink.write_bytes(region),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Resident bytes of this process.
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok()));
+    pages.map_or(64 << 20, |pages| pages * outcore_store::PAGE as u64)
+}
+
+impl Session {
+    /// # Errors
+    /// A limit below what the process itself takes; a fault description that cannot be read.
+    pub fn new(options: SessionOptions) -> Result<Session, EngineError> {
+        let workers = options.threads.max(1) as u64;
+        let overhead = resident_bytes().next_multiple_of(OVERHEAD_STEP) + OVERHEAD_FIXED + workers * OVERHEAD_PER_WORKER;
+        let budget = options.memory_limit.saturating_sub(overhead);
+        let budget = options.pool_limit.map_or(budget, |pool| pool.min(budget.max(pool)));
+        let io = if options.direct_io { Io::direct() } else { Io::buffered() };
+        let ledger = Ledger::new(budget as usize);
+        let session = Session {
+            overhead,
+            pool: FramePool::new(ledger.clone()),
+            io,
+            io_pool: Mutex::new(None),
+            scratch: Mutex::new(None),
+            kept: Mutex::new(HashMap::new()),
+            running: Mutex::new(()),
+            options,
+        };
+        session.arm_faults()?;
+        Ok(session)
+    }
+
+    fn arm_faults(&self) -> Result<(), EngineError> {
+        let Some(text) = &self.options.faults else { return Ok(()) };
+        if let Some(nth) = text.strip_prefix("reserve:") {
+            let nth = nth.parse().map_err(|_| EngineError::Plan(format!("faults: {text} names no call")))?;
+            self.pool.ledger().fail_at(Some(nth));
+            return Ok(());
+        }
+        let faults = Faults::parse(text).map_err(EngineError::Plan)?;
+        self.io.set_faults(Some(faults));
+        Ok(())
+    }
+
+    pub fn options(&self) -> &SessionOptions {
+        &self.options
+    }
+
+    pub fn overhead(&self) -> u64 {
+        self.overhead
+    }
+
+    pub fn budget(&self) -> u64 {
+        self.pool.ledger().limit() as u64
+    }
+
+    pub fn ledger(&self) -> &Ledger {
+        self.pool.ledger()
+    }
+
+    pub fn io(&self) -> &Io {
+        &self.io
+    }
+
+    /// Drops the tiles kept between programs.
+    pub fn clear(&self) {
+        locked(&self.kept).clear();
+        self.pool.trim();
+    }
+
+    /// Drops tiles, threads and scratch.
+    pub fn close(&self) {
+        self.clear();
+        locked(&self.io_pool).take();
+        locked(&self.scratch).take();
+    }
+
+    fn io_pool(&self) -> Arc<IoPool> {
+        locked(&self.io_pool).get_or_insert_with(|| Arc::new(IoPool::new(self.options.io_threads))).clone()
+    }
+
+    fn scratch(&self) -> Result<Scratch, EngineError> {
+        let mut scratch = locked(&self.scratch);
+        if scratch.is_none() {
+            *scratch = Some(Scratch::new(&self.options.scratch, self.options.scratch_quota, &self.io)?);
+        }
+        Ok(scratch.clone().expect("just made"))
+    }
+
+    /// Plans and places a program for `outputs`, checking sources and targets. Nothing is created and no data is read.
+    ///
+    /// # Errors
+    /// Bad targets, changed sources, or a program that cannot fit.
+    pub fn prepare(self: &Arc<Session>, outputs: &[Expr], targets: &[Target]) -> Result<Program, EngineError> {
+        // Deep expressions are walked recursively in places; this stack is reserved, not resident.
+        std::thread::scope(|scope| {
+            let builder = std::thread::Builder::new().name("outcore-plan".into()).stack_size(1 << 30);
+            let handle = builder
+                .spawn_scoped(scope, || self.prepare_here(outputs, targets))
+                .map_err(|error| EngineError::Plan(format!("cannot start the planner: {error}")))?;
+            handle.join().unwrap_or_else(|panic| {
+                let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+                Err(EngineError::Plan(format!("the planner stopped: {}", text.unwrap_or_else(|| "unknown cause".into()))))
+            })
+        })
+    }
+
+    fn prepare_here(self: &Arc<Session>, outputs: &[Expr], targets: &[Target]) -> Result<Program, EngineError> {
+        let begin = Instant::now();
+        let requested: Vec<Expr> = outputs
+            .iter()
+            .zip(targets)
+            .map(|(output, target)| match target {
+                Target::Path { chunks: Some(chunks), .. } if *chunks != output.tile => {
+                    let tile = chunks.iter().zip(&output.shape).map(|(&chunk, &length)| chunk.clamp(1, length.max(1)));
+                    ops::copy_tiled(output, tile.collect())
+                }
+                _ => output.clone(),
+            })
+            .collect();
+        let plan = plan::plan(&requested, self.options.plan)?;
+        for array in &plan.arrays {
+            if let ArrayKind::Source(source) = &array.kind {
+                source.check_unchanged()?;
+            }
+        }
+        let outputs = check_targets(&plan, targets)?;
+        let tiles = number_tiles(&plan, &Costs(&outputs))?;
+        let metadata_bytes = outputs.iter().map(|output| if let Output::File(sink) = output { sink.overhead_bytes() } else { 0 }).sum();
+        let fixed_bytes = self.fixed_bytes(&plan, &tiles, &outputs);
+        let start = self.find_start(&plan);
+        let (placed, memory, start) = self.place(&plan, &tiles, fixed_bytes, start)?;
+        let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
+        Ok(Program {
+            session: self.clone(),
+            plan,
+            tiles,
+            placed,
+            slabs,
+            fixed_bytes,
+            memory,
+            metadata_bytes,
+            plan_seconds: begin.elapsed().as_secs_f64(),
+            outputs,
+            start,
+        })
+    }
+
+    /// Memory reserved for the whole run: workspaces, buffers of encoded I/O, results in memory, the program itself.
+    fn fixed_bytes(&self, plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> u64 {
+        let functions = plan.passes.iter().map(|pass| pass.function_bytes as u64).max().unwrap_or(0);
+        let workers = self.options.threads.max(1) as u64 * (workspace_bytes(plan) + functions);
+        let results: u64 = outputs
+            .iter()
+            .map(|output| match output {
+                Output::Memory { shape, dtype, .. } => {
+                    FramePool::frame_bytes(shape.iter().product::<u64>() as usize * dtype.size()) as u64
+                }
+                Output::File(_) => 0,
+            })
+            .sum();
+        workers + results + self.io_bytes(plan, outputs) + program_bytes(plan, tiles)
+    }
+
+    /// Buffers that encoded reads and padded writes use while they run, one per I/O thread.
+    fn io_bytes(&self, plan: &Plan, outputs: &[Output]) -> u64 {
+        let mut most = 0;
+        for (id, array) in plan.arrays.iter().enumerate() {
+            for index in edge_tiles(&array.counts) {
+                let region = tile_region(plan, id as u32, index);
+                if let ArrayKind::Source(source) = &array.kind {
+                    most = most.max(source.workspace_bytes(&region));
+                }
+                for &output in &array.outputs {
+                    if let Output::File(sink) = &outputs[output] {
+                        most = most.max(sink.workspace_bytes(&region));
+                    }
+                }
+            }
+        }
+        (self.options.io_threads.max(1) * most) as u64
+    }
+
+    /// Kept tiles that the plan can start from.
+    fn find_start(&self, plan: &Plan) -> Vec<(TileId, KeptKey)> {
+        let kept = locked(&self.kept);
+        let mut first = 0;
+        let mut found = Vec::new();
+        for array in &plan.arrays {
+            if let ArrayKind::Source(source) = &array.kind {
+                if !kept.is_empty() {
+                    for index in 0..array.tiles() {
+                        let key = (source.identity().to_string(), array.node.tile.clone(), index);
+                        if kept.contains_key(&key) {
+                            found.push((first + index as TileId, key));
+                        }
+                    }
+                }
+            }
+            first += array.tiles() as TileId;
+        }
+        found
+    }
+
+    #[allow(clippy::type_complexity)] // the parts of a program, used once
+    fn place(
+        &self,
+        plan: &Plan,
+        tiles: &TileTable,
+        fixed_bytes: u64,
+        start: Vec<(TileId, KeptKey)>,
+    ) -> Result<(Placed, u64, Vec<(TileId, KeptKey)>), EngineError> {
+        let held = self.held_bytes();
+        let budget = self.budget().saturating_sub(held);
+        let attempt = |budget: u64, start: &[TileId]| -> Result<(Placed, u64), Shortage> {
+            let memory = budget.saturating_sub(fixed_bytes);
+            let shortage = || Shortage { pass: 0, need: fixed_bytes, available: budget };
+            if fixed_bytes > budget {
+                return Err(shortage());
+            }
+            let limits = Limits { memory, window: self.window(plan, tiles, memory), policy: self.options.policy };
+            Ok((place::place(plan, tiles, self.options.plan, limits, start)?, memory))
+        };
+        // Tiles kept from before are an offer: as many as fit are taken.
+        let mut start = start;
+        let mut offered = 0;
+        start.retain(|&(tile, _)| {
+            offered += tiles.weights[tile as usize].frame;
+            offered + fixed_bytes <= budget
+        });
+        let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
+        match attempt(budget, &ids) {
+            Ok((placed, memory)) => Ok((placed, memory, start)),
+            Err(shortage) => Err(self.refuse(plan, shortage, held, fixed_bytes, &|budget| attempt(budget, &[]).is_ok())),
+        }
+    }
+
+    /// Bytes the ledger has granted outside of kept tiles: results that the caller still holds.
+    fn held_bytes(&self) -> u64 {
+        let kept: usize = locked(&self.kept)
+            .values()
+            .map(|memory| FramePool::frame_bytes(memory.padded().len()))
+            .sum();
+        self.ledger().used().saturating_sub(kept) as u64
+    }
+
+    fn window(&self, plan: &Plan, tiles: &TileTable, memory: u64) -> usize {
+        let threads = self.options.threads.max(1);
+        if let Some(window) = self.options.window {
+            return window;
+        }
+        let tile = tiles.weights.iter().map(|weight| weight.frame).max().unwrap_or(0).max(1);
+        let ahead = if plan.passes.iter().any(crate::schedule::blocking::is_blocked) { 4 * threads } else { 2 * threads + 4 };
+        // A quarter of the memory at most is for tiles that are only passing through.
+        ahead.min((memory / (4 * tile)) as usize).max(threads)
+    }
+
+    /// The error for a program that does not fit, with the smallest limit that would do, found by bisection.
+    fn refuse(&self, plan: &Plan, shortage: Shortage, held: u64, fixed: u64, fits: &dyn Fn(u64) -> bool) -> EngineError {
+        let (mut low, mut high) = (0, shortage.need.max(fixed).max(1 << 20));
+        while !fits(high) {
+            low = high;
+            high *= 2;
+            if high > 1 << 60 {
+                break;
+            }
+        }
+        while high - low > 64 << 10 {
+            let middle = low + (high - low) / 2;
+            if fits(middle) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        let by_pool = self.options.pool_limit.is_some();
+        let smallest = if by_pool { high + held } else { high + held + self.overhead };
+        let operator = plan.passes.get(shortage.pass as usize).map_or_else(String::new, |pass| pass.label.clone());
+        EngineError::Memory {
+            operator,
+            need: shortage.need + if shortage.need == fixed { 0 } else { fixed },
+            available: self.budget().saturating_sub(held),
+            smallest,
+            detail: format!(
+                "limit {} bytes, of which {} are the process itself and {} are held by earlier results",
+                self.options.memory_limit, self.overhead, held
+            ),
+        }
+    }
+}
+
+/// First, last and one inner tile of a grid: the shapes a grid has.
+fn edge_tiles(counts: &[u64]) -> Vec<u64> {
+    let total: u64 = counts.iter().product();
+    if total == 0 {
+        return vec![];
+    }
+    let mut tiles = vec![0, total - 1];
+    let mut stride = 1;
+    for &count in counts.iter().rev() {
+        tiles.push((count - 1) * stride);
+        stride *= count;
+    }
+    tiles.sort_unstable();
+    tiles.dedup();
+    tiles
+}
+
+fn program_bytes(plan: &Plan, tiles: &TileTable) -> u64 {
+    let tasks: u64 = plan.passes.iter().map(|pass| pass.domain.cells()).sum();
+    (tasks * BYTES_PER_TASK + tiles.len() as u64 * BYTES_PER_TILE).next_multiple_of(outcore_store::PAGE as u64)
+}
+
+fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineError> {
+    let mut seen: Vec<&PathBuf> = Vec::new();
+    targets
+        .iter()
+        .zip(&plan.outputs)
+        .map(|(target, &array)| {
+            let node = &plan.arrays[array as usize].node;
+            Ok(match target {
+                Target::Memory => Output::Memory { shape: node.shape.clone(), dtype: node.dtype, tile: node.tile.clone() },
+                Target::Path { path, overwrite, .. } => {
+                    if seen.contains(&path) {
+                        return Err(EngineError::Plan(format!("store: {} is named for two outputs", path.display())));
+                    }
+                    seen.push(path);
+                    Output::File(SinkPlan::new(path, &node.shape, node.dtype, &node.tile, *overwrite)?)
+                }
+            })
+        })
+        .collect()
+}
+
+impl Program {
+    /// Most bytes the ledger grants while the program runs.
+    pub fn peak_bytes(&self) -> u64 {
+        self.fixed_bytes + self.placed.program.totals.peak_bytes
+    }
+
+    pub fn read_bytes(&self) -> u64 {
+        self.placed.program.totals.read_bytes
+    }
+
+    pub fn written_bytes(&self) -> u64 {
+        self.placed.program.totals.written_bytes + self.metadata_bytes
+    }
+
+    /// Plays the program once. Outputs appear under their names when everything is complete and synced.
+    ///
+    /// # Errors
+    /// The first error of any read, write, reservation or function, or of `progress`; nothing is left behind then.
+    pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let session = &self.session;
+        let _alone = locked(&session.running);
+        for array in &self.plan.arrays {
+            if let ArrayKind::Source(source) = &array.kind {
+                source.check_unchanged()?;
+            }
+        }
+        let resident = self.take_kept()?;
+        let ledger = session.ledger();
+        let held = ledger.used() as u64 - resident.iter().map(|(_, memory)| FramePool::frame_bytes(memory.padded().len()) as u64).sum::<u64>();
+        ledger.reset_peak();
+        let before = session.io.counters();
+        let begin = Instant::now();
+        let shared = Arc::new(Shared::new(tracing));
+        let mut sinks = Sinks { all: Vec::new(), memory: Vec::new() };
+        let result = self.play(&shared, resident, before.bytes_read + before.bytes_written, &mut sinks, progress);
+        let left = match result {
+            Ok(left) => left,
+            Err(error) => {
+                sinks.abort();
+                return Err(error);
+            }
+        };
+        let finished = sinks.all.iter().try_for_each(|sink| sink.finish(&session.io));
+        if let Err(error) = finished {
+            sinks.abort();
+            return Err(error.into());
+        }
+        let counters = session.io.counters().since(&before);
+        let peak_bytes = ledger.peak() as u64 - held;
+        self.keep(left);
+        let state = shared.lock();
+        Ok(Outcome {
+            read_bytes: counters.bytes_read,
+            written_bytes: counters.bytes_written,
+            spilled_bytes: self.placed.program.totals.spilled_bytes,
+            peak_bytes,
+            seconds: begin.elapsed().as_secs_f64(),
+            read_seconds: state.busy.read_ns as f64 * 1e-9,
+            write_seconds: state.busy.write_ns as f64 * 1e-9,
+            compute_seconds: state.busy.compute_ns as f64 * 1e-9,
+            events: state.events.clone(),
+            results: sinks.memory.iter().map(|sink| sink.as_ref().and_then(|sink| sink.buffer().take())).collect(),
+        })
+    }
+
+    fn play(
+        &self,
+        shared: &Arc<Shared>,
+        resident: Vec<(TileId, Arc<TileMemory>)>,
+        bytes_before: u64,
+        sinks: &mut Sinks,
+        progress: Progress<'_>,
+    ) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
+        let session = &self.session;
+        let workers = session.options.threads.max(1);
+        let workspaces = (0..workers).map(|_| Workspace::new(&self.plan, &session.pool)).collect::<Result<Vec<_>, _>>()?;
+        self.create_sinks(sinks)?;
+        let _unseen = self.reserve_unseen()?;
+        let scratch = if self.placed.program.totals.spilled_bytes > 0 { Some(session.scratch()?) } else { None };
+        let io_pool = session.io_pool();
+        let stage = Stage {
+            plan: &self.plan,
+            tiles: &self.tiles,
+            tasks: &self.placed.tasks,
+            program: &self.placed.program,
+            slabs: &self.slabs,
+            sinks: &sinks.all,
+            pool: &session.pool,
+            io: &session.io,
+            io_pool: &io_pool,
+            scratch: scratch.as_ref(),
+            shared: shared.clone(),
+            bytes_before,
+        };
+        play(&stage, workspaces, resident, progress)
+    }
+
+    fn create_sinks(&self, sinks: &mut Sinks) -> Result<(), EngineError> {
+        for output in &self.outputs {
+            match output {
+                Output::Memory { shape, dtype, tile } => {
+                    let sink = Arc::new(MemorySink::new(shape, *dtype, tile, &self.session.pool)?);
+                    sinks.all.push(sink.clone());
+                    sinks.memory.push(Some(sink));
+                }
+                Output::File(plan) => {
+                    sinks.all.push(plan.create(&self.session.io)?);
+                    sinks.memory.push(None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves what is allocated outside of frames: buffers of encoded I/O, functions of the user, the program.
+    fn reserve_unseen(&self) -> Result<Reservation, StoreError> {
+        let options = &self.session.options;
+        let functions = self.plan.passes.iter().map(|pass| pass.function_bytes as u64).max().unwrap_or(0);
+        let bytes = self.session.io_bytes(&self.plan, &self.outputs)
+            + program_bytes(&self.plan, &self.tiles)
+            + options.threads.max(1) as u64 * functions;
+        self.session.ledger().reserve(bytes as usize, "I/O buffers and the program")
+    }
+
+    /// Takes the tiles the program starts from out of the session and drops the others.
+    fn take_kept(&self) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
+        let mut kept = std::mem::take(&mut *locked(&self.session.kept));
+        self.start
+            .iter()
+            .map(|(tile, key)| {
+                let memory = kept.remove(key).ok_or_else(|| {
+                    EngineError::Plan("the tiles this program starts from have been dropped; plan it again".into())
+                })?;
+                Ok((*tile, memory))
+            })
+            .collect()
+    }
+
+    fn keep(&self, left: Vec<(TileId, Arc<TileMemory>)>) {
+        let mut kept = locked(&self.session.kept);
+        for (tile, memory) in left {
+            let (array, index) = self.tiles.locate(tile);
+            let info = &self.plan.arrays[array as usize];
+            if let ArrayKind::Source(source) = &info.kind {
+                kept.insert((source.identity().to_string(), info.node.tile.clone(), index), memory);
+            }
+        }
+    }
+}
+
+/// The outputs being written.
+struct Sinks {
+    all: Vec<Arc<dyn Sink>>,
+    memory: Vec<Option<Arc<MemorySink>>>,
+}
+
+impl Sinks {
+    fn abort(&self) {
+        self.all.iter().for_each(|sink| sink.abort());
+    }
+}

@@ -1,0 +1,158 @@
+//! What the issuer, the workers and the I/O threads share while a program is played.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use outcore_store::Frame;
+
+use super::tree::Tree;
+use super::value::TileMemory;
+use crate::schedule::TileId;
+use crate::EngineError;
+
+/// One resident tile.
+#[derive(Default)]
+pub struct TileState {
+    /// The bytes; absent while a task or a read holds them.
+    pub memory: Option<Arc<TileMemory>>,
+    /// Consumers may read it.
+    pub ready: bool,
+    /// Issued tasks, not yet complete, that read or write it.
+    pub users: u32,
+    /// Writes to outputs or scratch not yet complete.
+    pub writes: u32,
+    /// Tasks to count down when it becomes ready.
+    pub waiters: Vec<u32>,
+    /// Tasks that add to it, in order; the first may run.
+    pub chain: VecDeque<u32>,
+    /// Write it to its outputs when ready.
+    pub write_when_ready: bool,
+    /// The accumulator has been started.
+    pub started: bool,
+}
+
+/// Busy time of one kind of work, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Busy {
+    pub read_ns: u64,
+    pub write_ns: u64,
+    pub compute_ns: u64,
+}
+
+/// One bar of the timeline.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub name: String,
+    pub kind: &'static str,
+    pub thread: usize,
+    pub start: Duration,
+    pub length: Duration,
+}
+
+pub type TreeKey = (u32, u16, u64);
+
+#[derive(Default)]
+pub struct State {
+    pub tiles: HashMap<TileId, TileState>,
+    /// Operands that issued tasks still wait for.
+    pub missing: HashMap<u32, usize>,
+    /// Tasks whose operands are all there, lowest number first.
+    pub ready: BTreeSet<u32>,
+    /// Every task below this number is complete.
+    pub completed_below: u32,
+    pub completed_above: HashSet<u32>,
+    /// Issued tasks per pass that are not complete.
+    pub open_tasks: HashMap<u32, u32>,
+    pub trees: HashMap<TreeKey, Tree<Frame>>,
+    /// Results whose tree is complete before their tile was issued.
+    pub finished_trees: HashMap<TreeKey, Frame>,
+    /// Free partial results, by pass and root.
+    pub slabs: HashMap<(u32, u16), Vec<Frame>>,
+    /// Writes and reads under way, for a clean stop.
+    pub transfers: u32,
+    pub running: u32,
+    pub error: Option<EngineError>,
+    pub stopping: bool,
+    pub busy: Busy,
+    pub tasks_done: u64,
+    pub events: Vec<Event>,
+}
+
+impl State {
+    pub fn fail(&mut self, error: EngineError) {
+        // The first error is the one to tell.
+        if self.error.is_none() {
+            self.error = Some(error);
+        }
+        self.stopping = true;
+    }
+
+    pub fn tile(&mut self, tile: TileId) -> &mut TileState {
+        self.tiles.get_mut(&tile).expect("the program keeps used tiles resident")
+    }
+
+    /// One operand of a task has arrived.
+    pub fn count_down(&mut self, task: u32) {
+        let missing = self.missing.get_mut(&task).expect("issued tasks are known");
+        *missing -= 1;
+        if *missing == 0 {
+            self.missing.remove(&task);
+            self.ready.insert(task);
+        }
+    }
+
+    pub fn mark_ready(&mut self, tile: TileId) {
+        let state = self.tile(tile);
+        state.ready = true;
+        for task in std::mem::take(&mut state.waiters) {
+            self.count_down(task);
+        }
+    }
+
+    pub fn mark_complete(&mut self, task: u32) {
+        self.tasks_done += 1;
+        self.completed_above.insert(task);
+        while self.completed_above.remove(&self.completed_below) {
+            self.completed_below += 1;
+        }
+    }
+}
+
+/// The state and its one condition: any change wakes everybody who waits.
+pub struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    pub start: Instant,
+    pub tracing: bool,
+}
+
+impl Shared {
+    pub fn new(tracing: bool) -> Shared {
+        Shared { state: Mutex::default(), changed: Condvar::new(), start: Instant::now(), tracing }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    pub fn wait<'a>(&self, guard: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn wait_timeout<'a>(&self, guard: MutexGuard<'a, State>, timeout: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(guard, timeout).unwrap_or_else(std::sync::PoisonError::into_inner).0
+    }
+
+    /// Notes a bar of the timeline, if one is kept.
+    pub fn trace(&self, name: impl FnOnce() -> String, kind: &'static str, thread: usize, begin: Instant) {
+        if self.tracing {
+            let event = Event { name: name(), kind, thread, start: begin - self.start, length: begin.elapsed() };
+            self.lock().events.push(event);
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! One task: every block of one cell of a pass, through the compiled steps.
+
+use outcore_kernels::{copy_strided, gemm, Binary, Matrix, MatrixMut, Reducer};
+use outcore_store::{Frame, FramePool, StoreError};
+
+use super::fused::{self, Operands};
+use super::gather::Reader;
+use super::value::{contiguous, is_contiguous, Inputs, Place, Strided, TileMemory};
+use crate::expr::Block;
+use crate::plan::fuse::REGISTER_BYTES;
+use crate::plan::span::resolve_all;
+use crate::plan::{Accumulation, ArrayKind, Pass, PassRoot, Plan, RootKind, Step, StepKind};
+use crate::schedule::tasks::cell_extent;
+use crate::schedule::TileTable;
+use crate::EngineError;
+
+/// The memory of one worker: slots for block values and registers for strips. Reserved when a program starts.
+pub struct Workspace {
+    slots: Vec<Option<Frame>>,
+    registers: Vec<Option<Frame>>,
+}
+
+/// Bytes of each slot, and registers, that any pass of a plan needs.
+pub fn workspace_shape(plan: &Plan) -> (Vec<usize>, usize) {
+    let mut slots: Vec<usize> = Vec::new();
+    for pass in &plan.passes {
+        for (index, &bytes) in pass.slots.iter().enumerate() {
+            if index == slots.len() {
+                slots.push(0);
+            }
+            slots[index] = slots[index].max(bytes);
+        }
+    }
+    (slots, plan.passes.iter().map(|pass| pass.registers).max().unwrap_or(0))
+}
+
+/// Bytes that one worker's workspace is charged.
+pub fn workspace_bytes(plan: &Plan) -> u64 {
+    let (slots, registers) = workspace_shape(plan);
+    let frames: usize = slots.iter().map(|&bytes| FramePool::frame_bytes(bytes)).sum();
+    (frames + registers * FramePool::frame_bytes(REGISTER_BYTES)) as u64
+}
+
+impl Workspace {
+    /// # Errors
+    /// When the ledger refuses, which a placed program never meets.
+    pub fn new(plan: &Plan, pool: &FramePool) -> Result<Workspace, StoreError> {
+        let (slots, registers) = workspace_shape(plan);
+        let allocate = |bytes: usize| pool.allocate(bytes, "workspace of a worker").map(Some);
+        Ok(Workspace {
+            slots: slots.into_iter().map(allocate).collect::<Result<_, _>>()?,
+            registers: (0..registers).map(|_| allocate(REGISTER_BYTES)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// What a task writes: the tile of a `Map` root, the accumulator of a product, or a partial result.
+pub struct TaskBuffer {
+    pub memory: TileMemory,
+    /// The buffer holds earlier contributions.
+    pub started: bool,
+}
+
+/// A task at work.
+pub struct Task<'a> {
+    pub plan: &'a Plan,
+    pub tiles: &'a TileTable,
+    pub pass: &'a Pass,
+    pub cell: &'a [u64],
+    pub inputs: &'a Inputs,
+    /// One per root of the pass.
+    pub buffers: Vec<Option<TaskBuffer>>,
+}
+
+/// A block and what has been computed in it.
+struct Frameful<'a> {
+    block: &'a [(u64, u64)],
+    values: Vec<Strided>,
+    shapes: Vec<Vec<usize>>,
+}
+
+impl Task<'_> {
+    /// Runs all blocks and gives the buffers back, filled.
+    ///
+    /// # Errors
+    /// What a function of the user raised.
+    pub fn run(mut self, workspace: &mut Workspace) -> Result<Vec<Option<TaskBuffer>>, EngineError> {
+        let extent = cell_extent(self.pass, self.cell);
+        for (root, buffer) in self.pass.roots.iter().zip(&mut self.buffers) {
+            if let (Some(Accumulation::Reduce { reducer, .. }), Some(buffer)) = (&root.accumulation, buffer) {
+                if !buffer.started {
+                    let bytes = buffer_bytes(root, reducer, &extent);
+                    reducer.init(&mut buffer.memory.bytes_mut()[..bytes]);
+                    buffer.started = true;
+                }
+            }
+        }
+        let Some((dim, length)) = self.pass.block else {
+            self.run_block(&extent.clone(), &extent, workspace)?;
+            return Ok(self.buffers);
+        };
+        let (start, total) = extent[dim];
+        let mut block = extent.clone();
+        let mut done = 0;
+        while done < total {
+            block[dim] = (start + done, length.min(total - done));
+            self.run_block(&block, &extent, workspace)?;
+            done += length;
+        }
+        Ok(self.buffers)
+    }
+
+    fn run_block(&mut self, block: &[(u64, u64)], extent: &[(u64, u64)], workspace: &mut Workspace) -> Result<(), EngineError> {
+        let mut frameful = Frameful { block, values: Vec::with_capacity(self.pass.steps.len()), shapes: Vec::with_capacity(self.pass.steps.len()) };
+        let pass = self.pass;
+        for step in &pass.steps {
+            let region = resolve_all(&step.spans, block);
+            frameful.shapes.push(region.iter().map(|&(_, length)| length as usize).collect());
+            let value = self.run_step(step, &region, extent, &mut frameful, workspace)?;
+            frameful.values.push(value);
+        }
+        for (index, root) in pass.roots.iter().enumerate() {
+            match root.kind {
+                RootKind::Map => self.emit(index, root, extent, &frameful, workspace),
+                RootKind::Reduce => self.reduce_root(index, root, extent, &frameful, workspace),
+                RootKind::Contraction | RootKind::Blocked => self.multiply_root(index, root, extent, &frameful, workspace),
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes<'b>(&'b self, place: Place, slots: &'b [Option<Frame>]) -> &'b [u8] {
+        match place {
+            Place::Input(position) => self.inputs.0[position].1.bytes(),
+            Place::Memory(array) => {
+                let ArrayKind::Memory(source) = &self.plan.arrays[array as usize].kind else {
+                    unreachable!("only memory arrays are borrowed")
+                };
+                source.memory().expect("a memory source has memory").data
+            }
+            Place::Slot(slot) => slots[slot].as_ref().expect("slots are given back"),
+            Place::Output(root) => self.buffers[root].as_ref().expect("outputs are given back").memory.bytes(),
+        }
+    }
+
+    fn run_step(
+        &mut self,
+        step: &Step,
+        region: &[(u64, u64)],
+        extent: &[(u64, u64)],
+        frameful: &mut Frameful<'_>,
+        workspace: &mut Workspace,
+    ) -> Result<Strided, EngineError> {
+        let shape = frameful.shapes.last().expect("pushed by the caller").clone();
+        match &step.kind {
+            StepKind::Gather(gather) => {
+                let reader = Reader { plan: self.plan, tiles: self.tiles, inputs: self.inputs };
+                if region.iter().any(|&(_, length)| length == 0) {
+                    return Ok(Strided { place: Place::Slot(0), offset: 0, strides: vec![0; shape.len()] });
+                }
+                if let Some(value) = reader.view(gather, region) {
+                    return Ok(value);
+                }
+                let slot = step.slot.expect("planned for gathers that may be assembled");
+                let mut frame = workspace.slots[slot].take().expect("slots are given back");
+                let bytes = shape.iter().product::<usize>() * step.node.dtype.size();
+                reader.assemble(gather, step.node.dtype, region, &mut frame[..bytes]);
+                workspace.slots[slot] = Some(frame);
+                Ok(Strided { place: Place::Slot(slot), offset: 0, strides: contiguous(&shape) })
+            }
+            StepKind::View => Ok(view_of(step, frameful)),
+            _ => self.run_computed(step, &shape, region, extent, frameful, workspace),
+        }
+    }
+
+    fn run_computed(
+        &mut self,
+        step: &Step,
+        shape: &[usize],
+        region: &[(u64, u64)],
+        extent: &[(u64, u64)],
+        frameful: &Frameful<'_>,
+        workspace: &mut Workspace,
+    ) -> Result<Strided, EngineError> {
+        let item = step.node.dtype.size();
+        let bytes = shape.iter().product::<usize>() * item;
+        if let Some(root) = step.emit {
+            let offset = tile_offset(&self.pass.roots[root], region, extent);
+            let mut buffer = self.buffers[root].take().expect("outputs are given back");
+            let target = &mut buffer.memory.bytes_mut()[offset * item..offset * item + bytes];
+            let result = self.compute(step, shape, frameful, workspace, target);
+            self.buffers[root] = Some(buffer);
+            result?;
+            return Ok(Strided { place: Place::Output(root), offset, strides: contiguous(shape) });
+        }
+        let slot = step.slot.expect("planned for computed values");
+        let mut frame = workspace.slots[slot].take().expect("slots are given back");
+        let result = self.compute(step, shape, frameful, workspace, &mut frame[..bytes]);
+        workspace.slots[slot] = Some(frame);
+        result?;
+        Ok(Strided { place: Place::Slot(slot), offset: 0, strides: contiguous(shape) })
+    }
+
+    fn compute(
+        &self,
+        step: &Step,
+        shape: &[usize],
+        frameful: &Frameful<'_>,
+        workspace: &mut Workspace,
+        target: &mut [u8],
+    ) -> Result<(), EngineError> {
+        let Workspace { slots, registers } = workspace;
+        match &step.kind {
+            StepKind::Fused(program) => {
+                let inputs = program
+                    .inputs
+                    .iter()
+                    .map(|&(input, item)| {
+                        let value = &frameful.values[input];
+                        let strides = broadcast_strides(&value.strides, &frameful.shapes[input], shape);
+                        Operands { data: self.bytes(value.place, slots), item, offset: value.offset, strides }
+                    })
+                    .collect();
+                fused::run(program, shape, inputs, registers, target);
+            }
+            StepKind::Matmul => {
+                let (x, y) = (step.inputs[0], step.inputs[1]);
+                let operands = [(&frameful.values[x], &frameful.shapes[x]), (&frameful.values[y], &frameful.shapes[y])];
+                let data = operands.map(|(value, _)| self.bytes(value.place, slots));
+                multiply(step.node.dtype, operands, data, target, shape, false);
+            }
+            StepKind::Reduce { reducer, finish, axes } => {
+                let input = step.inputs[0];
+                let (copy, accumulators) = (step.scratch[0], step.scratch[1]);
+                let mut accumulator = slots[accumulators].take().expect("slots are given back");
+                let elements: usize = shape.iter().product();
+                let bytes = elements * reducer.op.accumulator_size(reducer.input);
+                reducer.init(&mut accumulator[..bytes]);
+                let start = vec![0; frameful.shapes[input].len()];
+                self.accumulate(reducer, axes, &frameful.values[input], &frameful.shapes[input], &start, copy, slots, &mut accumulator[..bytes]);
+                reducer.finish(&accumulator[..bytes], *finish, target);
+                slots[accumulators] = Some(accumulator);
+            }
+            StepKind::Function(key) => {
+                let dtypes: Vec<_> = step.inputs.iter().map(|&input| self.pass.steps[input].node.dtype).collect();
+                for (&input, &slot) in step.inputs.iter().zip(&step.scratch) {
+                    let mut frame = slots[slot].take().expect("slots are given back");
+                    let value = &frameful.values[input];
+                    let strides = contiguous(shape);
+                    copy_strided(self.pass.steps[input].node.dtype.size(), shape, self.bytes(value.place, slots), value.offset, &value.strides, &mut frame, 0, &strides);
+                    slots[slot] = Some(frame);
+                }
+                let elements: usize = shape.iter().product();
+                let blocks: Vec<Block<'_>> = step
+                    .scratch
+                    .iter()
+                    .zip(&dtypes)
+                    .map(|(&slot, &dtype)| Block { data: &slots[slot].as_ref().expect("copied above")[..elements * dtype.size()], dtype, shape })
+                    .collect();
+                key.function.call(&blocks, target, step.node.dtype).map_err(EngineError::Function)?;
+            }
+            StepKind::Gather(_) | StepKind::View => unreachable!("views and reads do not compute"),
+        }
+        Ok(())
+    }
+
+    /// Adds a value into accumulators laid out like its kept axes. `start` is the value's position along each axis.
+    #[allow(clippy::too_many_arguments)] // the operands of one reduction
+    fn accumulate(
+        &self,
+        reducer: &Reducer,
+        axes: &[usize],
+        value: &Strided,
+        shape: &[usize],
+        start: &[u64],
+        copy: usize,
+        slots: &mut [Option<Frame>],
+        accumulators: &mut [u8],
+    ) {
+        let item = reducer.input.size();
+        let kept: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
+        let base = axes.last().map_or(0, |&axis| start[axis] as i64);
+        let adjacent = axes.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let elements: usize = shape.iter().product();
+        let middle: usize = axes.iter().map(|&axis| shape[axis]).product();
+        if adjacent && is_contiguous(shape, &value.strides) {
+            let (first, last) = (axes.first().copied().unwrap_or(0), axes.last().map_or(0, |&axis| axis + 1));
+            let outer: usize = shape[..first].iter().product();
+            let inner: usize = shape[last..].iter().product();
+            let data = self.bytes(value.place, slots);
+            let begin = value.offset * item;
+            reducer.accumulate(&data[begin..begin + elements * item], outer, middle, inner, base, 1, accumulators);
+            return;
+        }
+        // Kept axes first, reduced axes last, in a contiguous copy.
+        let order: Vec<usize> = kept.iter().chain(axes).copied().collect();
+        let permuted: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
+        let strides: Vec<isize> = order.iter().map(|&axis| value.strides[axis]).collect();
+        let mut frame = slots[copy].take().expect("slots are given back");
+        copy_strided(item, &permuted, self.bytes(value.place, slots), value.offset, &strides, &mut frame, 0, &contiguous(&permuted));
+        let outer: usize = kept.iter().map(|&axis| shape[axis]).product();
+        reducer.accumulate(&frame[..elements * item], outer, middle, 1, base, 1, accumulators);
+        slots[copy] = Some(frame);
+    }
+
+    /// Stores a `Map` root's block in its tile, unless the step wrote it there.
+    fn emit(&mut self, index: usize, root: &PassRoot, extent: &[(u64, u64)], frameful: &Frameful<'_>, workspace: &Workspace) {
+        let step = root.operands[0];
+        if self.pass.steps[step].emit == Some(index) {
+            return;
+        }
+        let value = &frameful.values[step];
+        let shape = &frameful.shapes[step];
+        if shape.contains(&0) {
+            return;
+        }
+        let region = resolve_all(&root.spans, frameful.block);
+        let tile: Vec<usize> = resolve_all(&root.spans, extent).iter().map(|&(_, length)| length as usize).collect();
+        let offset = tile_offset(root, &region, extent);
+        let mut buffer = self.buffers[index].take().expect("outputs are given back");
+        let source = self.bytes(value.place, &workspace.slots);
+        copy_strided(root.node.dtype.size(), shape, source, value.offset, &value.strides, buffer.memory.bytes_mut(), offset, &contiguous(&tile));
+        self.buffers[index] = Some(buffer);
+    }
+
+    fn reduce_root(&mut self, index: usize, root: &PassRoot, extent: &[(u64, u64)], frameful: &Frameful<'_>, workspace: &mut Workspace) {
+        let Some(Accumulation::Reduce { reducer, axes, .. }) = &root.accumulation else { unreachable!("a reduction") };
+        let step = root.operands[0];
+        let region = resolve_all(&self.pass.steps[step].spans, frameful.block);
+        let start: Vec<u64> = region.iter().map(|&(start, _)| start).collect();
+        let kept = resolve_all(&root.spans, frameful.block);
+        let size = reducer.op.accumulator_size(reducer.input);
+        let begin = tile_offset(root, &kept, extent) * size;
+        let bytes = kept.iter().map(|&(_, length)| length as usize).product::<usize>() * size;
+        let mut buffer = self.buffers[index].take().expect("outputs are given back");
+        let accumulators = &mut buffer.memory.bytes_mut()[begin..begin + bytes];
+        let scratch = root.scratch.expect("planned for reductions");
+        self.accumulate(reducer, axes, &frameful.values[step], &frameful.shapes[step], &start, scratch, &mut workspace.slots, accumulators);
+        self.buffers[index] = Some(buffer);
+    }
+
+    fn multiply_root(&mut self, index: usize, root: &PassRoot, extent: &[(u64, u64)], frameful: &Frameful<'_>, workspace: &Workspace) {
+        let region = resolve_all(&root.spans, frameful.block);
+        let offset = tile_offset(root, &region, extent) * root.node.dtype.size();
+        let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
+        let bytes = shape.iter().product::<usize>() * root.node.dtype.size();
+        let operands = [0, 1].map(|side| (&frameful.values[root.operands[side]], &frameful.shapes[root.operands[side]]));
+        let mut buffer = self.buffers[index].take().expect("outputs are given back");
+        let data = operands.map(|(value, _)| self.bytes(value.place, &workspace.slots));
+        // The first block of the first task of a result starts it; blocks along kept dimensions start their own part.
+        let accumulate = buffer.started;
+        multiply(root.node.dtype, operands, data, &mut buffer.memory.bytes_mut()[offset..offset + bytes], &shape, accumulate);
+        let last_part = region.iter().zip(resolve_all(&root.spans, extent)).all(|(&(start, length), (from, whole))| start + length == from + whole);
+        buffer.started |= last_part;
+        self.buffers[index] = Some(buffer);
+    }
+}
+
+/// Bytes of a task's accumulators.
+fn buffer_bytes(root: &PassRoot, reducer: &Reducer, extent: &[(u64, u64)]) -> usize {
+    let elements: u64 = resolve_all(&root.spans, extent).iter().map(|&(_, length)| length).product();
+    elements as usize * reducer.op.accumulator_size(reducer.input)
+}
+
+/// Where a region begins in the root's tile, in elements.
+fn tile_offset(root: &PassRoot, region: &[(u64, u64)], extent: &[(u64, u64)]) -> usize {
+    let tile = resolve_all(&root.spans, extent);
+    let shape: Vec<usize> = tile.iter().map(|&(_, length)| length as usize).collect();
+    let strides = contiguous(&shape);
+    region.iter().zip(&tile).zip(&strides).map(|((&(start, _), &(from, _)), &stride)| (start - from) as usize * stride as usize).sum()
+}
+
+/// Strides of an operand over a larger shape: axes of length one repeat.
+fn broadcast_strides(strides: &[isize], from: &[usize], to: &[usize]) -> Vec<isize> {
+    let skipped = to.len() - from.len();
+    (0..to.len())
+        .map(|axis| match axis.checked_sub(skipped) {
+            Some(inner) if from[inner] == to[axis] => strides[inner],
+            _ => 0,
+        })
+        .collect()
+}
+
+/// The value of a view step: the same bytes, other strides.
+fn view_of(step: &Step, frameful: &Frameful<'_>) -> Strided {
+    use crate::expr::Op;
+    let input = step.inputs[0];
+    let base = &frameful.values[input];
+    let from = &frameful.shapes[input];
+    let shape = frameful.shapes.last().expect("pushed by the caller");
+    let mut offset = base.offset as isize;
+    let strides = match &step.node.op {
+        Op::Permute(axes) => axes.iter().map(|&axis| base.strides[axis]).collect(),
+        Op::Slice(slices) => {
+            // The input covers exactly what the slice touches; a negative step starts at its far end.
+            for (axis, slice) in slices.iter().enumerate() {
+                if slice.step < 0 && from[axis] > 0 {
+                    offset += (from[axis] as isize - 1) * base.strides[axis];
+                }
+            }
+            slices.iter().zip(&base.strides).map(|(slice, &stride)| slice.step as isize * stride).collect()
+        }
+        Op::Expand(axes) => {
+            let mut inner = base.strides.iter();
+            (0..shape.len()).map(|axis| if axes.contains(&axis) { 0 } else { *inner.next().expect("one per axis") }).collect()
+        }
+        Op::Squeeze(axes) => (0..from.len()).filter(|axis| !axes.contains(axis)).map(|axis| base.strides[axis]).collect(),
+        Op::Broadcast => broadcast_strides(&base.strides, from, shape),
+        other => unreachable!("{other:?} is not a view"),
+    };
+    Strided { place: base.place, offset: offset as usize, strides }
+}
+
+/// `target (+)= x @ y` for every matrix of the batch; `target` is contiguous.
+fn multiply(
+    dtype: outcore_dtype::DType,
+    operands: [(&Strided, &Vec<usize>); 2],
+    data: [&[u8]; 2],
+    target: &mut [u8],
+    shape: &[usize],
+    accumulate: bool,
+) {
+    let ndim = shape.len();
+    let (m, n) = (shape[ndim - 2], shape[ndim - 1]);
+    let k = operands[0].1[ndim - 1];
+    let batch = &shape[..ndim - 2];
+    for index in 0..batch.iter().product::<usize>() {
+        let mut rest = index;
+        let mut offsets = operands.map(|(value, _)| value.offset as isize);
+        for axis in (0..batch.len()).rev() {
+            let at = (rest % batch[axis]) as isize;
+            rest /= batch[axis];
+            for (offset, (value, _)) in offsets.iter_mut().zip(&operands) {
+                *offset += at * value.strides[axis];
+            }
+        }
+        let matrix = |side: usize| Matrix {
+            data: data[side],
+            offset: offsets[side] as usize,
+            row_stride: operands[side].0.strides[ndim - 2],
+            column_stride: operands[side].0.strides[ndim - 1],
+        };
+        let result = MatrixMut { data: target, offset: index * m * n, row_stride: n as isize, column_stride: 1 };
+        gemm(dtype, m, n, k, matrix(0), matrix(1), result, accumulate);
+    }
+}
+
+/// `left += right` for partial products.
+pub fn add_partials(dtype: outcore_dtype::DType, left: &mut [u8], right: &[u8]) {
+    let kernel = outcore_kernels::binary_kernel(Binary::Add, dtype).expect("every type adds");
+    let strip = crate::plan::fuse::STRIP * dtype.size();
+    let words = strip.div_ceil(16);
+    let mut aligned = vec![0u128; words];
+    let buffer: &mut [u8] = bytemuck::cast_slice_mut(&mut aligned);
+    for (left, right) in left.chunks_mut(strip).zip(right.chunks(strip)) {
+        kernel(left, right, &mut buffer[..left.len()]);
+        left.copy_from_slice(&buffer[..left.len()]);
+    }
+}

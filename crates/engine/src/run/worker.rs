@@ -1,0 +1,205 @@
+//! Worker threads: they take tasks whose operands are there, run them, and hand on what they made.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use outcore_kernels::Finish;
+use outcore_store::Frame;
+
+use super::player::Stage;
+use super::state::{State, TreeKey};
+use super::task::{add_partials, Task, TaskBuffer, Workspace};
+use super::tree::{Step, Tree};
+use super::value::{Inputs, TileMemory};
+use crate::plan::{Accumulation, PassRoot, RootKind};
+use crate::place::slabs::{leaf, leaves};
+use crate::schedule::tasks::root_tile;
+use crate::schedule::tiles::coordinates;
+use crate::schedule::{Role, TileId};
+use crate::EngineError;
+
+/// Takes tasks until the program stops.
+pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
+    let mut guard = stage.shared.lock();
+    loop {
+        if guard.stopping {
+            return;
+        }
+        let Some(task) = guard.ready.pop_first() else {
+            guard = stage.shared.wait(guard);
+            continue;
+        };
+        let job = take(stage, &mut guard, task);
+        guard.running += 1;
+        drop(guard);
+        let begin = Instant::now();
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(stage, job, &mut workspace)));
+        let elapsed = begin.elapsed().as_nanos() as u64;
+        stage.shared.trace(|| stage.plan.passes[stage.tasks.pass[task as usize] as usize].label.clone(), "compute", thread, begin);
+        guard = stage.shared.lock();
+        guard.busy.compute_ns += elapsed;
+        guard.running -= 1;
+        match result {
+            Ok(Ok(())) => guard.mark_complete(task),
+            Ok(Err(error)) => guard.fail(error),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+                guard.fail(EngineError::Plan(format!("a worker stopped: {}", text.unwrap_or_else(|| "unknown cause".into()))));
+            }
+        }
+        stage.shared.notify();
+    }
+}
+
+/// A task with the memory it works on.
+struct Job {
+    task: u32,
+    inputs: Inputs,
+    buffers: Vec<Option<TaskBuffer>>,
+}
+
+/// Collects a task's operands; called with the lock held, so that chains and slabs are consistent.
+fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
+    let index = task as usize;
+    let pass_index = stage.tasks.pass[index];
+    let pass = &stage.plan.passes[pass_index as usize];
+    let mut inputs: Vec<(TileId, Arc<TileMemory>)> = stage
+        .tasks
+        .inputs(index)
+        .iter()
+        .map(|&tile| (tile, state.tile(tile).memory.clone().expect("ready tiles have memory")))
+        .collect();
+    inputs.sort_unstable_by_key(|&(tile, _)| tile);
+    let mut buffers: Vec<Option<TaskBuffer>> = (0..pass.roots.len()).map(|_| None).collect();
+    for output in stage.tasks.outputs(index) {
+        if output.role == Role::Closing {
+            continue;
+        }
+        let tile = state.tile(output.tile);
+        let memory = tile.memory.take().and_then(Arc::into_inner).expect("outputs belong to one task at a time");
+        buffers[output.root as usize] = Some(TaskBuffer { memory, started: tile.started });
+    }
+    for (root_index, root) in pass.roots.iter().enumerate() {
+        if matches!(root.kind, RootKind::Reduce | RootKind::Contraction) {
+            let key = (pass_index, root_index as u16);
+            let frame = state.slabs.get_mut(&key).and_then(Vec::pop).expect("partial results are reserved for the window");
+            buffers[root_index] = Some(TaskBuffer { memory: TileMemory::Frame { frame, offset: 0 }, started: false });
+        }
+    }
+    Job { task, inputs: Inputs(inputs), buffers }
+}
+
+fn run(stage: &Stage<'_>, job: Job, workspace: &mut Workspace) -> Result<(), EngineError> {
+    let Job { task, inputs, buffers } = job;
+    let index = task as usize;
+    let pass_index = stage.tasks.pass[index];
+    let pass = &stage.plan.passes[pass_index as usize];
+    let mut cell = Vec::new();
+    let counts = pass.domain.counts();
+    coordinates(&counts, u64::from(stage.tasks.cell[index]), &mut cell);
+    let work = Task { plan: stage.plan, tiles: stage.tiles, pass, cell: &cell, inputs: &inputs, buffers };
+    let mut buffers = work.run(workspace)?;
+    drop(inputs);
+    for (root_index, root) in pass.roots.iter().enumerate() {
+        if matches!(root.kind, RootKind::Reduce | RootKind::Contraction) {
+            let buffer = buffers[root_index].take().expect("given back by the task");
+            let TileMemory::Frame { frame, .. } = buffer.memory else { unreachable!("partials are frames") };
+            let kept = root.kept_dims();
+            let key = (pass_index, root_index as u16, root_tile(&kept, &counts, &cell));
+            join(stage, root, key, frame, leaf(&kept, &counts, &cell), leaves(&kept, &counts));
+        }
+    }
+    publish(stage, task, buffers);
+    Ok(())
+}
+
+/// Gives finished tiles to their consumers and lets go of the inputs.
+fn publish(stage: &Stage<'_>, task: u32, mut buffers: Vec<Option<TaskBuffer>>) {
+    let mut state = stage.shared.lock();
+    let index = task as usize;
+    for output in stage.tasks.outputs(index) {
+        if let Role::Whole | Role::Accumulate { .. } = output.role {
+            let buffer = buffers[output.root as usize].take().expect("given back by the task");
+            let tile = state.tile(output.tile);
+            tile.memory = Some(Arc::new(buffer.memory));
+            tile.started = true;
+            if let Role::Accumulate { .. } = output.role {
+                tile.chain.pop_front();
+                if let Some(&next) = tile.chain.front() {
+                    state.count_down(next);
+                }
+            }
+            if !matches!(output.role, Role::Accumulate { last: false, .. }) {
+                state.mark_ready(output.tile);
+                stage.start_writes(&mut state, output.tile);
+            }
+        }
+        state.tile(output.tile).users -= 1;
+    }
+    for &tile in stage.tasks.inputs(index) {
+        state.tile(tile).users -= 1;
+    }
+    let open = state.open_tasks.get_mut(&stage.tasks.pass[index]).expect("counted when issued");
+    *open -= 1;
+}
+
+/// Puts a partial result into its tree, joining as far as siblings are there.
+fn join(stage: &Stage<'_>, root: &PassRoot, key: TreeKey, partial: Frame, leaf: u64, leaves: u64) {
+    let (mut value, mut level, mut index) = (partial, 0, leaf);
+    loop {
+        let step = {
+            let mut state = stage.shared.lock();
+            state.trees.entry(key).or_insert_with(|| Tree::new(leaves)).put(value, level, index)
+        };
+        match step {
+            Step::Wait => return,
+            Step::Join { left, right, level: at, index: position } => {
+                let mut left = left;
+                combine(root, &mut left, &right);
+                stage.shared.lock().slabs.entry((key.0, key.1)).or_default().push(right);
+                (value, level, index) = (left, at, position);
+            }
+            Step::Done(whole) => {
+                let mut state = stage.shared.lock();
+                state.trees.remove(&key);
+                state.finished_trees.insert(key, whole);
+                finish_tree(stage, &mut state, key);
+                return;
+            }
+        }
+    }
+}
+
+fn combine(root: &PassRoot, left: &mut [u8], right: &[u8]) {
+    match &root.accumulation {
+        Some(Accumulation::Reduce { reducer, .. }) => reducer.combine(left, right),
+        Some(Accumulation::Product) => add_partials(root.node.dtype, left, right),
+        None => unreachable!("only accumulated roots have partial results"),
+    }
+}
+
+/// Turns a complete tree into its tile, once both are there.
+pub fn finish_tree(stage: &Stage<'_>, state: &mut State, key: TreeKey) {
+    let root = &stage.plan.passes[key.0 as usize].roots[key.1 as usize];
+    let tile = stage.tiles.first[root.array as usize] + key.2 as TileId;
+    if !state.tiles.contains_key(&tile) {
+        return;
+    }
+    let Some(partial) = state.finished_trees.remove(&key) else { return };
+    let mut memory = state.tile(tile).memory.take().and_then(Arc::into_inner).expect("an issued result has its own memory");
+    let region = crate::schedule::tiles::tile_region(stage.plan, root.array, key.2);
+    let elements = region.shape.iter().product::<u64>() as usize;
+    let bytes = elements * root.node.dtype.size();
+    match &root.accumulation {
+        Some(Accumulation::Reduce { reducer, finish, .. }) => {
+            let accumulators = elements * reducer.op.accumulator_size(reducer.input);
+            let finish: Finish = *finish;
+            reducer.finish(&partial[..accumulators], finish, &mut memory.bytes_mut()[..bytes]);
+        }
+        _ => memory.bytes_mut()[..bytes].copy_from_slice(&partial[..bytes]),
+    }
+    state.slabs.entry((key.0, key.1)).or_default().push(partial);
+    state.tile(tile).memory = Some(Arc::new(memory));
+    state.mark_ready(tile);
+    stage.start_writes(state, tile);
+}

@@ -1,0 +1,91 @@
+//! Block shapes for products of two large matrices.
+//!
+//! With `p × q` result tiles in memory, one sweep of the inner dimension reads `p` tiles of the left and `q` tiles of
+//! the right operand per step; the left operand is read `⌈J/q⌉` times and the right one `⌈I/p⌉` times. For square
+//! blocks that approaches `2·m·n·k/√M` elements (PLACEMENT.md, rule 3; Irony, Toledo, Tiskin 2004).
+
+use crate::plan::{Pass, RootKind};
+
+/// The dimensions of a blocked product's domain: result rows and columns, and the inner one. A dimension that is one
+/// tile long is absent.
+#[derive(Clone, Copy, Debug)]
+pub struct ProductDims {
+    pub rows: Option<usize>,
+    pub columns: Option<usize>,
+    pub inner: usize,
+}
+
+pub fn is_blocked(pass: &Pass) -> bool {
+    pass.roots.iter().any(|root| root.kind == RootKind::Blocked)
+}
+
+pub fn product_dims(pass: &Pass) -> ProductDims {
+    let root = &pass.roots[0];
+    let ndim = root.spans.len();
+    let dim = |axis: usize| root.spans[axis].dim.map(usize::from);
+    ProductDims { rows: dim(ndim - 2), columns: dim(ndim - 1), inner: pass.domain.shape.len() - 1 }
+}
+
+/// Bytes of one tile of the result and of each operand.
+#[derive(Clone, Copy, Debug)]
+pub struct TileBytes {
+    pub result: u64,
+    pub left: u64,
+    pub right: u64,
+}
+
+/// Result tiles per block along rows and columns, for the least traffic within `memory` bytes.
+pub fn block_shape(rows: u64, columns: u64, bytes: TileBytes, memory: u64) -> (u64, u64) {
+    let fits = |p: u64, q: u64| {
+        // Operand tiles of the step at work and of the next one.
+        p * q * bytes.result + 2 * (p * bytes.left + q * bytes.right) <= memory
+    };
+    let mut best = (1, 1);
+    let mut least = f64::INFINITY;
+    for p in 1..=rows {
+        if !fits(p, 1) {
+            break;
+        }
+        let (mut low, mut high) = (1, columns);
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if fits(p, middle) {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        let (row_blocks, column_blocks) = (rows.div_ceil(p), columns.div_ceil(low));
+        let traffic = (rows * bytes.left * column_blocks) as f64 + (columns * bytes.right * row_blocks) as f64;
+        if traffic < least {
+            least = traffic;
+            // Blocks of equal size: the last one is not left a sliver.
+            best = (rows.div_ceil(row_blocks), columns.div_ceil(column_blocks));
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EQUAL: TileBytes = TileBytes { result: 8, left: 8, right: 8 };
+
+    #[test]
+    fn everything_in_memory_is_one_block() {
+        assert_eq!(block_shape(12, 12, EQUAL, 1 << 20), (12, 12));
+    }
+
+    #[test]
+    fn blocks_are_near_square_when_memory_is_short() {
+        let (p, q) = block_shape(100, 100, EQUAL, 8 * (400 + 80));
+        assert!(p.abs_diff(q) <= 3, "{p} × {q}");
+        assert!(p * q * 8 + 16 * (p + q) <= 8 * 480);
+    }
+
+    #[test]
+    fn the_smallest_block_is_one_tile() {
+        assert_eq!(block_shape(100, 100, EQUAL, 1), (1, 1));
+    }
+}

@@ -1,0 +1,73 @@
+//! The order of tile tasks. Several orders are proposed; placement simulates each and keeps the cheapest.
+
+pub mod blocking;
+pub mod order;
+pub mod pipeline;
+pub mod tasks;
+pub mod tiles;
+
+pub use tasks::{Role, TaskList};
+pub use tiles::{TileId, TileTable};
+
+use crate::plan::{Plan, PlanOptions};
+
+/// Above this many tasks only the plain orders are tried: ordering must not cost more than it saves.
+const TASKS_FOR_SEARCH: u64 = 200_000;
+
+/// One way to order a program's tasks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// Each pass over a domain runs against the direction of the last one.
+    pub alternate: bool,
+    /// Tasks of a consuming pass run as soon as their inputs exist.
+    pub pipeline: bool,
+    /// Two-dimensional passes walk columns first.
+    pub columns: bool,
+    /// Share of the tile memory that blocks of result tiles may take.
+    pub blocking: f64,
+}
+
+impl Candidate {
+    pub fn name(&self) -> String {
+        let mut name = String::from(if self.columns { "columns" } else { "rows" });
+        if self.alternate {
+            name.push_str(", alternating");
+        }
+        if self.pipeline {
+            name.push_str(", pipelined");
+        }
+        if self.blocking < 0.9 {
+            name.push_str(&format!(", blocks in {:.0} % of memory", self.blocking * 100.0));
+        }
+        name
+    }
+}
+
+/// The orders worth simulating for `plan`.
+pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
+    let tasks: u64 = plan.passes.iter().map(|pass| pass.domain.cells()).sum();
+    let plain = Candidate { alternate: false, pipeline: false, columns: false, blocking: 0.95 };
+    let mut all = vec![plain];
+    if tasks > TASKS_FOR_SEARCH {
+        if options.pipeline && plan.passes.len() > 1 {
+            all.push(Candidate { pipeline: true, ..plain });
+        }
+        return all;
+    }
+    let several = plan.passes.iter().filter(|pass| !pass.domain.shape.is_empty()).count() > 1;
+    if options.alternate && several {
+        all.push(Candidate { alternate: true, ..plain });
+    }
+    if options.pipeline && several {
+        all.push(Candidate { pipeline: true, ..plain });
+        all.push(Candidate { pipeline: true, alternate: options.alternate, ..plain });
+    }
+    if options.alternate && plan.passes.iter().any(|pass| pass.domain.shape.len() >= 2) {
+        all.push(Candidate { columns: true, ..plain });
+    }
+    if plan.passes.iter().any(blocking::is_blocked) {
+        all.extend(all.clone().into_iter().map(|candidate| Candidate { blocking: 0.8, ..candidate }));
+    }
+    all.dedup();
+    all
+}

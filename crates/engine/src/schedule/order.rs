@@ -1,0 +1,120 @@
+//! Walks over the cells of each pass, one pass after another.
+
+use super::blocking::{block_shape, is_blocked, product_dims, TileBytes};
+use super::Candidate;
+use crate::plan::{Pass, Plan, RootKind};
+
+/// The cells of every pass in order. `memory` is what tiles may take, for the blocks of large products.
+pub fn sequential(plan: &Plan, candidate: &Candidate, memory: u64) -> Vec<Vec<u32>> {
+    let mut backwards: std::collections::HashMap<Vec<u64>, bool> = std::collections::HashMap::new();
+    plan.passes
+        .iter()
+        .map(|pass| {
+            let mut cells = pass_cells(pass, candidate, memory);
+            if candidate.alternate && !pass.domain.shape.is_empty() && !is_blocked(pass) {
+                let turn = backwards.entry(pass.domain.shape.clone()).or_insert(true);
+                *turn = !*turn;
+                if *turn {
+                    cells.reverse();
+                }
+            }
+            cells
+        })
+        .collect()
+}
+
+fn pass_cells(pass: &Pass, candidate: &Candidate, memory: u64) -> Vec<u32> {
+    let counts = pass.domain.counts();
+    if is_blocked(pass) {
+        return blocked_cells(pass, &counts, (memory as f64 * candidate.blocking) as u64);
+    }
+    let mut dims: Vec<usize> = (0..counts.len()).collect();
+    if let Some(root) = pass.roots.iter().find(|root| root.kind != RootKind::Map) {
+        // Reduced dimensions innermost: the fewest partial results are open at a time.
+        let kept = root.kept_dims();
+        dims.sort_by_key(|dim| !kept.contains(dim));
+    } else if candidate.columns {
+        dims.reverse();
+    }
+    walk(&counts, &dims)
+}
+
+/// All cells with `dims[0]` outermost.
+fn walk(counts: &[u64], dims: &[usize]) -> Vec<u32> {
+    let total: u64 = counts.iter().product();
+    let stride = |dim: usize| counts[dim + 1..].iter().product::<u64>();
+    let mut cells = Vec::with_capacity(total as usize);
+    let lengths: Vec<u64> = dims.iter().map(|&dim| counts[dim]).collect();
+    let strides: Vec<u64> = dims.iter().map(|&dim| stride(dim)).collect();
+    let mut at = vec![0u64; dims.len()];
+    let mut cell = 0;
+    for _ in 0..total {
+        cells.push(cell as u32);
+        for axis in (0..dims.len()).rev() {
+            at[axis] += 1;
+            cell += strides[axis];
+            if at[axis] < lengths[axis] {
+                break;
+            }
+            cell -= strides[axis] * lengths[axis];
+            at[axis] = 0;
+        }
+    }
+    cells
+}
+
+/// Blocks of result tiles; within one, the inner dimension outermost, so that consecutive tasks add to different tiles.
+fn blocked_cells(pass: &Pass, counts: &[u64], memory: u64) -> Vec<u32> {
+    let dims = product_dims(pass);
+    let count = |dim: Option<usize>| dim.map_or(1, |dim| counts[dim]);
+    let (rows, columns, inner) = (count(dims.rows), count(dims.columns), counts[dims.inner]);
+    let (p, q) = block_shape(rows, columns, tile_bytes(pass, dims.inner), memory);
+    let stride = |dim: usize| counts[dim + 1..].iter().product::<u64>();
+    let batches: u64 = counts.iter().product::<u64>() / (rows * columns * inner);
+    let offset = |dim: Option<usize>, at: u64| dim.map_or(0, |dim| at * stride(dim));
+    let per_batch = rows * columns * inner;
+    let mut cells = Vec::with_capacity((batches * per_batch) as usize);
+    for batch in 0..batches {
+        for row_block in 0..rows.div_ceil(p) {
+            for turn in 0..columns.div_ceil(q) {
+                // Back and forth, so that the operand tiles at the turn are used again at once.
+                let column_block = if row_block % 2 == 0 { turn } else { columns.div_ceil(q) - 1 - turn };
+                for k in 0..inner {
+                    for row in row_block * p..((row_block + 1) * p).min(rows) {
+                        for column in column_block * q..((column_block + 1) * q).min(columns) {
+                            let cell = batch * per_batch
+                                + offset(dims.rows, row)
+                                + offset(dims.columns, column)
+                                + offset(Some(dims.inner), k);
+                            cells.push(cell as u32);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    cells
+}
+
+fn tile_bytes(pass: &Pass, inner: usize) -> TileBytes {
+    let root = &pass.roots[0];
+    let node = &root.node;
+    let ndim = node.ndim();
+    let item = node.dtype.size() as u64;
+    let (rows, columns) = (node.tile[ndim - 2], node.tile[ndim - 1]);
+    let depth = pass.domain.tile[inner];
+    TileBytes { result: rows * columns * item, left: rows * depth * item, right: depth * columns * item }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walks_visit_every_cell_once_in_the_order_asked() {
+        assert_eq!(walk(&[2, 3], &[0, 1]), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(walk(&[2, 3], &[1, 0]), [0, 3, 1, 4, 2, 5]);
+        assert_eq!(walk(&[], &[]), [0]);
+        assert_eq!(walk(&[0, 3], &[0, 1]), Vec::<u32>::new());
+    }
+}

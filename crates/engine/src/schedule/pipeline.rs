@@ -1,0 +1,117 @@
+//! Interleaving of passes: a consumer's task runs as soon as its last input tile exists, so temporaries that flow tile
+//! by tile die young (the tile-at-a-time pipeline of Kim 2023, for whole programs).
+
+use super::blocking::is_blocked;
+use super::tasks::{cell_extent, root_tile, InputFinder};
+use super::tiles::{coordinates, TileId, TileTable};
+use crate::plan::{ArrayKind, Plan, RootKind};
+
+/// When one task makes more than this many others ready, they are a pass of their own, not a pipeline.
+const READY_AT_ONCE_MAX: usize = 32;
+
+/// Reads of computed tiles: who waits for what.
+struct Waiting {
+    /// Per task (numbered pass by pass, in the given cell order): computed input tiles not yet made.
+    missing: Vec<u32>,
+    /// Per tile: the tasks that read it, as a range of `readers`.
+    reader_ends: Vec<u32>,
+    readers: Vec<u32>,
+    /// Tasks still to run before an accumulated tile is complete.
+    contributions: Vec<u32>,
+}
+
+/// The order of all tasks when `sequential` gives each pass's own order.
+pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Vec<(u32, u32)> {
+    let flat: Vec<(u32, u32)> = sequential
+        .iter()
+        .enumerate()
+        .flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell)))
+        .collect();
+    let mut waiting = find_waiting(plan, tiles, &flat);
+    let mut done = vec![false; flat.len()];
+    let mut order = Vec::with_capacity(flat.len());
+    let mut stack: Vec<u32> = Vec::new();
+    for start in 0..flat.len() as u32 {
+        stack.push(start);
+        while let Some(task) = stack.pop() {
+            if std::mem::replace(&mut done[task as usize], true) {
+                continue;
+            }
+            order.push(flat[task as usize]);
+            let mut ready = complete(plan, tiles, &mut waiting, flat[task as usize]);
+            ready.retain(|&other| {
+                // Large products keep their own order: it is the order of their additions.
+                let pass = flat[other as usize].0;
+                !done[other as usize] && pass != flat[task as usize].0 && !is_blocked(&plan.passes[pass as usize])
+            });
+            if ready.len() <= READY_AT_ONCE_MAX {
+                ready.sort_unstable_by(|a, b| b.cmp(a));
+                stack.extend(ready);
+            }
+        }
+    }
+    order
+}
+
+fn outputs(plan: &Plan, tiles: &TileTable, (pass_index, cell_index): (u32, u32), mut each: impl FnMut(TileId, RootKind)) {
+    let pass = &plan.passes[pass_index as usize];
+    let counts = pass.domain.counts();
+    let mut cell = Vec::new();
+    coordinates(&counts, u64::from(cell_index), &mut cell);
+    for root in &pass.roots {
+        each(tiles.first[root.array as usize] + root_tile(&root.kept_dims(), &counts, &cell) as TileId, root.kind);
+    }
+}
+
+/// Marks a task's outputs and gives the tasks that need nothing more.
+fn complete(plan: &Plan, tiles: &TileTable, waiting: &mut Waiting, task: (u32, u32)) -> Vec<u32> {
+    let mut ready = Vec::new();
+    outputs(plan, tiles, task, |tile, _| {
+        let tile = tile as usize;
+        waiting.contributions[tile] -= 1;
+        if waiting.contributions[tile] > 0 {
+            return;
+        }
+        let begin = if tile == 0 { 0 } else { waiting.reader_ends[tile - 1] };
+        for &reader in &waiting.readers[begin as usize..waiting.reader_ends[tile] as usize] {
+            waiting.missing[reader as usize] -= 1;
+            if waiting.missing[reader as usize] == 0 {
+                ready.push(reader);
+            }
+        }
+    });
+    ready
+}
+
+fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> Waiting {
+    let mut contributions = vec![0u32; tiles.len()];
+    let mut pairs: Vec<(TileId, u32)> = Vec::new();
+    let mut missing = vec![0u32; flat.len()];
+    let mut finder = InputFinder::new(plan, tiles);
+    let (mut cell, mut found) = (Vec::new(), Vec::new());
+    for (task, &(pass_index, cell_index)) in flat.iter().enumerate() {
+        outputs(plan, tiles, (pass_index, cell_index), |tile, _| contributions[tile as usize] += 1);
+        let pass = &plan.passes[pass_index as usize];
+        coordinates(&pass.domain.counts(), u64::from(cell_index), &mut cell);
+        found.clear();
+        finder.find(pass, &cell_extent(pass, &cell), &mut found);
+        for &tile in &found {
+            let (array, _) = tiles.locate(tile);
+            if matches!(plan.arrays[array as usize].kind, ArrayKind::Computed) {
+                pairs.push((tile, task as u32));
+                missing[task] += 1;
+            }
+        }
+    }
+    pairs.sort_unstable();
+    let mut reader_ends = vec![0u32; tiles.len()];
+    for &(tile, _) in &pairs {
+        reader_ends[tile as usize] += 1;
+    }
+    let mut end = 0;
+    for ends in &mut reader_ends {
+        end += *ends;
+        *ends = end;
+    }
+    Waiting { missing, reader_ends, readers: pairs.into_iter().map(|(_, task)| task).collect(), contributions }
+}

@@ -1,0 +1,205 @@
+//! Tasks in order, with the tiles each touches, in flat arrays: a program may have millions.
+
+use super::tiles::{coordinates, TileId, TileTable};
+use crate::plan::span::resolve_all;
+use crate::plan::{ArrayKind, Pass, Plan, RootKind, StepKind};
+
+/// What a task does to a tile it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The task alone computes the tile.
+    Whole,
+    /// The task is the last, in program order, of those whose partial results make the tile.
+    Closing,
+    /// The task adds to the tile, which stays an accumulator.
+    Accumulate { first: bool, last: bool },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct TaskOutput {
+    pub tile: TileId,
+    pub root: u16,
+    pub role: Role,
+}
+
+/// Tasks in program order.
+#[derive(Debug, Default)]
+pub struct TaskList {
+    pub pass: Vec<u32>,
+    pub cell: Vec<u32>,
+    pub input_ends: Vec<u32>,
+    pub inputs: Vec<TileId>,
+    pub output_ends: Vec<u32>,
+    pub outputs: Vec<TaskOutput>,
+}
+
+impl TaskList {
+    pub fn len(&self) -> usize {
+        self.pass.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pass.is_empty()
+    }
+
+    pub fn inputs(&self, task: usize) -> &[TileId] {
+        let begin = if task == 0 { 0 } else { self.input_ends[task - 1] as usize };
+        &self.inputs[begin..self.input_ends[task] as usize]
+    }
+
+    pub fn outputs(&self, task: usize) -> &[TaskOutput] {
+        let begin = if task == 0 { 0 } else { self.output_ends[task - 1] as usize };
+        &self.outputs[begin..self.output_ends[task] as usize]
+    }
+
+    /// Bytes the list itself holds.
+    pub fn bytes(&self) -> usize {
+        self.pass.capacity() * 4
+            + self.cell.capacity() * 4
+            + (self.input_ends.capacity() + self.output_ends.capacity() + self.inputs.capacity()) * 4
+            + self.outputs.capacity() * std::mem::size_of::<TaskOutput>()
+    }
+}
+
+/// The block that is the whole cell: start and length along each dimension.
+pub fn cell_extent(pass: &Pass, cell: &[u64]) -> Vec<(u64, u64)> {
+    cell.iter()
+        .enumerate()
+        .map(|(dim, &at)| {
+            let start = at * pass.domain.tile[dim];
+            (start, pass.domain.tile[dim].min(pass.domain.shape[dim] - start))
+        })
+        .collect()
+}
+
+/// Walks the tiles a task of `pass` at `cell` reads, each once.
+pub struct InputFinder<'a> {
+    plan: &'a Plan,
+    tiles: &'a TileTable,
+    /// The last task that touched each tile, so that each is listed once.
+    stamp: Vec<u32>,
+    task: u32,
+}
+
+impl<'a> InputFinder<'a> {
+    pub fn new(plan: &'a Plan, tiles: &'a TileTable) -> InputFinder<'a> {
+        InputFinder { plan, tiles, stamp: vec![0; tiles.len()], task: 0 }
+    }
+
+    pub fn find(&mut self, pass: &Pass, extent: &[(u64, u64)], found: &mut Vec<TileId>) {
+        self.task += 1;
+        let (plan, tiles, task) = (self.plan, self.tiles, self.task);
+        let stamp = &mut self.stamp;
+        for step in &pass.steps {
+            let StepKind::Gather(gather) = &step.kind else { continue };
+            let region = resolve_all(&step.spans, extent);
+            gather.visit(&region, &mut |array, region| {
+                let info = &plan.arrays[array as usize];
+                if matches!(info.kind, ArrayKind::Memory(_)) {
+                    return;
+                }
+                each_tile(&info.node.tile, &info.counts, region, &mut |index| {
+                    let tile = tiles.first[array as usize] + index as TileId;
+                    if stamp[tile as usize] != task {
+                        stamp[tile as usize] = task;
+                        found.push(tile);
+                    }
+                });
+            });
+        }
+    }
+}
+
+/// Calls `touch` with the position of every tile that a box overlaps, in C order.
+pub fn each_tile(tile: &[u64], counts: &[u64], region: &[(u64, u64)], touch: &mut dyn FnMut(u64)) {
+    fn walk(axis: usize, index: u64, tile: &[u64], counts: &[u64], region: &[(u64, u64)], touch: &mut dyn FnMut(u64)) {
+        if axis == tile.len() {
+            touch(index);
+            return;
+        }
+        let (start, length) = region[axis];
+        for at in start / tile[axis]..=(start + length - 1) / tile[axis] {
+            walk(axis + 1, index * counts[axis] + at, tile, counts, region, touch);
+        }
+    }
+    walk(0, 0, tile, counts, region, touch);
+}
+
+/// Position of a root's tile for a cell of its pass.
+pub fn root_tile(kept: &[usize], counts: &[u64], cell: &[u64]) -> u64 {
+    kept.iter().fold(0, |index, &dim| index * counts[dim] + cell[dim])
+}
+
+/// Builds the task list of an order: `(pass, cell)` pairs.
+pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> TaskList {
+    let mut list = TaskList::default();
+    list.pass.reserve_exact(order.len());
+    list.cell.reserve_exact(order.len());
+    list.input_ends.reserve_exact(order.len());
+    list.output_ends.reserve_exact(order.len());
+    let mut finder = InputFinder::new(plan, tiles);
+    let mut progress = Progress::new(plan);
+    let mut cell = Vec::new();
+    let counts: Vec<Vec<u64>> = plan.passes.iter().map(|pass| pass.domain.counts()).collect();
+    for &(pass_index, cell_index) in order {
+        let pass = &plan.passes[pass_index as usize];
+        coordinates(&counts[pass_index as usize], u64::from(cell_index), &mut cell);
+        finder.find(pass, &cell_extent(pass, &cell), &mut list.inputs);
+        for (root_index, root) in pass.roots.iter().enumerate() {
+            let kept = &progress.kept[pass_index as usize][root_index];
+            let index = root_tile(kept, &counts[pass_index as usize], &cell);
+            let tile = tiles.first[root.array as usize] + index as TileId;
+            let role = match root.kind {
+                RootKind::Map => Some(Role::Whole),
+                RootKind::Blocked => {
+                    let (first, last) = progress.advance(pass_index, root_index, index);
+                    Some(Role::Accumulate { first, last })
+                }
+                RootKind::Reduce | RootKind::Contraction => {
+                    let (_, last) = progress.advance(pass_index, root_index, index);
+                    last.then_some(Role::Closing)
+                }
+            };
+            list.outputs.extend(role.map(|role| TaskOutput { tile, root: root_index as u16, role }));
+        }
+        list.pass.push(pass_index);
+        list.cell.push(cell_index);
+        list.input_ends.push(list.inputs.len() as u32);
+        list.output_ends.push(list.outputs.len() as u32);
+    }
+    list
+}
+
+/// How many tasks of each accumulated tile have been seen.
+struct Progress {
+    kept: Vec<Vec<Vec<usize>>>,
+    /// Per pass and root: tasks per tile, and tasks seen so far.
+    expected: Vec<Vec<u64>>,
+    seen: Vec<Vec<Vec<u32>>>,
+}
+
+impl Progress {
+    fn new(plan: &Plan) -> Progress {
+        let mut progress = Progress { kept: vec![], expected: vec![], seen: vec![] };
+        for pass in &plan.passes {
+            let counts = pass.domain.counts();
+            let kept: Vec<Vec<usize>> = pass.roots.iter().map(|root| root.kept_dims()).collect();
+            let tiles = |dims: &[usize]| dims.iter().map(|&dim| counts[dim]).product::<u64>();
+            progress.expected.push(kept.iter().map(|dims| pass.domain.cells() / tiles(dims).max(1)).collect());
+            progress.seen.push(
+                kept.iter()
+                    .zip(&pass.roots)
+                    .map(|(dims, root)| if root.kind == RootKind::Map { vec![] } else { vec![0; tiles(dims) as usize] })
+                    .collect(),
+            );
+            progress.kept.push(kept);
+        }
+        progress
+    }
+
+    fn advance(&mut self, pass: u32, root: usize, index: u64) -> (bool, bool) {
+        let seen = &mut self.seen[pass as usize][root][index as usize];
+        *seen += 1;
+        (*seen == 1, u64::from(*seen) == self.expected[pass as usize][root])
+    }
+}

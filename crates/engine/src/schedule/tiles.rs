@@ -1,0 +1,103 @@
+//! All tiles of a program, numbered, with what each weighs.
+
+use outcore_store::{FramePool, Region, StoreError};
+
+use crate::plan::{ArrayId, ArrayKind, Plan};
+
+/// Number of a tile within a program.
+pub type TileId = u32;
+
+/// What placement must know of a tile.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TileWeight {
+    /// Bytes its frame is charged in the ledger.
+    pub frame: u64,
+    /// Bytes one read of it transfers: from the source, or from scratch.
+    pub read: u64,
+}
+
+/// Tiles are numbered array by array, in C order of their grids.
+#[derive(Debug, Default)]
+pub struct TileTable {
+    pub first: Vec<TileId>,
+    pub weights: Vec<TileWeight>,
+    /// Bytes that the final write of an output's tile transfers, zero for other tiles.
+    pub writes: Vec<u64>,
+}
+
+impl TileTable {
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// The array a tile belongs to, and its position in that array's grid.
+    pub fn locate(&self, tile: TileId) -> (ArrayId, u64) {
+        let array = self.first.partition_point(|&first| first <= tile) - 1;
+        (array as ArrayId, u64::from(tile - self.first[array]))
+    }
+}
+
+/// Row-major coordinates of the `index`-th cell of a grid.
+pub fn coordinates(counts: &[u64], mut index: u64, into: &mut Vec<u64>) {
+    into.clear();
+    into.resize(counts.len(), 0);
+    for axis in (0..counts.len()).rev() {
+        into[axis] = index % counts[axis];
+        index /= counts[axis];
+    }
+}
+
+/// The box of tile `index` of an array.
+pub fn tile_region(plan: &Plan, array: ArrayId, index: u64) -> Region {
+    let info = &plan.arrays[array as usize];
+    let mut cell = Vec::new();
+    coordinates(&info.counts, index, &mut cell);
+    let start: Vec<u64> = cell.iter().zip(&info.node.tile).map(|(&at, &tile)| at * tile).collect();
+    let shape =
+        (0..cell.len()).map(|axis| info.node.tile[axis].min(info.node.shape[axis] - start[axis])).collect();
+    Region { start, shape }
+}
+
+/// What the final write of an output tile costs: its frame (none where the result buffer itself is written) and bytes.
+pub trait OutputCost {
+    fn frame_is_borrowed(&self, output: usize, region: &Region) -> bool;
+    fn write_bytes(&self, output: usize, region: &Region) -> u64;
+}
+
+/// Numbers and weighs the tiles of a plan.
+///
+/// # Errors
+/// What the sources report when asked for the cost of a region; more tiles than fit in 32 bits.
+pub fn number_tiles(plan: &Plan, outputs: &dyn OutputCost) -> Result<TileTable, StoreError> {
+    let mut table = TileTable::default();
+    for (id, array) in plan.arrays.iter().enumerate() {
+        table.first.push(table.weights.len() as TileId);
+        let item = array.node.dtype.size() as u64;
+        for index in 0..array.tiles() {
+            let region = tile_region(plan, id as ArrayId, index);
+            let bytes = region.shape.iter().product::<u64>() * item;
+            let frame = FramePool::frame_bytes(bytes as usize) as u64;
+            let (weight, write) = match &array.kind {
+                ArrayKind::Source(source) => {
+                    let capacity = source.frame_bytes(&region);
+                    let read = source.read_bytes(&region)?;
+                    (TileWeight { frame: FramePool::frame_bytes(capacity) as u64, read }, 0)
+                }
+                ArrayKind::Memory(_) => (TileWeight::default(), 0),
+                ArrayKind::Computed => {
+                    let borrowed = matches!(array.outputs[..], [only] if outputs.frame_is_borrowed(only, &region));
+                    let write = array.outputs.iter().map(|&output| outputs.write_bytes(output, &region)).sum();
+                    // A spilled tile is written and read as whole pages, which is what its frame is.
+                    (TileWeight { frame: if borrowed { 0 } else { frame }, read: if borrowed { 0 } else { frame } }, write)
+                }
+            };
+            table.weights.push(weight);
+            table.writes.push(write);
+        }
+    }
+    Ok(table)
+}

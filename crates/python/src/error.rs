@@ -1,0 +1,35 @@
+//! Errors of the engine as the exceptions of `outcore.errors`, by their stable code.
+
+use outcore_engine::EngineError;
+use outcore_store::StoreError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The Python exception for an engine error.
+pub fn to_python(error: EngineError) -> PyErr {
+    Python::attach(|py| build(py, &error).unwrap_or_else(|failure| failure))
+}
+
+pub fn store_error(error: StoreError) -> PyErr {
+    to_python(EngineError::Store(error))
+}
+
+fn build(py: Python<'_>, error: &EngineError) -> PyResult<PyErr> {
+    let details = PyDict::new(py);
+    match error {
+        EngineError::Memory { operator, need, available, smallest, .. } => {
+            details.set_item("operator", operator)?;
+            details.set_item("need", need)?;
+            details.set_item("limit", available)?;
+            details.set_item("smallest", smallest)?;
+        }
+        EngineError::Store(StoreError::Memory { need, limit, .. }) => {
+            details.set_item("need", need)?;
+            details.set_item("limit", limit)?;
+        }
+        _ => {}
+    }
+    let from_code = py.import("outcore.errors")?.getattr("from_code")?;
+    let exception = from_code.call1((error.code(), error.to_string(), details))?;
+    Ok(PyErr::from_value(exception))
+}

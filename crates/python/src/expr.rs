@@ -1,0 +1,255 @@
+//! Expression nodes and the functions that build them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::PyUntypedArray;
+use outcore_dtype::{DType, Scalar};
+use outcore_engine::expr::{AxisSlice, Expr};
+use outcore_engine::{ops, EngineError};
+use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
+use outcore_store::Io;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
+
+use crate::arrays;
+use crate::error::{store_error, to_python};
+use crate::function::PyFunction;
+
+/// One node of an expression: immutable, and equal expressions are the same node (same `id`).
+#[pyclass(frozen, name = "Expr", module = "outcore._core")]
+pub struct PyExpr(pub Expr);
+
+#[pymethods]
+impl PyExpr {
+    #[getter]
+    fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.shape)
+    }
+
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.0.dtype.name()
+    }
+
+    #[getter]
+    fn op(&self) -> String {
+        self.0.label()
+    }
+
+    #[getter]
+    fn inputs(&self) -> Vec<PyExpr> {
+        self.0.inputs.iter().cloned().map(PyExpr).collect()
+    }
+
+    #[getter]
+    fn tile<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.tile)
+    }
+
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.0.nbytes()
+    }
+}
+
+type Built = PyResult<PyExpr>;
+
+fn built(result: Result<Expr, EngineError>) -> Built {
+    result.map(PyExpr).map_err(to_python)
+}
+
+fn dtype_named(name: &str) -> PyResult<DType> {
+    DType::from_name(name).ok_or_else(|| to_python(EngineError::DType(format!("there is no element type {name}"))))
+}
+
+fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Scalar::Bool(value.extract()?));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return match value.extract::<i64>() {
+            Ok(value) => Ok(Scalar::Int(value)),
+            Err(_) => Ok(Scalar::UInt(value.extract()?)),
+        };
+    }
+    if let Ok(value) = value.cast::<PyComplex>() {
+        return Ok(Scalar::Complex(value.real(), value.imag()));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Scalar::Float(value.extract()?));
+    }
+    Ok(Scalar::Float(value.extract()?))
+}
+
+fn exprs(nodes: &[PyRef<'_, PyExpr>]) -> Vec<Expr> {
+    nodes.iter().map(|node| node.0.clone()).collect()
+}
+
+#[pyfunction]
+fn open(path: PathBuf) -> Built {
+    let opened = outcore_store::open(&path, &Io::direct()).map_err(store_error)?;
+    let node = ops::source(opened.source).map_err(to_python)?;
+    if !opened.transposed {
+        return Ok(PyExpr(node));
+    }
+    let axes: Vec<usize> = (0..node.ndim()).rev().collect();
+    built(ops::permute(&node, &axes))
+}
+
+#[pyfunction]
+fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Built {
+    arrays::from_numpy(array).map(PyExpr)
+}
+
+#[pyfunction]
+fn full(shape: Vec<u64>, value: &Bound<'_, PyAny>, dtype: &str) -> Built {
+    built(ops::generate(Generator::Full(scalar(value)?), shape, dtype_named(dtype)?))
+}
+
+#[pyfunction]
+fn arange(start: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>, count: u64, dtype: &str) -> Built {
+    let generator = Generator::Arange { start: scalar(start)?, step: scalar(step)? };
+    built(ops::generate(generator, vec![count], dtype_named(dtype)?))
+}
+
+#[pyfunction]
+fn linspace(start: f64, stop: f64, count: u64, endpoint: bool, dtype: &str) -> Built {
+    built(ops::generate(Generator::Linspace { start, stop, count, endpoint }, vec![count], dtype_named(dtype)?))
+}
+
+#[pyfunction]
+fn eye(rows: u64, columns: u64, k: i64, dtype: &str) -> Built {
+    built(ops::generate(Generator::Eye { k }, vec![rows, columns], dtype_named(dtype)?))
+}
+
+#[pyfunction]
+fn random(
+    kind: &str,
+    shape: Vec<u64>,
+    seed: u64,
+    low_or_mean: &Bound<'_, PyAny>,
+    high_or_deviation: &Bound<'_, PyAny>,
+    dtype: &str,
+) -> Built {
+    let generator = match kind {
+        "uniform" => Generator::Uniform { seed, low: low_or_mean.extract()?, high: high_or_deviation.extract()? },
+        "normal" => Generator::Normal { seed, mean: low_or_mean.extract()?, deviation: high_or_deviation.extract()? },
+        "integers" => Generator::Integers { seed, low: low_or_mean.extract()?, high: high_or_deviation.extract()? },
+        _ => return Err(to_python(EngineError::Plan(format!("there is no random distribution {kind}")))),
+    };
+    built(ops::generate(generator, shape, dtype_named(dtype)?))
+}
+
+#[pyfunction]
+fn unary(name: &str, x: &PyExpr) -> Built {
+    let op = Unary::from_name(name).ok_or_else(|| to_python(EngineError::Plan(format!("there is no function {name}"))))?;
+    built(ops::unary(op, &x.0))
+}
+
+#[pyfunction]
+fn binary(name: &str, x: &PyExpr, y: &PyExpr) -> Built {
+    let op = Binary::from_name(name).ok_or_else(|| to_python(EngineError::Plan(format!("there is no function {name}"))))?;
+    built(ops::binary(op, &x.0, &y.0))
+}
+
+#[pyfunction]
+#[pyo3(name = "where")]
+fn select(c: &PyExpr, x: &PyExpr, y: &PyExpr) -> Built {
+    built(ops::select(&c.0, &x.0, &y.0))
+}
+
+#[pyfunction]
+fn astype(x: &PyExpr, dtype: &str) -> Built {
+    built(ops::astype(&x.0, dtype_named(dtype)?))
+}
+
+#[pyfunction]
+fn broadcast_to(x: &PyExpr, shape: Vec<u64>) -> Built {
+    built(ops::broadcast_to(&x.0, &shape))
+}
+
+#[pyfunction]
+fn permute_dims(x: &PyExpr, axes: Vec<usize>) -> Built {
+    built(ops::permute(&x.0, &axes))
+}
+
+#[pyfunction]
+fn expand_dims(x: &PyExpr, axes: Vec<usize>) -> Built {
+    built(ops::expand_dims(&x.0, &axes))
+}
+
+#[pyfunction]
+fn squeeze(x: &PyExpr, axes: Vec<usize>) -> Built {
+    built(ops::squeeze(&x.0, &axes))
+}
+
+#[pyfunction]
+fn reshape(x: &PyExpr, shape: Vec<u64>) -> Built {
+    built(ops::reshape(&x.0, &shape))
+}
+
+#[pyfunction]
+fn slice(x: &PyExpr, starts: Vec<i64>, steps: Vec<i64>, counts: Vec<u64>) -> Built {
+    let slices: Vec<AxisSlice> = starts.into_iter().zip(steps).map(|(start, step)| AxisSlice { start, step }).collect();
+    built(ops::slice(&x.0, &slices, &counts))
+}
+
+#[pyfunction]
+fn concat(xs: Vec<PyRef<'_, PyExpr>>, axis: usize) -> Built {
+    built(ops::concat(&exprs(&xs), axis))
+}
+
+#[pyfunction]
+fn matmul(x: &PyExpr, y: &PyExpr) -> Built {
+    built(ops::matmul(&x.0, &y.0))
+}
+
+#[pyfunction]
+fn reduce(name: &str, x: &PyExpr, axes: Vec<usize>, correction: f64) -> Built {
+    let (op, finish) = match name {
+        "mean" => (Reduce::Moments, Finish::Mean),
+        "var" => (Reduce::Moments, Finish::Variance { correction }),
+        "std" => (Reduce::Moments, Finish::StandardDeviation { correction }),
+        _ => {
+            let op = Reduce::ALL.iter().copied().find(|op| op.name() == name && *op != Reduce::Moments);
+            (op.ok_or_else(|| to_python(EngineError::Plan(format!("there is no reduction {name}"))))?, Finish::Value)
+        }
+    };
+    built(ops::reduce(op, finish, &x.0, &axes))
+}
+
+#[pyfunction]
+fn map_blocks(function: &Bound<'_, PyAny>, inputs: Vec<PyRef<'_, PyExpr>>, dtype: &str, workspace: usize) -> Built {
+    let function = Arc::new(PyFunction::new(function, workspace));
+    built(ops::map_blocks(function, &exprs(&inputs), dtype_named(dtype)?))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(open, module)?)?;
+    module.add_function(wrap_pyfunction!(from_numpy, module)?)?;
+    module.add_function(wrap_pyfunction!(full, module)?)?;
+    module.add_function(wrap_pyfunction!(arange, module)?)?;
+    module.add_function(wrap_pyfunction!(linspace, module)?)?;
+    module.add_function(wrap_pyfunction!(eye, module)?)?;
+    module.add_function(wrap_pyfunction!(random, module)?)?;
+    module.add_function(wrap_pyfunction!(unary, module)?)?;
+    module.add_function(wrap_pyfunction!(binary, module)?)?;
+    module.add_function(wrap_pyfunction!(select, module)?)?;
+    module.add_function(wrap_pyfunction!(astype, module)?)?;
+    module.add_function(wrap_pyfunction!(broadcast_to, module)?)?;
+    module.add_function(wrap_pyfunction!(permute_dims, module)?)?;
+    module.add_function(wrap_pyfunction!(expand_dims, module)?)?;
+    module.add_function(wrap_pyfunction!(squeeze, module)?)?;
+    module.add_function(wrap_pyfunction!(reshape, module)?)?;
+    module.add_function(wrap_pyfunction!(slice, module)?)?;
+    module.add_function(wrap_pyfunction!(concat, module)?)?;
+    module.add_function(wrap_pyfunction!(matmul, module)?)?;
+    module.add_function(wrap_pyfunction!(reduce, module)?)?;
+    module.add_function(wrap_pyfunction!(map_blocks, module)?)
+}

@@ -1,0 +1,267 @@
+//! Sessions and programs: options in, forecasts and outcomes out, signals watched in between.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outcore_engine::place::Policy;
+use outcore_engine::plan::PlanOptions;
+use outcore_engine::run::{Outcome, Program, ProgressReport, Session, SessionOptions, Target};
+use outcore_engine::EngineError;
+use outcore_store::Io;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::arrays::to_numpy;
+use crate::error::{store_error, to_python};
+use crate::expr::PyExpr;
+
+/// Progress is told to Python at most this often; signals are looked for as often as the runner asks.
+const TELL: Duration = Duration::from_millis(200);
+
+#[pyclass(frozen, name = "Session", module = "outcore._core")]
+pub struct PySession(Arc<Session>);
+
+fn option<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
+    match options.get_item(name)? {
+        Some(value) if !value.is_none() => Ok(Some(value.extract()?)),
+        _ => Ok(None),
+    }
+}
+
+fn invalid(text: String) -> PyErr {
+    to_python(EngineError::Plan(text))
+}
+
+fn plan_options(options: &Bound<'_, PyDict>) -> PyResult<PlanOptions> {
+    let mut plan = PlanOptions::ALL;
+    let Some(rewrites) = options.get_item("rewrites")?.filter(|value| !value.is_none()) else { return Ok(plan) };
+    let rewrites = rewrites.cast_into::<PyDict>()?;
+    let all: Option<bool> = option(&rewrites, "all")?;
+    if let Some(on) = all {
+        plan.switch("all", on);
+    }
+    for (name, on) in rewrites.iter() {
+        let name: String = name.extract()?;
+        if name != "all" && !plan.switch(&name, on.extract()?) {
+            return Err(invalid(format!("rewrites: there is none called {name}; there are {}", PlanOptions::NAMES.join(", "))));
+        }
+    }
+    Ok(plan)
+}
+
+#[pymethods]
+impl PySession {
+    #[new]
+    fn new(options: &Bound<'_, PyDict>) -> PyResult<PySession> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = option::<usize>(options, "threads")?.unwrap_or(cores).max(1);
+        let policy: Option<String> = option(options, "policy")?;
+        let policy = match policy {
+            None => Policy::default(),
+            Some(name) => Policy::from_name(&name).ok_or_else(|| {
+                let names: Vec<&str> = Policy::ALL.iter().map(|policy| policy.name()).collect();
+                invalid(format!("policy: there is none called {name}; there are {}", names.join(", ")))
+            })?,
+        };
+        let session = Session::new(SessionOptions {
+            memory_limit: option(options, "memory_limit")?.unwrap_or(u64::MAX >> 2),
+            pool_limit: option(options, "pool_limit")?,
+            threads,
+            io_threads: option::<usize>(options, "io_threads")?.unwrap_or(4).max(1),
+            window: option(options, "window")?,
+            scratch: option::<Vec<PathBuf>>(options, "scratch")?.unwrap_or_else(|| vec![std::env::temp_dir()]),
+            scratch_quota: option(options, "scratch_quota")?,
+            policy,
+            plan: plan_options(options)?,
+            direct_io: option(options, "direct_io")?.unwrap_or(true),
+            faults: option(options, "faults")?,
+        });
+        Ok(PySession(Arc::new(session.map_err(to_python)?)))
+    }
+
+    fn plan(&self, py: Python<'_>, outputs: Vec<PyRef<'_, PyExpr>>, targets: Vec<Option<Bound<'_, PyDict>>>) -> PyResult<PyProgram> {
+        let nodes: Vec<_> = outputs.iter().map(|output| output.0.clone()).collect();
+        let targets = targets.iter().map(|target| read_target(target.as_ref())).collect::<PyResult<Vec<_>>>()?;
+        let session = self.0.clone();
+        let program = py.detach(|| session.prepare(&nodes, &targets)).map_err(to_python)?;
+        let shapes = nodes.iter().map(|node| (node.shape.clone(), node.dtype)).collect();
+        Ok(PyProgram { program, shapes })
+    }
+
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counters = self.0.io().counters();
+        let dict = PyDict::new(py);
+        dict.set_item("bytes_read", counters.bytes_read)?;
+        dict.set_item("bytes_written", counters.bytes_written)?;
+        dict.set_item("read_calls", counters.read_calls)?;
+        dict.set_item("write_calls", counters.write_calls)?;
+        dict.set_item("metadata_bytes_read", counters.metadata_bytes_read)?;
+        dict.set_item("reserved_bytes", self.0.ledger().used())?;
+        dict.set_item("peak_bytes", self.0.ledger().peak())?;
+        dict.set_item("reservations", self.0.ledger().reservations())?;
+        dict.set_item("budget_bytes", self.0.budget())?;
+        Ok(dict)
+    }
+
+    fn clear(&self) {
+        self.0.clear();
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.close());
+    }
+}
+
+fn read_target(target: Option<&Bound<'_, PyDict>>) -> PyResult<Target> {
+    let Some(target) = target else { return Ok(Target::Memory) };
+    let path: PathBuf = option(target, "path")?.ok_or_else(|| invalid("a target needs a path".into()))?;
+    Ok(Target::Path { path, overwrite: option(target, "overwrite")?.unwrap_or(false), chunks: option(target, "chunks")? })
+}
+
+#[pyclass(frozen, name = "Program", module = "outcore._core")]
+pub struct PyProgram {
+    program: Program,
+    shapes: Vec<(Vec<u64>, outcore_dtype::DType)>,
+}
+
+#[pymethods]
+impl PyProgram {
+    fn explain(&self) -> String {
+        self.program.to_json()
+    }
+
+    fn dot(&self) -> String {
+        self.program.to_dot()
+    }
+
+    fn run<'py>(&self, py: Python<'py>, progress: Option<Py<PyAny>>, trace: Option<String>) -> PyResult<Bound<'py, PyDict>> {
+        let mut told = Instant::now() - TELL;
+        let mut raised: Option<PyErr> = None;
+        let mut tell = |report: &ProgressReport| {
+            let due = report.tasks_done == report.tasks_total || told.elapsed() >= TELL;
+            let outcome = Python::attach(|py| {
+                py.check_signals()?;
+                match &progress {
+                    Some(progress) if due => {
+                        told = Instant::now();
+                        let ProgressReport { bytes_done, bytes_total, tasks_done, tasks_total } = *report;
+                        progress.call1(py, (bytes_done, bytes_total, tasks_done, tasks_total)).map(|_| ())
+                    }
+                    _ => Ok(()),
+                }
+            });
+            outcome.map_err(|error| {
+                raised = Some(error);
+                EngineError::Cancelled
+            })
+        };
+        let result = py.detach(|| self.program.run(trace.is_some(), &mut tell));
+        if let Some(error) = raised {
+            return Err(error);
+        }
+        let outcome = result.map_err(to_python)?;
+        if let Some(path) = trace {
+            write_trace(Path::new(&path), &outcome)?;
+        }
+        self.outcome(py, outcome)
+    }
+}
+
+impl PyProgram {
+    fn outcome<'py>(&self, py: Python<'py>, outcome: Outcome) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("bytes_read", outcome.read_bytes)?;
+        dict.set_item("bytes_written", outcome.written_bytes)?;
+        dict.set_item("bytes_spilled", outcome.spilled_bytes)?;
+        dict.set_item("peak_bytes", outcome.peak_bytes)?;
+        dict.set_item("seconds", outcome.seconds)?;
+        dict.set_item("read_seconds", outcome.read_seconds)?;
+        dict.set_item("write_seconds", outcome.write_seconds)?;
+        dict.set_item("compute_seconds", outcome.compute_seconds)?;
+        let results = PyList::empty(py);
+        for (frame, (shape, dtype)) in outcome.results.into_iter().zip(&self.shapes) {
+            match frame {
+                Some(frame) => results.append(to_numpy(py, frame, shape, *dtype)?)?,
+                None => results.append(py.None())?,
+            }
+        }
+        dict.set_item("results", results)?;
+        Ok(dict)
+    }
+}
+
+/// Writes the timeline in Chrome's trace format: complete events, microseconds.
+fn write_trace(path: &Path, outcome: &Outcome) -> PyResult<()> {
+    let events: Vec<String> = outcome
+        .events
+        .iter()
+        .map(|event| {
+            format!(
+                "{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":{},\"ts\":{},\"dur\":{}}}",
+                event.name.replace(['"', '\\'], "'"),
+                event.kind,
+                event.thread,
+                event.start.as_micros(),
+                event.length.as_micros()
+            )
+        })
+        .collect();
+    std::fs::write(path, format!("{{\"traceEvents\":[{}]}}\n", events.join(",\n"))).map_err(PyErr::from)
+}
+
+#[pyfunction]
+fn clean(py: Python<'_>, directory: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let scratch = outcore_store::clean(&directory).map_err(store_error)?;
+    let partials = outcore_store::clean_partials(&directory).map_err(store_error)?;
+    let dict = PyDict::new(py);
+    dict.set_item("count", scratch.count + partials.count)?;
+    dict.set_item("bytes", scratch.bytes + partials.bytes)?;
+    Ok(dict)
+}
+
+#[pyfunction]
+fn info(path: PathBuf) -> PyResult<String> {
+    let opened = outcore_store::open(&path, &Io::direct()).map_err(store_error)?;
+    let source = opened.source;
+    let (kind, chunks) = match source.layout() {
+        outcore_store::Layout::Chunks(chunks) => ("zarr", format!("{chunks:?}")),
+        _ => ("npy", "null".into()),
+    };
+    let mut shape = source.shape().to_vec();
+    if opened.transposed {
+        shape.reverse();
+    }
+    let bytes = shape.iter().product::<u64>() * source.dtype().size() as u64;
+    let order = if opened.transposed { "F" } else { "C" };
+    Ok(format!(
+        "{{\"format\":\"{kind}\",\"shape\":{shape:?},\"dtype\":\"{}\",\"nbytes\":{bytes},\"chunks\":{chunks},\"order\":\"{order}\"}}",
+        source.dtype()
+    ))
+}
+
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// Resident bytes of this process, now and at most, as the kernel counts them.
+#[pyfunction]
+fn rss(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let field = |name: &str| -> u64 {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or("");
+        line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or(0) * 1024
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("current", field("VmRSS:"))?;
+    dict.set_item("peak", field("VmHWM:"))?;
+    Ok(dict)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(clean, module)?)?;
+    module.add_function(wrap_pyfunction!(info, module)?)?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(rss, module)?)
+}
