@@ -1,0 +1,74 @@
+"""Sessions with small pools, runs with their forecast, and stored results read back by the files' own libraries."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import outcore as oc
+
+FIGURES = ("bytes_read", "bytes_written", "peak_bytes")
+POLICIES = ("next-use", "clean-first-lru", "consumer-count", "lru", "clock")
+# A whole interpreter lives beside the pool, so the process's own limit is kept out of these tests' way.
+ROOMY = 8 << 30
+
+
+@contextmanager
+def session(scratch: Path | None = None, **options: Any) -> Iterator[Any]:
+    chosen = {"memory_limit": ROOMY, "threads": 2, "progress": False} | options
+    if scratch is not None:
+        chosen["scratch"] = [str(scratch)]
+    with oc.Session(**chosen) as made:
+        yield made
+
+
+def forecast(targets: Any) -> dict[str, int]:
+    said = oc.explain(targets, overwrite=True)
+    assert said.exact, "these programs have no step that depends on data"
+    return {name: getattr(said, name) for name in FIGURES}
+
+
+def run(targets: Any) -> dict[str, int]:
+    outcome = oc.store(targets, overwrite=True)
+    return {name: getattr(outcome, name) for name in FIGURES}
+
+
+def load(path: Path | str) -> Any:
+    """A stored result as NumPy and zarr-python read it: never through outcore."""
+    if str(path).endswith(".npy"):
+        return np.load(path)
+    import zarr
+
+    return np.asarray(zarr.open_array(str(path), mode="r")[...])
+
+
+def tree_hash(folder: Path) -> dict[str, str]:
+    """Every file below a folder with the hash of its bytes."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def takes_direct_io(folder: Path) -> bool:
+    """Whether the file system opens files past the page cache (tmpfs and some overlays do not)."""
+    path = folder / "direct.probe"
+    path.write_bytes(b"\0" * 4096)
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+        return True
+    except OSError:
+        return False
+    finally:
+        path.unlink()

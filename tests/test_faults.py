@@ -1,0 +1,142 @@
+"""Every call can fail: for four programs the n-th read, write, sync and reservation fail, for every n.
+
+Each time: a clear error with code, path and cause; no hang; the ledger back at zero; nothing under the final name; and
+the same session's next run succeeds with the right answer.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import workloads
+from support.running import files_below, load, run, session
+
+from outcore.errors import MemoryLimitError, OutcoreError
+
+# Far more calls than these programs make: a fault that never stops firing is a bug of its own.
+CALLS_MAX = 3000
+MEBIBYTES = 4
+MAKERS: tuple[Callable[..., workloads.Workload], ...] = (
+    workloads.nmf,
+    workloads.product,
+    workloads.transpose,
+    workloads.gram_of_sum,
+)
+FAULTS = {
+    "read:{n}": ("io", "Input/output error"),
+    "write:{n}": ("io", "Input/output error"),
+    "write:{n}:enospc": ("io", "No space left on device"),
+    "torn-write:{n}": ("io", "Input/output error"),
+    "sync:{n}": ("io", "Input/output error"),
+    "reserve:{n}": ("memory", ""),
+}
+
+
+def smallest_pool(work: workloads.Workload, out: Path, scratch: Path) -> int:
+    """A pool so small that temporaries spill: more calls, more places to fail."""
+    with session(scratch, pool_limit=64 << 10), pytest.raises(MemoryLimitError) as refused:
+        run(work.targets(out))
+    assert refused.value.smallest is not None
+    return refused.value.smallest
+
+
+def outcome_of(work: workloads.Workload, out: Path, scratch: Path, options: dict[str, Any]) -> OutcoreError | None:
+    """Runs with a fault; when it fires, checks what must hold and that the same session can go on."""
+    with session(scratch, **options) as current:
+        try:
+            run(work.targets(out))
+        except OutcoreError as error:
+            assert current.counters()["reserved_bytes"] == 0
+            assert files_below(out) == []
+            run(work.targets(out))
+            return error
+    return None
+
+
+def check_answer(work: workloads.Workload, out: Path, expected: dict[str, Any]) -> None:
+    for name, value in expected.items():
+        np.testing.assert_allclose(load(out / name), value, rtol=1e-12, err_msg=name)
+
+
+def clear(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: Path, scratch: Path) -> None:
+    work = make(data, MEBIBYTES)
+    pool = smallest_pool(work, out, scratch)
+    expected = work.expected()
+    code, cause = FAULTS[fault]
+    fired = 0
+    for n in range(1, CALLS_MAX):
+        clear(out)
+        error = outcome_of(work, out, scratch, {"pool_limit": pool, "faults": fault.format(n=n)})
+        if error is None:
+            break
+        fired = n
+        assert error.code == code, str(error)
+        assert cause in str(error)
+        assert "\n" not in str(error)
+        if code == "io":
+            named = [str(work.paths[name]) for name in work.paths] + [str(out), str(scratch)]
+            assert any(path in str(error) for path in named), str(error)
+    else:
+        pytest.fail(f"{fault} still fires at call {CALLS_MAX}")
+    assert fired > 0, f"{fault} never fired"
+    check_answer(work, out, expected)
+    assert files_below(scratch) == []
+
+
+@pytest.mark.parametrize("fault", ["short-read:{n}", "short-write:{n}"])
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_a_short_transfer_goes_on_where_it_stopped(make: Any, fault: str, data: Path, out: Path, scratch: Path) -> None:
+    work = make(data, MEBIBYTES)
+    expected = work.expected()
+    for n in (1, 2, 5):
+        with session(scratch, faults=fault.format(n=n)) as current:
+            run(work.targets(out))
+            assert current.counters()["reserved_bytes"] == 0
+        check_answer(work, out, expected)
+
+
+def test_a_source_that_shrinks_after_opening_is_named(data: Path, out: Path, scratch: Path) -> None:
+    work = workloads.transpose(data, MEBIBYTES)
+    with session(scratch) as current:
+        targets = work.targets(out)
+        path = work.paths["A"]
+        with path.open("r+b") as file:
+            file.truncate(path.stat().st_size // 2)
+        with pytest.raises(OutcoreError, match=path.name) as failed:
+            run(targets)
+        assert failed.value.code in ("changed", "format", "io")
+        assert current.counters()["reserved_bytes"] == 0
+    assert files_below(out) == []
+
+
+def test_a_source_that_changes_between_runs_is_never_served_from_memory(data: Path, out: Path, scratch: Path) -> None:
+    work = workloads.transpose(data, MEBIBYTES)
+    with session(scratch):
+        run(work.targets(out))
+        new = np.load(work.paths["A"]) + 1
+        np.save(work.paths["A"], new)
+        run(work.targets(out))
+    assert np.array_equal(load(out / "T.zarr"), new.T)
+
+
+def test_scratch_quota_is_refused_before_it_is_overrun(data: Path, out: Path, scratch: Path) -> None:
+    work = workloads.nmf(data, MEBIBYTES)
+    pool = smallest_pool(work, out, scratch)
+    # Without rewriting the N×100 temporary W @ H must spill at this pool.
+    options: dict[str, Any] = {"pool_limit": 2 * pool, "rewrites": {"all": False}, "policy": "clean-first-lru"}
+    with session(scratch, scratch_quota=4096, **options), pytest.raises(OutcoreError) as refused:
+        run(work.targets(out))
+    assert refused.value.code in ("quota", "memory")
+    assert files_below(out) == []

@@ -1,0 +1,115 @@
+"""The forecast is the outcome: bytes read and written and peak memory, to the byte, at every thread count and limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.child import io_counters
+from support import workloads
+from support.running import ROOMY, forecast, load, run, session, takes_direct_io
+
+import outcore as oc
+from outcore.errors import MemoryLimitError
+
+THREADS = (1, 2, 4)
+SHARES = (1 / 8, 1 / 4, 1 / 2, 2)
+METADATA_BYTES = 256 << 10
+
+
+def pool_that_works(work: workloads.Workload, out: Path, pool: int, threads: int) -> int:
+    """The pool itself, or, when the planner refuses it, the smallest one it names."""
+    refused = None
+    with session(pool_limit=pool, threads=threads):
+        try:
+            forecast(work.targets(out))
+        except MemoryLimitError as error:
+            refused = error
+    if refused is None:
+        return pool
+    assert refused.operator
+    assert None not in (refused.need, refused.limit, refused.smallest)
+    assert refused.need > refused.limit
+    assert refused.smallest > pool
+    return refused.smallest
+
+
+@pytest.mark.parametrize("make", workloads.PROMISED, ids=lambda make: make.__name__)
+def test_outcome_equals_forecast(make: Any, data: Path, out: Path) -> None:
+    work = make(data)
+    expected = work.expected()
+    for threads in THREADS:
+        for share in SHARES:
+            pool = pool_that_works(work, out, int(work.data_bytes * share), threads)
+            with session(pool_limit=pool, threads=threads):
+                told = forecast(work.targets(out))
+                done = run(work.targets(out))
+            assert done == told, f"{threads} threads, pool {pool}"
+            assert told["peak_bytes"] <= pool
+            assert told["bytes_read"] > 0
+    for name, value in expected.items():
+        np.testing.assert_allclose(load(out / name), value, rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("make", workloads.PROMISED, ids=lambda make: make.__name__)
+def test_less_memory_never_reads_less(make: Any, data: Path, out: Path) -> None:
+    work = make(data)
+    moved = []
+    for share in SHARES:
+        pool = pool_that_works(work, out, int(work.data_bytes * share), 2)
+        with session(pool_limit=pool):
+            told = forecast(work.targets(out))
+        moved.append(told["bytes_read"] + told["bytes_written"])
+    assert moved == sorted(moved, reverse=True)
+
+
+@pytest.mark.parametrize("make", workloads.PROMISED, ids=lambda make: make.__name__)
+def test_a_refused_pool_names_the_smallest_that_works(make: Any, data: Path, out: Path) -> None:
+    work = make(data)
+    with session(pool_limit=64 << 10), pytest.raises(MemoryLimitError) as refused:
+        oc.explain(work.targets(out))
+    smallest = refused.value.smallest
+    assert smallest is not None
+    with session(pool_limit=smallest):
+        told = forecast(work.targets(out))
+        assert run(work.targets(out)) == told
+    with session(pool_limit=smallest - smallest // 8), pytest.raises(MemoryLimitError):
+        oc.explain(work.targets(out))
+
+
+@pytest.mark.parametrize("make", workloads.PROMISED, ids=lambda make: make.__name__)
+def test_the_kernel_counts_the_same(make: Any, data: Path, out: Path) -> None:
+    if not takes_direct_io(data):
+        pytest.skip("the file system of the temporary folder refuses O_DIRECT, so reads may come from the page cache")
+    work = make(data)
+    pool = pool_that_works(work, out, work.data_bytes // 4, 2)
+    with session(pool_limit=pool, direct_io=True):
+        targets = work.targets(out)
+        before = io_counters()
+        done = run(targets)
+        after = io_counters()
+    read, written = (after[name] - before[name] for name in ("read_bytes", "write_bytes"))
+    assert abs(read - done["bytes_read"]) <= done["bytes_read"] // 100 + METADATA_BYTES
+    assert abs(written - done["bytes_written"]) <= done["bytes_written"] // 100 + METADATA_BYTES
+
+
+def test_explain_runs_nothing(data: Path, out: Path) -> None:
+    work = workloads.nmf(data)
+    with session(pool_limit=ROOMY) as current:
+        oc.explain(work.targets(out))
+        counted = current.counters()
+    assert counted["bytes_read"] == counted["bytes_written"] == counted["reserved_bytes"] == 0
+    assert list(out.iterdir()) == []
+
+
+def test_tiles_that_stayed_are_not_read_again(data: Path, out: Path) -> None:
+    work = workloads.logistic(data)
+    with session(pool_limit=4 * work.data_bytes) as current:
+        first = run(work.targets(out))
+        told = forecast(work.targets(out))
+        assert told["bytes_read"] < first["bytes_read"]
+        assert run(work.targets(out)) == told
+        current.clear()
+        assert forecast(work.targets(out))["bytes_read"] == first["bytes_read"]

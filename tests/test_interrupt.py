@@ -1,0 +1,62 @@
+"""Ctrl-C stops within a second and leaves nothing."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import workloads
+from support.killing import start, wait
+from support.running import files_below, run, session, tree_hash
+
+# Twenty iterations over 64 MiB take longer than any of the moments below, on any machine.
+CASES: dict[str, dict[str, Any]] = {
+    "computing": {"threads": 1},
+    "spilling": {"rewrites": {"all": False}, "policy": "clean-first-lru", "pool_limit": 12 << 20},
+}
+WITHIN_SECONDS = 1.0
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("moment", [0.0, 0.05, 0.2])
+def test_sigint_stops_within_a_second(case: str, moment: float, data: Path, out: Path, scratch: Path) -> None:
+    work = workloads.nmf(data, 64, iterations=20)
+    inputs = tree_hash(data)
+    child = start(work, out, scratch, **CASES[case])
+    assert not wait(child, moment), "the program is too short to be interrupted"
+    sent = time.perf_counter()
+    child.send_signal(signal.SIGINT)
+    stopped = wait(child, 20)
+    took = time.perf_counter() - sent
+    _, said = child.communicate()
+    assert stopped
+    assert child.returncode != 0
+    assert "KeyboardInterrupt" in said or "Cancelled" in said, said
+    assert took <= WITHIN_SECONDS
+    assert files_below(out) == []
+    assert files_below(scratch) == []
+    assert tree_hash(data) == inputs
+
+
+def test_the_session_goes_on_after_an_interrupt(data: Path, out: Path, scratch: Path) -> None:
+    """Within one process: an alarm's handler raises KeyboardInterrupt as the terminal's would."""
+    work = workloads.nmf(data, 64, iterations=20)
+    with session(scratch) as current:
+        targets = work.targets(out)
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            with pytest.raises((KeyboardInterrupt, Exception)) as stopped:
+                run(targets)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        assert stopped.type.__name__ in ("KeyboardInterrupt", "Cancelled")
+        assert current.counters()["reserved_bytes"] == 0
+        assert files_below(out) == []
+        short = workloads.nmf(data, 2, iterations=1)
+        run(short.targets(out))
+    assert files_below(out) != []
