@@ -10,6 +10,8 @@
 //!
 //! **Invariant.** Unsafe code lives in [`fence`](self) alone: target-feature shells and the call into `gemm`.
 #![deny(unsafe_code)]
+// Lanes are indexed because several arrays of them advance together; the compiler vectorizes that form.
+#![allow(clippy::needless_range_loop)]
 
 mod elementwise;
 #[allow(unsafe_code)]

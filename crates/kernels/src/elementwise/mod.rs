@@ -18,7 +18,6 @@ pub use binary::binary_kernel;
 pub use cast::cast_kernel;
 pub(crate) use complex::ComplexNumber;
 pub use op::{Binary, Unary};
-pub(crate) use real::Real;
 pub use select::select_kernel;
 pub use unary::unary_kernel;
 

@@ -159,7 +159,7 @@ macro_rules! integer_properties {
                     prop_assert_eq!(binary::<$T, $T>(Pow, $dtype, &a, &small), expected);
                     let less: Vec<u8> = a.iter().zip(&b).map(|(a, b)| u8::from(a < b)).collect();
                     prop_assert_eq!(binary::<$T, u8>(Less, $dtype, &a, &b), less);
-                    let absolute: Vec<$T> = a.iter().map(|a| (*a as i128).abs() as $T).collect();
+                    let absolute: Vec<$T> = a.iter().map(|a| (*a as i128).unsigned_abs() as $T).collect();
                     prop_assert_eq!(unary::<$T, $T>(Unary::Absolute, $dtype, &a), absolute);
                 }
             }

@@ -1,7 +1,7 @@
 //! Dense products on strided operands, in one thread: the engine has its own.
 //!
-//! Floating products are the `gemm` crate's where its packing pays, and plain loops where one side is a few columns and
-//! the time is that of reading the other (`skinny`). Integers wrap; for booleans `+` is or and `*` is and. The result is
+//! Floating products are the `gemm` crate's where its packing pays, and plain loops where one side is a vector and the
+//! time is that of reading the other (`skinny`). Integers wrap; for booleans `+` is or and `*` is and. The result is
 //! a function of the sizes and strides, on one processor.
 
 mod plain;

@@ -1,8 +1,7 @@
-//! Products with one narrow side, at the speed of reading the wide one.
+//! Products with a vector, at the speed of reading the matrix.
 //!
-//! Packing costs as much as such a product, so the operands are read where they are. With few columns (`n <= 16`) each
-//! row of C is a handful of dot products; with long `k` and both `m` and `n` small, C is a sum of outer products. Sums
-//! run in a fixed number of lanes and fold in halves: the same bits on every processor.
+//! Packing costs as much as a product with a vector, so the matrix is read where it lies: rows as dot products, columns
+//! as weighted sums. Sums run in a fixed number of lanes and fold in halves: the same bits on every processor.
 
 use super::{Matrix, MatrixMut, Product};
 use crate::fence::shells::ProductBody;
@@ -12,7 +11,7 @@ use std::marker::PhantomData;
 use std::ops::{Add, Mul};
 
 /// Lanes of a dot product.
-const LANES: usize = 32;
+const LANES: usize = 16;
 
 trait Float: Pod + Add<Output = Self> + Mul<Output = Self> {}
 impl Float for f32 {}
@@ -123,7 +122,7 @@ fn columns<T: Float>(
         for (p, weight) in x.iter().enumerate() {
             let top = at(at(start, row_stride, first), column_stride, p);
             if row_stride == 1 && height == ROWS {
-                let column = &a[top..top + ROWS];
+                let column: &[T; ROWS] = a[top..].first_chunk().expect("a whole chunk of rows");
                 for lane in 0..ROWS {
                     sums[lane] = sums[lane] + column[lane] * *weight;
                 }

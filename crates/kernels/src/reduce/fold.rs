@@ -1,14 +1,44 @@
 //! The one loop under every reduction: fold the rows of a `[rows, width]` block, pairwise over groups of rows.
 //!
-//! Rows are folded in sequence within a group of `GROUP` and groups pairwise, so the rounding error of a sum grows with
-//! `GROUP + log2(rows / GROUP)` (N. Higham, "The accuracy of floating point summation", 1993). Each of up to `L` columns has a
-//! lane of its own. A block with few columns is read as one with `R` times as many columns and `R` times fewer rows, and
-//! its lanes are folded pairwise at the end; a contiguous run is the case of one column.
+//! Rows are folded in sequence within a group and groups pairwise, so the rounding error of a sum grows with
+//! `group + log2(rows / group)` (N. Higham, "The accuracy of floating point summation", 1993). Each of up to `L` columns
+//! has a lane of its own. A block with few columns is read as one with `R` times as many columns and `R` times fewer
+//! rows, and its lanes are folded in halves at the end; a contiguous run is the case of one column.
 
-/// Rows folded in sequence.
+/// Rows folded in sequence, unless there are so many rows that the groups would run out of digits.
 const GROUP: usize = 32;
-/// Groups pair up like the digits of a binary counter; this many digits count any length.
-const DIGITS: usize = 40;
+/// Groups pair up like the digits of a binary counter.
+const DIGITS: usize = 13;
+
+/// Folds `rows` rows in sequence.
+#[inline(always)]
+fn fold_group<T: Copy, A: Copy, const L: usize>(
+    x: &[T],
+    rows: usize,
+    stride: usize,
+    width: usize,
+    zero: A,
+    load: &impl Fn(usize, T) -> A,
+    add: &impl Fn(A, A) -> A,
+) -> [A; L] {
+    let mut lanes = [zero; L];
+    if width == L {
+        for row in 0..rows {
+            let values: &[T; L] = x[row * stride..].first_chunk().expect("rows have L columns");
+            for lane in 0..L {
+                lanes[lane] = add(lanes[lane], load(lane, values[lane]));
+            }
+        }
+    } else {
+        for row in 0..rows {
+            let values = &x[row * stride..row * stride + width];
+            for (lane, (sum, value)) in lanes[..width].iter_mut().zip(values).enumerate() {
+                *sum = add(*sum, load(lane, *value));
+            }
+        }
+    }
+    lanes
+}
 
 /// Folds rows `stride` apart, `width <= L` columns each, into the first `width` lanes. `load` sees the lane.
 #[inline(always)]
@@ -21,33 +51,26 @@ fn fold_rows<T: Copy, A: Copy, const L: usize>(
     load: impl Fn(usize, T) -> A,
     add: impl Fn(A, A) -> A,
 ) -> [A; L] {
-    let group = |first: usize| {
-        let mut lanes = [zero; L];
-        for row in first..rows.min(first + GROUP) {
-            let values = &x[row * stride..row * stride + width];
-            if let Ok(values) = <&[T; L]>::try_from(values) {
-                for lane in 0..L {
-                    lanes[lane] = add(lanes[lane], load(lane, values[lane]));
-                }
-            } else {
-                for (lane, (sum, value)) in lanes[..width].iter_mut().zip(values).enumerate() {
-                    *sum = add(*sum, load(lane, *value));
-                }
-            }
-        }
-        lanes
-    };
-    if rows <= GROUP {
-        return group(0);
+    let group = GROUP.max(rows.div_ceil(1 << (DIGITS - 1)).next_power_of_two());
+    if rows <= group {
+        return fold_group(x, rows, stride, width, zero, &load, &add);
     }
     let mut pending = [[zero; L]; DIGITS];
     let mut count = 0usize;
-    for first in (0..rows).step_by(GROUP) {
-        let mut lanes = group(first);
+    for first in (0..rows).step_by(group) {
+        let mut lanes: [A; L] = fold_group(
+            &x[first * stride..],
+            group.min(rows - first),
+            stride,
+            width,
+            zero,
+            &load,
+            &add,
+        );
         // A carry meets every full digit below it: the earlier half is on the left.
         let mut digit = 0;
         while count >> digit & 1 == 1 {
-            for lane in 0..width {
+            for lane in 0..L {
                 lanes[lane] = add(pending[digit][lane], lanes[lane]);
             }
             digit += 1;
@@ -55,21 +78,17 @@ fn fold_rows<T: Copy, A: Copy, const L: usize>(
         pending[digit] = lanes;
         count += 1;
     }
-    let mut total: Option<[A; L]> = None;
-    for (digit, earlier) in pending.iter().enumerate() {
+    let mut digit = count.trailing_zeros() as usize;
+    let mut total = pending[digit];
+    while count >> (digit + 1) != 0 {
+        digit += 1;
         if count >> digit & 1 == 1 {
-            total = Some(match total {
-                None => *earlier,
-                Some(mut later) => {
-                    for lane in 0..width {
-                        later[lane] = add(earlier[lane], later[lane]);
-                    }
-                    later
-                }
-            });
+            for lane in 0..L {
+                total[lane] = add(pending[digit][lane], total[lane]);
+            }
         }
     }
-    total.unwrap_or([zero; L])
+    total
 }
 
 /// Folds each of the first `width` columns of `length` rows, `stride` apart, and hands `(column, result)` to `put`.
@@ -110,15 +129,16 @@ fn fold_narrow<T: Copy, A: Copy, const L: usize>(
     add: impl Fn(A, A) -> A,
     mut put: impl FnMut(usize, A),
 ) {
-    let mut side_by_side = 1;
-    while 2 * side_by_side * inner <= L && 2 * side_by_side * 2 <= length {
-        side_by_side *= 2;
+    if length * inner < 2 * L {
+        return fold_short(x, length, inner, zero, load, add, put);
     }
+    let side_by_side = 1usize << (L / inner).ilog2();
     let width = side_by_side * inner;
     let rows = length / side_by_side;
     let mut columns = [0usize; L];
-    for (lane, column) in columns.iter_mut().enumerate() {
-        *column = lane % inner;
+    for lane in 1..L {
+        let next = columns[lane - 1] + 1;
+        columns[lane] = if next == inner { 0 } else { next };
     }
     let mut lanes = fold_rows::<T, A, L>(
         x,
@@ -143,5 +163,31 @@ fn fold_narrow<T: Copy, A: Copy, const L: usize>(
     }
     for (column, value) in lanes[..inner].iter().enumerate() {
         put(column, *value);
+    }
+}
+
+/// Too short to fill the lanes: four rows at a time.
+#[inline(always)]
+fn fold_short<T: Copy, A: Copy>(
+    x: &[T],
+    length: usize,
+    inner: usize,
+    zero: A,
+    load: impl Fn(usize, T) -> A,
+    add: impl Fn(A, A) -> A,
+    mut put: impl FnMut(usize, A),
+) {
+    for column in 0..inner {
+        let at = |row: usize| load(column, x[row * inner + column]);
+        let mut total = zero;
+        let mut row = 0;
+        while row + 4 <= length {
+            total = add(total, add(add(at(row), at(row + 2)), add(at(row + 1), at(row + 3))));
+            row += 4;
+        }
+        for row in row..length {
+            total = add(total, at(row));
+        }
+        put(column, total);
     }
 }

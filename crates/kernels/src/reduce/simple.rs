@@ -1,7 +1,7 @@
 //! Sums, products, extrema, truth and counts: one associative operation on one value per output.
 
 use super::{fold::fold_columns, neutral, Block, Combine, Kernels, Reduce};
-use crate::elementwise::{ComplexNumber, Real};
+use crate::elementwise::ComplexNumber;
 use crate::fence::shells::{FoldBody, UnaryBody};
 use crate::half::Lifted;
 use bytemuck::Pod;
@@ -39,14 +39,15 @@ fn combine<A: Pod>(right: &[u8], left: &mut [u8], add: impl Fn(A, A) -> A) {
     }
 }
 
-/// The kernels of one operation: `$T` loaded as `$A`, added from `$zero`. Lanes fill eight of the widest registers.
+/// The kernels of one operation: `$T` loaded as `$A`, added from `$zero`. As many lanes as keep the
+/// widest registers busy.
 macro_rules! fold {
     ($T:ty => $A:ty, $zero:expr, $load:expr, $add:expr) => {{
         struct Body;
         impl FoldBody for Body {
             #[inline(always)]
             fn run(block: Block<'_>, accumulators: &mut [u8]) {
-                const LANES: usize = 512 / if size_of::<$A>() < 4 { 4 } else { size_of::<$A>() };
+                const LANES: usize = if size_of::<$A>() > 8 { 32 } else { 64 };
                 accumulate::<$T, $A, LANES>(block, accumulators, $zero, $load, $add)
             }
         }
@@ -138,10 +139,12 @@ macro_rules! real {
                 Reduce::Sum => fold!($T => $W, -0.0, |x: $T| x.widen(), |a, b| a + b),
                 Reduce::Prod => fold!($T => $W, 1.0, |x: $T| x.widen(), |a, b| a * b),
                 Reduce::Min => fold!($T => $T, $T::INFINITY, |x| x, |a: $T, b: $T| {
-                    <$T>::narrow(Real::minimum(a.widen(), b.widen()))
+                    let (x, y) = (a.widen(), b.widen());
+                    if (x <= y) | x.is_nan() { a } else { b }
                 }),
                 Reduce::Max => fold!($T => $T, $T::NEG_INFINITY, |x| x, |a: $T, b: $T| {
-                    <$T>::narrow(Real::maximum(a.widen(), b.widen()))
+                    let (x, y) = (a.widen(), b.widen());
+                    if (x >= y) | x.is_nan() { a } else { b }
                 }),
                 _ => return None,
             })
