@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +19,25 @@ def compute_transpose(path: str, pool_limit: int) -> None:
         oc.compute(oc.open(path).T)
 
 
-def store(program: str, inputs: str, out: str, scratch: str, options: str) -> None:
+def store(program: str, iterations: str, inputs: str, out: str, scratch: str, options: str) -> None:
     """Opens everything, says "ready", stores. The parent kills or interrupts from then on."""
     import outcore as oc
 
-    work: Any = getattr(workloads, program)
     given = {name: Path(path) for name, path in json.loads(inputs).items()}
-    ready = workloads.Workload(program, given, builder(work))
+    work = workloads.Workload(program, given, builder(program, iterations))
     with session(Path(scratch), **json.loads(options)):
-        targets = ready.targets(Path(out))
+        targets = work.targets(Path(out))
         print("ready", flush=True)
         oc.store(targets, overwrite=True)
     print("done", flush=True)
 
 
-def builder(make: Any) -> Any:
+def builder(program: str, iterations: str) -> Any:
     """The expression of a workload without its inputs, which the parent has made."""
-    import tempfile
-
+    make: workloads.Maker = getattr(workloads, program)
     with tempfile.TemporaryDirectory() as folder:
+        if iterations:
+            return make(Path(folder), 0.01, iterations=int(iterations)).build
         return make(Path(folder), 0.01).build
 
 

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent.parent
 def start(work: Workload, out: Path, scratch: Path, **options: Any) -> subprocess.Popen[str]:
     """A child that stores the workload; returns when it has said that it begins."""
     inputs = json.dumps({name: str(path) for name, path in work.paths.items()})
-    command = [sys.executable, "-m", "support.children", work.name, inputs, str(out), str(scratch), json.dumps(options)]
+    given = [work.name, str(work.iterations or ""), inputs, str(out), str(scratch), json.dumps(options)]
+    command = [sys.executable, "-m", "support.children", *given]
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     child = subprocess.Popen(
         command, env=os.environ | {"PYTHONPATH": paths}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

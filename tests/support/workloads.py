@@ -21,6 +21,7 @@ class Workload:
     name: str
     paths: Mapping[str, Path]
     build: Callable[..., dict[str, Any]]
+    iterations: int | None = None
 
     @property
     def data_bytes(self) -> int:
@@ -60,7 +61,7 @@ def nmf(folder: Path, mebibytes: float = 24, iterations: int = 2) -> Workload:
         w, h = programs.nmf(given["X"], given["W0"], given["H0"], iterations)
         return {"W.zarr": w, "H.npy": h}
 
-    return Workload("nmf", inputs, build)
+    return Workload("nmf", inputs, build, iterations)
 
 
 def logistic(folder: Path, mebibytes: float = 24, iterations: int = 3) -> Workload:
@@ -71,7 +72,7 @@ def logistic(folder: Path, mebibytes: float = 24, iterations: int = 3) -> Worklo
         start = namespace.zeros((COLUMNS, 1))
         return {"w.npy": programs.logistic(namespace, given["X"], given["y"], start, iterations)}
 
-    return Workload("logistic", inputs, build)
+    return Workload("logistic", inputs, build, iterations)
 
 
 def product(folder: Path, mebibytes: float = 24) -> Workload:
