@@ -8,7 +8,7 @@
 //! contracted, so `+ - * /` and `sqrt` (and every sum built from them) give the same bits on every processor; the two
 //! exceptions are dense products, which are the `gemm` crate's, and functions of the system's mathematical library.
 //!
-//! **Invariant.** Unsafe code lives in [`fence`](self) alone: target-feature shells and the call into `gemm`.
+//! **Invariant.** Unsafe code lives in the module `fence` alone: target-feature shells and the call into `gemm`.
 #![deny(unsafe_code)]
 // Lanes are indexed because several arrays of them advance together; the compiler vectorizes that form.
 #![allow(clippy::needless_range_loop)]

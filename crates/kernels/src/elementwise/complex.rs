@@ -159,7 +159,7 @@ pub fn log(z: Z) -> Z {
     let modulus = z.re.hypot(z.im);
     let real = if modulus > 0.5 && modulus < 2.0 {
         0.5 * ((large - 1.0) * (large + 1.0) + small * small).ln_1p()
-    } else if large.is_finite() && (large > 1e300 || large < 1e-300) && large > 0.0 {
+    } else if large.is_finite() && large > 0.0 && !(1e-300..=1e300).contains(&large) {
         let scale = if large > 1.0 { 2f64.powi(-8) } else { 2f64.powi(100) };
         (z.re * scale).hypot(z.im * scale).ln() - scale.ln()
     } else {

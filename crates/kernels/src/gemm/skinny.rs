@@ -77,20 +77,26 @@ fn vector<T: Float>(
         let target = &mut c_data[at(c.offset, c.row_stride, i)];
         *target = if accumulate { *target + value } else { value };
     };
-    // A piece of x at a time, gathered so that both factors are contiguous.
+    // A piece of x at a time, gathered where it is not contiguous.
     const PIECE: usize = 512;
     let mut piece = [T::zeroed(); PIECE];
     for first in (0..k).step_by(PIECE) {
         let length = PIECE.min(k - first);
-        for (p, value) in piece[..length].iter_mut().enumerate() {
-            *value = x[at(x_offset, x_stride, first + p)];
-        }
+        let start = at(x_offset, x_stride, first);
+        let x = if x_stride == 1 {
+            &x[start..start + length]
+        } else {
+            for (p, value) in piece[..length].iter_mut().enumerate() {
+                *value = x[at(start, x_stride, p)];
+            }
+            &piece[..length]
+        };
         let accumulate = accumulate || first > 0;
         let start = at(a.offset, a.column_stride, first);
         if a.column_stride == 1 {
             for i in 0..m {
                 let row = at(start, a.row_stride, i);
-                put(i, dot(&a_data[row..row + length], &piece[..length]), accumulate);
+                put(i, dot(&a_data[row..row + length], x), accumulate);
             }
         } else {
             columns(

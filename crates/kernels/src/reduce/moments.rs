@@ -168,8 +168,8 @@ pub fn kernels(input: DType) -> Option<Kernels> {
     }
 }
 
-/// The mean in the input type, or the variance or deviation in its real type. An empty sample gives NaN, and so does a
-/// correction that leaves no degree of freedom (NumPy's infinity there is 0 / 0 as well, unless M2 is positive).
+/// The mean in the input type, or the variance or deviation in its real type. An empty sample gives NaN; a correction
+/// that leaves no degree of freedom divides by 0, as in NumPy.
 pub fn finish(input: DType, accumulators: &[u8], finish: Finish, output: &mut [u8]) {
     let accumulators: &[f64] = bytemuck::cast_slice(accumulators);
     let complex = input.is_complex();
