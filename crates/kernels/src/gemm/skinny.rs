@@ -99,14 +99,9 @@ fn vector<T: Float>(
                 put(i, dot(&a_data[row..row + length], x), accumulate);
             }
         } else {
-            columns(
-                m,
-                &piece[..length],
-                a_data,
-                start,
-                (a.row_stride, a.column_stride),
-                |i, value| put(i, value, accumulate),
-            );
+            columns(m, x, a_data, start, (a.row_stride, a.column_stride), |i, value| {
+                put(i, value, accumulate)
+            });
         }
     }
 }
