@@ -202,8 +202,8 @@ def main() -> None:
             print("  ".join(line(setting, row, found)), flush=True)
     head = (
         f"Scale 1/{options.scale}; every size in the thesis's GB (bytes / GiB × {options.scale}), without initial and "
-        f"final W and H. Left the figure here, right the thesis's; ⚑ marks what is more than {TOLERANCE:.0%} off or over the mark."
-        + (" Forecast only: no run, no times." if options.forecast_only else "")
+        f"final W and H. Left the figure here, right the thesis's; ⚑ marks what is more than {TOLERANCE:.0%} off or "
+        "over the mark." + (" Forecast only: no run, no times." if options.forecast_only else "")
     )
     programs = [options.only] if options.only else list(PROGRAMS)
     figures = [

@@ -83,7 +83,7 @@ class Builder:
         if how == "Zarr":
             return self._zarr(value, path)
         if how == ".npy, Fortran order":
-            value = np.asfortranarray(value)
+            value = np.asarray(value, order="F")
         if how == ".npy, big-endian":
             value = value.astype(value.dtype.newbyteorder(">"))
         np.save(path.with_suffix(".npy"), value)
