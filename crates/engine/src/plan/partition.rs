@@ -134,6 +134,15 @@ pub fn is_assembly(op: &Op) -> bool {
     matches!(op, Op::Concat(_) | Op::Reshape)
 }
 
+/// What a chain of views looks at: that is what has to be held, the views cost nothing.
+fn under_views(node: &Expr) -> Expr {
+    let mut node = node;
+    while is_view(&node.op) {
+        node = &node.inputs[0];
+    }
+    node.clone()
+}
+
 /// Whether the node's value is complete only after a sweep, so that it cannot be fused into its consumer.
 fn is_barrier(node: &Node, options: &PlanOptions) -> bool {
     match &node.op {
@@ -216,7 +225,7 @@ impl Walker<'_> {
                 if self.is_gather(input) {
                     self.piecewise_loads(input, closure);
                 } else {
-                    closure.missing.push(input.clone());
+                    closure.missing.push(under_views(input));
                 }
             }
             return;
@@ -227,7 +236,7 @@ impl Walker<'_> {
         let separate = matches!(node.op, Op::Matmul) && !self.options.fuse_products;
         for (index, input) in node.inputs.iter().enumerate() {
             if separate && !self.is_gather(input) {
-                closure.missing.push(input.clone());
+                closure.missing.push(under_views(input));
                 continue;
             }
             self.visit(input, &demand(node, index, spans), root, false, closure, seen);

@@ -40,7 +40,7 @@ pub fn reassociate(roots: &[Expr]) -> Result<(Vec<Expr>, Vec<String>), EngineErr
             let product = if factors.len() > 2 { cheapest_product(&factors)? } else { None };
             match product {
                 Some((product, text)) => {
-                    if !same_structure(&product, node) {
+                    if text != written_order(node, &joins) {
                         log.push(format!("reassociate: {text}"));
                     }
                     product
@@ -80,8 +80,16 @@ fn rebuild(node: &Expr, rewritten: &HashMap<u64, Expr>) -> Result<Expr, EngineEr
     Ok(Node::intern(node.op.clone(), inputs, node.shape.clone(), node.dtype, node.tile.clone()))
 }
 
-fn same_structure(a: &Expr, b: &Expr) -> bool {
-    a.id == b.id
+/// The product as it was written, in the notation of `describe`.
+fn written_order(node: &Expr, joins: &dyn Fn(&Expr) -> bool) -> String {
+    let side = |input: &Expr| {
+        if joins(input) {
+            written_order(input, joins)
+        } else {
+            format!("[{}×{}]", input.shape[0], input.shape[1])
+        }
+    };
+    format!("({} @ {})", side(&node.inputs[0]), side(&node.inputs[1]))
 }
 
 /// The cheapest way to multiply `factors`; nothing when that is the way from the left.

@@ -37,7 +37,7 @@ impl Program {
         let program_bytes = self.placed.tasks.bytes() + self.placed.program.bytes();
         format!(
             "{{\"memory_limit\":{},\"overhead_bytes\":{},\"budget_bytes\":{},\"fixed_bytes\":{},\"peak_bytes\":{},\
-             \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"temporary_bytes\":{},\"discarded_bytes\":{},\
+             \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"bytes_temporary\":{},\"bytes_discarded\":{},\
              \"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":true,\"passes\":{},\"candidates\":{},\
              \"rewrites\":{},\"plan_seconds\":{},\"program_bytes\":{}}}",
             options.memory_limit,
