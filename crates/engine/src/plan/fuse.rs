@@ -9,7 +9,7 @@ use crate::expr::{Node, Op};
 use crate::EngineError;
 
 /// Elements of a strip.
-pub const STRIP: usize = 2048;
+pub const STRIP: usize = 1024;
 /// Bytes of one register: a strip of the widest type.
 pub const REGISTER_BYTES: usize = STRIP * 16;
 
