@@ -159,7 +159,7 @@ def line(setting: Setting, row: str, found: dict[str, Any]) -> list[str]:
     total = ""
     if row == "outcore" and (wanted := setting.wanted()) is not None:
         moved = setting.scaled(read + written)
-        total = f"{moved:.1f} ≤ {wanted}" + (" ⚑" if moved > wanted else "")
+        total = f"{moved:.1f} ≤ {wanted}" + (" ⚑" if round(moved) > wanted else "")
     known = [
         f"{setting.scaled(found[name]):.1f}" if found.get(name) is not None else "–"
         for name in ("bytes_temporary", "bytes_discarded")

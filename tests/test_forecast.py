@@ -69,14 +69,14 @@ def test_less_memory_never_reads_less(make: Any, data: Path, out: Path) -> None:
 def test_a_refused_pool_names_the_smallest_that_works(make: Any, data: Path, out: Path) -> None:
     work = make(data)
     with session(pool_limit=64 << 10), pytest.raises(MemoryLimitError) as refused:
-        oc.explain(work.targets(out))
+        oc.explain(work.targets(out), overwrite=True)
     smallest = refused.value.smallest
     assert smallest is not None
     with session(pool_limit=smallest):
         told = forecast(work.targets(out))
         assert run(work.targets(out)) == told
     with session(pool_limit=smallest - smallest // 8), pytest.raises(MemoryLimitError):
-        oc.explain(work.targets(out))
+        oc.explain(work.targets(out), overwrite=True)
 
 
 @pytest.mark.parametrize("make", workloads.PROMISED, ids=lambda make: make.__name__)
@@ -98,7 +98,7 @@ def test_the_kernel_counts_the_same(make: Any, data: Path, out: Path) -> None:
 def test_explain_runs_nothing(data: Path, out: Path) -> None:
     work = workloads.nmf(data)
     with session(pool_limit=ROOMY) as current:
-        oc.explain(work.targets(out))
+        oc.explain(work.targets(out), overwrite=True)
         counted = current.counters()
     assert counted["bytes_read"] == counted["bytes_written"] == counted["reserved_bytes"] == 0
     assert list(out.iterdir()) == []

@@ -200,9 +200,9 @@ def test_every_npy(version: tuple[int, int], order: Any, byteorder: Any, tmp_pat
 
 
 def test_fortran_order_larger_than_the_pool(tmp_path: Path) -> None:
-    expected = np.asfortranarray(sample((1500, 1100), "float64"))
+    expected = np.asfortranarray(sample((2300, 1700), "float64"))
     np.save(tmp_path / "x.npy", expected)
-    with session(pool_limit=8 << 20):
+    with session(pool_limit=16 << 20):
         x = oc.open(tmp_path / "x.npy")
         oc.store({tmp_path / "y.npy": x + 1, tmp_path / "z.zarr": x.T})
     same(np.load(tmp_path / "y.npy"), expected + 1)

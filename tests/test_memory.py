@@ -83,10 +83,10 @@ def test_a_limit_too_small_is_refused_before_it_starts(program: str, inputs: dic
 
 @pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
 def test_the_smallest_limit_named_does(inputs: dict[str, str], out: Path) -> None:
-    refused = child("product", inputs, out, 48 << 20, LIMIT)
+    refused = child("transpose", inputs, out, 48 << 20, LIMIT)
     assert refused.error is not None
     smallest = refused.error["smallest"]
-    outcome = child("product", inputs, out, smallest, smallest)
+    outcome = child("transpose", inputs, out, smallest, smallest)
     assert outcome.reason is None, outcome.stderr
     assert outcome.peak_rss_bytes is not None
     assert outcome.peak_rss_bytes <= smallest
