@@ -89,7 +89,11 @@ impl Scalar {
         let error = ScalarError { value: self, dtype };
         macro_rules! integer {
             ($T:ty) => {
-                self.to_i128().and_then(|value| <$T>::try_from(value).ok()).ok_or(error)?.to_ne_bytes().to_vec()
+                self.to_i128()
+                    .and_then(|value| <$T>::try_from(value).ok())
+                    .ok_or(error)?
+                    .to_ne_bytes()
+                    .to_vec()
             };
         }
         let (re, im) = self.to_complex();

@@ -15,7 +15,13 @@ pub enum EngineError {
     Index(String),
     /// A plan that cannot fit, refused before anything ran.
     #[error("{operator}: needs {need} bytes of memory at once, the limit leaves {available} ({detail}); the smallest limit that works is {smallest} bytes")]
-    Memory { operator: String, need: u64, available: u64, smallest: u64, detail: String },
+    Memory {
+        operator: String,
+        need: u64,
+        available: u64,
+        smallest: u64,
+        detail: String,
+    },
     /// A plan that cannot be made for another reason.
     #[error("{0}")]
     Plan(String),

@@ -37,22 +37,30 @@ impl AsRef<[u8]> for Borrowed {
 pub fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<Expr> {
     let name: String = array.dtype().getattr("name")?.extract()?;
     let dtype = DType::from_name(&name).ok_or_else(|| {
-        to_python(outcore_engine::EngineError::DType(format!("arrays of {name} are not supported; use one of the numeric types or bool")))
+        to_python(outcore_engine::EngineError::DType(format!(
+            "arrays of {name} are not supported; use one of the numeric types or bool"
+        )))
     })?;
     let native = array.dtype().is_native_byteorder().unwrap_or(true);
     if !native {
-        return Err(to_python(outcore_engine::EngineError::DType("arrays in memory must be in native byte order".into())));
+        return Err(to_python(outcore_engine::EngineError::DType(
+            "arrays in memory must be in native byte order".into(),
+        )));
     }
     let item = dtype.size() as isize;
     let shape: Vec<u64> = array.shape().iter().map(|&length| length as u64).collect();
     let strides: Vec<isize> = array.strides().to_vec();
     if strides.iter().any(|stride| stride % item != 0) {
-        return Err(to_python(outcore_engine::EngineError::DType("the array's strides are not whole elements; copy it first".into())));
+        return Err(to_python(outcore_engine::EngineError::DType(
+            "the array's strides are not whole elements; copy it first".into(),
+        )));
     }
     let interface: Bound<'_, PyAny> = array.getattr("ctypes")?.getattr("data")?;
     let origin: usize = interface.extract()?;
-    if origin % item as usize != 0 && !shape.contains(&0) {
-        return Err(to_python(outcore_engine::EngineError::DType("the array is not aligned to its elements; copy it first".into())));
+    if !origin.is_multiple_of(item as usize) && !shape.contains(&0) {
+        return Err(to_python(outcore_engine::EngineError::DType(
+            "the array is not aligned to its elements; copy it first".into(),
+        )));
     }
     let empty = shape.contains(&0);
     let reach = |backwards: bool| -> isize {
@@ -63,7 +71,11 @@ pub fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<Expr> {
             .map(|(&length, &stride)| (length as isize - 1) * stride)
             .sum()
     };
-    let (low, high) = if empty { (0, 0) } else { (reach(true), reach(false) + item) };
+    let (low, high) = if empty {
+        (0, 0)
+    } else {
+        (reach(true), reach(false) + item)
+    };
     let owner = Borrowed {
         start: (origin as isize + low) as usize,
         bytes: (high - low) as usize,

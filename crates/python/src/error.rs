@@ -17,7 +17,13 @@ pub fn store_error(error: StoreError) -> PyErr {
 fn build(py: Python<'_>, error: &EngineError) -> PyResult<PyErr> {
     let details = PyDict::new(py);
     match error {
-        EngineError::Memory { operator, need, available, smallest, .. } => {
+        EngineError::Memory {
+            operator,
+            need,
+            available,
+            smallest,
+            ..
+        } => {
             details.set_item("operator", operator)?;
             details.set_item("need", need)?;
             details.set_item("limit", available)?;

@@ -109,23 +109,43 @@ fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Built {
 
 #[pyfunction]
 fn full(shape: Vec<u64>, value: &Bound<'_, PyAny>, dtype: &str) -> Built {
-    built(ops::generate(Generator::Full(scalar(value)?), shape, dtype_named(dtype)?))
+    built(ops::generate(
+        Generator::Full(scalar(value)?),
+        shape,
+        dtype_named(dtype)?,
+    ))
 }
 
 #[pyfunction]
 fn arange(start: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>, count: u64, dtype: &str) -> Built {
-    let generator = Generator::Arange { start: scalar(start)?, step: scalar(step)? };
+    let generator = Generator::Arange {
+        start: scalar(start)?,
+        step: scalar(step)?,
+    };
     built(ops::generate(generator, vec![count], dtype_named(dtype)?))
 }
 
 #[pyfunction]
 fn linspace(start: f64, stop: f64, count: u64, endpoint: bool, dtype: &str) -> Built {
-    built(ops::generate(Generator::Linspace { start, stop, count, endpoint }, vec![count], dtype_named(dtype)?))
+    built(ops::generate(
+        Generator::Linspace {
+            start,
+            stop,
+            count,
+            endpoint,
+        },
+        vec![count],
+        dtype_named(dtype)?,
+    ))
 }
 
 #[pyfunction]
 fn eye(rows: u64, columns: u64, k: i64, dtype: &str) -> Built {
-    built(ops::generate(Generator::Eye { k }, vec![rows, columns], dtype_named(dtype)?))
+    built(ops::generate(
+        Generator::Eye { k },
+        vec![rows, columns],
+        dtype_named(dtype)?,
+    ))
 }
 
 #[pyfunction]
@@ -138,23 +158,41 @@ fn random(
     dtype: &str,
 ) -> Built {
     let generator = match kind {
-        "uniform" => Generator::Uniform { seed, low: low_or_mean.extract()?, high: high_or_deviation.extract()? },
-        "normal" => Generator::Normal { seed, mean: low_or_mean.extract()?, deviation: high_or_deviation.extract()? },
-        "integers" => Generator::Integers { seed, low: low_or_mean.extract()?, high: high_or_deviation.extract()? },
-        _ => return Err(to_python(EngineError::Plan(format!("there is no random distribution {kind}")))),
+        "uniform" => Generator::Uniform {
+            seed,
+            low: low_or_mean.extract()?,
+            high: high_or_deviation.extract()?,
+        },
+        "normal" => Generator::Normal {
+            seed,
+            mean: low_or_mean.extract()?,
+            deviation: high_or_deviation.extract()?,
+        },
+        "integers" => Generator::Integers {
+            seed,
+            low: low_or_mean.extract()?,
+            high: high_or_deviation.extract()?,
+        },
+        _ => {
+            return Err(to_python(EngineError::Plan(format!(
+                "there is no random distribution {kind}"
+            ))))
+        }
     };
     built(ops::generate(generator, shape, dtype_named(dtype)?))
 }
 
 #[pyfunction]
 fn unary(name: &str, x: &PyExpr) -> Built {
-    let op = Unary::from_name(name).ok_or_else(|| to_python(EngineError::Plan(format!("there is no function {name}"))))?;
+    let op =
+        Unary::from_name(name).ok_or_else(|| to_python(EngineError::Plan(format!("there is no function {name}"))))?;
     built(ops::unary(op, &x.0))
 }
 
 #[pyfunction]
 fn binary(name: &str, x: &PyExpr, y: &PyExpr) -> Built {
-    let op = Binary::from_name(name).ok_or_else(|| to_python(EngineError::Plan(format!("there is no function {name}"))))?;
+    let op =
+        Binary::from_name(name).ok_or_else(|| to_python(EngineError::Plan(format!("there is no function {name}"))))?;
     built(ops::binary(op, &x.0, &y.0))
 }
 
@@ -196,7 +234,11 @@ fn reshape(x: &PyExpr, shape: Vec<u64>) -> Built {
 
 #[pyfunction]
 fn slice(x: &PyExpr, starts: Vec<i64>, steps: Vec<i64>, counts: Vec<u64>) -> Built {
-    let slices: Vec<AxisSlice> = starts.into_iter().zip(steps).map(|(start, step)| AxisSlice { start, step }).collect();
+    let slices: Vec<AxisSlice> = starts
+        .into_iter()
+        .zip(steps)
+        .map(|(start, step)| AxisSlice { start, step })
+        .collect();
     built(ops::slice(&x.0, &slices, &counts))
 }
 
@@ -217,8 +259,14 @@ fn reduce(name: &str, x: &PyExpr, axes: Vec<usize>, correction: f64) -> Built {
         "var" => (Reduce::Moments, Finish::Variance { correction }),
         "std" => (Reduce::Moments, Finish::StandardDeviation { correction }),
         _ => {
-            let op = Reduce::ALL.iter().copied().find(|op| op.name() == name && *op != Reduce::Moments);
-            (op.ok_or_else(|| to_python(EngineError::Plan(format!("there is no reduction {name}"))))?, Finish::Value)
+            let op = Reduce::ALL
+                .iter()
+                .copied()
+                .find(|op| op.name() == name && *op != Reduce::Moments);
+            (
+                op.ok_or_else(|| to_python(EngineError::Plan(format!("there is no reduction {name}"))))?,
+                Finish::Value,
+            )
         }
     };
     built(ops::reduce(op, finish, &x.0, &axes))

@@ -16,8 +16,15 @@ pub struct PyFunction {
 
 impl PyFunction {
     pub fn new(function: &Bound<'_, PyAny>, workspace: usize) -> PyFunction {
-        let name = function.getattr("__name__").and_then(|name| name.extract()).unwrap_or_else(|_| "function".into());
-        PyFunction { function: function.clone().unbind(), name, workspace }
+        let name = function
+            .getattr("__name__")
+            .and_then(|name| name.extract())
+            .unwrap_or_else(|_| "function".into());
+        PyFunction {
+            function: function.clone().unbind(),
+            name,
+            workspace,
+        }
     }
 
     fn call_python(&self, py: Python<'_>, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> PyResult<()> {
@@ -50,6 +57,9 @@ impl BlockFunction for PyFunction {
     }
 
     fn call(&self, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> Result<(), String> {
-        Python::attach(|py| self.call_python(py, inputs, output, dtype).map_err(|error| format!("{}: {error}", self.name)))
+        Python::attach(|py| {
+            self.call_python(py, inputs, output, dtype)
+                .map_err(|error| format!("{}: {error}", self.name))
+        })
     }
 }

@@ -22,7 +22,10 @@ const TELL: Duration = Duration::from_millis(200);
 #[pyclass(frozen, name = "Session", module = "outcore._core")]
 pub struct PySession(Arc<Session>);
 
-fn option<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
+fn option<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+    options: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<Option<T>> {
     match options.get_item(name)? {
         Some(value) if !value.is_none() => Ok(Some(value.extract()?)),
         _ => Ok(None),
@@ -35,7 +38,9 @@ fn invalid(text: String) -> PyErr {
 
 fn plan_options(options: &Bound<'_, PyDict>) -> PyResult<PlanOptions> {
     let mut plan = PlanOptions::ALL;
-    let Some(rewrites) = options.get_item("rewrites")?.filter(|value| !value.is_none()) else { return Ok(plan) };
+    let Some(rewrites) = options.get_item("rewrites")?.filter(|value| !value.is_none()) else {
+        return Ok(plan);
+    };
     let rewrites = rewrites.cast_into::<PyDict>()?;
     let all: Option<bool> = option(&rewrites, "all")?;
     if let Some(on) = all {
@@ -44,7 +49,10 @@ fn plan_options(options: &Bound<'_, PyDict>) -> PyResult<PlanOptions> {
     for (name, on) in rewrites.iter() {
         let name: String = name.extract()?;
         if name != "all" && !plan.switch(&name, on.extract()?) {
-            return Err(invalid(format!("rewrites: there is none called {name}; there are {}", PlanOptions::NAMES.join(", "))));
+            return Err(invalid(format!(
+                "rewrites: there is none called {name}; there are {}",
+                PlanOptions::NAMES.join(", ")
+            )));
         }
     }
     Ok(plan)
@@ -61,7 +69,10 @@ impl PySession {
             None => Policy::default(),
             Some(name) => Policy::from_name(&name).ok_or_else(|| {
                 let names: Vec<&str> = Policy::ALL.iter().map(|policy| policy.name()).collect();
-                invalid(format!("policy: there is none called {name}; there are {}", names.join(", ")))
+                invalid(format!(
+                    "policy: there is none called {name}; there are {}",
+                    names.join(", ")
+                ))
             })?,
         };
         let session = Session::new(SessionOptions {
@@ -80,9 +91,17 @@ impl PySession {
         Ok(PySession(Arc::new(session.map_err(to_python)?)))
     }
 
-    fn plan(&self, py: Python<'_>, outputs: Vec<PyRef<'_, PyExpr>>, targets: Vec<Option<Bound<'_, PyDict>>>) -> PyResult<PyProgram> {
+    fn plan(
+        &self,
+        py: Python<'_>,
+        outputs: Vec<PyRef<'_, PyExpr>>,
+        targets: Vec<Option<Bound<'_, PyDict>>>,
+    ) -> PyResult<PyProgram> {
         let nodes: Vec<_> = outputs.iter().map(|output| output.0.clone()).collect();
-        let targets = targets.iter().map(|target| read_target(target.as_ref())).collect::<PyResult<Vec<_>>>()?;
+        let targets = targets
+            .iter()
+            .map(|target| read_target(target.as_ref()))
+            .collect::<PyResult<Vec<_>>>()?;
         let session = self.0.clone();
         let program = py.detach(|| session.prepare(&nodes, &targets)).map_err(to_python)?;
         let shapes = nodes.iter().map(|node| (node.shape.clone(), node.dtype)).collect();
@@ -114,9 +133,15 @@ impl PySession {
 }
 
 fn read_target(target: Option<&Bound<'_, PyDict>>) -> PyResult<Target> {
-    let Some(target) = target else { return Ok(Target::Memory) };
+    let Some(target) = target else {
+        return Ok(Target::Memory);
+    };
     let path: PathBuf = option(target, "path")?.ok_or_else(|| invalid("a target needs a path".into()))?;
-    Ok(Target::Path { path, overwrite: option(target, "overwrite")?.unwrap_or(false), chunks: option(target, "chunks")? })
+    Ok(Target::Path {
+        path,
+        overwrite: option(target, "overwrite")?.unwrap_or(false),
+        chunks: option(target, "chunks")?,
+    })
 }
 
 #[pyclass(frozen, name = "Program", module = "outcore._core")]
@@ -135,7 +160,12 @@ impl PyProgram {
         self.program.to_dot()
     }
 
-    fn run<'py>(&self, py: Python<'py>, progress: Option<Py<PyAny>>, trace: Option<String>) -> PyResult<Bound<'py, PyDict>> {
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Py<PyAny>>,
+        trace: Option<String>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let mut told = Instant::now() - TELL;
         let mut raised: Option<PyErr> = None;
         let mut tell = |report: &ProgressReport| {
@@ -145,8 +175,15 @@ impl PyProgram {
                 match &progress {
                     Some(progress) if due => {
                         told = Instant::now();
-                        let ProgressReport { bytes_done, bytes_total, tasks_done, tasks_total } = *report;
-                        progress.call1(py, (bytes_done, bytes_total, tasks_done, tasks_total)).map(|_| ())
+                        let ProgressReport {
+                            bytes_done,
+                            bytes_total,
+                            tasks_done,
+                            tasks_total,
+                        } = *report;
+                        progress
+                            .call1(py, (bytes_done, bytes_total, tasks_done, tasks_total))
+                            .map(|_| ())
                     }
                     _ => Ok(()),
                 }
@@ -251,7 +288,11 @@ fn rss(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let field = |name: &str| -> u64 {
         let line = status.lines().find(|line| line.starts_with(name)).unwrap_or("");
-        line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or(0) * 1024
+        line.split_whitespace()
+            .nth(1)
+            .and_then(|kilobytes| kilobytes.parse::<u64>().ok())
+            .unwrap_or(0)
+            * 1024
     };
     let dict = PyDict::new(py);
     dict.set_item("current", field("VmRSS:"))?;

@@ -212,7 +212,11 @@ impl Sink for MemorySink {
         self.buffer.claim(at..at + elements as usize * item).ok()
     }
 
-    fn finish(&self, _io: &Io) -> Result<(), StoreError> {
+    fn seal(&self, _io: &Io) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn publish(&self) -> Result<(), StoreError> {
         Ok(())
     }
 

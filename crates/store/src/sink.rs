@@ -34,8 +34,15 @@ pub trait Sink: Send + Sync {
     fn borrow(&self, _region: &Region) -> Option<ClaimedSlice> {
         None
     }
-    /// Makes the output durable and gives it its name.
-    fn finish(&self, io: &Io) -> Result<(), StoreError>;
+    /// Makes what was written durable, still without its name: several outputs are sealed before any is published.
+    fn seal(&self, io: &Io) -> Result<(), StoreError>;
+    /// Gives a sealed output its name, atomically.
+    fn publish(&self) -> Result<(), StoreError>;
+    /// Seals and publishes.
+    fn finish(&self, io: &Io) -> Result<(), StoreError> {
+        self.seal(io)?;
+        self.publish()
+    }
     /// Removes what was written. Dropping an unfinished sink does the same.
     fn abort(&self);
 }
@@ -97,7 +104,8 @@ impl SinkPlan {
     fn check_target(&self) -> Result<(), StoreError> {
         let parent = parent_of(&self.path);
         if !parent.is_dir() {
-            return Err(StoreError::format(&parent, "the output's directory does not exist"));
+            let cause = std::io::Error::new(std::io::ErrorKind::NotFound, "the output's directory does not exist");
+            return Err(StoreError::io(&parent, 0, "write in this directory", cause));
         }
         access(&parent, Access::WRITE_OK | Access::EXEC_OK)
             .map_err(|cause| StoreError::io(&parent, 0, "write in this directory", cause))?;
@@ -134,6 +142,14 @@ impl SinkPlan {
             });
         }
         Ok(())
+    }
+
+    /// The directory that the output appears in.
+    pub fn directory(&self) -> &Path {
+        self.path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
     }
 
     /// The grid that writes must come in.

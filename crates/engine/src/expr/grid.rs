@@ -16,7 +16,8 @@ const ROW_RUN_BYTES: u64 = 32 << 10;
 const SMALL_BYTES: u64 = 256 << 10;
 
 fn bytes(tile: &[u64], item: u64) -> u64 {
-    tile.iter().fold(item, |product, &length| product.saturating_mul(length))
+    tile.iter()
+        .fold(item, |product, &length| product.saturating_mul(length))
 }
 
 fn floor_power_of_two(value: u64) -> u64 {
@@ -89,7 +90,11 @@ pub fn source_tile(shape: &[u64], dtype: DType, layout: &Layout) -> Vec<u64> {
 }
 
 fn chunk_tile(shape: &[u64], chunk: &[u64], item: u64) -> Vec<u64> {
-    let mut tile: Vec<u64> = chunk.iter().zip(shape).map(|(&chunk, &length)| chunk.clamp(1, length.max(1))).collect();
+    let mut tile: Vec<u64> = chunk
+        .iter()
+        .zip(shape)
+        .map(|(&chunk, &length)| chunk.clamp(1, length.max(1)))
+        .collect();
     for axis in (0..shape.len()).rev() {
         while tile[axis] < shape[axis] && bytes(&tile, item) * 2 <= PANEL_BYTES {
             tile[axis] = (tile[axis] * 2).min(shape[axis]);
@@ -102,7 +107,11 @@ fn chunk_tile(shape: &[u64], chunk: &[u64], item: u64) -> Vec<u64> {
 /// cut along several axes, tiny.
 pub fn settle(shape: &[u64], dtype: DType, tile: Vec<u64>) -> Vec<u64> {
     let item = dtype.size() as u64;
-    let mut tile: Vec<u64> = tile.iter().zip(shape).map(|(&tile, &length)| tile.clamp(1, length.max(1))).collect();
+    let mut tile: Vec<u64> = tile
+        .iter()
+        .zip(shape)
+        .map(|(&tile, &length)| tile.clamp(1, length.max(1)))
+        .collect();
     let cut = tile.iter().zip(shape).filter(|(tile, length)| tile < length).count();
     let size = bytes(&tile, item);
     if cut >= 2 && size < SMALL_BYTES {
@@ -119,7 +128,11 @@ pub fn settle(shape: &[u64], dtype: DType, tile: Vec<u64>) -> Vec<u64> {
 
 /// Tiles along each axis; zero for an empty axis.
 pub fn counts(shape: &[u64], tile: &[u64]) -> Vec<u64> {
-    shape.iter().zip(tile).map(|(&length, &tile)| length.div_ceil(tile)).collect()
+    shape
+        .iter()
+        .zip(tile)
+        .map(|(&length, &tile)| length.div_ceil(tile))
+        .collect()
 }
 
 #[cfg(test)]

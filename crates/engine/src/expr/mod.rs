@@ -55,7 +55,11 @@ pub enum Op {
     Reshape,
     Concat(usize),
     Matmul,
-    Reduce { op: Reduce, finish: FinishKey, axes: Vec<usize> },
+    Reduce {
+        op: Reduce,
+        finish: FinishKey,
+        axes: Vec<usize>,
+    },
     MapBlocks(FunctionKey),
 }
 
@@ -146,7 +150,10 @@ pub struct FunctionKey {
 
 impl FunctionKey {
     pub fn new(function: Arc<dyn BlockFunction>) -> FunctionKey {
-        FunctionKey { id: next_id(), function }
+        FunctionKey {
+            id: next_id(),
+            function,
+        }
     }
 }
 
@@ -210,7 +217,14 @@ impl Node {
         if let Some(node) = interner.nodes.get(&key).and_then(Weak::upgrade) {
             return node;
         }
-        let node = Arc::new(Node { id: next_id(), op, inputs, shape, dtype, tile });
+        let node = Arc::new(Node {
+            id: next_id(),
+            op,
+            inputs,
+            shape,
+            dtype,
+            tile,
+        });
         interner.nodes.insert(key, Arc::downgrade(&node));
         if interner.nodes.len() > interner.purge_at.max(1024) {
             interner.nodes.retain(|_, node| node.strong_count() > 0);

@@ -15,13 +15,17 @@ pub fn concat(arrays: &[Expr], axis: usize) -> Result<Expr, EngineError> {
         return Err(EngineError::Shape("concat: no arrays given".into()));
     };
     if axis >= first.ndim() {
-        return Err(EngineError::Index(format!("concat: axis {axis} is outside an array of {} axes", first.ndim())));
+        return Err(EngineError::Index(format!(
+            "concat: axis {axis} is outside an array of {} axes",
+            first.ndim()
+        )));
     }
     let mut dtype = first.dtype;
     let mut shape = first.shape.clone();
     let mut tile = first.tile.clone();
     for other in &arrays[1..] {
-        let agrees = other.ndim() == first.ndim() && (0..first.ndim()).all(|a| a == axis || other.shape[a] == first.shape[a]);
+        let agrees =
+            other.ndim() == first.ndim() && (0..first.ndim()).all(|a| a == axis || other.shape[a] == first.shape[a]);
         if !agrees {
             return Err(EngineError::Shape(format!(
                 "concat: shapes {} and {} differ outside axis {axis}",
@@ -42,6 +46,9 @@ pub fn concat(arrays: &[Expr], axis: usize) -> Result<Expr, EngineError> {
     // Many short arrays still make sensible tiles along the joined axis.
     tile[axis] = tile[axis].max(grid::default_tile(&shape, dtype)[axis]);
     let tile = grid::settle(&shape, dtype, tile);
-    let inputs = arrays.iter().map(|array| astype(array, dtype)).collect::<Result<_, _>>()?;
+    let inputs = arrays
+        .iter()
+        .map(|array| astype(array, dtype))
+        .collect::<Result<_, _>>()?;
     Ok(Node::intern(Op::Concat(axis), inputs, shape, dtype, tile))
 }

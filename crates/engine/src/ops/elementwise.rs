@@ -13,11 +13,21 @@ use crate::EngineError;
 /// A type the function does not take.
 pub fn unary(op: Unary, x: &Expr) -> Result<Expr, EngineError> {
     let Some(compute) = op.compute_dtype(x.dtype) else {
-        return Err(EngineError::DType(format!("{}: not defined for {}", op.name(), x.dtype)));
+        return Err(EngineError::DType(format!(
+            "{}: not defined for {}",
+            op.name(),
+            x.dtype
+        )));
     };
     let x = astype(x, compute)?;
     let dtype = op.output_dtype(compute);
-    Ok(Node::intern(Op::Unary(op), vec![x.clone()], x.shape.clone(), dtype, x.tile.clone()))
+    Ok(Node::intern(
+        Op::Unary(op),
+        vec![x.clone()],
+        x.shape.clone(),
+        dtype,
+        x.tile.clone(),
+    ))
 }
 
 /// `op(x, y)`, promoted and broadcast.
@@ -27,7 +37,12 @@ pub fn unary(op: Unary, x: &Expr) -> Result<Expr, EngineError> {
 pub fn binary(op: Binary, x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
     let promoted = DType::promote(x.dtype, y.dtype);
     let Some(compute) = op.compute_dtype(promoted) else {
-        return Err(EngineError::DType(format!("{}: not defined for {} and {}", op.name(), x.dtype, y.dtype)));
+        return Err(EngineError::DType(format!(
+            "{}: not defined for {} and {}",
+            op.name(),
+            x.dtype,
+            y.dtype
+        )));
     };
     let shape = broadcast_shapes(op.name(), &[&x.shape, &y.shape])?;
     let dtype = op.output_dtype(compute);
@@ -63,7 +78,13 @@ pub fn astype(x: &Expr, dtype: DType) -> Result<Expr, EngineError> {
             return super::constant(*value, dtype);
         }
     }
-    Ok(Node::intern(Op::Cast, vec![x.clone()], x.shape.clone(), dtype, x.tile.clone()))
+    Ok(Node::intern(
+        Op::Cast,
+        vec![x.clone()],
+        x.shape.clone(),
+        dtype,
+        x.tile.clone(),
+    ))
 }
 
 /// A copy of `x` cut into other tiles: what an output is written from when it is itself a stored array, or when the

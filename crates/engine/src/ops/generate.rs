@@ -14,7 +14,9 @@ use crate::EngineError;
 pub fn generate(generator: Generator, shape: Vec<u64>, dtype: DType) -> Result<Expr, EngineError> {
     check_size("generate", &shape, dtype)?;
     if let Generator::Full(value) = generator {
-        value.to_bytes(dtype).map_err(|error| EngineError::DType(error.to_string()))?;
+        value
+            .to_bytes(dtype)
+            .map_err(|error| EngineError::DType(error.to_string()))?;
     }
     let tile = grid::default_tile(&shape, dtype);
     Ok(Node::intern(Op::Generate(generator), vec![], shape, dtype, tile))

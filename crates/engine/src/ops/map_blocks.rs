@@ -19,7 +19,10 @@ pub fn map_blocks(function: Arc<dyn BlockFunction>, inputs: &[Expr], dtype: DTyp
     let shapes: Vec<&[u64]> = inputs.iter().map(|input| input.shape.as_slice()).collect();
     let shape = broadcast_shapes("map_blocks", &shapes)?;
     check_size("map_blocks", &shape, dtype)?;
-    let inputs = inputs.iter().map(|input| broadcast_to(input, &shape)).collect::<Result<Vec<_>, _>>()?;
+    let inputs = inputs
+        .iter()
+        .map(|input| broadcast_to(input, &shape))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut tile = inputs[0].tile.clone();
     for input in &inputs[1..] {
         for (tile, &finer) in tile.iter_mut().zip(&input.tile) {
@@ -27,5 +30,11 @@ pub fn map_blocks(function: Arc<dyn BlockFunction>, inputs: &[Expr], dtype: DTyp
         }
     }
     let tile = grid::settle(&shape, dtype, tile);
-    Ok(Node::intern(Op::MapBlocks(FunctionKey::new(function)), inputs, shape, dtype, tile))
+    Ok(Node::intern(
+        Op::MapBlocks(FunctionKey::new(function)),
+        inputs,
+        shape,
+        dtype,
+        tile,
+    ))
 }

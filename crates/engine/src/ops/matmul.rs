@@ -30,12 +30,18 @@ pub enum Product {
 pub fn matmul(x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
     let sides = || format!("matmul: {} @ {}", show(&x.shape), show(&y.shape));
     if x.ndim() < 2 || y.ndim() < 2 {
-        return Err(EngineError::Shape(format!("{}: both sides need at least two axes here", sides())));
+        return Err(EngineError::Shape(format!(
+            "{}: both sides need at least two axes here",
+            sides()
+        )));
     }
     let (m, k) = (x.shape[x.ndim() - 2], x.shape[x.ndim() - 1]);
     let (inner, n) = (y.shape[y.ndim() - 2], y.shape[y.ndim() - 1]);
     if k != inner {
-        return Err(EngineError::Shape(format!("{}: inner dimensions {k} and {inner} differ", sides())));
+        return Err(EngineError::Shape(format!(
+            "{}: inner dimensions {k} and {inner} differ",
+            sides()
+        )));
     }
     let batch = broadcast_shapes("matmul", &[&x.shape[..x.ndim() - 2], &y.shape[..y.ndim() - 2]])?;
     let dtype = DType::promote(x.dtype, y.dtype);
@@ -48,7 +54,33 @@ pub fn matmul(x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
     let x = broadcast_to(&astype(x, dtype)?, &whole([m, k]))?;
     let y = broadcast_to(&astype(y, dtype)?, &whole([k, n]))?;
     let tile = result_tile(&x, &y, &shape, dtype);
+    let product = Node::intern(Op::Matmul, vec![x.clone(), y.clone()], shape.clone(), dtype, tile);
+    if !matches!(product_kind(&product), Product::Blocked { .. }) {
+        return Ok(product);
+    }
+    let (x, y) = (squared(&x)?, squared(&y)?);
+    let tile = result_tile(&x, &y, &shape, dtype);
     Ok(Node::intern(Op::Matmul, vec![x, y], shape, dtype, tile))
+}
+
+/// A computed operand of a large product is held in square tiles, not in the panels its sources are stored in: a block
+/// of it then touches one tile.
+fn squared(operand: &Expr) -> Result<Expr, EngineError> {
+    let ndim = operand.ndim();
+    if operand.tile[ndim - 2].min(operand.tile[ndim - 1]) >= INNER_MIN {
+        return Ok(operand.clone());
+    }
+    match &operand.op {
+        Op::Permute(axes) => super::permute(&squared(&operand.inputs[0])?, axes),
+        Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast => Ok(Node::intern(
+            operand.op.clone(),
+            operand.inputs.clone(),
+            operand.shape.clone(),
+            operand.dtype,
+            grid::default_tile(&operand.shape, operand.dtype),
+        )),
+        _ => Ok(operand.clone()),
+    }
 }
 
 /// Rows as `x` is cut, columns as `y` is; a square default where that is too large or too small to compute on.
@@ -69,16 +101,26 @@ fn result_tile(x: &Expr, y: &Expr, shape: &[u64], dtype: DType) -> Vec<u64> {
 pub fn product_kind(node: &Node) -> Product {
     let (x, y) = (&node.inputs[0], &node.inputs[1]);
     let ndim = node.ndim();
+    let item = node.dtype.size() as u64;
     let inner = x.shape[ndim - 1];
     let tile = x.tile[ndim - 1].min(y.tile[ndim - 2]);
-    if tile >= inner {
+    let block_bytes = |side: u64| side * inner * item;
+    let widest = block_bytes(node.tile[ndim - 2]).max(block_bytes(node.tile[ndim - 1]));
+    if tile >= inner && widest <= 2 * grid::SQUARE_BYTES {
         return Product::Aligned;
     }
-    if node.nbytes() <= TREE_BYTES && node.is_single_tile() {
-        return Product::Contraction { inner_tile: tile };
-    }
     let default = grid::default_tile(&[1 << 20, 1 << 20], node.dtype)[0];
-    let inner_tile = if tile < INNER_MIN { default } else { tile.min(2 * default) };
+    let inner_tile = if (INNER_MIN..=2 * default).contains(&tile) {
+        tile
+    } else {
+        default
+    };
+    if node.nbytes() <= TREE_BYTES && node.is_single_tile() {
+        // Operands cut along the inner dimension lie in runs of it: any number of rows is one run.
+        return Product::Contraction {
+            inner_tile: if tile < inner { tile } else { inner_tile },
+        };
+    }
     if inner_tile >= inner {
         return Product::Aligned;
     }

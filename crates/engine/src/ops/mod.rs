@@ -35,10 +35,15 @@ pub(crate) fn show(shape: &[u64]) -> String {
 
 /// Refuses shapes whose byte count does not fit in 63 bits: they come from files and callers.
 pub(crate) fn check_size(operator: &str, shape: &[u64], dtype: DType) -> Result<(), EngineError> {
-    let bytes = shape.iter().try_fold(dtype.size() as u64, |bytes, &length| bytes.checked_mul(length.max(1)));
+    let bytes = shape
+        .iter()
+        .try_fold(dtype.size() as u64, |bytes, &length| bytes.checked_mul(length.max(1)));
     match bytes {
         Some(bytes) if bytes < 1 << 62 => Ok(()),
-        _ => Err(EngineError::Shape(format!("{operator}: an array of shape {} of {dtype} is too large to address", show(shape)))),
+        _ => Err(EngineError::Shape(format!(
+            "{operator}: an array of shape {} of {dtype} is too large to address",
+            show(shape)
+        ))),
     }
 }
 
@@ -53,7 +58,9 @@ pub(crate) fn broadcast_shapes(operator: &str, shapes: &[&[u64]]) -> Result<Vec<
                 *target = length;
             } else if length != 1 && length != *target {
                 let sides = shapes.iter().map(|shape| show(shape)).collect::<Vec<_>>().join(" and ");
-                return Err(EngineError::Shape(format!("{operator}: shapes {sides} do not broadcast: lengths {target} and {length} differ")));
+                return Err(EngineError::Shape(format!(
+                    "{operator}: shapes {sides} do not broadcast: lengths {target} and {length} differ"
+                )));
             }
         }
     }

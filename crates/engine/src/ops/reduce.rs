@@ -14,17 +14,29 @@ use crate::EngineError;
 /// A type the reduction does not take, axes outside the array, or an empty reduction without a neutral element.
 pub fn reduce(op: Reduce, finish: Finish, x: &Expr, axes: &[usize]) -> Result<Expr, EngineError> {
     let Some(reducer) = Reducer::new(op, x.dtype) else {
-        return Err(EngineError::DType(format!("{}: not defined for {}", op.name(), x.dtype)));
+        return Err(EngineError::DType(format!(
+            "{}: not defined for {}",
+            op.name(),
+            x.dtype
+        )));
     };
     let mut axes = axes.to_vec();
     axes.sort_unstable();
     axes.dedup();
     if let Some(&axis) = axes.iter().find(|&&axis| axis >= x.ndim()) {
-        return Err(EngineError::Index(format!("{}: axis {axis} is outside an array of {} axes", op.name(), x.ndim())));
+        return Err(EngineError::Index(format!(
+            "{}: axis {axis} is outside an array of {} axes",
+            op.name(),
+            x.ndim()
+        )));
     }
     let empty = axes.iter().any(|&axis| x.shape[axis] == 0);
     if empty && matches!(op, Reduce::Min | Reduce::Max | Reduce::ArgMin | Reduce::ArgMax) {
-        return Err(EngineError::Shape(format!("{}: no elements to reduce over axes {axes:?} of shape {}", op.name(), show(&x.shape))));
+        return Err(EngineError::Shape(format!(
+            "{}: no elements to reduce over axes {axes:?} of shape {}",
+            op.name(),
+            show(&x.shape)
+        )));
     }
     let positional = matches!(op, Reduce::ArgMin | Reduce::ArgMax);
     if positional && axes.len() > 1 {
@@ -37,7 +49,17 @@ pub fn reduce(op: Reduce, finish: Finish, x: &Expr, axes: &[usize]) -> Result<Ex
     if empty {
         return generate(Generator::Full(neutral(op, dtype)), shape, dtype);
     }
-    Ok(Node::intern(Op::Reduce { op, finish: FinishKey(finish), axes }, vec![x.clone()], shape, dtype, tile))
+    Ok(Node::intern(
+        Op::Reduce {
+            op,
+            finish: FinishKey(finish),
+            axes,
+        },
+        vec![x.clone()],
+        shape,
+        dtype,
+        tile,
+    ))
 }
 
 /// The position of an extreme over several axes is its index in their C order: they become one last axis first.

@@ -28,5 +28,11 @@ pub fn reshape(x: &Expr, shape: &[u64]) -> Result<Expr, EngineError> {
         return reshape(&x.inputs[0], shape);
     }
     let tile = grid::source_tile(shape, x.dtype, &Layout::Chunks(vec![1; shape.len()]));
-    Ok(Node::intern(Op::Reshape, vec![x.clone()], shape.to_vec(), x.dtype, tile))
+    Ok(Node::intern(
+        Op::Reshape,
+        vec![x.clone()],
+        shape.to_vec(),
+        x.dtype,
+        tile,
+    ))
 }

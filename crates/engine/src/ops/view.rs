@@ -8,7 +8,9 @@ use crate::EngineError;
 fn check_axes(operator: &str, axes: &[usize], ndim: usize) -> Result<(), EngineError> {
     for (position, &axis) in axes.iter().enumerate() {
         if axis >= ndim {
-            return Err(EngineError::Index(format!("{operator}: axis {axis} is outside an array of {ndim} axes")));
+            return Err(EngineError::Index(format!(
+                "{operator}: axis {axis} is outside an array of {ndim} axes"
+            )));
         }
         if axes[..position].contains(&axis) {
             return Err(EngineError::Index(format!("{operator}: axis {axis} is named twice")));
@@ -23,7 +25,11 @@ fn check_axes(operator: &str, axes: &[usize], ndim: usize) -> Result<(), EngineE
 /// `axes` that are no permutation of the axes of `x`.
 pub fn permute(x: &Expr, axes: &[usize]) -> Result<Expr, EngineError> {
     if axes.len() != x.ndim() {
-        return Err(EngineError::Shape(format!("permute_dims: {} axes given for shape {}", axes.len(), show(&x.shape))));
+        return Err(EngineError::Shape(format!(
+            "permute_dims: {} axes given for shape {}",
+            axes.len(),
+            show(&x.shape)
+        )));
     }
     check_axes("permute_dims", axes, x.ndim())?;
     if axes.iter().enumerate().all(|(position, &axis)| position == axis) {
@@ -35,7 +41,13 @@ pub fn permute(x: &Expr, axes: &[usize]) -> Result<Expr, EngineError> {
     }
     let shape = axes.iter().map(|&axis| x.shape[axis]).collect();
     let tile = axes.iter().map(|&axis| x.tile[axis]).collect();
-    Ok(Node::intern(Op::Permute(axes.to_vec()), vec![x.clone()], shape, x.dtype, tile))
+    Ok(Node::intern(
+        Op::Permute(axes.to_vec()),
+        vec![x.clone()],
+        shape,
+        x.dtype,
+        tile,
+    ))
 }
 
 /// Per axis `counts[a]` elements from `starts[a]` in steps of `steps[a]` (negative steps walk back).
@@ -44,7 +56,11 @@ pub fn permute(x: &Expr, axes: &[usize]) -> Result<Expr, EngineError> {
 /// A slice that leaves the array.
 pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, EngineError> {
     if slices.len() != x.ndim() || counts.len() != x.ndim() {
-        return Err(EngineError::Index(format!("getitem: {} slices given for shape {}", slices.len(), show(&x.shape))));
+        return Err(EngineError::Index(format!(
+            "getitem: {} slices given for shape {}",
+            slices.len(),
+            show(&x.shape)
+        )));
     }
     let mut unchanged = true;
     for (axis, (slice, &count)) in slices.iter().zip(counts).enumerate() {
@@ -72,9 +88,21 @@ pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, Eng
     let slices = slices
         .iter()
         .zip(counts)
-        .map(|(slice, &count)| if count == 0 { AxisSlice { start: 0, step: 1 } } else { *slice })
+        .map(|(slice, &count)| {
+            if count == 0 {
+                AxisSlice { start: 0, step: 1 }
+            } else {
+                *slice
+            }
+        })
         .collect();
-    Ok(Node::intern(Op::Slice(slices), vec![x.clone()], counts.to_vec(), x.dtype, tile))
+    Ok(Node::intern(
+        Op::Slice(slices),
+        vec![x.clone()],
+        counts.to_vec(),
+        x.dtype,
+        tile,
+    ))
 }
 
 /// `x` repeated along axes of length one and new leading axes.
@@ -83,9 +111,17 @@ pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, Eng
 /// A target shape that `x` does not broadcast to.
 pub fn broadcast_to(x: &Expr, shape: &[u64]) -> Result<Expr, EngineError> {
     let fits = shape.len() >= x.ndim()
-        && x.shape.iter().rev().zip(shape.iter().rev()).all(|(&from, &to)| from == to || from == 1);
+        && x.shape
+            .iter()
+            .rev()
+            .zip(shape.iter().rev())
+            .all(|(&from, &to)| from == to || from == 1);
     if !fits {
-        return Err(EngineError::Shape(format!("broadcast_to: shape {} does not broadcast to {}", show(&x.shape), show(shape))));
+        return Err(EngineError::Shape(format!(
+            "broadcast_to: shape {} does not broadcast to {}",
+            show(&x.shape),
+            show(shape)
+        )));
     }
     check_size("broadcast_to", shape, x.dtype)?;
     if shape == x.shape {
@@ -99,12 +135,20 @@ pub fn broadcast_to(x: &Expr, shape: &[u64]) -> Result<Expr, EngineError> {
         })
         .collect();
     let mut tile = grid::settle(shape, x.dtype, tile);
-    if tile.iter().map(|&length| length as u128).product::<u128>() * x.dtype.size() as u128 > u128::from(grid::SQUARE_BYTES) {
+    if tile.iter().map(|&length| length as u128).product::<u128>() * x.dtype.size() as u128
+        > u128::from(grid::SQUARE_BYTES)
+    {
         for (tile, fallback) in tile.iter_mut().zip(grid::default_tile(shape, x.dtype)) {
             *tile = (*tile).min(fallback);
         }
     }
-    Ok(Node::intern(Op::Broadcast, vec![x.clone()], shape.to_vec(), x.dtype, tile))
+    Ok(Node::intern(
+        Op::Broadcast,
+        vec![x.clone()],
+        shape.to_vec(),
+        x.dtype,
+        tile,
+    ))
 }
 
 /// Axes of length one at the positions `axes` of the result.
@@ -141,7 +185,11 @@ pub fn expand_dims(x: &Expr, axes: &[usize]) -> Result<Expr, EngineError> {
 pub fn squeeze(x: &Expr, axes: &[usize]) -> Result<Expr, EngineError> {
     check_axes("squeeze", axes, x.ndim())?;
     if let Some(&axis) = axes.iter().find(|&&axis| x.shape[axis] != 1) {
-        return Err(EngineError::Shape(format!("squeeze: axis {axis} of shape {} has length {}, not 1", show(&x.shape), x.shape[axis])));
+        return Err(EngineError::Shape(format!(
+            "squeeze: axis {axis} of shape {} has length {}, not 1",
+            show(&x.shape),
+            x.shape[axis]
+        )));
     }
     if axes.is_empty() {
         return Ok(x.clone());

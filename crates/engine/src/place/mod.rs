@@ -56,7 +56,11 @@ pub fn place(
         let order: Vec<(u32, u32)> = if candidate.pipeline {
             pipeline::interleave(plan, tiles, &cells)
         } else {
-            cells.iter().enumerate().flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell))).collect()
+            cells
+                .iter()
+                .enumerate()
+                .flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell)))
+                .collect()
         };
         if several && seen.insert(order.clone(), ()).is_some() {
             continue;
@@ -64,10 +68,22 @@ pub fn place(
         let tasks = tasks::build_tasks(plan, tiles, &order);
         match simulate(plan, tiles, &tasks, limits, resident) {
             Ok(program) => {
-                compared.push((candidate.name(), program.totals.read_bytes, program.totals.written_bytes));
+                compared.push((
+                    candidate.name(),
+                    program.totals.read_bytes,
+                    program.totals.written_bytes,
+                ));
                 let moved = |totals: &Totals| totals.read_bytes + totals.written_bytes;
-                if best.as_ref().is_none_or(|best| moved(&program.totals) < moved(&best.program.totals)) {
-                    best = Some(Placed { tasks, program, candidate, compared: vec![] });
+                if best
+                    .as_ref()
+                    .is_none_or(|best| moved(&program.totals) < moved(&best.program.totals))
+                {
+                    best = Some(Placed {
+                        tasks,
+                        program,
+                        candidate,
+                        compared: vec![],
+                    });
                 }
             }
             Err(error) => {

@@ -20,8 +20,13 @@ pub enum Policy {
 }
 
 impl Policy {
-    pub const ALL: [Policy; 5] =
-        [Policy::NextUse, Policy::CleanFirstLru, Policy::ConsumerCount, Policy::Lru, Policy::Clock];
+    pub const ALL: [Policy; 5] = [
+        Policy::NextUse,
+        Policy::CleanFirstLru,
+        Policy::ConsumerCount,
+        Policy::Lru,
+        Policy::Clock,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,7 +94,11 @@ pub struct Victims {
 
 impl Victims {
     pub fn new(policy: Policy) -> Victims {
-        Victims { policy, heaps: Default::default(), queues: Default::default() }
+        Victims {
+            policy,
+            heaps: Default::default(),
+            queues: Default::default(),
+        }
     }
 
     /// A tile leaves the window. `key` is its next use for `NextUse`, its last use for the others.
@@ -137,7 +146,10 @@ impl Victims {
     fn pop_farthest(&mut self, now: u64, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
         let mut best: Option<(f64, usize)> = None;
         for (class, heap) in self.heaps.iter_mut().enumerate() {
-            while heap.peek().is_some_and(|&(key, tile)| standing(tile, key) != Standing::Takeable) {
+            while heap
+                .peek()
+                .is_some_and(|&(key, tile)| standing(tile, key) != Standing::Takeable)
+            {
                 heap.pop();
             }
             if let Some(&(next_use, _)) = heap.peek() {

@@ -54,7 +54,10 @@ impl Uses {
         let each = |visit: &mut dyn FnMut(TileId, u32)| {
             for task in 0..tasks.len() {
                 tasks.inputs(task).iter().for_each(|&tile| visit(tile, task as u32));
-                tasks.outputs(task).iter().for_each(|output| visit(output.tile, task as u32));
+                tasks
+                    .outputs(task)
+                    .iter()
+                    .for_each(|output| visit(output.tile, task as u32));
             }
         };
         each(&mut |tile, _| ends[tile as usize] += 1);
@@ -116,9 +119,15 @@ pub fn simulate(
         victims: Victims::new(limits.policy),
         window: VecDeque::new(),
         closing: VecDeque::new(),
-        slabs: slabs.iter().map(|slabs| slabs.iter().map(Slab::reserved).sum()).collect(),
+        slabs: slabs
+            .iter()
+            .map(|slabs| slabs.iter().map(Slab::reserved).sum())
+            .collect(),
         used: 0,
-        program: Program { window: limits.window, ..Program::default() },
+        program: Program {
+            window: limits.window,
+            ..Program::default()
+        },
         pass: 0,
     };
     walk.program.instructions.reserve(tasks.len() * 4);
@@ -203,7 +212,8 @@ impl Walk<'_> {
 
     fn next_use(&self, tile: TileId) -> u64 {
         let uses = self.uses.of(tile);
-        uses.get(self.tiles[tile as usize].cursor as usize).map_or(NEVER, |&task| u64::from(task))
+        uses.get(self.tiles[tile as usize].cursor as usize)
+            .map_or(NEVER, |&task| u64::from(task))
     }
 
     /// A tile that no task at work uses: drop it when it is known to be dead, else offer it to the policy.
@@ -214,7 +224,11 @@ impl Walk<'_> {
         }
         let next_use = self.next_use(tile);
         let policy = self.limits.policy;
-        let known_dead = if state.computed { policy.drops_dead_temporaries() } else { false };
+        let known_dead = if state.computed {
+            policy.drops_dead_temporaries()
+        } else {
+            false
+        };
         if next_use == NEVER && known_dead {
             self.drop_tile(tile);
             return;
@@ -258,7 +272,9 @@ impl Walk<'_> {
         let capacity = self.limits.memory;
         while self.used + bytes > capacity {
             let (tiles, uses, policy) = (&mut self.tiles, &self.uses, self.limits.policy);
-            let chosen = self.victims.pop(task as u64, |tile, key| standing(policy, tiles, uses, tile, key));
+            let chosen = self
+                .victims
+                .pop(task as u64, |tile, key| standing(policy, tiles, uses, tile, key));
             if let Some(tile) = chosen {
                 self.evict(tile);
                 continue;
@@ -276,7 +292,11 @@ impl Walk<'_> {
                 self.close(pass);
                 continue;
             }
-            return Err(Shortage { pass: self.pass as u32, need: self.used + bytes, available: capacity });
+            return Err(Shortage {
+                pass: self.pass as u32,
+                need: self.used + bytes,
+                available: capacity,
+            });
         }
         Ok(())
     }
@@ -314,8 +334,16 @@ impl Walk<'_> {
             self.touch(output.tile, task);
         }
         let frame = |tile: TileId| self.weights.weights[tile as usize].frame;
-        let mut need: u64 = inputs.iter().filter(|&&tile| !self.tiles[tile as usize].resident).map(|&tile| frame(tile)).sum();
-        need += outputs.iter().filter(|output| !self.tiles[output.tile as usize].resident).map(|output| frame(output.tile)).sum::<u64>();
+        let mut need: u64 = inputs
+            .iter()
+            .filter(|&&tile| !self.tiles[tile as usize].resident)
+            .map(|&tile| frame(tile))
+            .sum();
+        need += outputs
+            .iter()
+            .filter(|output| !self.tiles[output.tile as usize].resident)
+            .map(|output| frame(output.tile))
+            .sum::<u64>();
         if opens {
             need += self.slabs[self.pass];
         }
@@ -364,7 +392,10 @@ impl Walk<'_> {
         state.candidate = false;
         state.last_use = task as u32;
         let uses = self.uses.of(tile);
-        while uses.get(state.cursor as usize).is_some_and(|&used_at| used_at <= task as u32) {
+        while uses
+            .get(state.cursor as usize)
+            .is_some_and(|&used_at| used_at <= task as u32)
+        {
             state.cursor += 1;
         }
         self.window.push_back((task as u32, tile));
@@ -418,7 +449,10 @@ fn standing(policy: Policy, tiles: &mut [Tile], uses: &Uses, tile: TileId, key: 
         Policy::Clock => Standing::Takeable,
         _ => {
             let current = match policy {
-                Policy::NextUse => uses.of(tile).get(state.cursor as usize).map_or(NEVER, |&task| u64::from(task)),
+                Policy::NextUse => uses
+                    .of(tile)
+                    .get(state.cursor as usize)
+                    .map_or(NEVER, |&task| u64::from(task)),
                 _ => u64::from(state.last_use),
             };
             if state.candidate && current == key {

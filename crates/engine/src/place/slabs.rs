@@ -42,12 +42,17 @@ pub fn partial_bytes(pass: &Pass, root: &PassRoot) -> u64 {
 
 /// Position of a task among those of its result, in C order of the reduced dimensions: the leaf of the tree.
 pub fn leaf(kept: &[usize], counts: &[u64], cell: &[u64]) -> u64 {
-    (0..cell.len()).filter(|dim| !kept.contains(dim)).fold(0, |index, dim| index * counts[dim] + cell[dim])
+    (0..cell.len())
+        .filter(|dim| !kept.contains(dim))
+        .fold(0, |index, dim| index * counts[dim] + cell[dim])
 }
 
 /// Number of leaves of a result's tree.
 pub fn leaves(kept: &[usize], counts: &[u64]) -> u64 {
-    (0..counts.len()).filter(|dim| !kept.contains(dim)).map(|dim| counts[dim]).product()
+    (0..counts.len())
+        .filter(|dim| !kept.contains(dim))
+        .map(|dim| counts[dim])
+        .product()
 }
 
 /// Per pass, per root: the partial results that the order of `tasks` needs.
@@ -82,7 +87,10 @@ pub fn find_slabs(plan: &Plan, tasks: &TaskList, window: usize) -> Vec<Vec<Slab>
                     }
                     // Tasks in flight hold one each, and may complete out of order.
                     let frames = (trees.peak + window as u64 + 2).min(pass.domain.cells());
-                    Slab { frames, bytes: partial_bytes(pass, root) }
+                    Slab {
+                        frames,
+                        bytes: partial_bytes(pass, root),
+                    }
                 })
                 .collect()
         })

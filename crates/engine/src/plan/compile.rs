@@ -55,7 +55,11 @@ pub enum StepKind {
     View,
     Fused(Fused),
     Matmul,
-    Reduce { reducer: Reducer, finish: Finish, axes: Vec<usize> },
+    Reduce {
+        reducer: Reducer,
+        finish: Finish,
+        axes: Vec<usize>,
+    },
     Function(FunctionKey),
 }
 
@@ -75,7 +79,11 @@ pub struct PassRoot {
 /// How partial results of a root are made and joined.
 #[derive(Debug)]
 pub enum Accumulation {
-    Reduce { reducer: Reducer, finish: Finish, axes: Vec<usize> },
+    Reduce {
+        reducer: Reducer,
+        finish: Finish,
+        axes: Vec<usize>,
+    },
     Product,
 }
 
@@ -109,17 +117,32 @@ pub fn compile(roots: &[Root], partition: &Partition, table: &mut ArrayTable) ->
         .map(|root| (root.node.id, root.spans.clone()))
         .collect();
     let block = choose_block(&domain, roots);
-    let mut compiler =
-        Compiler { partition, table, domain, block, local, memo: HashMap::new(), steps: vec![] };
+    let mut compiler = Compiler {
+        partition,
+        table,
+        domain,
+        block,
+        local,
+        memo: HashMap::new(),
+        steps: vec![],
+    };
     let mut pass_roots = Vec::new();
     for root in roots {
-        let operands = root.operands.iter().map(|(node, spans)| compiler.value(node, spans)).collect();
+        let operands = root
+            .operands
+            .iter()
+            .map(|(node, spans)| compiler.value(node, spans))
+            .collect();
         let array = compiler.table.id(&root.node, true);
         let accumulation = match (&root.node.op, root.kind) {
             (_, RootKind::Map) => None,
             (Op::Reduce { op, finish, axes }, _) => {
                 let reducer = Reducer::new(*op, root.node.inputs[0].dtype).expect("checked when built");
-                Some(Accumulation::Reduce { reducer, finish: finish.0, axes: axes.clone() })
+                Some(Accumulation::Reduce {
+                    reducer,
+                    finish: finish.0,
+                    axes: axes.clone(),
+                })
             }
             _ => Some(Accumulation::Product),
         };
@@ -138,7 +161,9 @@ pub fn compile(roots: &[Root], partition: &Partition, table: &mut ArrayTable) ->
 
 /// The dimension that blocks run along, if cutting tiles is right for all roots.
 fn choose_block(domain: &Domain, roots: &[Root]) -> Option<(usize, u64)> {
-    let whole_tiles = roots.iter().any(|root| root.kind == RootKind::Blocked || matches!(root.node.op, Op::MapBlocks(_)));
+    let whole_tiles = roots
+        .iter()
+        .any(|root| root.kind == RootKind::Blocked || matches!(root.node.op, Op::MapBlocks(_)));
     if whole_tiles {
         return None;
     }
@@ -224,9 +249,13 @@ impl Compiler<'_> {
         }
         match &node.op {
             Op::Source(_) => Gather::of(Base::Array(self.table.id(node, false)), ndim),
-            Op::Generate(generator) => {
-                Gather::of(Base::Generate { generator: generator.clone(), shape: node.shape.clone() }, ndim)
-            }
+            Op::Generate(generator) => Gather::of(
+                Base::Generate {
+                    generator: generator.clone(),
+                    shape: node.shape.clone(),
+                },
+                ndim,
+            ),
             Op::Concat(axis) => {
                 let parts = node.inputs.iter().map(|input| self.gather(input, false)).collect();
                 let mut end = 0;
@@ -234,12 +263,26 @@ impl Compiler<'_> {
                     end += input.shape[*axis];
                     end
                 });
-                Gather::of(Base::Concat { axis: *axis, ends: ends.collect(), parts }, ndim)
+                Gather::of(
+                    Base::Concat {
+                        axis: *axis,
+                        ends: ends.collect(),
+                        parts,
+                    },
+                    ndim,
+                )
             }
             Op::Reshape => {
                 let input = &node.inputs[0];
                 let inner = Box::new(self.gather(input, false));
-                Gather::of(Base::Reshape { inner, from: input.shape.clone(), to: node.shape.clone() }, ndim)
+                Gather::of(
+                    Base::Reshape {
+                        inner,
+                        from: input.shape.clone(),
+                        to: node.shape.clone(),
+                    },
+                    ndim,
+                )
             }
             _ => self.gather(&node.inputs[0], false).through(node),
         }
@@ -272,10 +315,12 @@ impl Compiler<'_> {
             if info.counts[axis] <= 1 {
                 return true;
             }
-            let (Some(output), 0, 1) = (base.output, base.start, base.step) else { return false };
+            let (Some(output), 0, 1) = (base.output, base.start, base.step) else {
+                return false;
+            };
             let span = spans[output];
             span.dim.is_some_and(|dim| {
-                span == Span::along(dim as usize) && info.node.tile[axis] % self.domain.tile[dim as usize] == 0
+                span == Span::along(dim as usize) && info.node.tile[axis].is_multiple_of(self.domain.tile[dim as usize])
             })
         })
     }
@@ -303,8 +348,22 @@ impl Compiler<'_> {
             })
             .sum();
         let flops = self.flops(&roots);
-        let label = roots.iter().map(|root| root.node.label()).collect::<Vec<_>>().join(", ");
-        Ok(Pass { label, domain: self.domain, block: self.block, steps: self.steps, roots, slots, registers, function_bytes, flops })
+        let label = roots
+            .iter()
+            .map(|root| root.node.label())
+            .collect::<Vec<_>>()
+            .join(", ");
+        Ok(Pass {
+            label,
+            domain: self.domain,
+            block: self.block,
+            steps: self.steps,
+            roots,
+            slots,
+            registers,
+            function_bytes,
+            flops,
+        })
     }
 
     fn flops(&self, roots: &[PassRoot]) -> u64 {
@@ -312,8 +371,14 @@ impl Compiler<'_> {
             let inner = *node.inputs[0].shape.last().expect("products have axes");
             2 * node.elements() * inner
         };
-        let inside = self.steps.iter().filter(|step| matches!(step.kind, StepKind::Matmul)).map(|step| product(&step.node));
-        let summed = roots.iter().filter(|root| matches!(root.accumulation, Some(Accumulation::Product)));
+        let inside = self
+            .steps
+            .iter()
+            .filter(|step| matches!(step.kind, StepKind::Matmul))
+            .map(|step| product(&step.node));
+        let summed = roots
+            .iter()
+            .filter(|root| matches!(root.accumulation, Some(Accumulation::Product)));
         inside.chain(summed.map(|root| product(&root.node))).sum()
     }
 
@@ -338,7 +403,9 @@ impl Compiler<'_> {
             }
             let first = head[users[position][0]];
             let joins = users[position].iter().all(|&user| {
-                head[user] == first && is_fused(&self.steps[user]) && self.steps[user].spans == step.spans
+                head[user] == first
+                    && is_fused(&self.steps[user])
+                    && self.steps[user].spans == step.spans
                     && self.steps[user].node.shape == step.node.shape
             });
             if joins {
@@ -378,10 +445,24 @@ impl Compiler<'_> {
 
     fn outside_link(&self, input: usize) -> Link {
         let step = &self.steps[input];
-        if let StepKind::Gather(Gather { base: Base::Generate { generator: generator @ Generator::Full(_), .. }, .. }) = &step.kind {
-            return Link::Constant { generator: generator.clone(), dtype: step.node.dtype };
+        if let StepKind::Gather(Gather {
+            base:
+                Base::Generate {
+                    generator: generator @ Generator::Full(_),
+                    ..
+                },
+            ..
+        }) = &step.kind
+        {
+            return Link::Constant {
+                generator: generator.clone(),
+                dtype: step.node.dtype,
+            };
         }
-        Link::Outside { step: input, item: step.node.dtype.size() }
+        Link::Outside {
+            step: input,
+            item: step.node.dtype.size(),
+        }
     }
 
     /// Drops steps that no root needs any more and renumbers the rest.
@@ -389,7 +470,11 @@ impl Compiler<'_> {
         let mut needed = kept.to_vec();
         for position in (0..self.steps.len()).rev() {
             if needed[position] {
-                self.steps[position].inputs.clone().into_iter().for_each(|input| needed[input] = true);
+                self.steps[position]
+                    .inputs
+                    .clone()
+                    .into_iter()
+                    .for_each(|input| needed[input] = true);
             }
         }
         let mut renumbered = vec![usize::MAX; self.steps.len()];
@@ -408,11 +493,16 @@ impl Compiler<'_> {
         for step in &mut self.steps {
             step.inputs.iter_mut().for_each(|input| *input = renumbered[*input]);
             if let StepKind::Fused(fused) = &mut step.kind {
-                fused.inputs.iter_mut().for_each(|(input, _)| *input = renumbered[*input]);
+                fused
+                    .inputs
+                    .iter_mut()
+                    .for_each(|(input, _)| *input = renumbered[*input]);
             }
         }
         for root in roots {
-            root.operands.iter_mut().for_each(|operand| *operand = renumbered[*operand]);
+            root.operands
+                .iter_mut()
+                .for_each(|operand| *operand = renumbered[*operand]);
         }
     }
 
@@ -485,7 +575,11 @@ impl Compiler<'_> {
                 _ => step.emit.is_none(),
             };
             let scratch_bytes: Vec<usize> = match &step.kind {
-                StepKind::Function(_) => step.inputs.iter().map(|&input| self.block_bytes(&self.steps[input])).collect(),
+                StepKind::Function(_) => step
+                    .inputs
+                    .iter()
+                    .map(|&input| self.block_bytes(&self.steps[input]))
+                    .collect(),
                 StepKind::Reduce { reducer, .. } => {
                     let accumulators = bytes / step.node.dtype.size() * reducer.op.accumulator_size(reducer.input);
                     vec![self.block_bytes(&self.steps[step.inputs[0]]), accumulators]
@@ -497,13 +591,13 @@ impl Compiler<'_> {
             scratch.iter().for_each(|&slot| slots.release(slot));
             self.steps[position].slot = slot;
             self.steps[position].scratch = scratch;
-            for earlier in 0..=position {
-                if last_use[earlier] == position {
-                    if let Some(slot) = self.steps[earlier].slot {
-                        slots.release(slot);
-                    }
-                }
-            }
+            let ended = last_use[..=position]
+                .iter()
+                .enumerate()
+                .filter(|(_, last)| **last == position);
+            ended
+                .filter_map(|(earlier, _)| self.steps[earlier].slot)
+                .for_each(|slot| slots.release(slot));
         }
         for root in roots.iter_mut() {
             if matches!(root.accumulation, Some(Accumulation::Reduce { .. })) {
@@ -525,11 +619,18 @@ struct SlotTable {
 impl SlotTable {
     /// The smallest free slot that is large enough, else the largest free one grown, else a new one.
     fn take(&mut self, bytes: usize) -> usize {
-        let fits = self.free.iter().copied().filter(|&slot| self.sizes[slot] >= bytes).min_by_key(|&slot| self.sizes[slot]);
-        let slot = fits.or_else(|| self.free.iter().copied().max_by_key(|&slot| self.sizes[slot])).unwrap_or_else(|| {
-            self.sizes.push(0);
-            self.sizes.len() - 1
-        });
+        let fits = self
+            .free
+            .iter()
+            .copied()
+            .filter(|&slot| self.sizes[slot] >= bytes)
+            .min_by_key(|&slot| self.sizes[slot]);
+        let slot = fits
+            .or_else(|| self.free.iter().copied().max_by_key(|&slot| self.sizes[slot]))
+            .unwrap_or_else(|| {
+                self.sizes.push(0);
+                self.sizes.len() - 1
+            });
         self.free.retain(|&free| free != slot);
         self.sizes[slot] = self.sizes[slot].max(bytes);
         slot

@@ -102,7 +102,9 @@ pub fn fuse(chain: &[(&Node, Vec<Link>)]) -> Result<Fused, EngineError> {
             *operand = match link {
                 Link::Inside(producer) => Operand::Register(register_of[*producer].expect("computed earlier")),
                 Link::Outside { step, item } => Operand::Input(input_index(&mut fused, *step, *item)),
-                Link::Constant { generator, dtype } => Operand::Constant(constant_index(&mut fused, generator, *dtype)?),
+                Link::Constant { generator, dtype } => {
+                    Operand::Constant(constant_index(&mut fused, generator, *dtype)?)
+                }
             };
         }
         // The target is taken before the operands are given back: kernels do not work in place.
@@ -127,21 +129,35 @@ pub fn fuse(chain: &[(&Node, Vec<Link>)]) -> Result<Fused, EngineError> {
         for (item, input) in operand_items.iter_mut().zip(&node.inputs) {
             *item = input.dtype.size();
         }
-        fused.instructions.push(Instruction { kernel: kernel(node)?, operands, operand_items, target, item: node.dtype.size() });
+        fused.instructions.push(Instruction {
+            kernel: kernel(node)?,
+            operands,
+            operand_items,
+            target,
+            item: node.dtype.size(),
+        });
     }
     Ok(fused)
 }
 
 fn input_index(fused: &mut Fused, step: usize, item: usize) -> usize {
-    fused.inputs.iter().position(|&(known, _)| known == step).unwrap_or_else(|| {
-        fused.inputs.push((step, item));
-        fused.inputs.len() - 1
-    })
+    fused
+        .inputs
+        .iter()
+        .position(|&(known, _)| known == step)
+        .unwrap_or_else(|| {
+            fused.inputs.push((step, item));
+            fused.inputs.len() - 1
+        })
 }
 
 fn constant_index(fused: &mut Fused, generator: &Generator, dtype: DType) -> Result<usize, EngineError> {
-    let Generator::Full(value) = generator else { unreachable!("only constants are folded") };
-    let bytes = value.to_bytes(dtype).map_err(|error| EngineError::DType(error.to_string()))?;
+    let Generator::Full(value) = generator else {
+        unreachable!("only constants are folded")
+    };
+    let bytes = value
+        .to_bytes(dtype)
+        .map_err(|error| EngineError::DType(error.to_string()))?;
     let mut constant = Constant([0; 16]);
     constant.0[..bytes.len()].copy_from_slice(&bytes);
     fused.constants.push((constant, bytes.len()));

@@ -19,14 +19,28 @@ pub struct BaseAxis {
     pub step: i64,
 }
 
+/// Told every array that is read, and the box of it.
+pub type Touch<'a> = &'a mut dyn FnMut(ArrayId, &[(u64, u64)]);
+
 #[derive(Clone, Debug)]
 pub enum Base {
     Array(ArrayId),
-    Generate { generator: Generator, shape: Vec<u64> },
+    Generate {
+        generator: Generator,
+        shape: Vec<u64>,
+    },
     /// Parts one after another along `axis`; `ends[i]` is where part `i` ends.
-    Concat { axis: usize, parts: Vec<Gather>, ends: Vec<u64> },
+    Concat {
+        axis: usize,
+        parts: Vec<Gather>,
+        ends: Vec<u64>,
+    },
     /// The flat C order of `inner`, of shape `from`, seen in shape `to`.
-    Reshape { inner: std::boxed::Box<Gather>, from: Vec<u64>, to: Vec<u64> },
+    Reshape {
+        inner: std::boxed::Box<Gather>,
+        from: Vec<u64>,
+        to: Vec<u64>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -38,7 +52,13 @@ pub struct Gather {
 
 impl Gather {
     pub fn of(base: Base, ndim: usize) -> Gather {
-        let axes = (0..ndim).map(|axis| BaseAxis { output: Some(axis), start: 0, step: 1 }).collect();
+        let axes = (0..ndim)
+            .map(|axis| BaseAxis {
+                output: Some(axis),
+                start: 0,
+                step: 1,
+            })
+            .collect();
         Gather { base, axes }
     }
 
@@ -57,7 +77,9 @@ impl Gather {
                     axis.output = (0..view.ndim()).filter(|outer| !axes.contains(outer)).nth(inner);
                 }
                 Op::Squeeze(axes) => {
-                    axis.output = (0..input.ndim()).filter(|kept| !axes.contains(kept)).position(|kept| kept == inner);
+                    axis.output = (0..input.ndim())
+                        .filter(|kept| !axes.contains(kept))
+                        .position(|kept| kept == inner);
                 }
                 Op::Broadcast => {
                     let outer = view.ndim() - input.ndim() + inner;
@@ -89,7 +111,7 @@ impl Gather {
     }
 
     /// Calls `touch` with every array and the box of it that a box of the gathered value needs.
-    pub fn visit(&self, region: &[(u64, u64)], touch: &mut dyn FnMut(ArrayId, &[(u64, u64)])) {
+    pub fn visit(&self, region: &[(u64, u64)], touch: Touch<'_>) {
         let base = self.base_box(region);
         if base.iter().any(|&(_, length)| length == 0) {
             return;
@@ -138,7 +160,13 @@ pub fn concat_pieces(axis: usize, ends: &[u64], region: &[(u64, u64)]) -> Vec<(u
         if low < high {
             let mut local = region.to_vec();
             local[axis] = (low - begin, high - low);
-            pieces.push((part, Piece { local, offset: low - start }));
+            pieces.push((
+                part,
+                Piece {
+                    local,
+                    offset: low - start,
+                },
+            ));
         }
         begin = end;
     }
@@ -177,7 +205,9 @@ pub fn hull(shape: &[u64], first: u64, last: u64) -> Box {
 pub fn flat_boxes(shape: &[u64], first: u64, count: u64) -> Vec<(Box, u64)> {
     let mut boxes = Vec::new();
     let (mut flat, end) = (first, first + count);
-    let strides: Vec<u64> = (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect();
+    let strides: Vec<u64> = (0..shape.len())
+        .map(|axis| shape[axis + 1..].iter().product())
+        .collect();
     while flat < end {
         // The longest run of whole trailing axes that starts here.
         let axis = (0..shape.len()).find(|&axis| flat % strides[axis] == 0 && strides[axis] <= end - flat);
@@ -219,7 +249,9 @@ mod tests {
                 }
                 assert_eq!(next, first + count);
                 let hull = hull(&shape, first, first + count - 1);
-                assert!(flat_index(&shape, &hull, false) <= first && flat_index(&shape, &hull, true) >= first + count - 1);
+                assert!(
+                    flat_index(&shape, &hull, false) <= first && flat_index(&shape, &hull, true) >= first + count - 1
+                );
             }
         }
     }

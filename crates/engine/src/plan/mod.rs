@@ -35,10 +35,20 @@ pub struct PlanOptions {
 }
 
 impl PlanOptions {
-    pub const ALL: PlanOptions =
-        PlanOptions { reassociate: true, fuse_products: true, merge_scans: true, pipeline: true, alternate: true };
-    pub const NONE: PlanOptions =
-        PlanOptions { reassociate: false, fuse_products: false, merge_scans: false, pipeline: false, alternate: false };
+    pub const ALL: PlanOptions = PlanOptions {
+        reassociate: true,
+        fuse_products: true,
+        merge_scans: true,
+        pipeline: true,
+        alternate: true,
+    };
+    pub const NONE: PlanOptions = PlanOptions {
+        reassociate: false,
+        fuse_products: false,
+        merge_scans: false,
+        pipeline: false,
+        alternate: false,
+    };
 
     pub const NAMES: [&'static str; 5] = ["reassociate", "fuse-products", "merge-scans", "pipeline", "alternate"];
 
@@ -128,7 +138,12 @@ impl ArrayTable {
                 _ => ArrayKind::Computed,
             };
             let counts = grid::counts(&node.shape, &node.tile);
-            self.arrays.push(ArrayInfo { node: node.clone(), kind, counts, outputs: vec![] });
+            self.arrays.push(ArrayInfo {
+                node: node.clone(),
+                kind,
+                counts,
+                outputs: vec![],
+            });
             self.arrays.len() as ArrayId - 1
         })
     }
@@ -147,8 +162,11 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
             _ => node.clone(),
         })
         .collect();
-    let (outputs, rewrites) =
-        if options.reassociate { rewrite::reassociate(&outputs)? } else { (outputs, vec![]) };
+    let (outputs, rewrites) = if options.reassociate {
+        rewrite::reassociate(&outputs)?
+    } else {
+        (outputs, vec![])
+    };
     let partition = partition::partition(&outputs, &options);
     let groups = partition::group(&partition, &options);
     let mut table = ArrayTable::default();
@@ -160,5 +178,10 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
     for (position, &id) in ids.iter().enumerate() {
         table.arrays[id as usize].outputs.push(position);
     }
-    Ok(Plan { arrays: table.arrays, passes, outputs: ids, rewrites })
+    Ok(Plan {
+        arrays: table.arrays,
+        passes,
+        outputs: ids,
+        rewrites,
+    })
 }

@@ -88,7 +88,11 @@ fn natural_root(node: &Expr) -> Root {
             let input = &node.inputs[0];
             let demanded = own_spans(input, &mut domain);
             let kept = (0..input.ndim()).filter(|axis| axes.binary_search(axis).is_err());
-            (RootKind::Reduce, kept.map(|axis| demanded[axis]).collect(), vec![(input.clone(), demanded)])
+            (
+                RootKind::Reduce,
+                kept.map(|axis| demanded[axis]).collect(),
+                vec![(input.clone(), demanded)],
+            )
         }
         Op::Matmul => match product_kind(node) {
             Product::Aligned => (RootKind::Map, own_spans(node, &mut domain), vec![]),
@@ -97,16 +101,25 @@ fn natural_root(node: &Expr) -> Root {
         },
         _ => (RootKind::Map, own_spans(node, &mut domain), vec![]),
     };
-    let operands = if kind == RootKind::Map { vec![(node.clone(), spans.clone())] } else { operands };
-    Root { node: node.clone(), kind, domain, spans, operands, level: 0 }
+    let operands = if kind == RootKind::Map {
+        vec![(node.clone(), spans.clone())]
+    } else {
+        operands
+    };
+    Root {
+        node: node.clone(),
+        kind,
+        domain,
+        spans,
+        operands,
+        level: 0,
+    }
 }
 
-fn product_root(
-    node: &Expr,
-    inner_tile: u64,
-    kind: RootKind,
-    domain: &mut Domain,
-) -> (RootKind, Vec<Span>, Vec<(Expr, Vec<Span>)>) {
+/// Kind, own spans and operands of a root.
+type RootParts = (RootKind, Vec<Span>, Vec<(Expr, Vec<Span>)>);
+
+fn product_root(node: &Expr, inner_tile: u64, kind: RootKind, domain: &mut Domain) -> RootParts {
     let spans = own_spans(node, domain);
     let ndim = node.ndim();
     let inner = Span::along(domain.push(node.inputs[0].shape[ndim - 1], inner_tile));
@@ -126,7 +139,10 @@ fn is_cut(input: &Node, axes: &[usize]) -> bool {
 
 /// Nodes that move no data.
 pub fn is_view(op: &Op) -> bool {
-    matches!(op, Op::Permute(_) | Op::Slice(_) | Op::Expand(_) | Op::Squeeze(_) | Op::Broadcast)
+    matches!(
+        op,
+        Op::Permute(_) | Op::Slice(_) | Op::Expand(_) | Op::Squeeze(_) | Op::Broadcast
+    )
 }
 
 /// Nodes whose value is gathered from other arrays, piece by piece.
@@ -185,7 +201,8 @@ impl Walker<'_> {
 
     /// Whether the node is made of views and assemblies over leaves only.
     fn is_gather(&self, node: &Expr) -> bool {
-        self.is_leaf(node) || ((is_view(&node.op) || is_assembly(&node.op)) && node.inputs.iter().all(|input| self.is_gather(input)))
+        self.is_leaf(node)
+            || ((is_view(&node.op) || is_assembly(&node.op)) && node.inputs.iter().all(|input| self.is_gather(input)))
     }
 
     fn closure(&mut self, root: &Root) -> Closure {
@@ -300,7 +317,11 @@ impl Walker<'_> {
         if !elementwise && !is_view(&node.op) {
             return None;
         }
-        let mut all = Cheap { leaf: None, leaf_bytes: 0, steps: usize::from(elementwise) };
+        let mut all = Cheap {
+            leaf: None,
+            leaf_bytes: 0,
+            steps: usize::from(elementwise),
+        };
         for input in &node.inputs {
             let one = self.cheap(input)?;
             match (all.leaf, one.leaf) {
@@ -335,7 +356,11 @@ fn pass_key(root: &Root, options: &PlanOptions) -> PassKey {
 /// Decides what is materialized for `outputs`, and the level at which each is computed.
 pub fn partition(outputs: &[Expr], options: &PlanOptions) -> Partition {
     let order = topological(outputs);
-    let mut walker = Walker { options, roots: BTreeMap::new(), cheap: HashMap::new() };
+    let mut walker = Walker {
+        options,
+        roots: BTreeMap::new(),
+        cheap: HashMap::new(),
+    };
     for output in outputs {
         walker.materialize(output);
     }
@@ -346,7 +371,10 @@ pub fn partition(outputs: &[Expr], options: &PlanOptions) -> Partition {
             break;
         }
     }
-    Partition { roots: walker.roots, order }
+    Partition {
+        roots: walker.roots,
+        order,
+    }
 }
 
 /// Adds missing nodes until every closure is complete.
@@ -376,7 +404,9 @@ fn runs_together(consumer: &Root, producer: &Root, spans: Option<&[Span]>, optio
 
 fn assign_levels(walker: &mut Walker<'_>, order: &[Expr]) {
     for node in order {
-        let Some(mut root) = walker.roots.get(&node.id).cloned() else { continue };
+        let Some(mut root) = walker.roots.get(&node.id).cloned() else {
+            continue;
+        };
         let closure = walker.closure(&root);
         root.level = closure
             .loads
@@ -407,7 +437,7 @@ fn split_shared(walker: &mut Walker<'_>, order: &[Expr]) -> bool {
     for node in order.iter().rev() {
         if users.get(&node.id).is_some_and(|keys| keys.len() > 1) && !walker.roots.contains_key(&node.id) {
             let cheap = walker.cheap(node);
-            if !cheap.is_some_and(|cheap| cheap.leaf_bytes <= node.nbytes()) {
+            if cheap.is_none_or(|cheap| cheap.leaf_bytes > node.nbytes()) {
                 walker.materialize(node);
                 return true;
             }
@@ -418,16 +448,26 @@ fn split_shared(walker: &mut Walker<'_>, order: &[Expr]) -> bool {
 
 /// Roots grouped into passes: same key, and bound by an array they both stream or by a value one gives the other.
 pub fn group(partition: &Partition, options: &PlanOptions) -> Vec<Vec<Root>> {
-    let mut walker = Walker { options, roots: partition.roots.clone(), cheap: HashMap::new() };
+    let mut walker = Walker {
+        options,
+        roots: partition.roots.clone(),
+        cheap: HashMap::new(),
+    };
     let mut passes: Vec<(PassKey, Vec<Root>, HashSet<u64>)> = Vec::new();
     for node in &partition.order {
-        let Some(root) = partition.roots.get(&node.id) else { continue };
+        let Some(root) = partition.roots.get(&node.id) else {
+            continue;
+        };
         let key = pass_key(root, options);
         let mut streams: HashSet<u64> = walker
             .closure(root)
             .loads
             .into_iter()
-            .filter(|(_, spans)| spans.as_ref().is_none_or(|spans| spans.iter().any(|span| span.dim.is_some())))
+            .filter(|(_, spans)| {
+                spans
+                    .as_ref()
+                    .is_none_or(|spans| spans.iter().any(|span| span.dim.is_some()))
+            })
             .map(|(load, _)| load.id)
             .collect();
         streams.insert(root.node.id);

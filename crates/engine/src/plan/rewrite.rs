@@ -37,7 +37,11 @@ pub fn reassociate(roots: &[Expr]) -> Result<(Vec<Expr>, Vec<String>), EngineErr
             let mut factors = Vec::new();
             collect_factors(node, &joins, &mut factors);
             let factors: Vec<Expr> = factors.iter().map(|factor| rewritten[&factor.id].clone()).collect();
-            let product = if factors.len() > 2 { cheapest_product(&factors)? } else { None };
+            let product = if factors.len() > 2 {
+                cheapest_product(&factors)?
+            } else {
+                None
+            };
             match product {
                 Some((product, text)) => {
                     if text != written_order(node, &joins) {
@@ -77,7 +81,13 @@ fn rebuild(node: &Expr, rewritten: &HashMap<u64, Expr>) -> Result<Expr, EngineEr
     if matches!(node.op, Op::Matmul) {
         return ops::matmul(&inputs[0], &inputs[1]);
     }
-    Ok(Node::intern(node.op.clone(), inputs, node.shape.clone(), node.dtype, node.tile.clone()))
+    Ok(Node::intern(
+        node.op.clone(),
+        inputs,
+        node.shape.clone(),
+        node.dtype,
+        node.tile.clone(),
+    ))
 }
 
 /// The product as it was written, in the notation of `describe`.
@@ -105,7 +115,11 @@ fn cheapest_product(factors: &[Expr]) -> Result<Option<(Expr, String)>, EngineEr
             cost[from][to] = f64::INFINITY;
             for middle in from..to {
                 let flops = 2.0 * size(from, to) * factors[middle].shape[1] as f64;
-                let traffic = if length + 1 < count { 2.0 * size(from, to) * item * FLOPS_PER_BYTE } else { 0.0 };
+                let traffic = if length + 1 < count {
+                    2.0 * size(from, to) * item * FLOPS_PER_BYTE
+                } else {
+                    0.0
+                };
                 let total = cost[from][middle] + cost[middle + 1][to] + flops + traffic;
                 if total < cost[from][to] {
                     cost[from][to] = total;
@@ -123,7 +137,10 @@ fn build(factors: &[Expr], split: &[Vec<usize>], from: usize, to: usize) -> Resu
         return Ok(factors[from].clone());
     }
     let middle = split[from][to];
-    ops::matmul(&build(factors, split, from, middle)?, &build(factors, split, middle + 1, to)?)
+    ops::matmul(
+        &build(factors, split, from, middle)?,
+        &build(factors, split, middle + 1, to)?,
+    )
 }
 
 fn describe(factors: &[Expr], split: &[Vec<usize>], from: usize, to: usize) -> String {
@@ -131,5 +148,9 @@ fn describe(factors: &[Expr], split: &[Vec<usize>], from: usize, to: usize) -> S
         return format!("[{}×{}]", factors[from].shape[0], factors[from].shape[1]);
     }
     let middle = split[from][to];
-    format!("({} @ {})", describe(factors, split, from, middle), describe(factors, split, middle + 1, to))
+    format!(
+        "({} @ {})",
+        describe(factors, split, from, middle),
+        describe(factors, split, middle + 1, to)
+    )
 }

@@ -22,12 +22,22 @@ pub type Extent = [(u64, u64)];
 
 impl Span {
     pub fn whole(length: u64) -> Span {
-        Span { dim: None, scale: 0, low: 0, high: length as i64 }
+        Span {
+            dim: None,
+            scale: 0,
+            low: 0,
+            high: length as i64,
+        }
     }
 
     /// Exactly the block of `dim`.
     pub fn along(dim: usize) -> Span {
-        Span { dim: Some(dim as u8), scale: 1, low: 0, high: 1 }
+        Span {
+            dim: Some(dim as u8),
+            scale: 1,
+            low: 0,
+            high: 1,
+        }
     }
 
     /// The interval for a block: start and length.
@@ -45,8 +55,17 @@ impl Span {
 
     /// The interval of the input under `input = start + step · output`, where `self` is that of the output.
     fn sliced(&self, start: i64, step: i64) -> Span {
-        let (low, high) = if step >= 0 { (self.low, self.high - 1) } else { (self.high - 1, self.low) };
-        Span { dim: self.dim, scale: self.scale * step, low: start + step * low, high: start + step * high + 1 }
+        let (low, high) = if step >= 0 {
+            (self.low, self.high - 1)
+        } else {
+            (self.high - 1, self.low)
+        };
+        Span {
+            dim: self.dim,
+            scale: self.scale * step,
+            low: start + step * low,
+            high: start + step * high + 1,
+        }
     }
 }
 
@@ -67,14 +86,25 @@ pub fn demand(node: &Node, index: usize, spans: &[Span]) -> Vec<Span> {
             }
             demanded
         }
-        Op::Slice(slices) => {
-            slices.iter().zip(spans).map(|(slice, span)| span.sliced(slice.start, slice.step)).collect()
-        }
-        Op::Expand(axes) => (0..node.ndim()).filter(|axis| !axes.contains(axis)).map(|axis| spans[axis]).collect(),
+        Op::Slice(slices) => slices
+            .iter()
+            .zip(spans)
+            .map(|(slice, span)| span.sliced(slice.start, slice.step))
+            .collect(),
+        Op::Expand(axes) => (0..node.ndim())
+            .filter(|axis| !axes.contains(axis))
+            .map(|axis| spans[axis])
+            .collect(),
         Op::Squeeze(axes) => {
             let mut outer = spans.iter();
             (0..input.ndim())
-                .map(|axis| if axes.contains(&axis) { Span::whole(1) } else { *outer.next().expect("one span per axis") })
+                .map(|axis| {
+                    if axes.contains(&axis) {
+                        Span::whole(1)
+                    } else {
+                        *outer.next().expect("one span per axis")
+                    }
+                })
                 .collect()
         }
         Op::Matmul => {
@@ -125,7 +155,11 @@ mod tests {
             for (begin, length) in [(0u64, 1u64), (2, 5), (7, 4)] {
                 let outer = Span::along(0);
                 let span = outer.sliced(start, step);
-                assert_eq!(span.resolve(&[(begin, length)]), indices(start, step, begin, length), "{start} {step} {begin} {length}");
+                assert_eq!(
+                    span.resolve(&[(begin, length)]),
+                    indices(start, step, begin, length),
+                    "{start} {step} {begin} {length}"
+                );
                 let twice = span.sliced(200, -2);
                 let (low, count) = indices(start, step, begin, length);
                 assert_eq!(twice.resolve(&[(begin, length)]), indices(200, -2, low, count));

@@ -24,7 +24,13 @@ enum Access {
 }
 
 /// Runs the program over a block of `shape`, writing `output`, C-contiguous.
-pub fn run(fused: &Fused, shape: &[usize], mut inputs: Vec<Operands<'_>>, registers: &mut [Option<Frame>], output: &mut [u8]) {
+pub fn run(
+    fused: &Fused,
+    shape: &[usize],
+    mut inputs: Vec<Operands<'_>>,
+    registers: &mut [Option<Frame>],
+    output: &mut [u8],
+) {
     if shape.contains(&0) {
         return;
     }
@@ -39,16 +45,31 @@ pub fn run(fused: &Fused, shape: &[usize], mut inputs: Vec<Operands<'_>>, regist
     let columns_per_strip = inner.min(STRIP);
     let mut written = 0;
     for lead in 0..outer {
-        let bases: Vec<usize> = inputs.iter().map(|input| base(input, &shape[..ndim.saturating_sub(2)], lead)).collect();
+        let bases: Vec<usize> = inputs
+            .iter()
+            .map(|input| base(input, &shape[..ndim.saturating_sub(2)], lead))
+            .collect();
         let mut row = 0;
         while row < rows {
             let height = rows_per_strip.min(rows - row);
             let mut column = 0;
             while column < inner {
                 let width = columns_per_strip.min(inner - column);
-                let strip = Strip { row, column, height, width };
+                let strip = Strip {
+                    row,
+                    column,
+                    height,
+                    width,
+                };
                 let bytes = height * width * item;
-                run_strip(fused, &inputs, &bases, strip, registers, &mut output[written..written + bytes]);
+                run_strip(
+                    fused,
+                    &inputs,
+                    &bases,
+                    strip,
+                    registers,
+                    &mut output[written..written + bytes],
+                );
                 written += bytes;
                 column += width;
             }
@@ -78,18 +99,18 @@ fn base(input: &Operands<'_>, leading: &[usize], mut index: usize) -> usize {
 fn coalesce(shape: &[usize], inputs: &mut [Operands<'_>]) -> Vec<usize> {
     let mut joined: Vec<usize> = Vec::new();
     let mut strides: Vec<Vec<isize>> = vec![vec![]; inputs.len()];
-    for axis in 0..shape.len() {
-        if shape[axis] == 1 {
+    for (axis, &length) in shape.iter().enumerate() {
+        if length == 1 {
             continue;
         }
         let fits = !joined.is_empty()
             && inputs.iter().zip(&strides).all(|(input, strides)| {
-                *strides.last().expect("one per joined axis") == input.strides[axis] * shape[axis] as isize
+                *strides.last().expect("one per joined axis") == input.strides[axis] * length as isize
             });
         if fits {
-            *joined.last_mut().expect("not empty") *= shape[axis];
+            *joined.last_mut().expect("not empty") *= length;
         } else {
-            joined.push(shape[axis]);
+            joined.push(length);
         }
         for (strides, input) in strides.iter_mut().zip(inputs.iter()) {
             if fits {
@@ -111,7 +132,11 @@ fn coalesce(shape: &[usize], inputs: &mut [Operands<'_>]) -> Vec<usize> {
 fn access(input: &Operands<'_>, strip: Strip) -> Access {
     let ndim = input.strides.len();
     let along = input.strides[ndim - 1];
-    let down = if ndim >= 2 && strip.height > 1 { Some(input.strides[ndim - 2]) } else { None };
+    let down = if ndim >= 2 && strip.height > 1 {
+        Some(input.strides[ndim - 2])
+    } else {
+        None
+    };
     match (along, down) {
         (1, None) => Access::Run,
         (1, Some(down)) if down == strip.width as isize => Access::Run,
@@ -148,7 +173,9 @@ fn run_strip(
             Access::Run => (false, begin, begin + count * input.item),
             Access::Scalar => (false, begin, begin + input.item),
             Access::Copied => {
-                let register = registers[fused.registers + index].as_mut().expect("registers are given back");
+                let register = registers[fused.registers + index]
+                    .as_mut()
+                    .expect("registers are given back");
                 let down = if ndim >= 2 { input.strides[ndim - 2] } else { 0 };
                 copy_strided(
                     input.item,
@@ -165,7 +192,9 @@ fn run_strip(
         };
     }
     for instruction in &fused.instructions {
-        let mut taken = instruction.target.map(|target| registers[target].take().expect("registers are given back"));
+        let mut taken = instruction
+            .target
+            .map(|target| registers[target].take().expect("registers are given back"));
         {
             let target: &mut [u8] = match &mut taken {
                 Some(frame) => &mut frame[..count * instruction.item],
@@ -175,7 +204,9 @@ fn run_strip(
             let operand = |operand: Operand, item: usize| -> &[u8] {
                 match operand {
                     Operand::Constant(index) => fused.constant(index),
-                    Operand::Register(register) => &registers[register].as_ref().expect("written earlier")[..count * item],
+                    Operand::Register(register) => {
+                        &registers[register].as_ref().expect("written earlier")[..count * item]
+                    }
                     Operand::Input(index) => {
                         let (copied, begin, end) = places[index];
                         if copied {
@@ -193,9 +224,17 @@ fn run_strip(
                 Kernel::Binary(_) => [operand(a, wa), operand(b, wb), &[]],
                 Kernel::Select(_) => [operand(a, wa), operand(b, wb), operand(c, wc)],
             };
-            let repeated = count > 1 && sources.iter().zip([wa, wb, wc]).all(|(source, item)| source.len() <= item);
+            let repeated = count > 1
+                && sources
+                    .iter()
+                    .zip([wa, wb, wc])
+                    .all(|(source, item)| source.len() <= item);
             // One value for the whole strip is computed once and repeated.
-            let computed = if repeated { &mut target[..instruction.item] } else { &mut *target };
+            let computed = if repeated {
+                &mut target[..instruction.item]
+            } else {
+                &mut *target
+            };
             match instruction.kernel {
                 Kernel::Unary(kernel) => kernel(sources[0], computed),
                 Kernel::Binary(kernel) => kernel(sources[0], sources[1], computed),

@@ -33,7 +33,14 @@ impl Reader<'_> {
             let memory = source.memory()?;
             let strides: Vec<isize> = memory.strides.iter().map(|&stride| stride as isize).collect();
             let origin = vec![0; strides.len()];
-            return Some(strided(gather, region, Place::Memory(array), memory.offset as isize, &strides, &origin));
+            return Some(strided(
+                gather,
+                region,
+                Place::Memory(array),
+                memory.offset as isize,
+                &strides,
+                &origin,
+            ));
         }
         let touched = gather.base_box(region);
         let mut index = 0;
@@ -49,8 +56,11 @@ impl Reader<'_> {
         }
         let tile = self.tiles.first[array as usize] + index as TileId;
         let place = Place::Input(self.inputs.position(tile));
-        let shape: Vec<usize> =
-            origin.iter().enumerate().map(|(axis, &at)| info.node.tile[axis].min(info.node.shape[axis] - at) as usize).collect();
+        let shape: Vec<usize> = origin
+            .iter()
+            .enumerate()
+            .map(|(axis, &at)| info.node.tile[axis].min(info.node.shape[axis] - at) as usize)
+            .collect();
         Some(strided(gather, region, place, 0, &contiguous(&shape), &origin))
     }
 
@@ -58,7 +68,16 @@ impl Reader<'_> {
     pub fn assemble(&self, gather: &Gather, dtype: DType, region: &[(u64, u64)], data: &mut [u8]) {
         let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
         let strides = contiguous(&shape);
-        self.copy(gather, dtype, region, &mut Target { data, offset: 0, strides });
+        self.copy(
+            gather,
+            dtype,
+            region,
+            &mut Target {
+                data,
+                offset: 0,
+                strides,
+            },
+        );
     }
 
     fn copy(&self, gather: &Gather, dtype: DType, region: &[(u64, u64)], target: &mut Target<'_>) {
@@ -79,14 +98,32 @@ impl Reader<'_> {
         }
     }
 
-    fn copy_array(&self, gather: &Gather, array: ArrayId, dtype: DType, region: &[(u64, u64)], target: &mut Target<'_>) {
+    fn copy_array(
+        &self,
+        gather: &Gather,
+        array: ArrayId,
+        dtype: DType,
+        region: &[(u64, u64)],
+        target: &mut Target<'_>,
+    ) {
         let info = &self.plan.arrays[array as usize];
         if matches!(info.kind, ArrayKind::Memory(_)) {
             let value = self.view(gather, region).expect("memory arrays are always viewed");
-            let ArrayKind::Memory(source) = &info.kind else { unreachable!("matched above") };
+            let ArrayKind::Memory(source) = &info.kind else {
+                unreachable!("matched above")
+            };
             let memory = source.memory().expect("a memory source has memory");
             let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
-            copy_strided(dtype.size(), &shape, memory.data, value.offset, &value.strides, target.data, target.offset, &target.strides);
+            copy_strided(
+                dtype.size(),
+                &shape,
+                memory.data,
+                value.offset,
+                &value.strides,
+                target.data,
+                target.offset,
+                &target.strides,
+            );
             return;
         }
         let touched = gather.base_box(region);
@@ -94,9 +131,12 @@ impl Reader<'_> {
         each_tile(&info.node.tile, &info.counts, &touched, &mut |index| {
             coordinates(&info.counts, index, &mut cell);
             let origin: Vec<u64> = cell.iter().zip(&info.node.tile).map(|(&at, &tile)| at * tile).collect();
-            let lengths: Vec<u64> =
-                (0..origin.len()).map(|axis| info.node.tile[axis].min(info.node.shape[axis] - origin[axis])).collect();
-            let Some(part) = restrict(&gather.axes, region, &origin, &lengths) else { return };
+            let lengths: Vec<u64> = (0..origin.len())
+                .map(|axis| info.node.tile[axis].min(info.node.shape[axis] - origin[axis]))
+                .collect();
+            let Some(part) = restrict(&gather.axes, region, &origin, &lengths) else {
+                return;
+            };
             let tile = self.tiles.first[array as usize] + index as TileId;
             let position = self.inputs.position(tile);
             let shape: Vec<usize> = lengths.iter().map(|&length| length as usize).collect();
@@ -104,7 +144,16 @@ impl Reader<'_> {
             let sub: Vec<usize> = part.iter().map(|&(_, length)| length as usize).collect();
             let into = target.offset + inner_offset(&part, region, &target.strides);
             let bytes = self.inputs.0[position].1.bytes();
-            copy_strided(dtype.size(), &sub, bytes, value.offset, &value.strides, target.data, into, &target.strides);
+            copy_strided(
+                dtype.size(),
+                &sub,
+                bytes,
+                value.offset,
+                &value.strides,
+                target.data,
+                into,
+                &target.strides,
+            );
         });
     }
 
@@ -120,9 +169,15 @@ impl Reader<'_> {
         region: &[(u64, u64)],
         target: &mut Target<'_>,
     ) {
-        let whole: Vec<u64> = (0..gather.axes.len()).map(|a| if a == axis { begin } else { 0 }).collect();
-        let lengths: Vec<u64> = (0..gather.axes.len()).map(|a| if a == axis { end - begin } else { u64::MAX >> 2 }).collect();
-        let Some(sub) = restrict(&gather.axes, region, &whole, &lengths) else { return };
+        let whole: Vec<u64> = (0..gather.axes.len())
+            .map(|a| if a == axis { begin } else { 0 })
+            .collect();
+        let lengths: Vec<u64> = (0..gather.axes.len())
+            .map(|a| if a == axis { end - begin } else { u64::MAX >> 2 })
+            .collect();
+        let Some(sub) = restrict(&gather.axes, region, &whole, &lengths) else {
+            return;
+        };
         let axes = part
             .axes
             .iter()
@@ -137,7 +192,10 @@ impl Reader<'_> {
                 }
             })
             .collect();
-        let composed = Gather { base: part.base.clone(), axes };
+        let composed = Gather {
+            base: part.base.clone(),
+            axes,
+        };
         let saved = target.offset;
         target.offset += inner_offset(&sub, region, &target.strides);
         self.copy(&composed, dtype, &sub, target);
@@ -155,7 +213,15 @@ impl Reader<'_> {
         target: &mut Target<'_>,
     ) {
         let ndim = to.len();
-        let plain = gather.axes.iter().enumerate().all(|(axis, base)| *base == BaseAxis { output: Some(axis), start: 0, step: 1 });
+        let identity = |(axis, base): (usize, &BaseAxis)| {
+            *base
+                == BaseAxis {
+                    output: Some(axis),
+                    start: 0,
+                    step: 1,
+                }
+        };
+        let plain = gather.axes.len() == region.len() && gather.axes.iter().enumerate().all(identity);
         let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
         // Trailing axes that are whole make one run with the axis before them, if the target is contiguous there.
         let mut run_axis = ndim.saturating_sub(1);
@@ -165,10 +231,20 @@ impl Reader<'_> {
             }
         }
         let touched = gather.base_box(region);
-        let run: u64 = if plain { touched[run_axis.min(ndim)..].iter().map(|&(_, length)| length).product() } else { 0 };
+        let run: u64 = if plain {
+            touched[run_axis.min(ndim)..]
+                .iter()
+                .map(|&(_, length)| length)
+                .product()
+        } else {
+            0
+        };
         let outer_axes = if plain { run_axis } else { ndim };
         let counts: Vec<u64> = if plain {
-            touched[..outer_axes.min(touched.len())].iter().map(|&(_, length)| length).collect()
+            touched[..outer_axes.min(touched.len())]
+                .iter()
+                .map(|&(_, length)| length)
+                .collect()
         } else {
             region.iter().map(|&(_, length)| length).collect()
         };
@@ -186,15 +262,27 @@ impl Reader<'_> {
                 (flat_index(to, &first, false), run, offset, stride)
             } else {
                 // Under another view: element by element along the flat index.
-                let single: Vec<(u64, u64)> = at.iter().zip(region).map(|(&position, &(start, _))| (start + position, 1)).collect();
-                let offset = target.offset + at.iter().zip(&target.strides).map(|(&position, &stride)| position as usize * stride as usize).sum::<usize>();
+                let single: Vec<(u64, u64)> = at
+                    .iter()
+                    .zip(region)
+                    .map(|(&position, &(start, _))| (start + position, 1))
+                    .collect();
+                let offset = target.offset
+                    + at.iter()
+                        .zip(&target.strides)
+                        .map(|(&position, &stride)| position as usize * stride as usize)
+                        .sum::<usize>();
                 (flat_index(to, &gather.base_box(&single), false), 1, offset, 1)
             };
             let mut done = 0;
             for (inner_box, elements) in flat_boxes(from, flat, length) {
                 let box_shape: Vec<usize> = inner_box.iter().map(|&(_, length)| length as usize).collect();
                 let strides = contiguous(&box_shape).into_iter().map(|step| step * stride).collect();
-                let mut piece = Target { data: target.data, offset: offset + done as usize * stride as usize, strides };
+                let mut piece = Target {
+                    data: target.data,
+                    offset: offset + done as usize * stride as usize,
+                    strides,
+                };
                 self.copy(inner, dtype, &inner_box, &mut piece);
                 done += elements;
             }
@@ -221,7 +309,11 @@ fn strided(
         }
         offset += (first as isize - origin[axis] as isize) * base_strides[axis];
     }
-    Strided { place, offset: offset as usize, strides }
+    Strided {
+        place,
+        offset: offset as usize,
+        strides,
+    }
 }
 
 /// The part of `region` whose base indices fall into the box at `origin`.
@@ -235,7 +327,11 @@ fn restrict(axes: &[BaseAxis], region: &[(u64, u64)], origin: &[u64], lengths: &
             }
             continue;
         };
-        let (near, far) = if base.step > 0 { (low - base.start, high - base.start) } else { (base.start - high, base.start - low) };
+        let (near, far) = if base.step > 0 {
+            (low - base.start, high - base.start)
+        } else {
+            (base.start - high, base.start - low)
+        };
         let step = base.step.abs();
         let first = near.div_euclid(step) + i64::from(near.rem_euclid(step) != 0);
         let last = far.div_euclid(step);
@@ -252,7 +348,11 @@ fn restrict(axes: &[BaseAxis], region: &[(u64, u64)], origin: &[u64], lengths: &
 
 /// Elements between the start of `region` and that of `part` in the target.
 fn inner_offset(part: &[(u64, u64)], region: &[(u64, u64)], strides: &[isize]) -> usize {
-    part.iter().zip(region).zip(strides).map(|((&(start, _), &(from, _)), &stride)| (start - from) as usize * stride as usize).sum()
+    part.iter()
+        .zip(region)
+        .zip(strides)
+        .map(|((&(start, _), &(from, _)), &stride)| (start - from) as usize * stride as usize)
+        .sum()
 }
 
 /// Generated values, row by row of the base, so that no more than a row is held beside the target.
@@ -267,7 +367,11 @@ fn copy_generated(
     let item = dtype.size();
     let touched = gather.base_box(region);
     let extent: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
-    let plain = gather.axes.iter().enumerate().all(|(axis, base)| base.output == Some(axis) && base.step == 1)
+    let plain = gather
+        .axes
+        .iter()
+        .enumerate()
+        .all(|(axis, base)| base.output == Some(axis) && base.step == 1)
         && gather.axes.len() == region.len()
         && target.strides == contiguous(&extent);
     let start: Vec<u64> = touched.iter().map(|&(start, _)| start).collect();
@@ -275,7 +379,14 @@ fn copy_generated(
     if plain {
         let bytes = lengths.iter().product::<usize>() * item;
         let begin = target.offset * item;
-        generate(generator, dtype, shape, &start, &lengths, &mut target.data[begin..begin + bytes]);
+        generate(
+            generator,
+            dtype,
+            shape,
+            &start,
+            &lengths,
+            &mut target.data[begin..begin + bytes],
+        );
         return;
     }
     // Under views: element by element in strips of the innermost output axis.
@@ -288,10 +399,24 @@ fn copy_generated(
     let mut at = Vec::new();
     for index in 0..total {
         coordinates(&counts, index, &mut at);
-        let single: Vec<(u64, u64)> = at.iter().zip(region).map(|(&position, &(start, _))| (start + position, 1)).collect();
+        let single: Vec<(u64, u64)> = at
+            .iter()
+            .zip(region)
+            .map(|(&position, &(start, _))| (start + position, 1))
+            .collect();
         let position: Vec<u64> = gather.base_box(&single).iter().map(|&(start, _)| start).collect();
-        generate(generator, dtype, shape, &position, &vec![1; position.len()], &mut scratch[..item]);
-        let into = target.offset as isize + (0..ndim).map(|axis| at[axis] as isize * target.strides[axis]).sum::<isize>();
+        generate(
+            generator,
+            dtype,
+            shape,
+            &position,
+            &vec![1; position.len()],
+            &mut scratch[..item],
+        );
+        let into = target.offset as isize
+            + (0..ndim)
+                .map(|axis| at[axis] as isize * target.strides[axis])
+                .sum::<isize>();
         let into = into as usize * item;
         target.data[into..into + item].copy_from_slice(&scratch[..item]);
     }

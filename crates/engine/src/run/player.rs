@@ -59,18 +59,35 @@ struct Issuer<'a, 'p> {
 ///
 /// # Errors
 /// The first error of any thread. By then nothing is at work and every frame of the program is given back.
-pub fn play(stage: &Stage<'_>, workspaces: Vec<Workspace>, resident: Vec<(TileId, Arc<TileMemory>)>, progress: Progress<'_>) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
+pub fn play(
+    stage: &Stage<'_>,
+    workspaces: Vec<Workspace>,
+    resident: Vec<(TileId, Arc<TileMemory>)>,
+    progress: Progress<'_>,
+) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
     {
         let mut state = stage.shared.lock();
         for (tile, memory) in resident {
-            state.tiles.insert(tile, TileState { memory: Some(memory), ready: true, ..TileState::default() });
+            state.tiles.insert(
+                tile,
+                TileState {
+                    memory: Some(memory),
+                    ready: true,
+                    ..TileState::default()
+                },
+            );
         }
     }
     let result = std::thread::scope(|scope| {
         for (thread, workspace) in workspaces.into_iter().enumerate() {
             scope.spawn(move || worker::work(stage, workspace, thread));
         }
-        let mut issuer = Issuer { stage, slots: HashMap::new(), progress, reported: Instant::now() };
+        let mut issuer = Issuer {
+            stage,
+            slots: HashMap::new(),
+            progress,
+            reported: Instant::now(),
+        };
         let result = issuer.issue_all();
         issuer.settle(result.is_err());
         result
@@ -86,7 +103,10 @@ pub fn play(stage: &Stage<'_>, workspaces: Vec<Workspace>, resident: Vec<(TileId
     if let Some(error) = error {
         return Err(error);
     }
-    Ok(left.into_iter().filter_map(|(tile, state)| state.memory.map(|memory| (tile, memory))).collect())
+    Ok(left
+        .into_iter()
+        .filter_map(|(tile, state)| state.memory.map(|memory| (tile, memory)))
+        .collect())
 }
 
 impl<'a> Issuer<'a, '_> {
@@ -94,7 +114,9 @@ impl<'a> Issuer<'a, '_> {
         for &instruction in &self.stage.program.instructions {
             self.issue(instruction)?;
         }
-        self.wait_until(|state| state.ready.is_empty() && state.missing.is_empty() && state.running == 0 && state.transfers == 0)?;
+        self.wait_until(|state| {
+            state.ready.is_empty() && state.missing.is_empty() && state.running == 0 && state.transfers == 0
+        })?;
         self.report(true)
     }
 
@@ -162,7 +184,13 @@ impl<'a> Issuer<'a, '_> {
         for (root, slab) in self.stage.slabs[pass as usize].iter().enumerate() {
             for _ in 0..slab.frames {
                 let frame = self.stage.pool.allocate(slab.bytes as usize, "partial result")?;
-                self.stage.shared.lock().slabs.entry((pass, root as u16)).or_default().push(frame);
+                self.stage
+                    .shared
+                    .lock()
+                    .slabs
+                    .entry((pass, root as u16))
+                    .or_default()
+                    .push(frame);
             }
         }
         Ok(())
@@ -175,7 +203,11 @@ impl<'a> Issuer<'a, '_> {
         let frame_bytes = stage.tiles.weights[tile as usize].frame as usize;
         let mut frame = stage.pool.allocate(frame_bytes, "tile")?;
         let (io, shared) = (stage.io.clone(), stage.shared.clone());
-        let label = if shared.tracing { format!("read {}", info.label()) } else { String::new() };
+        let label = if shared.tracing {
+            format!("read {}", info.label())
+        } else {
+            String::new()
+        };
         {
             let mut state = stage.shared.lock();
             state.tiles.insert(tile, TileState::default());
@@ -195,7 +227,9 @@ impl<'a> Issuer<'a, '_> {
             } else {
                 match (&source, slot, scratch) {
                     (Some(source), _, _) => source.read(&region, &mut frame, &io).map_err(EngineError::from),
-                    (None, Some(slot), Some(scratch)) => scratch.read(&slot, &mut frame).map(|()| 0).map_err(EngineError::from),
+                    (None, Some(slot), Some(scratch)) => {
+                        scratch.read(&slot, &mut frame).map(|()| 0).map_err(EngineError::from)
+                    }
                     _ => Err(EngineError::Plan("a tile is read back that was never spilled".into())),
                 }
             };
@@ -226,14 +260,23 @@ impl<'a> Issuer<'a, '_> {
         let (array, index) = stage.tiles.locate(tile);
         let bytes = stage.tiles.weights[tile as usize].frame as usize;
         let memory = if bytes > 0 {
-            TileMemory::Frame { frame: stage.pool.allocate(bytes, "tile")?, offset: 0 }
+            TileMemory::Frame {
+                frame: stage.pool.allocate(bytes, "tile")?,
+                offset: 0,
+            }
         } else {
             let region = tile_region(stage.plan, array, index);
             let outputs = &stage.plan.arrays[array as usize].outputs;
             let claimed = outputs.iter().find_map(|&output| stage.sinks[output].borrow(&region));
             TileMemory::Claimed(claimed.ok_or_else(|| EngineError::Plan("a result tile could not be borrowed".into()))?)
         };
-        stage.shared.lock().tiles.insert(tile, TileState { memory: Some(Arc::new(memory)), ..TileState::default() });
+        stage.shared.lock().tiles.insert(
+            tile,
+            TileState {
+                memory: Some(Arc::new(memory)),
+                ..TileState::default()
+            },
+        );
         Ok(())
     }
 
@@ -276,7 +319,10 @@ impl<'a> Issuer<'a, '_> {
         for output in stage.tasks.outputs(index) {
             if output.role == Role::Closing {
                 let (array, position) = stage.tiles.locate(output.tile);
-                debug_assert_eq!(stage.plan.passes[stage.tasks.pass[index] as usize].roots[output.root as usize].array, array);
+                debug_assert_eq!(
+                    stage.plan.passes[stage.tasks.pass[index] as usize].roots[output.root as usize].array,
+                    array
+                );
                 worker::finish_tree(stage, &mut state, (stage.tasks.pass[index], output.root, position));
             }
         }
@@ -291,7 +337,10 @@ impl<'a> Issuer<'a, '_> {
             resident.users == 0 && resident.memory.is_some()
         })?;
         let stage = self.stage;
-        let scratch = stage.scratch.cloned().ok_or_else(|| EngineError::Plan("a program that spills has no scratch".into()))?;
+        let scratch = stage
+            .scratch
+            .cloned()
+            .ok_or_else(|| EngineError::Plan("a program that spills has no scratch".into()))?;
         let slot = match self.slots.get(&tile) {
             Some(slot) => slot.clone(),
             None => Arc::new(scratch.slot(stage.tiles.weights[tile as usize].frame as usize)?),

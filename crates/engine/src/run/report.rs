@@ -32,7 +32,10 @@ impl Program {
         let options = self.session.options();
         let passes = list((0..self.plan.passes.len()).map(|index| self.pass_json(index)));
         let candidates = list(self.placed.compared.iter().map(|(name, read, written)| {
-            format!("{{\"order\":{},\"bytes_read\":{read},\"bytes_written\":{written}}}", quoted(name))
+            format!(
+                "{{\"order\":{},\"bytes_read\":{read},\"bytes_written\":{written}}}",
+                quoted(name)
+            )
         }));
         let program_bytes = self.placed.tasks.bytes() + self.placed.program.bytes();
         format!(
@@ -65,14 +68,28 @@ impl Program {
     fn pass_json(&self, index: usize) -> String {
         let pass = &self.plan.passes[index];
         let (read, written) = self.placed.program.totals.per_pass[index];
-        let domain = list(pass.domain.shape.iter().zip(&pass.domain.tile).map(|(length, tile)| format!("[{length},{tile}]")));
+        let domain = list(
+            pass.domain
+                .shape
+                .iter()
+                .zip(&pass.domain.tile)
+                .map(|(length, tile)| format!("[{length},{tile}]")),
+        );
         format!(
             "{{\"index\":{index},\"label\":{},\"domain\":{domain},\"tasks\":{},\"inputs\":{},\"outputs\":{},\
              \"bytes_read\":{read},\"bytes_written\":{written},\"flops\":{}}}",
             quoted(&pass.label),
             pass.domain.cells(),
-            list(self.pass_inputs(index).iter().map(|&array| quoted(&self.plan.arrays[array as usize].label()))),
-            list(pass.roots.iter().map(|root| quoted(&self.plan.arrays[root.array as usize].label()))),
+            list(
+                self.pass_inputs(index)
+                    .iter()
+                    .map(|&array| quoted(&self.plan.arrays[array as usize].label()))
+            ),
+            list(
+                pass.roots
+                    .iter()
+                    .map(|root| quoted(&self.plan.arrays[root.array as usize].label()))
+            ),
             pass.flops,
         )
     }
@@ -93,14 +110,28 @@ impl Program {
     pub fn to_dot(&self) -> String {
         let mut out = String::from("digraph outcore {\n  rankdir=TB;\n");
         for (id, array) in self.plan.arrays.iter().enumerate() {
-            let shape = array.node.shape.iter().map(u64::to_string).collect::<Vec<_>>().join("×");
-            let form = if matches!(array.kind, ArrayKind::Computed) { "ellipse" } else { "cylinder" };
+            let shape = array
+                .node
+                .shape
+                .iter()
+                .map(u64::to_string)
+                .collect::<Vec<_>>()
+                .join("×");
+            let form = if matches!(array.kind, ArrayKind::Computed) {
+                "ellipse"
+            } else {
+                "cylinder"
+            };
             let label = format!("{}\\n{shape} {}", array.label().replace('"', "'"), array.node.dtype);
             let _ = writeln!(out, "  a{id} [shape={form}, label=\"{label}\"];");
         }
         for (index, pass) in self.plan.passes.iter().enumerate() {
             let (read, written) = self.placed.program.totals.per_pass[index];
-            let label = format!("pass {index}: {}\\n{} tasks, read {read}, written {written}", pass.label.replace('"', "'"), pass.domain.cells());
+            let label = format!(
+                "pass {index}: {}\\n{} tasks, read {read}, written {written}",
+                pass.label.replace('"', "'"),
+                pass.domain.cells()
+            );
             let _ = writeln!(out, "  p{index} [shape=box, label=\"{label}\"];");
             for array in self.pass_inputs(index) {
                 let _ = writeln!(out, "  a{array} -> p{index};");

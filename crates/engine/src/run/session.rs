@@ -53,7 +53,11 @@ pub struct SessionOptions {
 #[derive(Clone, Debug)]
 pub enum Target {
     Memory,
-    Path { path: PathBuf, overwrite: bool, chunks: Option<Vec<u64>> },
+    Path {
+        path: PathBuf,
+        overwrite: bool,
+        chunks: Option<Vec<u64>>,
+    },
 }
 
 pub struct Session {
@@ -88,7 +92,11 @@ pub struct Program {
 }
 
 enum Output {
-    Memory { shape: Vec<u64>, dtype: outcore_dtype::DType, tile: Vec<u64> },
+    Memory {
+        shape: Vec<u64>,
+        dtype: outcore_dtype::DType,
+        tile: Vec<u64>,
+    },
     File(SinkPlan),
 }
 
@@ -132,9 +140,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Resident bytes of this process.
 fn resident_bytes() -> u64 {
-    let pages = std::fs::read_to_string("/proc/self/statm")
-        .ok()
-        .and_then(|text| text.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok()));
+    let pages = std::fs::read_to_string("/proc/self/statm").ok().and_then(|text| {
+        text.split_whitespace()
+            .nth(1)
+            .and_then(|field| field.parse::<u64>().ok())
+    });
     pages.map_or(64 << 20, |pages| pages * outcore_store::PAGE as u64)
 }
 
@@ -143,10 +153,15 @@ impl Session {
     /// A limit below what the process itself takes; a fault description that cannot be read.
     pub fn new(options: SessionOptions) -> Result<Session, EngineError> {
         let workers = options.threads.max(1) as u64;
-        let overhead = resident_bytes().next_multiple_of(OVERHEAD_STEP) + OVERHEAD_FIXED + workers * OVERHEAD_PER_WORKER;
+        let overhead =
+            resident_bytes().next_multiple_of(OVERHEAD_STEP) + OVERHEAD_FIXED + workers * OVERHEAD_PER_WORKER;
         let budget = options.memory_limit.saturating_sub(overhead);
         let budget = options.pool_limit.map_or(budget, |pool| pool.min(budget.max(pool)));
-        let io = if options.direct_io { Io::direct() } else { Io::buffered() };
+        let io = if options.direct_io {
+            Io::direct()
+        } else {
+            Io::buffered()
+        };
         let ledger = Ledger::new(budget as usize);
         let session = Session {
             overhead,
@@ -159,13 +174,21 @@ impl Session {
             options,
         };
         session.arm_faults()?;
+        // What a killed process left is removed by whoever comes next, spilling or not.
+        for directory in session.options.scratch.iter().filter(|directory| directory.is_dir()) {
+            outcore_store::clean(directory)?;
+        }
         Ok(session)
     }
 
     fn arm_faults(&self) -> Result<(), EngineError> {
-        let Some(text) = &self.options.faults else { return Ok(()) };
+        let Some(text) = &self.options.faults else {
+            return Ok(());
+        };
         if let Some(nth) = text.strip_prefix("reserve:") {
-            let nth = nth.parse().map_err(|_| EngineError::Plan(format!("faults: {text} names no call")))?;
+            let nth = nth
+                .parse()
+                .map_err(|_| EngineError::Plan(format!("faults: {text} names no call")))?;
             self.pool.ledger().fail_at(Some(nth));
             return Ok(());
         }
@@ -208,13 +231,19 @@ impl Session {
     }
 
     fn io_pool(&self) -> Arc<IoPool> {
-        locked(&self.io_pool).get_or_insert_with(|| Arc::new(IoPool::new(self.options.io_threads))).clone()
+        locked(&self.io_pool)
+            .get_or_insert_with(|| Arc::new(IoPool::new(self.options.io_threads)))
+            .clone()
     }
 
     fn scratch(&self) -> Result<Scratch, EngineError> {
         let mut scratch = locked(&self.scratch);
         if scratch.is_none() {
-            *scratch = Some(Scratch::new(&self.options.scratch, self.options.scratch_quota, &self.io)?);
+            *scratch = Some(Scratch::new(
+                &self.options.scratch,
+                self.options.scratch_quota,
+                &self.io,
+            )?);
         }
         Ok(scratch.clone().expect("just made"))
     }
@@ -226,13 +255,21 @@ impl Session {
     pub fn prepare(self: &Arc<Session>, outputs: &[Expr], targets: &[Target]) -> Result<Program, EngineError> {
         // Deep expressions are walked recursively in places; this stack is reserved, not resident.
         std::thread::scope(|scope| {
-            let builder = std::thread::Builder::new().name("outcore-plan".into()).stack_size(1 << 30);
+            let builder = std::thread::Builder::new()
+                .name("outcore-plan".into())
+                .stack_size(1 << 30);
             let handle = builder
                 .spawn_scoped(scope, || self.prepare_here(outputs, targets))
                 .map_err(|error| EngineError::Plan(format!("cannot start the planner: {error}")))?;
             handle.join().unwrap_or_else(|panic| {
-                let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
-                Err(EngineError::Plan(format!("the planner stopped: {}", text.unwrap_or_else(|| "unknown cause".into()))))
+                let text = panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+                Err(EngineError::Plan(format!(
+                    "the planner stopped: {}",
+                    text.unwrap_or_else(|| "unknown cause".into())
+                )))
             })
         })
     }
@@ -243,8 +280,13 @@ impl Session {
             .iter()
             .zip(targets)
             .map(|(output, target)| match target {
-                Target::Path { chunks: Some(chunks), .. } if *chunks != output.tile => {
-                    let tile = chunks.iter().zip(&output.shape).map(|(&chunk, &length)| chunk.clamp(1, length.max(1)));
+                Target::Path {
+                    chunks: Some(chunks), ..
+                } if *chunks != output.tile => {
+                    let tile = chunks
+                        .iter()
+                        .zip(&output.shape)
+                        .map(|(&chunk, &length)| chunk.clamp(1, length.max(1)));
                     ops::copy_tiled(output, tile.collect())
                 }
                 _ => output.clone(),
@@ -258,7 +300,16 @@ impl Session {
         }
         let outputs = check_targets(&plan, targets)?;
         let tiles = number_tiles(&plan, &Costs(&outputs))?;
-        let metadata_bytes = outputs.iter().map(|output| if let Output::File(sink) = output { sink.overhead_bytes() } else { 0 }).sum();
+        let metadata_bytes = outputs
+            .iter()
+            .map(|output| {
+                if let Output::File(sink) = output {
+                    sink.overhead_bytes()
+                } else {
+                    0
+                }
+            })
+            .sum();
         let fixed_bytes = self.fixed_bytes(&plan, &tiles, &outputs);
         let start = self.find_start(&plan);
         let (placed, memory, start) = self.place(&plan, &tiles, fixed_bytes, start)?;
@@ -280,7 +331,12 @@ impl Session {
 
     /// Memory reserved for the whole run: workspaces, buffers of encoded I/O, results in memory, the program itself.
     fn fixed_bytes(&self, plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> u64 {
-        let functions = plan.passes.iter().map(|pass| pass.function_bytes as u64).max().unwrap_or(0);
+        let functions = plan
+            .passes
+            .iter()
+            .map(|pass| pass.function_bytes as u64)
+            .max()
+            .unwrap_or(0);
         let workers = self.options.threads.max(1) as u64 * (workspace_bytes(plan) + functions);
         let results: u64 = outputs
             .iter()
@@ -346,11 +402,19 @@ impl Session {
         let budget = self.budget().saturating_sub(held);
         let attempt = |budget: u64, start: &[TileId]| -> Result<(Placed, u64), Shortage> {
             let memory = budget.saturating_sub(fixed_bytes);
-            let shortage = || Shortage { pass: 0, need: fixed_bytes, available: budget };
+            let shortage = || Shortage {
+                pass: 0,
+                need: fixed_bytes,
+                available: budget,
+            };
             if fixed_bytes > budget {
                 return Err(shortage());
             }
-            let limits = Limits { memory, window: self.window(plan, tiles, memory), policy: self.options.policy };
+            let limits = Limits {
+                memory,
+                window: self.window(plan, tiles, memory),
+                policy: self.options.policy,
+            };
             Ok((place::place(plan, tiles, self.options.plan, limits, start)?, memory))
         };
         // Tiles kept from before are an offer: as many as fit are taken.
@@ -363,7 +427,9 @@ impl Session {
         let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
         match attempt(budget, &ids) {
             Ok((placed, memory)) => Ok((placed, memory, start)),
-            Err(shortage) => Err(self.refuse(plan, shortage, held, fixed_bytes, &|budget| attempt(budget, &[]).is_ok())),
+            Err(shortage) => Err(self.refuse(plan, shortage, held, fixed_bytes, &|budget| {
+                attempt(budget, &[]).is_ok()
+            })),
         }
     }
 
@@ -381,14 +447,31 @@ impl Session {
         if let Some(window) = self.options.window {
             return window;
         }
-        let tile = tiles.weights.iter().map(|weight| weight.frame).max().unwrap_or(0).max(1);
-        let ahead = if plan.passes.iter().any(crate::schedule::blocking::is_blocked) { 4 * threads } else { 2 * threads + 4 };
+        let tile = tiles
+            .weights
+            .iter()
+            .map(|weight| weight.frame)
+            .max()
+            .unwrap_or(0)
+            .max(1);
+        let ahead = if plan.passes.iter().any(crate::schedule::blocking::is_blocked) {
+            4 * threads
+        } else {
+            2 * threads + 4
+        };
         // A quarter of the memory at most is for tiles that are only passing through.
         ahead.min((memory / (4 * tile)) as usize).max(threads)
     }
 
     /// The error for a program that does not fit, with the smallest limit that would do, found by bisection.
-    fn refuse(&self, plan: &Plan, shortage: Shortage, held: u64, fixed: u64, fits: &dyn Fn(u64) -> bool) -> EngineError {
+    fn refuse(
+        &self,
+        plan: &Plan,
+        shortage: Shortage,
+        held: u64,
+        fixed: u64,
+        fits: &dyn Fn(u64) -> bool,
+    ) -> EngineError {
         let (mut low, mut high) = (0, shortage.need.max(fixed).max(1 << 20));
         while !fits(high) {
             low = high;
@@ -406,8 +489,15 @@ impl Session {
             }
         }
         let by_pool = self.options.pool_limit.is_some();
-        let smallest = if by_pool { high + held } else { high + held + self.overhead };
-        let operator = plan.passes.get(shortage.pass as usize).map_or_else(String::new, |pass| pass.label.clone());
+        let smallest = if by_pool {
+            high + held
+        } else {
+            high + held + self.overhead
+        };
+        let operator = plan
+            .passes
+            .get(shortage.pass as usize)
+            .map_or_else(String::new, |pass| pass.label.clone());
         EngineError::Memory {
             operator,
             need: shortage.need + if shortage.need == fixed { 0 } else { fixed },
@@ -451,10 +541,17 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
         .map(|(target, &array)| {
             let node = &plan.arrays[array as usize].node;
             Ok(match target {
-                Target::Memory => Output::Memory { shape: node.shape.clone(), dtype: node.dtype, tile: node.tile.clone() },
+                Target::Memory => Output::Memory {
+                    shape: node.shape.clone(),
+                    dtype: node.dtype,
+                    tile: node.tile.clone(),
+                },
                 Target::Path { path, overwrite, .. } => {
                     if seen.contains(&path) {
-                        return Err(EngineError::Plan(format!("store: {} is named for two outputs", path.display())));
+                        return Err(EngineError::Plan(format!(
+                            "store: {} is named for two outputs",
+                            path.display()
+                        )));
                     }
                     seen.push(path);
                     Output::File(SinkPlan::new(path, &node.shape, node.dtype, &node.tile, *overwrite)?)
@@ -492,13 +589,26 @@ impl Program {
         }
         let resident = self.take_kept()?;
         let ledger = session.ledger();
-        let held = ledger.used() as u64 - resident.iter().map(|(_, memory)| FramePool::frame_bytes(memory.padded().len()) as u64).sum::<u64>();
+        let held = ledger.used() as u64
+            - resident
+                .iter()
+                .map(|(_, memory)| FramePool::frame_bytes(memory.padded().len()) as u64)
+                .sum::<u64>();
         ledger.reset_peak();
         let before = session.io.counters();
         let begin = Instant::now();
         let shared = Arc::new(Shared::new(tracing));
-        let mut sinks = Sinks { all: Vec::new(), memory: Vec::new() };
-        let result = self.play(&shared, resident, before.bytes_read + before.bytes_written, &mut sinks, progress);
+        let mut sinks = Sinks {
+            all: Vec::new(),
+            memory: Vec::new(),
+        };
+        let result = self.play(
+            &shared,
+            resident,
+            before.bytes_read + before.bytes_written,
+            &mut sinks,
+            progress,
+        );
         let left = match result {
             Ok(left) => left,
             Err(error) => {
@@ -506,7 +616,9 @@ impl Program {
                 return Err(error);
             }
         };
-        let finished = sinks.all.iter().try_for_each(|sink| sink.finish(&session.io));
+        // All outputs are durable before the first gets its name.
+        let sealed = sinks.all.iter().try_for_each(|sink| sink.seal(&session.io));
+        let finished = sealed.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.publish()));
         if let Err(error) = finished {
             sinks.abort();
             return Err(error.into());
@@ -525,7 +637,11 @@ impl Program {
             write_seconds: state.busy.write_ns as f64 * 1e-9,
             compute_seconds: state.busy.compute_ns as f64 * 1e-9,
             events: state.events.clone(),
-            results: sinks.memory.iter().map(|sink| sink.as_ref().and_then(|sink| sink.buffer().take())).collect(),
+            results: sinks
+                .memory
+                .iter()
+                .map(|sink| sink.as_ref().and_then(|sink| sink.buffer().take()))
+                .collect(),
         })
     }
 
@@ -539,10 +655,16 @@ impl Program {
     ) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
         let session = &self.session;
         let workers = session.options.threads.max(1);
-        let workspaces = (0..workers).map(|_| Workspace::new(&self.plan, &session.pool)).collect::<Result<Vec<_>, _>>()?;
+        let workspaces = (0..workers)
+            .map(|_| Workspace::new(&self.plan, &session.pool))
+            .collect::<Result<Vec<_>, _>>()?;
         self.create_sinks(sinks)?;
         let _unseen = self.reserve_unseen()?;
-        let scratch = if self.placed.program.totals.spilled_bytes > 0 { Some(session.scratch()?) } else { None };
+        let scratch = if self.placed.program.totals.spilled_bytes > 0 {
+            Some(session.scratch()?)
+        } else {
+            None
+        };
         let io_pool = session.io_pool();
         let stage = Stage {
             plan: &self.plan,
@@ -570,6 +692,8 @@ impl Program {
                     sinks.memory.push(Some(sink));
                 }
                 Output::File(plan) => {
+                    // Half-written outputs of killed processes lie beside the names they were meant for.
+                    outcore_store::clean_partials(plan.directory())?;
                     sinks.all.push(plan.create(&self.session.io)?);
                     sinks.memory.push(None);
                 }
@@ -581,11 +705,19 @@ impl Program {
     /// Reserves what is allocated outside of frames: buffers of encoded I/O, functions of the user, the program.
     fn reserve_unseen(&self) -> Result<Reservation, StoreError> {
         let options = &self.session.options;
-        let functions = self.plan.passes.iter().map(|pass| pass.function_bytes as u64).max().unwrap_or(0);
+        let functions = self
+            .plan
+            .passes
+            .iter()
+            .map(|pass| pass.function_bytes as u64)
+            .max()
+            .unwrap_or(0);
         let bytes = self.session.io_bytes(&self.plan, &self.outputs)
             + program_bytes(&self.plan, &self.tiles)
             + options.threads.max(1) as u64 * functions;
-        self.session.ledger().reserve(bytes as usize, "I/O buffers and the program")
+        self.session
+            .ledger()
+            .reserve(bytes as usize, "I/O buffers and the program")
     }
 
     /// Takes the tiles the program starts from out of the session and drops the others.

@@ -89,7 +89,9 @@ impl State {
     }
 
     pub fn tile(&mut self, tile: TileId) -> &mut TileState {
-        self.tiles.get_mut(&tile).expect("the program keeps used tiles resident")
+        self.tiles
+            .get_mut(&tile)
+            .expect("the program keeps used tiles resident")
     }
 
     /// One operand of a task has arrived.
@@ -129,7 +131,12 @@ pub struct Shared {
 
 impl Shared {
     pub fn new(tracing: bool) -> Shared {
-        Shared { state: Mutex::default(), changed: Condvar::new(), start: Instant::now(), tracing }
+        Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            start: Instant::now(),
+            tracing,
+        }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
@@ -141,17 +148,28 @@ impl Shared {
     }
 
     pub fn wait<'a>(&self, guard: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.changed
+            .wait(guard)
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub fn wait_timeout<'a>(&self, guard: MutexGuard<'a, State>, timeout: Duration) -> MutexGuard<'a, State> {
-        self.changed.wait_timeout(guard, timeout).unwrap_or_else(std::sync::PoisonError::into_inner).0
+        self.changed
+            .wait_timeout(guard, timeout)
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .0
     }
 
     /// Notes a bar of the timeline, if one is kept.
     pub fn trace(&self, name: impl FnOnce() -> String, kind: &'static str, thread: usize, begin: Instant) {
         if self.tracing {
-            let event = Event { name: name(), kind, thread, start: begin - self.start, length: begin.elapsed() };
+            let event = Event {
+                name: name(),
+                kind,
+                thread,
+                start: begin - self.start,
+                length: begin.elapsed(),
+            };
             self.lock().events.push(event);
         }
     }

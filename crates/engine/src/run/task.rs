@@ -49,7 +49,9 @@ impl Workspace {
         let allocate = |bytes: usize| pool.allocate(bytes, "workspace of a worker").map(Some);
         Ok(Workspace {
             slots: slots.into_iter().map(allocate).collect::<Result<_, _>>()?,
-            registers: (0..registers).map(|_| allocate(REGISTER_BYTES)).collect::<Result<_, _>>()?,
+            registers: (0..registers)
+                .map(|_| allocate(REGISTER_BYTES))
+                .collect::<Result<_, _>>()?,
         })
     }
 }
@@ -110,12 +112,23 @@ impl Task<'_> {
         Ok(self.buffers)
     }
 
-    fn run_block(&mut self, block: &[(u64, u64)], extent: &[(u64, u64)], workspace: &mut Workspace) -> Result<(), EngineError> {
-        let mut frameful = Frameful { block, values: Vec::with_capacity(self.pass.steps.len()), shapes: Vec::with_capacity(self.pass.steps.len()) };
+    fn run_block(
+        &mut self,
+        block: &[(u64, u64)],
+        extent: &[(u64, u64)],
+        workspace: &mut Workspace,
+    ) -> Result<(), EngineError> {
+        let mut frameful = Frameful {
+            block,
+            values: Vec::with_capacity(self.pass.steps.len()),
+            shapes: Vec::with_capacity(self.pass.steps.len()),
+        };
         let pass = self.pass;
         for step in &pass.steps {
             let region = resolve_all(&step.spans, block);
-            frameful.shapes.push(region.iter().map(|&(_, length)| length as usize).collect());
+            frameful
+                .shapes
+                .push(region.iter().map(|&(_, length)| length as usize).collect());
             let value = self.run_step(step, &region, extent, &mut frameful, workspace)?;
             frameful.values.push(value);
         }
@@ -123,7 +136,9 @@ impl Task<'_> {
             match root.kind {
                 RootKind::Map => self.emit(index, root, extent, &frameful, workspace),
                 RootKind::Reduce => self.reduce_root(index, root, extent, &frameful, workspace),
-                RootKind::Contraction | RootKind::Blocked => self.multiply_root(index, root, extent, &frameful, workspace),
+                RootKind::Contraction | RootKind::Blocked => {
+                    self.multiply_root(index, root, extent, &frameful, workspace)
+                }
             }
         }
         Ok(())
@@ -139,7 +154,11 @@ impl Task<'_> {
                 source.memory().expect("a memory source has memory").data
             }
             Place::Slot(slot) => slots[slot].as_ref().expect("slots are given back"),
-            Place::Output(root) => self.buffers[root].as_ref().expect("outputs are given back").memory.bytes(),
+            Place::Output(root) => self.buffers[root]
+                .as_ref()
+                .expect("outputs are given back")
+                .memory
+                .bytes(),
         }
     }
 
@@ -154,9 +173,17 @@ impl Task<'_> {
         let shape = frameful.shapes.last().expect("pushed by the caller").clone();
         match &step.kind {
             StepKind::Gather(gather) => {
-                let reader = Reader { plan: self.plan, tiles: self.tiles, inputs: self.inputs };
+                let reader = Reader {
+                    plan: self.plan,
+                    tiles: self.tiles,
+                    inputs: self.inputs,
+                };
                 if region.iter().any(|&(_, length)| length == 0) {
-                    return Ok(Strided { place: Place::Slot(0), offset: 0, strides: vec![0; shape.len()] });
+                    return Ok(Strided {
+                        place: Place::Slot(0),
+                        offset: 0,
+                        strides: vec![0; shape.len()],
+                    });
                 }
                 if let Some(value) = reader.view(gather, region) {
                     return Ok(value);
@@ -166,7 +193,11 @@ impl Task<'_> {
                 let bytes = shape.iter().product::<usize>() * step.node.dtype.size();
                 reader.assemble(gather, step.node.dtype, region, &mut frame[..bytes]);
                 workspace.slots[slot] = Some(frame);
-                Ok(Strided { place: Place::Slot(slot), offset: 0, strides: contiguous(&shape) })
+                Ok(Strided {
+                    place: Place::Slot(slot),
+                    offset: 0,
+                    strides: contiguous(&shape),
+                })
             }
             StepKind::View => Ok(view_of(step, frameful)),
             _ => self.run_computed(step, &shape, region, extent, frameful, workspace),
@@ -191,14 +222,22 @@ impl Task<'_> {
             let result = self.compute(step, shape, frameful, workspace, target);
             self.buffers[root] = Some(buffer);
             result?;
-            return Ok(Strided { place: Place::Output(root), offset, strides: contiguous(shape) });
+            return Ok(Strided {
+                place: Place::Output(root),
+                offset,
+                strides: contiguous(shape),
+            });
         }
         let slot = step.slot.expect("planned for computed values");
         let mut frame = workspace.slots[slot].take().expect("slots are given back");
         let result = self.compute(step, shape, frameful, workspace, &mut frame[..bytes]);
         workspace.slots[slot] = Some(frame);
         result?;
-        Ok(Strided { place: Place::Slot(slot), offset: 0, strides: contiguous(shape) })
+        Ok(Strided {
+            place: Place::Slot(slot),
+            offset: 0,
+            strides: contiguous(shape),
+        })
     }
 
     fn compute(
@@ -218,14 +257,22 @@ impl Task<'_> {
                     .map(|&(input, item)| {
                         let value = &frameful.values[input];
                         let strides = broadcast_strides(&value.strides, &frameful.shapes[input], shape);
-                        Operands { data: self.bytes(value.place, slots), item, offset: value.offset, strides }
+                        Operands {
+                            data: self.bytes(value.place, slots),
+                            item,
+                            offset: value.offset,
+                            strides,
+                        }
                     })
                     .collect();
                 fused::run(program, shape, inputs, registers, target);
             }
             StepKind::Matmul => {
                 let (x, y) = (step.inputs[0], step.inputs[1]);
-                let operands = [(&frameful.values[x], &frameful.shapes[x]), (&frameful.values[y], &frameful.shapes[y])];
+                let operands = [
+                    (&frameful.values[x], &frameful.shapes[x]),
+                    (&frameful.values[y], &frameful.shapes[y]),
+                ];
                 let data = operands.map(|(value, _)| self.bytes(value.place, slots));
                 multiply(step.node.dtype, operands, data, target, shape, false);
             }
@@ -237,17 +284,39 @@ impl Task<'_> {
                 let bytes = elements * reducer.op.accumulator_size(reducer.input);
                 reducer.init(&mut accumulator[..bytes]);
                 let start = vec![0; frameful.shapes[input].len()];
-                self.accumulate(reducer, axes, &frameful.values[input], &frameful.shapes[input], &start, copy, slots, &mut accumulator[..bytes]);
+                self.accumulate(
+                    reducer,
+                    axes,
+                    &frameful.values[input],
+                    &frameful.shapes[input],
+                    &start,
+                    copy,
+                    slots,
+                    &mut accumulator[..bytes],
+                );
                 reducer.finish(&accumulator[..bytes], *finish, target);
                 slots[accumulators] = Some(accumulator);
             }
             StepKind::Function(key) => {
-                let dtypes: Vec<_> = step.inputs.iter().map(|&input| self.pass.steps[input].node.dtype).collect();
+                let dtypes: Vec<_> = step
+                    .inputs
+                    .iter()
+                    .map(|&input| self.pass.steps[input].node.dtype)
+                    .collect();
                 for (&input, &slot) in step.inputs.iter().zip(&step.scratch) {
                     let mut frame = slots[slot].take().expect("slots are given back");
                     let value = &frameful.values[input];
                     let strides = contiguous(shape);
-                    copy_strided(self.pass.steps[input].node.dtype.size(), shape, self.bytes(value.place, slots), value.offset, &value.strides, &mut frame, 0, &strides);
+                    copy_strided(
+                        self.pass.steps[input].node.dtype.size(),
+                        shape,
+                        self.bytes(value.place, slots),
+                        value.offset,
+                        &value.strides,
+                        &mut frame,
+                        0,
+                        &strides,
+                    );
                     slots[slot] = Some(frame);
                 }
                 let elements: usize = shape.iter().product();
@@ -255,9 +324,15 @@ impl Task<'_> {
                     .scratch
                     .iter()
                     .zip(&dtypes)
-                    .map(|(&slot, &dtype)| Block { data: &slots[slot].as_ref().expect("copied above")[..elements * dtype.size()], dtype, shape })
+                    .map(|(&slot, &dtype)| Block {
+                        data: &slots[slot].as_ref().expect("copied above")[..elements * dtype.size()],
+                        dtype,
+                        shape,
+                    })
                     .collect();
-                key.function.call(&blocks, target, step.node.dtype).map_err(EngineError::Function)?;
+                key.function
+                    .call(&blocks, target, step.node.dtype)
+                    .map_err(EngineError::Function)?;
             }
             StepKind::Gather(_) | StepKind::View => unreachable!("views and reads do not compute"),
         }
@@ -284,12 +359,23 @@ impl Task<'_> {
         let elements: usize = shape.iter().product();
         let middle: usize = axes.iter().map(|&axis| shape[axis]).product();
         if adjacent && is_contiguous(shape, &value.strides) {
-            let (first, last) = (axes.first().copied().unwrap_or(0), axes.last().map_or(0, |&axis| axis + 1));
+            let (first, last) = (
+                axes.first().copied().unwrap_or(0),
+                axes.last().map_or(0, |&axis| axis + 1),
+            );
             let outer: usize = shape[..first].iter().product();
             let inner: usize = shape[last..].iter().product();
             let data = self.bytes(value.place, slots);
             let begin = value.offset * item;
-            reducer.accumulate(&data[begin..begin + elements * item], outer, middle, inner, base, 1, accumulators);
+            reducer.accumulate(
+                &data[begin..begin + elements * item],
+                outer,
+                middle,
+                inner,
+                base,
+                1,
+                accumulators,
+            );
             return;
         }
         // Kept axes first, reduced axes last, in a contiguous copy.
@@ -297,14 +383,30 @@ impl Task<'_> {
         let permuted: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
         let strides: Vec<isize> = order.iter().map(|&axis| value.strides[axis]).collect();
         let mut frame = slots[copy].take().expect("slots are given back");
-        copy_strided(item, &permuted, self.bytes(value.place, slots), value.offset, &strides, &mut frame, 0, &contiguous(&permuted));
+        copy_strided(
+            item,
+            &permuted,
+            self.bytes(value.place, slots),
+            value.offset,
+            &strides,
+            &mut frame,
+            0,
+            &contiguous(&permuted),
+        );
         let outer: usize = kept.iter().map(|&axis| shape[axis]).product();
         reducer.accumulate(&frame[..elements * item], outer, middle, 1, base, 1, accumulators);
         slots[copy] = Some(frame);
     }
 
     /// Stores a `Map` root's block in its tile, unless the step wrote it there.
-    fn emit(&mut self, index: usize, root: &PassRoot, extent: &[(u64, u64)], frameful: &Frameful<'_>, workspace: &Workspace) {
+    fn emit(
+        &mut self,
+        index: usize,
+        root: &PassRoot,
+        extent: &[(u64, u64)],
+        frameful: &Frameful<'_>,
+        workspace: &Workspace,
+    ) {
         let step = root.operands[0];
         if self.pass.steps[step].emit == Some(index) {
             return;
@@ -315,16 +417,37 @@ impl Task<'_> {
             return;
         }
         let region = resolve_all(&root.spans, frameful.block);
-        let tile: Vec<usize> = resolve_all(&root.spans, extent).iter().map(|&(_, length)| length as usize).collect();
+        let tile: Vec<usize> = resolve_all(&root.spans, extent)
+            .iter()
+            .map(|&(_, length)| length as usize)
+            .collect();
         let offset = tile_offset(root, &region, extent);
         let mut buffer = self.buffers[index].take().expect("outputs are given back");
         let source = self.bytes(value.place, &workspace.slots);
-        copy_strided(root.node.dtype.size(), shape, source, value.offset, &value.strides, buffer.memory.bytes_mut(), offset, &contiguous(&tile));
+        copy_strided(
+            root.node.dtype.size(),
+            shape,
+            source,
+            value.offset,
+            &value.strides,
+            buffer.memory.bytes_mut(),
+            offset,
+            &contiguous(&tile),
+        );
         self.buffers[index] = Some(buffer);
     }
 
-    fn reduce_root(&mut self, index: usize, root: &PassRoot, extent: &[(u64, u64)], frameful: &Frameful<'_>, workspace: &mut Workspace) {
-        let Some(Accumulation::Reduce { reducer, axes, .. }) = &root.accumulation else { unreachable!("a reduction") };
+    fn reduce_root(
+        &mut self,
+        index: usize,
+        root: &PassRoot,
+        extent: &[(u64, u64)],
+        frameful: &Frameful<'_>,
+        workspace: &mut Workspace,
+    ) {
+        let Some(Accumulation::Reduce { reducer, axes, .. }) = &root.accumulation else {
+            unreachable!("a reduction")
+        };
         let step = root.operands[0];
         let region = resolve_all(&self.pass.steps[step].spans, frameful.block);
         let start: Vec<u64> = region.iter().map(|&(start, _)| start).collect();
@@ -335,22 +458,53 @@ impl Task<'_> {
         let mut buffer = self.buffers[index].take().expect("outputs are given back");
         let accumulators = &mut buffer.memory.bytes_mut()[begin..begin + bytes];
         let scratch = root.scratch.expect("planned for reductions");
-        self.accumulate(reducer, axes, &frameful.values[step], &frameful.shapes[step], &start, scratch, &mut workspace.slots, accumulators);
+        self.accumulate(
+            reducer,
+            axes,
+            &frameful.values[step],
+            &frameful.shapes[step],
+            &start,
+            scratch,
+            &mut workspace.slots,
+            accumulators,
+        );
         self.buffers[index] = Some(buffer);
     }
 
-    fn multiply_root(&mut self, index: usize, root: &PassRoot, extent: &[(u64, u64)], frameful: &Frameful<'_>, workspace: &Workspace) {
+    fn multiply_root(
+        &mut self,
+        index: usize,
+        root: &PassRoot,
+        extent: &[(u64, u64)],
+        frameful: &Frameful<'_>,
+        workspace: &Workspace,
+    ) {
         let region = resolve_all(&root.spans, frameful.block);
         let offset = tile_offset(root, &region, extent) * root.node.dtype.size();
         let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
         let bytes = shape.iter().product::<usize>() * root.node.dtype.size();
-        let operands = [0, 1].map(|side| (&frameful.values[root.operands[side]], &frameful.shapes[root.operands[side]]));
+        let operands = [0, 1].map(|side| {
+            (
+                &frameful.values[root.operands[side]],
+                &frameful.shapes[root.operands[side]],
+            )
+        });
         let mut buffer = self.buffers[index].take().expect("outputs are given back");
         let data = operands.map(|(value, _)| self.bytes(value.place, &workspace.slots));
         // The first block of the first task of a result starts it; blocks along kept dimensions start their own part.
         let accumulate = buffer.started;
-        multiply(root.node.dtype, operands, data, &mut buffer.memory.bytes_mut()[offset..offset + bytes], &shape, accumulate);
-        let last_part = region.iter().zip(resolve_all(&root.spans, extent)).all(|(&(start, length), (from, whole))| start + length == from + whole);
+        multiply(
+            root.node.dtype,
+            operands,
+            data,
+            &mut buffer.memory.bytes_mut()[offset..offset + bytes],
+            &shape,
+            accumulate,
+        );
+        let last_part = region
+            .iter()
+            .zip(resolve_all(&root.spans, extent))
+            .all(|(&(start, length), (from, whole))| start + length == from + whole);
         buffer.started |= last_part;
         self.buffers[index] = Some(buffer);
     }
@@ -358,7 +512,10 @@ impl Task<'_> {
 
 /// Bytes of a task's accumulators.
 fn buffer_bytes(root: &PassRoot, reducer: &Reducer, extent: &[(u64, u64)]) -> usize {
-    let elements: u64 = resolve_all(&root.spans, extent).iter().map(|&(_, length)| length).product();
+    let elements: u64 = resolve_all(&root.spans, extent)
+        .iter()
+        .map(|&(_, length)| length)
+        .product();
     elements as usize * reducer.op.accumulator_size(reducer.input)
 }
 
@@ -367,7 +524,12 @@ fn tile_offset(root: &PassRoot, region: &[(u64, u64)], extent: &[(u64, u64)]) ->
     let tile = resolve_all(&root.spans, extent);
     let shape: Vec<usize> = tile.iter().map(|&(_, length)| length as usize).collect();
     let strides = contiguous(&shape);
-    region.iter().zip(&tile).zip(&strides).map(|((&(start, _), &(from, _)), &stride)| (start - from) as usize * stride as usize).sum()
+    region
+        .iter()
+        .zip(&tile)
+        .zip(&strides)
+        .map(|((&(start, _), &(from, _)), &stride)| (start - from) as usize * stride as usize)
+        .sum()
 }
 
 /// Strides of an operand over a larger shape: axes of length one repeat.
@@ -398,17 +560,36 @@ fn view_of(step: &Step, frameful: &Frameful<'_>) -> Strided {
                     offset += (from[axis] as isize - 1) * base.strides[axis];
                 }
             }
-            slices.iter().zip(&base.strides).map(|(slice, &stride)| slice.step as isize * stride).collect()
+            slices
+                .iter()
+                .zip(&base.strides)
+                .map(|(slice, &stride)| slice.step as isize * stride)
+                .collect()
         }
         Op::Expand(axes) => {
             let mut inner = base.strides.iter();
-            (0..shape.len()).map(|axis| if axes.contains(&axis) { 0 } else { *inner.next().expect("one per axis") }).collect()
+            (0..shape.len())
+                .map(|axis| {
+                    if axes.contains(&axis) {
+                        0
+                    } else {
+                        *inner.next().expect("one per axis")
+                    }
+                })
+                .collect()
         }
-        Op::Squeeze(axes) => (0..from.len()).filter(|axis| !axes.contains(axis)).map(|axis| base.strides[axis]).collect(),
+        Op::Squeeze(axes) => (0..from.len())
+            .filter(|axis| !axes.contains(axis))
+            .map(|axis| base.strides[axis])
+            .collect(),
         Op::Broadcast => broadcast_strides(&base.strides, from, shape),
         other => unreachable!("{other:?} is not a view"),
     };
-    Strided { place: base.place, offset: offset as usize, strides }
+    Strided {
+        place: base.place,
+        offset: offset as usize,
+        strides,
+    }
 }
 
 /// `target (+)= x @ y` for every matrix of the batch; `target` is contiguous.
@@ -440,7 +621,12 @@ fn multiply(
             row_stride: operands[side].0.strides[ndim - 2],
             column_stride: operands[side].0.strides[ndim - 1],
         };
-        let result = MatrixMut { data: target, offset: index * m * n, row_stride: n as isize, column_stride: 1 };
+        let result = MatrixMut {
+            data: target,
+            offset: index * m * n,
+            row_stride: n as isize,
+            column_stride: 1,
+        };
         gemm(dtype, m, n, k, matrix(0), matrix(1), result, accumulate);
     }
 }

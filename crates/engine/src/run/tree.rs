@@ -25,7 +25,10 @@ pub enum Step<T> {
 
 impl<T> Tree<T> {
     pub fn new(leaves: u64) -> Tree<T> {
-        Tree { leaves, waiting: HashMap::new() }
+        Tree {
+            leaves,
+            waiting: HashMap::new(),
+        }
     }
 
     /// Puts in the node at `(level, index)`; a leaf has level zero.
@@ -43,7 +46,12 @@ impl<T> Tree<T> {
                     return Step::Wait;
                 };
                 let (left, right) = if index % 2 == 0 { (value, other) } else { (other, value) };
-                return Step::Join { left, right, level: level + 1, index: index / 2 };
+                return Step::Join {
+                    left,
+                    right,
+                    level: level + 1,
+                    index: index / 2,
+                };
             }
             level += 1;
             index /= 2;
@@ -63,7 +71,12 @@ mod tests {
                 match tree.put(next.0, next.1, next.2) {
                     Step::Wait => break,
                     Step::Done(text) => return text,
-                    Step::Join { left, right, level, index } => next = (format!("({left}{right})"), level, index),
+                    Step::Join {
+                        left,
+                        right,
+                        level,
+                        index,
+                    } => next = (format!("({left}{right})"), level, index),
                 }
             }
         }

@@ -85,6 +85,8 @@ pub struct Inputs(pub Vec<(TileId, Arc<TileMemory>)>);
 
 impl Inputs {
     pub fn position(&self, tile: TileId) -> usize {
-        self.0.binary_search_by_key(&tile, |(id, _)| *id).expect("the plan lists every tile a task reads")
+        self.0
+            .binary_search_by_key(&tile, |(id, _)| *id)
+            .expect("the plan lists every tile a task reads")
     }
 }

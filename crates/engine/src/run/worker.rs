@@ -11,8 +11,8 @@ use super::state::{State, TreeKey};
 use super::task::{add_partials, Task, TaskBuffer, Workspace};
 use super::tree::{Step, Tree};
 use super::value::{Inputs, TileMemory};
-use crate::plan::{Accumulation, PassRoot, RootKind};
 use crate::place::slabs::{leaf, leaves};
+use crate::plan::{Accumulation, PassRoot, RootKind};
 use crate::schedule::tasks::root_tile;
 use crate::schedule::tiles::coordinates;
 use crate::schedule::{Role, TileId};
@@ -35,7 +35,16 @@ pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
         let begin = Instant::now();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(stage, job, &mut workspace)));
         let elapsed = begin.elapsed().as_nanos() as u64;
-        stage.shared.trace(|| stage.plan.passes[stage.tasks.pass[task as usize] as usize].label.clone(), "compute", thread, begin);
+        stage.shared.trace(
+            || {
+                stage.plan.passes[stage.tasks.pass[task as usize] as usize]
+                    .label
+                    .clone()
+            },
+            "compute",
+            thread,
+            begin,
+        );
         guard = stage.shared.lock();
         guard.busy.compute_ns += elapsed;
         guard.running -= 1;
@@ -43,8 +52,14 @@ pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
             Ok(Ok(())) => guard.mark_complete(task),
             Ok(Err(error)) => guard.fail(error),
             Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
-                guard.fail(EngineError::Plan(format!("a worker stopped: {}", text.unwrap_or_else(|| "unknown cause".into()))));
+                let text = panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+                guard.fail(EngineError::Plan(format!(
+                    "a worker stopped: {}",
+                    text.unwrap_or_else(|| "unknown cause".into())
+                )));
             }
         }
         stage.shared.notify();
@@ -76,17 +91,35 @@ fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
             continue;
         }
         let tile = state.tile(output.tile);
-        let memory = tile.memory.take().and_then(Arc::into_inner).expect("outputs belong to one task at a time");
-        buffers[output.root as usize] = Some(TaskBuffer { memory, started: tile.started });
+        let memory = tile
+            .memory
+            .take()
+            .and_then(Arc::into_inner)
+            .expect("outputs belong to one task at a time");
+        buffers[output.root as usize] = Some(TaskBuffer {
+            memory,
+            started: tile.started,
+        });
     }
     for (root_index, root) in pass.roots.iter().enumerate() {
         if matches!(root.kind, RootKind::Reduce | RootKind::Contraction) {
             let key = (pass_index, root_index as u16);
-            let frame = state.slabs.get_mut(&key).and_then(Vec::pop).expect("partial results are reserved for the window");
-            buffers[root_index] = Some(TaskBuffer { memory: TileMemory::Frame { frame, offset: 0 }, started: false });
+            let frame = state
+                .slabs
+                .get_mut(&key)
+                .and_then(Vec::pop)
+                .expect("partial results are reserved for the window");
+            buffers[root_index] = Some(TaskBuffer {
+                memory: TileMemory::Frame { frame, offset: 0 },
+                started: false,
+            });
         }
     }
-    Job { task, inputs: Inputs(inputs), buffers }
+    Job {
+        task,
+        inputs: Inputs(inputs),
+        buffers,
+    }
 }
 
 fn run(stage: &Stage<'_>, job: Job, workspace: &mut Workspace) -> Result<(), EngineError> {
@@ -97,16 +130,32 @@ fn run(stage: &Stage<'_>, job: Job, workspace: &mut Workspace) -> Result<(), Eng
     let mut cell = Vec::new();
     let counts = pass.domain.counts();
     coordinates(&counts, u64::from(stage.tasks.cell[index]), &mut cell);
-    let work = Task { plan: stage.plan, tiles: stage.tiles, pass, cell: &cell, inputs: &inputs, buffers };
+    let work = Task {
+        plan: stage.plan,
+        tiles: stage.tiles,
+        pass,
+        cell: &cell,
+        inputs: &inputs,
+        buffers,
+    };
     let mut buffers = work.run(workspace)?;
     drop(inputs);
     for (root_index, root) in pass.roots.iter().enumerate() {
         if matches!(root.kind, RootKind::Reduce | RootKind::Contraction) {
             let buffer = buffers[root_index].take().expect("given back by the task");
-            let TileMemory::Frame { frame, .. } = buffer.memory else { unreachable!("partials are frames") };
+            let TileMemory::Frame { frame, .. } = buffer.memory else {
+                unreachable!("partials are frames")
+            };
             let kept = root.kept_dims();
             let key = (pass_index, root_index as u16, root_tile(&kept, &counts, &cell));
-            join(stage, root, key, frame, leaf(&kept, &counts, &cell), leaves(&kept, &counts));
+            join(
+                stage,
+                root,
+                key,
+                frame,
+                leaf(&kept, &counts, &cell),
+                leaves(&kept, &counts),
+            );
         }
     }
     publish(stage, task, buffers);
@@ -139,7 +188,10 @@ fn publish(stage: &Stage<'_>, task: u32, mut buffers: Vec<Option<TaskBuffer>>) {
     for &tile in stage.tasks.inputs(index) {
         state.tile(tile).users -= 1;
     }
-    let open = state.open_tasks.get_mut(&stage.tasks.pass[index]).expect("counted when issued");
+    let open = state
+        .open_tasks
+        .get_mut(&stage.tasks.pass[index])
+        .expect("counted when issued");
     *open -= 1;
 }
 
@@ -149,11 +201,20 @@ fn join(stage: &Stage<'_>, root: &PassRoot, key: TreeKey, partial: Frame, leaf: 
     loop {
         let step = {
             let mut state = stage.shared.lock();
-            state.trees.entry(key).or_insert_with(|| Tree::new(leaves)).put(value, level, index)
+            state
+                .trees
+                .entry(key)
+                .or_insert_with(|| Tree::new(leaves))
+                .put(value, level, index)
         };
         match step {
             Step::Wait => return,
-            Step::Join { left, right, level: at, index: position } => {
+            Step::Join {
+                left,
+                right,
+                level: at,
+                index: position,
+            } => {
                 let mut left = left;
                 combine(root, &mut left, &right);
                 stage.shared.lock().slabs.entry((key.0, key.1)).or_default().push(right);
@@ -185,8 +246,15 @@ pub fn finish_tree(stage: &Stage<'_>, state: &mut State, key: TreeKey) {
     if !state.tiles.contains_key(&tile) {
         return;
     }
-    let Some(partial) = state.finished_trees.remove(&key) else { return };
-    let mut memory = state.tile(tile).memory.take().and_then(Arc::into_inner).expect("an issued result has its own memory");
+    let Some(partial) = state.finished_trees.remove(&key) else {
+        return;
+    };
+    let mut memory = state
+        .tile(tile)
+        .memory
+        .take()
+        .and_then(Arc::into_inner)
+        .expect("an issued result has its own memory");
     let region = crate::schedule::tiles::tile_region(stage.plan, root.array, key.2);
     let elements = region.shape.iter().product::<u64>() as usize;
     let bytes = elements * root.node.dtype.size();

@@ -23,7 +23,11 @@ pub fn product_dims(pass: &Pass) -> ProductDims {
     let root = &pass.roots[0];
     let ndim = root.spans.len();
     let dim = |axis: usize| root.spans[axis].dim.map(usize::from);
-    ProductDims { rows: dim(ndim - 2), columns: dim(ndim - 1), inner: pass.domain.shape.len() - 1 }
+    ProductDims {
+        rows: dim(ndim - 2),
+        columns: dim(ndim - 1),
+        inner: pass.domain.shape.len() - 1,
+    }
 }
 
 /// Bytes of one tile of the result and of each operand.
@@ -70,7 +74,11 @@ pub fn block_shape(rows: u64, columns: u64, bytes: TileBytes, memory: u64) -> (u
 mod tests {
     use super::*;
 
-    const EQUAL: TileBytes = TileBytes { result: 8, left: 8, right: 8 };
+    const EQUAL: TileBytes = TileBytes {
+        result: 8,
+        left: 8,
+        right: 8,
+    };
 
     #[test]
     fn everything_in_memory_is_one_block() {

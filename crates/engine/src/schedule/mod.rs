@@ -46,27 +46,48 @@ impl Candidate {
 /// The orders worth simulating for `plan`.
 pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
     let tasks: u64 = plan.passes.iter().map(|pass| pass.domain.cells()).sum();
-    let plain = Candidate { alternate: false, pipeline: false, columns: false, blocking: 0.95 };
+    let plain = Candidate {
+        alternate: false,
+        pipeline: false,
+        columns: false,
+        blocking: 0.95,
+    };
     let mut all = vec![plain];
     if tasks > TASKS_FOR_SEARCH {
         if options.pipeline && plan.passes.len() > 1 {
-            all.push(Candidate { pipeline: true, ..plain });
+            all.push(Candidate {
+                pipeline: true,
+                ..plain
+            });
         }
         return all;
     }
     let several = plan.passes.iter().filter(|pass| !pass.domain.shape.is_empty()).count() > 1;
     if options.alternate && several {
-        all.push(Candidate { alternate: true, ..plain });
+        all.push(Candidate {
+            alternate: true,
+            ..plain
+        });
     }
     if options.pipeline && several {
-        all.push(Candidate { pipeline: true, ..plain });
-        all.push(Candidate { pipeline: true, alternate: options.alternate, ..plain });
+        all.push(Candidate {
+            pipeline: true,
+            ..plain
+        });
+        all.push(Candidate {
+            pipeline: true,
+            alternate: options.alternate,
+            ..plain
+        });
     }
     if options.alternate && plan.passes.iter().any(|pass| pass.domain.shape.len() >= 2) {
         all.push(Candidate { columns: true, ..plain });
     }
     if plan.passes.iter().any(blocking::is_blocked) {
-        all.extend(all.clone().into_iter().map(|candidate| Candidate { blocking: 0.8, ..candidate }));
+        all.extend(all.clone().into_iter().map(|candidate| Candidate {
+            blocking: 0.8,
+            ..candidate
+        }));
     }
     all.dedup();
     all

@@ -78,7 +78,11 @@ fn blocked_cells(pass: &Pass, counts: &[u64], memory: u64) -> Vec<u32> {
         for row_block in 0..rows.div_ceil(p) {
             for turn in 0..columns.div_ceil(q) {
                 // Back and forth, so that the operand tiles at the turn are used again at once.
-                let column_block = if row_block % 2 == 0 { turn } else { columns.div_ceil(q) - 1 - turn };
+                let column_block = if row_block % 2 == 0 {
+                    turn
+                } else {
+                    columns.div_ceil(q) - 1 - turn
+                };
                 for k in 0..inner {
                     for row in row_block * p..((row_block + 1) * p).min(rows) {
                         for column in column_block * q..((column_block + 1) * q).min(columns) {
@@ -103,7 +107,11 @@ fn tile_bytes(pass: &Pass, inner: usize) -> TileBytes {
     let item = node.dtype.size() as u64;
     let (rows, columns) = (node.tile[ndim - 2], node.tile[ndim - 1]);
     let depth = pass.domain.tile[inner];
-    TileBytes { result: rows * columns * item, left: rows * depth * item, right: depth * columns * item }
+    TileBytes {
+        result: rows * columns * item,
+        left: rows * depth * item,
+        right: depth * columns * item,
+    }
 }
 
 #[cfg(test)]

@@ -53,13 +53,21 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
     order
 }
 
-fn outputs(plan: &Plan, tiles: &TileTable, (pass_index, cell_index): (u32, u32), mut each: impl FnMut(TileId, RootKind)) {
+fn outputs(
+    plan: &Plan,
+    tiles: &TileTable,
+    (pass_index, cell_index): (u32, u32),
+    mut each: impl FnMut(TileId, RootKind),
+) {
     let pass = &plan.passes[pass_index as usize];
     let counts = pass.domain.counts();
     let mut cell = Vec::new();
     coordinates(&counts, u64::from(cell_index), &mut cell);
     for root in &pass.roots {
-        each(tiles.first[root.array as usize] + root_tile(&root.kept_dims(), &counts, &cell) as TileId, root.kind);
+        each(
+            tiles.first[root.array as usize] + root_tile(&root.kept_dims(), &counts, &cell) as TileId,
+            root.kind,
+        );
     }
 }
 
@@ -90,7 +98,9 @@ fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> Waiting 
     let mut finder = InputFinder::new(plan, tiles);
     let (mut cell, mut found) = (Vec::new(), Vec::new());
     for (task, &(pass_index, cell_index)) in flat.iter().enumerate() {
-        outputs(plan, tiles, (pass_index, cell_index), |tile, _| contributions[tile as usize] += 1);
+        outputs(plan, tiles, (pass_index, cell_index), |tile, _| {
+            contributions[tile as usize] += 1
+        });
         let pass = &plan.passes[pass_index as usize];
         coordinates(&pass.domain.counts(), u64::from(cell_index), &mut cell);
         found.clear();
@@ -113,5 +123,10 @@ fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> Waiting 
         end += *ends;
         *ends = end;
     }
-    Waiting { missing, reader_ends, readers: pairs.into_iter().map(|(_, task)| task).collect(), contributions }
+    Waiting {
+        missing,
+        reader_ends,
+        readers: pairs.into_iter().map(|(_, task)| task).collect(),
+        contributions,
+    }
 }

@@ -43,12 +43,20 @@ impl TaskList {
     }
 
     pub fn inputs(&self, task: usize) -> &[TileId] {
-        let begin = if task == 0 { 0 } else { self.input_ends[task - 1] as usize };
+        let begin = if task == 0 {
+            0
+        } else {
+            self.input_ends[task - 1] as usize
+        };
         &self.inputs[begin..self.input_ends[task] as usize]
     }
 
     pub fn outputs(&self, task: usize) -> &[TaskOutput] {
-        let begin = if task == 0 { 0 } else { self.output_ends[task - 1] as usize };
+        let begin = if task == 0 {
+            0
+        } else {
+            self.output_ends[task - 1] as usize
+        };
         &self.outputs[begin..self.output_ends[task] as usize]
     }
 
@@ -83,7 +91,12 @@ pub struct InputFinder<'a> {
 
 impl<'a> InputFinder<'a> {
     pub fn new(plan: &'a Plan, tiles: &'a TileTable) -> InputFinder<'a> {
-        InputFinder { plan, tiles, stamp: vec![0; tiles.len()], task: 0 }
+        InputFinder {
+            plan,
+            tiles,
+            stamp: vec![0; tiles.len()],
+            task: 0,
+        }
     }
 
     pub fn find(&mut self, pass: &Pass, extent: &[(u64, u64)], found: &mut Vec<TileId>) {
@@ -160,7 +173,11 @@ pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> Task
                     last.then_some(Role::Closing)
                 }
             };
-            list.outputs.extend(role.map(|role| TaskOutput { tile, root: root_index as u16, role }));
+            list.outputs.extend(role.map(|role| TaskOutput {
+                tile,
+                root: root_index as u16,
+                role,
+            }));
         }
         list.pass.push(pass_index);
         list.cell.push(cell_index);
@@ -180,16 +197,30 @@ struct Progress {
 
 impl Progress {
     fn new(plan: &Plan) -> Progress {
-        let mut progress = Progress { kept: vec![], expected: vec![], seen: vec![] };
+        let mut progress = Progress {
+            kept: vec![],
+            expected: vec![],
+            seen: vec![],
+        };
         for pass in &plan.passes {
             let counts = pass.domain.counts();
             let kept: Vec<Vec<usize>> = pass.roots.iter().map(|root| root.kept_dims()).collect();
             let tiles = |dims: &[usize]| dims.iter().map(|&dim| counts[dim]).product::<u64>();
-            progress.expected.push(kept.iter().map(|dims| pass.domain.cells() / tiles(dims).max(1)).collect());
+            progress.expected.push(
+                kept.iter()
+                    .map(|dims| pass.domain.cells() / tiles(dims).max(1))
+                    .collect(),
+            );
             progress.seen.push(
                 kept.iter()
                     .zip(&pass.roots)
-                    .map(|(dims, root)| if root.kind == RootKind::Map { vec![] } else { vec![0; tiles(dims) as usize] })
+                    .map(|(dims, root)| {
+                        if root.kind == RootKind::Map {
+                            vec![]
+                        } else {
+                            vec![0; tiles(dims) as usize]
+                        }
+                    })
                     .collect(),
             );
             progress.kept.push(kept);

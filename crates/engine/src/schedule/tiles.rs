@@ -57,8 +57,9 @@ pub fn tile_region(plan: &Plan, array: ArrayId, index: u64) -> Region {
     let mut cell = Vec::new();
     coordinates(&info.counts, index, &mut cell);
     let start: Vec<u64> = cell.iter().zip(&info.node.tile).map(|(&at, &tile)| at * tile).collect();
-    let shape =
-        (0..cell.len()).map(|axis| info.node.tile[axis].min(info.node.shape[axis] - start[axis])).collect();
+    let shape = (0..cell.len())
+        .map(|axis| info.node.tile[axis].min(info.node.shape[axis] - start[axis]))
+        .collect();
     Region { start, shape }
 }
 
@@ -85,14 +86,30 @@ pub fn number_tiles(plan: &Plan, outputs: &dyn OutputCost) -> Result<TileTable, 
                 ArrayKind::Source(source) => {
                     let capacity = source.frame_bytes(&region);
                     let read = source.read_bytes(&region)?;
-                    (TileWeight { frame: FramePool::frame_bytes(capacity) as u64, read }, 0)
+                    (
+                        TileWeight {
+                            frame: FramePool::frame_bytes(capacity) as u64,
+                            read,
+                        },
+                        0,
+                    )
                 }
                 ArrayKind::Memory(_) => (TileWeight::default(), 0),
                 ArrayKind::Computed => {
                     let borrowed = matches!(array.outputs[..], [only] if outputs.frame_is_borrowed(only, &region));
-                    let write = array.outputs.iter().map(|&output| outputs.write_bytes(output, &region)).sum();
+                    let write = array
+                        .outputs
+                        .iter()
+                        .map(|&output| outputs.write_bytes(output, &region))
+                        .sum();
                     // A spilled tile is written and read as whole pages, which is what its frame is.
-                    (TileWeight { frame: if borrowed { 0 } else { frame }, read: if borrowed { 0 } else { frame } }, write)
+                    (
+                        TileWeight {
+                            frame: if borrowed { 0 } else { frame },
+                            read: if borrowed { 0 } else { frame },
+                        },
+                        write,
+                    )
                 }
             };
             table.weights.push(weight);

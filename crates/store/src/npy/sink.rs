@@ -135,11 +135,15 @@ impl Sink for NpySink {
         Ok(())
     }
 
-    fn finish(&self, io: &Io) -> Result<(), StoreError> {
+    fn seal(&self, io: &Io) -> Result<(), StoreError> {
         self.file
             .set_len(PAGE as u64 + self.plan.data_bytes(&Region::full(&self.plan.shape)))?;
         io.sync(&self.file)?;
         self.file.drop_cache();
+        Ok(())
+    }
+
+    fn publish(&self) -> Result<(), StoreError> {
         self.partial().put_in_place()
     }
 

@@ -93,6 +93,7 @@ pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
         Some("group") => return Err("this is a Zarr group, not an array; name one of its arrays".into()),
         _ => return Err("zarr.json has an unknown node_type".into()),
     }
+    refuse_unknown(&value)?;
     let metadata: ArrayMetadataV3 =
         serde_json::from_value(value).map_err(|error| format!("zarr.json does not describe an array: {error}"))?;
     if !metadata.storage_transformers.is_empty() {
@@ -102,6 +103,33 @@ pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
         ));
     }
     from_metadata(&metadata)
+}
+
+/// Members that the specification does not name must be understood unless they say otherwise (Zarr v3, "Extensions").
+fn refuse_unknown(value: &Value) -> Result<(), String> {
+    const KNOWN: [&str; 12] = [
+        "zarr_format",
+        "node_type",
+        "shape",
+        "data_type",
+        "chunk_grid",
+        "chunk_key_encoding",
+        "fill_value",
+        "codecs",
+        "attributes",
+        "storage_transformers",
+        "dimension_names",
+        "consolidated_metadata",
+    ];
+    let members = value.as_object().into_iter().flatten();
+    for (name, member) in members.filter(|(name, _)| !KNOWN.contains(&name.as_str())) {
+        if member.get("must_understand").and_then(Value::as_bool) != Some(false) {
+            return Err(format!(
+                "zarr.json has an extension {name:?} that must be understood and is not"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn from_metadata(metadata: &ArrayMetadataV3) -> Result<ArrayMetadata, String> {

@@ -188,8 +188,11 @@ impl Sink for ZarrSink {
         file.set_len(self.plan.chunk_bytes as u64)
     }
 
-    fn finish(&self, io: &Io) -> Result<(), StoreError> {
-        io.sync_file_system(&self.dir)?;
+    fn seal(&self, io: &Io) -> Result<(), StoreError> {
+        io.sync_file_system(&self.dir)
+    }
+
+    fn publish(&self) -> Result<(), StoreError> {
         self.partial().put_in_place()
     }
 
