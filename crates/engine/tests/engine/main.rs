@@ -1,0 +1,7 @@
+//! The engine without Python: one binary, a module per room.
+
+mod architecture;
+mod placement;
+mod plans;
+mod runs;
+mod support;

@@ -1,0 +1,219 @@
+//! Placed programs: replayed by an independent checker, and compared with what theory says they must cost.
+
+use std::collections::HashMap;
+
+use outcore_engine::expr::Expr;
+use outcore_engine::place::{place, Instruction, Limits, Placed, Policy};
+use outcore_engine::plan::{plan, ArrayKind, Plan, PlanOptions};
+use outcore_engine::schedule::tiles::{number_tiles, OutputCost};
+use outcore_engine::schedule::TileTable;
+use outcore_store::Region;
+use proptest::prelude::*;
+
+use crate::support::{descent, factorization, product, stored, transposed};
+
+/// Outputs that are written as they are.
+struct Written;
+
+impl OutputCost for Written {
+    fn frame_is_borrowed(&self, _output: usize, _region: &Region) -> bool {
+        false
+    }
+    fn write_bytes(&self, _output: usize, region: &Region) -> u64 {
+        region.elements() * 8
+    }
+}
+
+struct Case {
+    plan: Plan,
+    tiles: TileTable,
+}
+
+impl Case {
+    fn new(outputs: &[Expr], options: PlanOptions) -> Case {
+        let plan = plan(outputs, options).expect("a plan");
+        let tiles = number_tiles(&plan, &Written).expect("weights");
+        Case { plan, tiles }
+    }
+
+    fn place(&self, options: PlanOptions, memory: u64, window: usize, policy: Policy) -> Option<Placed> {
+        place(&self.plan, &self.tiles, options, Limits { memory, window, policy }, &[]).ok()
+    }
+}
+
+/// Plays a program on paper. Panics when it uses what is not there, loses what is needed, or exceeds the memory.
+fn replay(case: &Case, placed: &Placed, memory: u64) {
+    let weight = |tile: u32| case.tiles.weights[tile as usize];
+    let computed = |tile: u32| {
+        matches!(
+            case.plan.arrays[case.tiles.locate(tile).0 as usize].kind,
+            ArrayKind::Computed
+        )
+    };
+    // Per resident tile: whether memory holds contributions that scratch does not.
+    let mut resident: HashMap<u32, bool> = HashMap::new();
+    let mut spilled: HashMap<u32, bool> = HashMap::new();
+    let (mut used, mut read, mut written, mut tasks) = (0, 0, 0, 0);
+    for &instruction in &placed.program.instructions {
+        match instruction {
+            Instruction::Read(tile) => {
+                assert!(
+                    !computed(tile) || spilled.contains_key(&tile),
+                    "tile {tile} is read back and was never spilled"
+                );
+                assert!(resident.insert(tile, false).is_none(), "tile {tile} is read twice");
+                used += weight(tile).frame;
+                read += weight(tile).read;
+            }
+            Instruction::Allocate(tile) => {
+                assert!(resident.insert(tile, true).is_none());
+                used += weight(tile).frame;
+            }
+            Instruction::Run(task) => {
+                assert_eq!(task, tasks, "tasks are issued in order");
+                tasks += 1;
+                for tile in placed.tasks.inputs(task as usize) {
+                    assert!(
+                        resident.contains_key(tile),
+                        "task {task} reads tile {tile}, which is not there"
+                    );
+                }
+                for output in placed.tasks.outputs(task as usize) {
+                    assert!(resident.contains_key(&output.tile));
+                    resident.insert(output.tile, true);
+                    spilled.remove(&output.tile);
+                }
+            }
+            Instruction::Write(tile) => {
+                assert!(resident.contains_key(&tile));
+                written += case.tiles.writes[tile as usize];
+            }
+            Instruction::Spill(tile) => {
+                assert_eq!(
+                    resident.insert(tile, false),
+                    Some(true),
+                    "only new contents are spilled"
+                );
+                spilled.insert(tile, true);
+                written += weight(tile).frame;
+            }
+            Instruction::Free(tile) => {
+                resident.remove(&tile).expect("only resident tiles are dropped");
+                used -= weight(tile).frame;
+            }
+            Instruction::OpenPass(_) | Instruction::ClosePass(_) => {}
+        }
+        assert!(used <= memory, "{used} of {memory} bytes in use");
+    }
+    assert_eq!(tasks as usize, placed.tasks.len(), "every task runs");
+    assert_eq!(
+        (read, written),
+        (placed.program.totals.read_bytes, placed.program.totals.written_bytes)
+    );
+}
+
+fn cases() -> Vec<(&'static str, Case, PlanOptions)> {
+    let (w, h) = factorization("place", 1 << 18, 2);
+    let (a, b) = (stored("place-A", &[4096, 4096]), stored("place-B", &[4096, 4096]));
+    vec![
+        (
+            "fused factorization",
+            Case::new(&[w.clone(), h.clone()], PlanOptions::ALL),
+            PlanOptions::ALL,
+        ),
+        (
+            "factorization, one operator per pass",
+            Case::new(&[w, h], PlanOptions::NONE),
+            PlanOptions::NONE,
+        ),
+        (
+            "product",
+            Case::new(&[product(&a, &transposed(&b))], PlanOptions::ALL),
+            PlanOptions::ALL,
+        ),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn every_program_that_is_placed_can_be_played(memory_mib in 24u64..700, window in 1usize..12, which in 0usize..5) {
+        for (name, case, options) in cases() {
+            let memory = memory_mib << 20;
+            if let Some(placed) = case.place(options, memory, window, Policy::ALL[which]) {
+                prop_assert!(placed.program.totals.peak_bytes <= memory, "{name}");
+                replay(&case, &placed, memory);
+            }
+        }
+    }
+}
+
+/// Cyclic sweeps with `c` of the array kept: LRU reads all of it every time, next-use reads `1 + (n − 1)(1 − c)`.
+#[test]
+fn cyclic_sweeps_cost_what_theory_says() {
+    let sweeps = 10;
+    let w = descent("cyclic", 1 << 19, sweeps);
+    let case = Case::new(&[w], PlanOptions::ALL);
+    let x_bytes = (1u64 << 19) * 100 * 8;
+    let memory = x_bytes / 2;
+    let window = 4;
+    let next_use = case
+        .place(PlanOptions::ALL, memory, window, Policy::NextUse)
+        .expect("fits");
+    let lru = case
+        .place(
+            PlanOptions {
+                alternate: false,
+                ..PlanOptions::ALL
+            },
+            memory,
+            window,
+            Policy::Lru,
+        )
+        .expect("fits");
+    let sweeps = sweeps as f64;
+    let kept = 0.5 - 8.0 * (4096.0 * 800.0) / x_bytes as f64;
+    let best = x_bytes as f64 * (1.0 + (sweeps - 1.0) * (1.0 - kept));
+    assert!(
+        (next_use.program.totals.read_bytes as f64) < 1.05 * best,
+        "{} against {best}",
+        next_use.program.totals.read_bytes
+    );
+    assert!(lru.program.totals.read_bytes as f64 > 0.99 * sweeps * x_bytes as f64);
+}
+
+#[test]
+fn more_memory_never_reads_more() {
+    let (w, h) = factorization("monotone", 1 << 18, 3);
+    let case = Case::new(&[w, h], PlanOptions::ALL);
+    let mut least = u64::MAX;
+    for memory_mib in [48, 64, 96, 128, 192, 256, 384, 512] {
+        let placed = case
+            .place(PlanOptions::ALL, memory_mib << 20, 4, Policy::NextUse)
+            .expect("fits");
+        let totals = &placed.program.totals;
+        assert!(totals.read_bytes + totals.written_bytes <= least, "{memory_mib} MiB");
+        least = totals.read_bytes + totals.written_bytes;
+    }
+}
+
+#[test]
+fn next_use_moves_no_more_than_the_policies_of_the_literature() {
+    for (name, case, options) in cases() {
+        for memory_mib in [96, 160, 256] {
+            let moved = |policy| {
+                let placed = case.place(options, memory_mib << 20, 4, policy)?;
+                Some(placed.program.totals.read_bytes + placed.program.totals.written_bytes)
+            };
+            let Some(best) = moved(Policy::NextUse) else { continue };
+            for policy in Policy::ALL {
+                let other = moved(policy).expect("what fits one policy fits all");
+                assert!(
+                    best <= other + other / 50,
+                    "{name}, {memory_mib} MiB: next-use {best}, {} {other}",
+                    policy.name()
+                );
+            }
+        }
+    }
+}

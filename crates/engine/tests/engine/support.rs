@@ -1,0 +1,132 @@
+//! Sources without files, programs in one line, and a checker that replays placed programs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+use outcore_engine::expr::Expr;
+use outcore_engine::ops;
+use outcore_engine::place::Policy;
+use outcore_engine::plan::PlanOptions;
+use outcore_engine::run::{Session, SessionOptions};
+use outcore_kernels::Binary;
+use outcore_store::{Io, Layout, Region, Source, StoreError};
+
+/// A stored array whose element at flat index `i` is `(i mod 97) / 97 + 1/8`: nothing on disk, every read counted.
+#[derive(Debug)]
+pub struct Made {
+    name: String,
+    shape: Vec<u64>,
+    layout: Layout,
+}
+
+pub fn made_value(flat: u64) -> f64 {
+    (flat % 97) as f64 / 97.0 + 0.125
+}
+
+impl Source for Made {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+    fn dtype(&self) -> DType {
+        DType::F64
+    }
+    fn layout(&self) -> Layout {
+        self.layout.clone()
+    }
+    fn identity(&self) -> &str {
+        &self.name
+    }
+    fn check_unchanged(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn read_bytes(&self, region: &Region) -> Result<u64, StoreError> {
+        Ok(region.elements() * 8)
+    }
+    fn frame_bytes(&self, region: &Region) -> usize {
+        region.elements() as usize * 8
+    }
+    fn workspace_bytes(&self, _region: &Region) -> usize {
+        0
+    }
+    fn read(&self, region: &Region, frame: &mut [u8], _io: &Io) -> Result<usize, StoreError> {
+        let mut at = 0;
+        for (first, count) in region.runs(&self.shape) {
+            for flat in first..first + count {
+                frame[at..at + 8].copy_from_slice(&made_value(flat).to_ne_bytes());
+                at += 8;
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// A stored array in C order; the name is its identity, so each test uses its own.
+pub fn stored(name: &str, shape: &[u64]) -> Expr {
+    let source = Made {
+        name: name.into(),
+        shape: shape.to_vec(),
+        layout: Layout::RowMajor,
+    };
+    ops::source(Arc::new(source)).expect("a sensible shape")
+}
+
+pub fn transposed(x: &Expr) -> Expr {
+    ops::permute(x, &[1, 0]).expect("two axes")
+}
+
+pub fn product(x: &Expr, y: &Expr) -> Expr {
+    ops::matmul(x, y).expect("shapes that fit")
+}
+
+pub fn apply(op: Binary, x: &Expr, y: &Expr) -> Expr {
+    ops::binary(op, x, y).expect("shapes that fit")
+}
+
+/// Non-negative matrix factorization by multiplicative updates (Lee and Seung 2001, theorem 1).
+pub fn factorization(name: &str, rows: u64, iterations: usize) -> (Expr, Expr) {
+    let x = stored(&format!("{name}-X"), &[rows, 100]);
+    let mut w = stored(&format!("{name}-W"), &[rows, 10]);
+    let mut h = stored(&format!("{name}-H"), &[10, 100]);
+    for _ in 0..iterations {
+        let ht = transposed(&h);
+        let above = apply(Binary::Multiply, &w, &product(&x, &ht));
+        w = apply(Binary::Divide, &above, &product(&product(&w, &h), &ht));
+        let wt = transposed(&w);
+        let above = apply(Binary::Multiply, &h, &product(&wt, &x));
+        h = apply(Binary::Divide, &above, &product(&product(&wt, &w), &h));
+    }
+    (w, h)
+}
+
+/// Gradient steps of a least-squares fit: one sweep over `X` each, when fused.
+pub fn descent(name: &str, rows: u64, iterations: usize) -> Expr {
+    let x = stored(&format!("{name}-X"), &[rows, 100]);
+    let y = stored(&format!("{name}-y"), &[rows, 1]);
+    let mut w = stored(&format!("{name}-w"), &[100, 1]);
+    for _ in 0..iterations {
+        let error = apply(Binary::Subtract, &product(&x, &w), &y);
+        w = apply(Binary::Subtract, &w, &product(&transposed(&x), &error));
+    }
+    w
+}
+
+pub fn session(pool_bytes: u64, threads: usize, policy: Policy, plan: PlanOptions) -> Arc<Session> {
+    let options = SessionOptions {
+        memory_limit: 8 << 30,
+        pool_limit: Some(pool_bytes),
+        threads,
+        io_threads: 2,
+        window: None,
+        scratch: vec![PathBuf::from(env!("CARGO_TARGET_TMPDIR"))],
+        scratch_quota: None,
+        policy,
+        plan,
+        direct_io: false,
+        faults: None,
+    };
+    Arc::new(Session::new(options).expect("sensible options"))
+}
