@@ -9,6 +9,8 @@ use crate::EngineError;
 
 /// A result of at most this many bytes is summed in a tree of partial results.
 const TREE_BYTES: u64 = 1 << 20;
+/// The shortest side of a result's tile that is cut along both.
+const RESULT_MIN: u64 = 512;
 /// The shortest tile of the inner dimension of a product of two large matrices.
 const INNER_MIN: u64 = 256;
 
@@ -91,7 +93,9 @@ fn result_tile(x: &Expr, y: &Expr, shape: &[u64], dtype: DType) -> Vec<u64> {
     let last = tile[ndim - 2] * tile[ndim - 1] * dtype.size() as u64;
     let cut = (tile[ndim - 2] < shape[ndim - 2]) as u8 + (tile[ndim - 1] < shape[ndim - 1]) as u8;
     let default = grid::default_tile(shape, dtype);
-    if last > grid::SQUARE_BYTES || (cut == 2 && last < grid::SQUARE_BYTES / 8) {
+    // Long thin tiles would stream an operand from memory for every few rows of the result.
+    let thin = tile[ndim - 2].min(tile[ndim - 1]) < RESULT_MIN;
+    if last > grid::SQUARE_BYTES || (cut == 2 && thin) {
         tile[ndim - 2..].copy_from_slice(&default[ndim - 2..]);
     }
     grid::settle(shape, dtype, tile)

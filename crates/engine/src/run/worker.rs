@@ -130,10 +130,12 @@ fn run(stage: &Stage<'_>, job: Job, workspace: &mut Workspace) -> Result<(), Eng
     let mut cell = Vec::new();
     let counts = pass.domain.counts();
     coordinates(&counts, u64::from(stage.tasks.cell[index]), &mut cell);
+    let pass_number = pass_index as usize;
     let work = Task {
         plan: stage.plan,
         tiles: stage.tiles,
         pass,
+        pass_index: pass_number,
         cell: &cell,
         inputs: &inputs,
         buffers,

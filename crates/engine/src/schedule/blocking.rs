@@ -30,20 +30,35 @@ pub fn product_dims(pass: &Pass) -> ProductDims {
     }
 }
 
-/// Bytes of one tile of the result and of each operand.
+/// The tiles of one product, in elements.
 #[derive(Clone, Copy, Debug)]
-pub struct TileBytes {
-    pub result: u64,
-    pub left: u64,
-    pub right: u64,
+pub struct Footprint {
+    pub item: u64,
+    /// Rows, columns and depth of one task.
+    pub task: [u64; 3],
+    /// How the left operand is held: tile length along rows and depth.
+    pub left: [u64; 2],
+    /// How the right operand is held: tile length along depth and columns.
+    pub right: [u64; 2],
+}
+
+impl Footprint {
+    /// Bytes that `p × q` result tiles and the operands of one step and the next take. Operands held in other tiles
+    /// than tasks read them bring whole tiles in.
+    fn bytes(&self, p: u64, q: u64) -> u64 {
+        let [rows, columns, depth] = self.task;
+        let covered = |length: u64, tile: u64| length.next_multiple_of(tile);
+        let left = covered(p * rows, self.left[0]) * covered(depth, self.left[1]);
+        let right = covered(depth, self.right[0]) * covered(q * columns, self.right[1]);
+        let streamed = 2 * depth * (p * rows + q * columns);
+        let held = left + right;
+        self.item * (p * rows * q * columns + streamed.max(held + held / 8))
+    }
 }
 
 /// Result tiles per block along rows and columns, for the least traffic within `memory` bytes.
-pub fn block_shape(rows: u64, columns: u64, bytes: TileBytes, memory: u64) -> (u64, u64) {
-    let fits = |p: u64, q: u64| {
-        // Operand tiles of the step at work and of the next one.
-        p * q * bytes.result + 2 * (p * bytes.left + q * bytes.right) <= memory
-    };
+pub fn block_shape(rows: u64, columns: u64, tiles: Footprint, memory: u64) -> (u64, u64) {
+    let fits = |p: u64, q: u64| tiles.bytes(p, q) <= memory;
     let mut best = (1, 1);
     let mut least = f64::INFINITY;
     for p in 1..=rows {
@@ -60,7 +75,7 @@ pub fn block_shape(rows: u64, columns: u64, bytes: TileBytes, memory: u64) -> (u
             }
         }
         let (row_blocks, column_blocks) = (rows.div_ceil(p), columns.div_ceil(low));
-        let traffic = (rows * bytes.left * column_blocks) as f64 + (columns * bytes.right * row_blocks) as f64;
+        let traffic = (rows * tiles.task[0] * column_blocks + columns * tiles.task[1] * row_blocks) as f64;
         if traffic < least {
             least = traffic;
             // Blocks of equal size: the last one is not left a sliver.
@@ -74,10 +89,11 @@ pub fn block_shape(rows: u64, columns: u64, bytes: TileBytes, memory: u64) -> (u
 mod tests {
     use super::*;
 
-    const EQUAL: TileBytes = TileBytes {
-        result: 8,
-        left: 8,
-        right: 8,
+    const EQUAL: Footprint = Footprint {
+        item: 8,
+        task: [1, 1, 1],
+        left: [1, 1],
+        right: [1, 1],
     };
 
     #[test]
@@ -89,7 +105,14 @@ mod tests {
     fn blocks_are_near_square_when_memory_is_short() {
         let (p, q) = block_shape(100, 100, EQUAL, 8 * (400 + 80));
         assert!(p.abs_diff(q) <= 3, "{p} × {q}");
-        assert!(p * q * 8 + 16 * (p + q) <= 8 * 480);
+        assert!(EQUAL.bytes(p, q) <= 8 * 480);
+    }
+
+    #[test]
+    fn operands_in_long_tiles_leave_less_for_results() {
+        let long = Footprint { left: [1, 16], ..EQUAL };
+        let (p, q) = block_shape(100, 100, long, 8 * 480);
+        assert!(p < q, "{p} × {q}: each row of the block holds a long tile");
     }
 
     #[test]

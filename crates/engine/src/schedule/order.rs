@@ -1,6 +1,6 @@
 //! Walks over the cells of each pass, one pass after another.
 
-use super::blocking::{block_shape, is_blocked, product_dims, TileBytes};
+use super::blocking::{block_shape, is_blocked, product_dims, Footprint};
 use super::Candidate;
 use crate::plan::{Pass, Plan, RootKind};
 
@@ -68,7 +68,7 @@ fn blocked_cells(pass: &Pass, counts: &[u64], memory: u64) -> Vec<u32> {
     let dims = product_dims(pass);
     let count = |dim: Option<usize>| dim.map_or(1, |dim| counts[dim]);
     let (rows, columns, inner) = (count(dims.rows), count(dims.columns), counts[dims.inner]);
-    let (p, q) = block_shape(rows, columns, tile_bytes(pass, dims.inner), memory);
+    let (p, q) = block_shape(rows, columns, footprint(pass, dims.inner), memory);
     let stride = |dim: usize| counts[dim + 1..].iter().product::<u64>();
     let batches: u64 = counts.iter().product::<u64>() / (rows * columns * inner);
     let offset = |dim: Option<usize>, at: u64| dim.map_or(0, |dim| at * stride(dim));
@@ -100,17 +100,15 @@ fn blocked_cells(pass: &Pass, counts: &[u64], memory: u64) -> Vec<u32> {
     cells
 }
 
-fn tile_bytes(pass: &Pass, inner: usize) -> TileBytes {
-    let root = &pass.roots[0];
-    let node = &root.node;
+fn footprint(pass: &Pass, inner: usize) -> Footprint {
+    let node = &pass.roots[0].node;
+    let (left, right) = (&node.inputs[0].tile, &node.inputs[1].tile);
     let ndim = node.ndim();
-    let item = node.dtype.size() as u64;
-    let (rows, columns) = (node.tile[ndim - 2], node.tile[ndim - 1]);
-    let depth = pass.domain.tile[inner];
-    TileBytes {
-        result: rows * columns * item,
-        left: rows * depth * item,
-        right: depth * columns * item,
+    Footprint {
+        item: node.dtype.size() as u64,
+        task: [node.tile[ndim - 2], node.tile[ndim - 1], pass.domain.tile[inner]],
+        left: [left[ndim - 2], left[ndim - 1]],
+        right: [right[ndim - 2], right[ndim - 1]],
     }
 }
 
