@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("data/bench"))
     options = parser.parse_args()
     folder = options.folder.resolve()
-    (folder / "sparse").mkdir(parents=True, exist_ok=True)
+    (folder / "sparse" / "out").mkdir(parents=True, exist_ok=True)
     sections, figures = [], {}
     if options.only != "chain":
         figures["planning"] = planning(folder / "sparse", options.tasks, options.limit, options.repeats)

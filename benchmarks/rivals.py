@@ -6,7 +6,6 @@ to `out`, and returns {"seconds": …}.
 
 from __future__ import annotations
 
-import mmap
 import os
 import time
 from collections.abc import Iterator
@@ -17,9 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import programs
-from benchmarks.probes import open_direct
-
-PAGE = 4096
+from benchmarks.probes import PAGE, direct_buffer, open_direct
 
 
 class RowBlocks:
@@ -43,8 +40,8 @@ class RowBlocks:
         self.kept: dict[int, Any] = {}
         self.bytes_read = 0
 
-    def _buffer(self) -> mmap.mmap:
-        return mmap.mmap(-1, self.rows * self.row_bytes + 2 * PAGE)
+    def _buffer(self) -> Any:
+        return direct_buffer(self.rows * self.row_bytes + 2 * PAGE)
 
     def __iter__(self) -> Iterator[tuple[int, int, Any]]:
         count = -(-self.shape[0] // self.rows)
