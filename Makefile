@@ -14,7 +14,7 @@ requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("
 	> $(VENV)/requirements.txt && echo $(VENV)/requirements.txt)
 
 .PHONY: demo test test-rust test-python lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
-	bench-overhead build clean
+	bench-overhead build clean fuzz
 
 demo: build
 	$(BIN)/python -m outcore.demo --size $(SIZE)
@@ -41,6 +41,16 @@ bench: bench-speed bench-matmul bench-transpose bench-overhead bench-tilepack
 
 bench-tilepack bench-speed bench-matmul bench-transpose bench-overhead: bench-%: $(VENV)/.core $(VENV)/.bench
 	$(BIN)/python -m benchmarks.$* $(BENCH_FLAGS)
+
+# Needs cargo-fuzz. Ten minutes for each parser, from the fixtures as seeds.
+FUZZ_SECONDS ?= 600
+fuzz:
+	mkdir -p fuzz/corpus/npy_header fuzz/corpus/zarr_json
+	cp crates/store/tests/fixtures/*.npy fuzz/corpus/npy_header/
+	for file in crates/store/tests/fixtures/*.zarr; do \
+		cp $$file/zarr.json fuzz/corpus/zarr_json/$$(basename $$file).json; done
+	for target in npy_header zarr_json; do \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536; done
 
 clean:
 	rm -rf $(VENV) target data python/outcore/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
