@@ -23,7 +23,12 @@ pub struct Limits {
     /// Tasks that may be at work or read ahead for, besides the one issued.
     pub window: usize,
     pub policy: Policy,
+    /// For `NextUse`: keep an even sample of tiles that are needed about equally late, instead of one run of them.
+    pub spread: bool,
 }
+
+/// More bytes than the exact next-use order moves that an even sample may cost: it hides reads behind work.
+const SPREAD_COST: f64 = 1.02;
 
 /// A program, the tasks it runs, and the orders that were compared.
 pub struct Placed {
@@ -66,7 +71,7 @@ pub fn place(
             continue;
         }
         let tasks = tasks::build_tasks(plan, tiles, &order);
-        match simulate(plan, tiles, &tasks, limits, resident) {
+        match simulate_both(plan, tiles, &tasks, limits, resident) {
             Ok(program) => {
                 compared.push((
                     candidate.name(),
@@ -96,5 +101,33 @@ pub fn place(
     match best {
         Some(best) => Ok(Placed { compared, ..best }),
         None => Err(shortage.expect("there is at least one candidate")),
+    }
+}
+
+/// Simulates with next uses taken exactly, and spread; prefers the latter where it costs next to nothing.
+fn simulate_both(
+    plan: &Plan,
+    tiles: &TileTable,
+    tasks: &TaskList,
+    limits: Limits,
+    resident: &[TileId],
+) -> Result<Program, Shortage> {
+    let exact = simulate(
+        plan,
+        tiles,
+        tasks,
+        Limits {
+            spread: false,
+            ..limits
+        },
+        resident,
+    )?;
+    if !limits.spread || limits.policy != Policy::NextUse || exact.totals.read_bytes == 0 {
+        return Ok(exact);
+    }
+    let moved = |program: &Program| (program.totals.read_bytes + program.totals.written_bytes) as f64;
+    match simulate(plan, tiles, tasks, limits, resident) {
+        Ok(spread) if moved(&spread) <= SPREAD_COST * moved(&exact) => Ok(spread),
+        _ => Ok(exact),
     }
 }

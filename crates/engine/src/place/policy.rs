@@ -1,6 +1,7 @@
 //! Choice of the tile that leaves memory when room is needed.
 
-use std::collections::{BinaryHeap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use crate::schedule::TileId;
 
@@ -86,31 +87,42 @@ pub enum Standing {
 /// Resident tiles outside the window, ordered for eviction. Entries may be stale: whoever pops says so.
 pub struct Victims {
     policy: Policy,
-    /// By cost class: farthest next use first.
-    heaps: [BinaryHeap<(u64, TileId)>; 3],
+    order: Order,
+}
+
+enum Order {
+    /// `NextUse`, exactly: by cost class, farthest next use first.
+    Farthest([BinaryHeap<(u64, TileId)>; 3]),
+    /// `NextUse`, spread.
+    Spread(Spread),
     /// By cost class: least recently used first.
-    queues: [VecDeque<(u64, TileId)>; 3],
+    Recency([VecDeque<(u64, TileId)>; 3]),
 }
 
 impl Victims {
-    pub fn new(policy: Policy) -> Victims {
-        Victims {
-            policy,
-            heaps: Default::default(),
-            queues: Default::default(),
-        }
+    /// With `spread`, next-use placement keeps an even sample of tiles whose next uses are about equally far.
+    pub fn new(policy: Policy, spread: bool) -> Victims {
+        let order = match policy {
+            Policy::NextUse if spread => Order::Spread(Spread::default()),
+            Policy::NextUse => Order::Farthest(Default::default()),
+            _ => Order::Recency(Default::default()),
+        };
+        Victims { policy, order }
     }
 
-    /// A tile leaves the window. `key` is its next use for `NextUse`, its last use for the others.
-    pub fn insert(&mut self, tile: TileId, key: u64, cost: Cost) {
-        let class = match self.policy {
-            Policy::Lru | Policy::Clock => 0,
-            _ => cost as usize,
-        };
-        if self.policy == Policy::NextUse {
-            self.heaps[class].push((key, tile));
-        } else {
-            self.queues[class].push_back((key, tile));
+    /// A tile leaves the window at task `now`. `key` is its next use for `NextUse`, its last use for the others.
+    pub fn insert(&mut self, tile: TileId, key: u64, cost: Cost, now: u64) {
+        match &mut self.order {
+            Order::Farthest(heaps) => heaps[cost as usize].push((key, tile)),
+            Order::Spread(spread) => spread.insert(tile, key, cost, now),
+            Order::Recency(queues) => {
+                let class = if matches!(self.policy, Policy::Lru | Policy::Clock) {
+                    0
+                } else {
+                    cost as usize
+                };
+                queues[class].push_back((key, tile));
+            }
         }
     }
 
@@ -126,40 +138,109 @@ impl Victims {
     /// The tile to evict at task `now`. `standing` says what an entry stands for, and takes a reference bit away
     /// when it answers `SecondChance`.
     pub fn pop(&mut self, now: u64, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
-        if self.policy == Policy::NextUse {
-            return self.pop_farthest(now, standing);
+        match &mut self.order {
+            Order::Farthest(heaps) => pop_farthest(heaps, now, standing),
+            Order::Spread(spread) => spread.pop(now, standing),
+            Order::Recency(queues) => {
+                for queue in queues {
+                    // Each entry is looked at twice at most: once with its reference bit and once without.
+                    for _ in 0..2 * queue.len() {
+                        let Some((key, tile)) = queue.pop_front() else { break };
+                        match standing(tile, key) {
+                            Standing::Gone => {}
+                            Standing::Busy | Standing::SecondChance => queue.push_back((key, tile)),
+                            Standing::Takeable => return Some(tile),
+                        }
+                    }
+                }
+                None
+            }
         }
-        for queue in &mut self.queues {
-            // Each entry is looked at twice at most: once with its reference bit and once without.
-            for _ in 0..2 * queue.len() {
-                let Some((key, tile)) = queue.pop_front() else { break };
-                match standing(tile, key) {
-                    Standing::Gone => {}
-                    Standing::Busy | Standing::SecondChance => queue.push_back((key, tile)),
-                    Standing::Takeable => return Some(tile),
+    }
+}
+
+fn pop_farthest(
+    heaps: &mut [BinaryHeap<(u64, TileId)>; 3],
+    now: u64,
+    mut standing: impl FnMut(TileId, u64) -> Standing,
+) -> Option<TileId> {
+    let mut best: Option<(f64, usize)> = None;
+    for (class, heap) in heaps.iter_mut().enumerate() {
+        while heap
+            .peek()
+            .is_some_and(|&(key, tile)| standing(tile, key) != Standing::Takeable)
+        {
+            heap.pop();
+        }
+        if let Some(&(next_use, _)) = heap.peek() {
+            let score = next_use.saturating_sub(now) as f64 / COSTS[class].weight();
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, class));
+            }
+        }
+    }
+    let (_, class) = best?;
+    heaps[class].pop().map(|(_, tile)| tile)
+}
+
+/// Next uses by the power of two of their distance; within one power, tiles in the order of a low-discrepancy sequence.
+///
+/// Cyclic sweeps hit equally often whichever tiles are kept. Farthest-first keeps one run of them, so a sweep computes
+/// on that run with an idle disk and then waits for the disk. An even sample lets reads and work overlap all the way.
+#[derive(Default)]
+struct Spread {
+    /// By power of two: (rank, tile, next use), the highest rank leaving first.
+    levels: Vec<BTreeSet<(u32, TileId, u64)>>,
+    /// When the distance of a tile falls below its power of two: (task, tile, next use, level).
+    falls: BinaryHeap<Reverse<(u64, TileId, u64, usize)>>,
+}
+
+impl Spread {
+    /// The fractional part of `tile` times the golden ratio: any leading part of the order is evenly spaced.
+    fn rank(tile: TileId) -> u32 {
+        tile.wrapping_mul(0x9E37_79B9)
+    }
+
+    fn insert(&mut self, tile: TileId, next_use: u64, cost: Cost, now: u64) {
+        let distance = next_use.saturating_sub(now).max(1);
+        let level = match cost {
+            Cost::Free => 64,
+            Cost::Clean => distance.ilog2() as usize,
+            // Twice the cost counts as half the distance.
+            Cost::Dirty => (distance.ilog2() as usize).saturating_sub(1),
+        };
+        self.put(tile, next_use, level, cost == Cost::Dirty);
+    }
+
+    fn put(&mut self, tile: TileId, next_use: u64, level: usize, dirty: bool) {
+        if self.levels.len() <= level {
+            self.levels.resize_with(level + 1, BTreeSet::new);
+        }
+        self.levels[level].insert((Spread::rank(tile), tile, next_use));
+        if level > 0 && level < 64 {
+            let width = 1u64 << (level + usize::from(dirty)).min(63);
+            self.falls
+                .push(Reverse((next_use.saturating_sub(width) + 1, tile, next_use, level)));
+        }
+    }
+
+    fn pop(&mut self, now: u64, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
+        while let Some(&Reverse((at, tile, next_use, level))) = self.falls.peek() {
+            if at > now {
+                break;
+            }
+            self.falls.pop();
+            if self.levels[level].remove(&(Spread::rank(tile), tile, next_use)) {
+                self.put(tile, next_use, level - 1, false);
+            }
+        }
+        for level in self.levels.iter_mut().rev() {
+            while let Some((_, tile, next_use)) = level.pop_last() {
+                if standing(tile, next_use) == Standing::Takeable {
+                    return Some(tile);
                 }
             }
         }
         None
-    }
-
-    fn pop_farthest(&mut self, now: u64, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
-        let mut best: Option<(f64, usize)> = None;
-        for (class, heap) in self.heaps.iter_mut().enumerate() {
-            while heap
-                .peek()
-                .is_some_and(|&(key, tile)| standing(tile, key) != Standing::Takeable)
-            {
-                heap.pop();
-            }
-            if let Some(&(next_use, _)) = heap.peek() {
-                let score = next_use.saturating_sub(now) as f64 / COSTS[class].weight();
-                if best.is_none_or(|(most, _)| score > most) {
-                    best = Some((score, class));
-                }
-            }
-        }
-        let (_, class) = best?;
-        self.heaps[class].pop().map(|(_, tile)| tile)
     }
 }

@@ -95,6 +95,8 @@ struct Walk<'a> {
     used: u64,
     program: Program,
     pass: usize,
+    /// The task being issued.
+    now: u64,
 }
 
 /// Walks `tasks` in order and emits the program.
@@ -116,7 +118,7 @@ pub fn simulate(
         limits,
         uses: Uses::collect(weights.len(), tasks),
         tiles: vec![Tile::default(); weights.len()],
-        victims: Victims::new(limits.policy),
+        victims: Victims::new(limits.policy, limits.spread),
         window: VecDeque::new(),
         closing: VecDeque::new(),
         slabs: slabs
@@ -129,6 +131,7 @@ pub fn simulate(
             ..Program::default()
         },
         pass: 0,
+        now: 0,
     };
     walk.program.instructions.reserve(tasks.len() * 4);
     walk.program.totals.per_pass = vec![(0, 0); plan.passes.len()];
@@ -170,6 +173,7 @@ impl Walk<'_> {
         let mut opened = vec![false; self.plan.passes.len()];
         for task in 0..self.tasks.len() {
             self.pass = self.tasks.pass[task] as usize;
+            self.now = task as u64;
             self.expire(task);
             let opens = !std::mem::replace(&mut opened[self.pass], true);
             self.issue(task, opens)?;
@@ -245,7 +249,7 @@ impl Walk<'_> {
         self.tiles[tile as usize].candidate = true;
         // The clock keeps a tile's place on the ring for as long as it is resident.
         if policy != Policy::Clock || !std::mem::replace(&mut self.tiles[tile as usize].on_ring, true) {
-            self.victims.insert(tile, key, cost);
+            self.victims.insert(tile, key, cost, self.now);
         }
     }
 

@@ -414,6 +414,7 @@ impl Session {
                 memory,
                 window: self.window(plan, tiles, memory),
                 policy: self.options.policy,
+                spread: true,
             };
             Ok((place::place(plan, tiles, self.options.plan, limits, start)?, memory))
         };

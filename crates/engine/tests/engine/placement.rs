@@ -37,7 +37,19 @@ impl Case {
     }
 
     fn place(&self, options: PlanOptions, memory: u64, window: usize, policy: Policy) -> Option<Placed> {
-        place(&self.plan, &self.tiles, options, Limits { memory, window, policy }, &[]).ok()
+        place(
+            &self.plan,
+            &self.tiles,
+            options,
+            Limits {
+                memory,
+                window,
+                policy,
+                spread: true,
+            },
+            &[],
+        )
+        .ok()
     }
 }
 
