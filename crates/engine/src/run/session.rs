@@ -27,6 +27,8 @@ use crate::EngineError;
 const OVERHEAD_FIXED: u64 = 24 << 20;
 const OVERHEAD_PER_WORKER: u64 = 6 << 20;
 const OVERHEAD_STEP: u64 = 8 << 20;
+/// Frames' worth of memory left to frames that wait to be used again.
+const SPARE_FRAMES: u64 = 4;
 /// Bytes that tasks, tiles and instructions take, per task and per tile, while a program is made and played.
 const BYTES_PER_TASK: u64 = 160;
 const BYTES_PER_TILE: u64 = 96;
@@ -410,20 +412,30 @@ impl Session {
             if fixed_bytes > budget {
                 return Err(shortage());
             }
-            let limits = Limits {
+            let limits = |memory| Limits {
                 memory,
                 window: self.window(plan, tiles, memory),
                 policy: self.options.policy,
                 spread: true,
             };
-            Ok((place::place(plan, tiles, self.options.plan, limits, start)?, memory))
+            // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
+            // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.
+            let frame = tiles.weights.iter().map(|weight| weight.frame).max().unwrap_or(0);
+            let spare = (SPARE_FRAMES * frame).min(memory / 20);
+            match place::place(plan, tiles, self.options.plan, limits(memory - spare), start) {
+                Ok(placed) => Ok((placed, memory - spare)),
+                Err(_) => Ok((
+                    place::place(plan, tiles, self.options.plan, limits(memory), start)?,
+                    memory,
+                )),
+            }
         };
         // Tiles kept from before are an offer: as many as fit are taken.
         let mut start = start;
         let mut offered = 0;
         start.retain(|&(tile, _)| {
             offered += tiles.weights[tile as usize].frame;
-            offered + fixed_bytes <= budget
+            offered + fixed_bytes <= budget - budget / 20
         });
         let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
         match attempt(budget, &ids) {
