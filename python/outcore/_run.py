@@ -16,7 +16,7 @@ from outcore._explanation import Explanation
 from outcore._node import Operand, node
 from outcore._picture import Picture
 from outcore._session import Outcome, current
-from outcore.errors import ShapeError
+from outcore.errors import ShapeError, StaleProgramError
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are invariant in their keys
@@ -60,10 +60,21 @@ def compute(*arrays: Operand) -> Any:
     """
     if not arrays:
         return ()
-    session = current()
-    program = session.plan([node(array) for array in arrays], [None] * len(arrays))
-    results, _ = session.run(program)
+    results, _ = _plan_and_run([node(array) for array in arrays], [None] * len(arrays))
     return results[0] if len(arrays) == 1 else tuple(results)
+
+
+def _plan_and_run(
+    exprs: list[_core.Expr], targets: Sequence[_core.Target | None], progress: bool | None = None
+) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
+    """Plans and runs; again when another thread's run took the tiles that the plan would have started from."""
+    session = current()
+    while True:
+        program = session.plan(exprs, targets)
+        try:
+            return session.run(program, progress)
+        except StaleProgramError:
+            continue
 
 
 def store(
@@ -80,9 +91,7 @@ def store(
     where someone watches. Raises TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as
     `explain(targets)` says. Returns what the run did.
     """
-    session = current()
-    program = session.plan(*_targets(targets, overwrite, chunks))
-    return session.run(program, progress)[1]
+    return _plan_and_run(*_targets(targets, overwrite, chunks), progress)[1]
 
 
 def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:

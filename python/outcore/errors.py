@@ -109,6 +109,12 @@ class PlanError(OutcoreError, RuntimeError):
     code = "plan"
 
 
+class StaleProgramError(PlanError):
+    """A program whose start state is gone, because another run of its session came between; planning it again helps."""
+
+    code = "stale"
+
+
 class ConfigError(OutcoreError, ValueError):
     """An unknown configuration key or a value it cannot take; the message names the nearest key."""
 
@@ -135,6 +141,7 @@ _CLASSES: dict[str, type[OutcoreError]] = {
         SourceChangedError,
         ScratchQuotaError,
         PlanError,
+        StaleProgramError,
         ConfigError,
         Cancelled,
     )
@@ -163,6 +170,7 @@ __all__ = [
     "ScratchQuotaError",
     "ShapeError",
     "SourceChangedError",
+    "StaleProgramError",
     "StorageError",
     "TargetExistsError",
     "from_code",

@@ -27,6 +27,9 @@ pub enum EngineError {
     Plan(String),
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A program whose start state is gone; planning it again helps.
+    #[error("{0}")]
+    Stale(String),
     /// A Python function of the user raised.
     #[error("{0}")]
     Function(String),
@@ -43,6 +46,7 @@ impl EngineError {
             EngineError::Index(_) => "index",
             EngineError::Memory { .. } => "memory",
             EngineError::Plan(_) => "plan",
+            EngineError::Stale(_) => "stale",
             EngineError::Store(error) => error.code(),
             EngineError::Function(_) => "function",
             EngineError::Cancelled => "cancelled",

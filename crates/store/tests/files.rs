@@ -143,7 +143,7 @@ fn targets_are_checked_before_anything_is_made() {
     fs::create_dir(at("plain.zarr")).unwrap();
     assert_eq!(refuse("there.npy", &[1], false), ("exists", 1));
     assert_eq!(refuse("plain.zarr", &[1], true), ("format", 1));
-    assert_eq!(refuse("no/where.npy", &[1], false), ("format", 1));
+    assert_eq!(refuse("no/where.npy", &[1], false), ("io", 1));
     assert_eq!(refuse("a.txt", &[1], false), ("unsupported", 1));
     assert_eq!(refuse("a.npy", &[1 << 50], false), ("space", 1));
     assert_eq!(refuse("a.npy", &[1 << 40, 1 << 40], false), ("invalid", 1));

@@ -237,6 +237,10 @@ impl Walk<'_> {
             self.drop_tile(tile);
             return;
         }
+        // A result computed in place has no frame to win, and no copy to come back from.
+        if state.computed && self.weights.weights[tile as usize].frame == 0 {
+            return;
+        }
         let cost = match (state.computed && state.dirty, self.weights.weights[tile as usize].read) {
             (_, 0) => Cost::Free,
             // A dead tile whose copy is on disk, or that never has to be written, costs nothing to lose.
@@ -410,7 +414,7 @@ impl Walk<'_> {
         if state.resident {
             return;
         }
-        debug_assert!(!state.computed || state.spilled || self.weights.weights[tile as usize].frame == 0);
+        debug_assert!(!state.computed || state.spilled, "only what was spilled is read back");
         state.resident = true;
         let bytes = self.weights.weights[tile as usize].read;
         self.program.instructions.push(Instruction::Read(tile));

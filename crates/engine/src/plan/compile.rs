@@ -1,5 +1,6 @@
 //! A pass compiled: the steps that every block runs, and the memory each worker needs for them.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use outcore_kernels::{Finish, Generator, Reducer};
@@ -105,6 +106,7 @@ struct Compiler<'a> {
     local: HashMap<u64, Vec<Span>>,
     memo: HashMap<(u64, Vec<Span>), usize>,
     steps: Vec<Step>,
+    gathers: RefCell<HashMap<u64, bool>>,
 }
 
 /// Compiles the pass that computes `roots`.
@@ -127,6 +129,7 @@ pub fn compile(roots: &[Root], partition: &Partition, table: &mut ArrayTable) ->
         local,
         memo: HashMap::new(),
         steps: vec![],
+        gathers: RefCell::default(),
     };
     let mut pass_roots = Vec::new();
     for root in roots {
@@ -193,8 +196,18 @@ impl Compiler<'_> {
         if self.local.contains_key(&node.id) {
             return false;
         }
-        self.is_leaf(node)
-            || ((is_view(&node.op) || is_assembly(&node.op)) && node.inputs.iter().all(|input| self.is_gather(input)))
+        if self.is_leaf(node) {
+            return true;
+        }
+        if !is_view(&node.op) && !is_assembly(&node.op) {
+            return false;
+        }
+        if let Some(&known) = self.gathers.borrow().get(&node.id) {
+            return known;
+        }
+        let found = node.inputs.iter().all(|input| self.is_gather(input));
+        self.gathers.borrow_mut().insert(node.id, found);
+        found
     }
 
     /// The step that gives `node` over `spans`.
@@ -626,6 +639,8 @@ struct SlotTable {
 impl SlotTable {
     /// The smallest free slot that is large enough, else the largest free one grown, else a new one.
     fn take(&mut self, bytes: usize) -> usize {
+        // Slots serve values of any type: whole elements of the widest.
+        let bytes = bytes.next_multiple_of(16);
         let fits = self
             .free
             .iter()

@@ -4,6 +4,7 @@
 //! after a whole sweep, and values whose recomputation would cost more than keeping them. A materialized value has a
 //! *root*: the domain that is walked to compute it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use outcore_kernels::Generator;
@@ -173,7 +174,11 @@ struct Walker<'a> {
     options: &'a PlanOptions,
     roots: BTreeMap<u64, Root>,
     cheap: HashMap<u64, Option<Cheap>>,
+    gathers: RefCell<HashMap<u64, Option<usize>>>,
 }
+
+/// Assemblies nested deeper than this are held as tiles: each level multiplies the pieces of a read.
+const NESTED_ASSEMBLIES_MAX: usize = 4;
 
 /// A value that may be recomputed freely: a few element-wise steps over one large array at most.
 #[derive(Clone, Copy)]
@@ -199,10 +204,31 @@ impl Walker<'_> {
         matches!(node.op, Op::Source(_) | Op::Generate(_)) || self.roots.contains_key(&node.id)
     }
 
-    /// Whether the node is made of views and assemblies over leaves only.
+    /// Whether the node is made of views and assemblies over leaves only, not nested too deep.
     fn is_gather(&self, node: &Expr) -> bool {
-        self.is_leaf(node)
-            || ((is_view(&node.op) || is_assembly(&node.op)) && node.inputs.iter().all(|input| self.is_gather(input)))
+        self.nested_assemblies(node)
+            .is_some_and(|depth| depth <= NESTED_ASSEMBLIES_MAX)
+    }
+
+    /// How deep assemblies are nested between the node and its leaves; nothing when something else is in between.
+    fn nested_assemblies(&self, node: &Expr) -> Option<usize> {
+        if self.is_leaf(node) {
+            return Some(0);
+        }
+        if !is_view(&node.op) && !is_assembly(&node.op) {
+            return None;
+        }
+        if let Some(&known) = self.gathers.borrow().get(&node.id) {
+            return known;
+        }
+        let inner = node
+            .inputs
+            .iter()
+            .map(|input| self.nested_assemblies(input))
+            .try_fold(0, |most, depth| Some(most.max(depth?)));
+        let found = inner.map(|depth| depth + usize::from(is_assembly(&node.op)));
+        self.gathers.borrow_mut().insert(node.id, found);
+        found
     }
 
     fn closure(&mut self, root: &Root) -> Closure {
@@ -341,6 +367,7 @@ impl Walker<'_> {
         }
         self.roots.insert(node.id, natural_root(node));
         self.cheap.clear();
+        self.gathers.borrow_mut().clear();
         true
     }
 }
@@ -360,6 +387,7 @@ pub fn partition(outputs: &[Expr], options: &PlanOptions) -> Partition {
         options,
         roots: BTreeMap::new(),
         cheap: HashMap::new(),
+        gathers: RefCell::default(),
     };
     for output in outputs {
         walker.materialize(output);
@@ -452,6 +480,7 @@ pub fn group(partition: &Partition, options: &PlanOptions) -> Vec<Vec<Root>> {
         options,
         roots: partition.roots.clone(),
         cheap: HashMap::new(),
+        gathers: RefCell::default(),
     };
     let mut passes: Vec<(PassKey, Vec<Root>, HashSet<u64>)> = Vec::new();
     for node in &partition.order {

@@ -2,6 +2,7 @@
 
 mod fused;
 mod gather;
+mod nesting;
 mod player;
 pub mod report;
 pub mod session;

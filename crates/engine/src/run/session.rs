@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use outcore_store::{
     Faults, Frame, FramePool, Io, IoPool, Ledger, MemorySink, Region, Reservation, Scratch, Sink, SinkPlan, StoreError,
 };
 
-use super::player::{play, Progress, Stage};
+use super::nesting;
+use super::player::{play, Progress, ProgressReport, Stage};
 use super::state::{Event, Shared};
 use super::task::{workspace_bytes, Workspace};
 use super::value::TileMemory;
@@ -72,6 +74,19 @@ pub struct Session {
     /// Clean tiles left by the last program, by source identity, tile shape and position.
     kept: Mutex<HashMap<KeptKey, Arc<TileMemory>>>,
     running: Mutex<()>,
+    /// Bytes held by earlier results when the running program started.
+    held: AtomicU64,
+    /// The process that made the session.
+    process: u32,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.check_process().is_err() {
+            // A forked child has neither the threads to join nor the right to remove its parent's scratch.
+            Box::leak(Box::new((locked(&self.io_pool).take(), locked(&self.scratch).take())));
+        }
+    }
 }
 
 type KeptKey = (String, Vec<u64>, u64);
@@ -158,7 +173,7 @@ impl Session {
         let overhead =
             resident_bytes().next_multiple_of(OVERHEAD_STEP) + OVERHEAD_FIXED + workers * OVERHEAD_PER_WORKER;
         let budget = options.memory_limit.saturating_sub(overhead);
-        let budget = options.pool_limit.map_or(budget, |pool| pool.min(budget.max(pool)));
+        let budget = options.pool_limit.map_or(budget, |pool| pool.min(budget));
         let io = if options.direct_io {
             Io::direct()
         } else {
@@ -173,6 +188,8 @@ impl Session {
             scratch: Mutex::new(None),
             kept: Mutex::new(HashMap::new()),
             running: Mutex::new(()),
+            held: AtomicU64::new(0),
+            process: std::process::id(),
             options,
         };
         session.arm_faults()?;
@@ -250,6 +267,30 @@ impl Session {
         Ok(scratch.clone().expect("just made"))
     }
 
+    /// Waits until no other program runs in this session, telling `progress` so that signals are seen.
+    fn wait_for_turn(&self, progress: Progress<'_>) -> Result<MutexGuard<'_, ()>, EngineError> {
+        loop {
+            match self.running.try_lock() {
+                Ok(guard) => return Ok(guard),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => {
+                    progress(&ProgressReport::default())?;
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            }
+        }
+    }
+
+    /// Threads and locks do not survive a fork.
+    fn check_process(&self) -> Result<(), EngineError> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(EngineError::Plan(
+            "this session belongs to the parent process; make a new one after a fork".into(),
+        ))
+    }
+
     /// Plans and places a program for `outputs`, checking sources and targets. Nothing is created and no data is read.
     ///
     /// # Errors
@@ -277,6 +318,7 @@ impl Session {
     }
 
     fn prepare_here(self: &Arc<Session>, outputs: &[Expr], targets: &[Target]) -> Result<Program, EngineError> {
+        self.check_process()?;
         let begin = Instant::now();
         let requested: Vec<Expr> = outputs
             .iter()
@@ -448,6 +490,10 @@ impl Session {
 
     /// Bytes the ledger has granted outside of kept tiles: results that the caller still holds.
     fn held_bytes(&self) -> u64 {
+        // While a program runs, its own frames are no results: what was held when it started is.
+        if matches!(self.running.try_lock(), Err(TryLockError::WouldBlock)) {
+            return self.held.load(Ordering::Relaxed);
+        }
         let kept: usize = locked(&self.kept)
             .values()
             .map(|memory| FramePool::frame_bytes(memory.padded().len()))
@@ -594,7 +640,15 @@ impl Program {
     /// The first error of any read, write, reservation or function, or of `progress`; nothing is left behind then.
     pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
         let session = &self.session;
-        let _alone = locked(&session.running);
+        session.check_process()?;
+        if nesting::is_inside() {
+            return Err(EngineError::Plan(
+                "a computation was started inside a running one (by a function over tiles or a progress callback)"
+                    .into(),
+            ));
+        }
+        let _alone = session.wait_for_turn(progress)?;
+        let _inside = nesting::enter();
         for array in &self.plan.arrays {
             if let ArrayKind::Source(source) = &array.kind {
                 source.check_unchanged()?;
@@ -607,6 +661,7 @@ impl Program {
                 .iter()
                 .map(|(_, memory)| FramePool::frame_bytes(memory.padded().len()) as u64)
                 .sum::<u64>();
+        session.held.store(held, Ordering::Relaxed);
         ledger.reset_peak();
         let before = session.io.counters();
         let begin = Instant::now();
@@ -740,7 +795,7 @@ impl Program {
             .iter()
             .map(|(tile, key)| {
                 let memory = kept.remove(key).ok_or_else(|| {
-                    EngineError::Plan("the tiles this program starts from have been dropped; plan it again".into())
+                    EngineError::Stale("the tiles this program starts from have been dropped; plan it again".into())
                 })?;
                 Ok((*tile, memory))
             })

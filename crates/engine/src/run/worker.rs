@@ -20,6 +20,7 @@ use crate::EngineError;
 
 /// Takes tasks until the program stops.
 pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
+    let _inside = super::nesting::enter();
     let mut guard = stage.shared.lock();
     loop {
         if guard.stopping {
@@ -185,7 +186,10 @@ fn publish(stage: &Stage<'_>, task: u32, mut buffers: Vec<Option<TaskBuffer>>) {
                 stage.start_writes(&mut state, output.tile);
             }
         }
-        state.tile(output.tile).users -= 1;
+        // A tree's tile stays in use until the tree is complete, which another task may bring about.
+        if output.role != Role::Closing {
+            state.tile(output.tile).users -= 1;
+        }
     }
     for &tile in stage.tasks.inputs(index) {
         state.tile(tile).users -= 1;
@@ -270,6 +274,7 @@ pub fn finish_tree(stage: &Stage<'_>, state: &mut State, key: TreeKey) {
     }
     state.slabs.entry((key.0, key.1)).or_default().push(partial);
     state.tile(tile).memory = Some(Arc::new(memory));
+    state.tile(tile).users -= 1;
     state.mark_ready(tile);
     stage.start_writes(state, tile);
 }
