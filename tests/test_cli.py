@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import subprocess
-import sys
 
 import numpy as np
 import pytest
