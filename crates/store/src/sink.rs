@@ -145,11 +145,8 @@ impl SinkPlan {
     }
 
     /// The directory that the output appears in.
-    pub fn directory(&self) -> &Path {
-        self.path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."))
+    pub fn directory(&self) -> PathBuf {
+        parent_of(&self.path)
     }
 
     /// The grid that writes must come in.

@@ -389,11 +389,10 @@ fn copy_generated(
         );
         return;
     }
-    // Under views: element by element in strips of the innermost output axis.
-    const STRIP: usize = 256;
+    // Under views: element by element.
     let ndim = region.len();
-    let mut strip = [0u128; STRIP];
-    let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut strip);
+    let mut element = [0u128; 1];
+    let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut element);
     let total: u64 = region.iter().map(|&(_, length)| length).product();
     let counts: Vec<u64> = region.iter().map(|&(_, length)| length).collect();
     let mut at = Vec::new();

@@ -375,12 +375,7 @@ impl Session {
 
     /// Memory reserved for the whole run: workspaces, buffers of encoded I/O, results in memory, the program itself.
     fn fixed_bytes(&self, plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> u64 {
-        let functions = plan
-            .passes
-            .iter()
-            .map(|pass| pass.function_bytes as u64)
-            .max()
-            .unwrap_or(0);
+        let functions = function_bytes(plan);
         let workers = self.options.threads.max(1) as u64 * (workspace_bytes(plan) + functions);
         let results: u64 = outputs
             .iter()
@@ -587,6 +582,15 @@ fn edge_tiles(counts: &[u64]) -> Vec<u64> {
     tiles
 }
 
+/// Memory that a worker's functions of the user say they allocate, at most.
+fn function_bytes(plan: &Plan) -> u64 {
+    plan.passes
+        .iter()
+        .map(|pass| pass.function_bytes as u64)
+        .max()
+        .unwrap_or(0)
+}
+
 fn program_bytes(plan: &Plan, tiles: &TileTable) -> u64 {
     let tasks: u64 = plan.passes.iter().map(|pass| pass.domain.cells()).sum();
     (tasks * BYTES_PER_TASK + tiles.len() as u64 * BYTES_PER_TILE).next_multiple_of(outcore_store::PAGE as u64)
@@ -761,7 +765,7 @@ impl Program {
                 }
                 Output::File(plan) => {
                     // Half-written outputs of killed processes lie beside the names they were meant for.
-                    outcore_store::clean_partials(plan.directory())?;
+                    outcore_store::clean_partials(&plan.directory())?;
                     sinks.all.push(plan.create(&self.session.io)?);
                     sinks.memory.push(None);
                 }
@@ -773,13 +777,7 @@ impl Program {
     /// Reserves what is allocated outside of frames: buffers of encoded I/O, functions of the user, the program.
     fn reserve_unseen(&self) -> Result<Reservation, StoreError> {
         let options = &self.session.options;
-        let functions = self
-            .plan
-            .passes
-            .iter()
-            .map(|pass| pass.function_bytes as u64)
-            .max()
-            .unwrap_or(0);
+        let functions = function_bytes(&self.plan);
         let bytes = self.session.io_bytes(&self.plan, &self.outputs)
             + program_bytes(&self.plan, &self.tiles)
             + options.threads.max(1) as u64 * functions;

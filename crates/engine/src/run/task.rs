@@ -88,7 +88,7 @@ pub struct Task<'a> {
 }
 
 /// A block and what has been computed in it.
-struct Frameful<'a> {
+struct BlockValues<'a> {
     block: &'a [(u64, u64)],
     values: Vec<Strided>,
     shapes: Vec<Vec<usize>>,
@@ -134,7 +134,7 @@ impl Task<'_> {
         extent: &[(u64, u64)],
         workspace: &mut Workspace,
     ) -> Result<(), EngineError> {
-        let mut frameful = Frameful {
+        let mut computed = BlockValues {
             block,
             values: Vec::with_capacity(self.pass.steps.len()),
             shapes: Vec::with_capacity(self.pass.steps.len()),
@@ -142,18 +142,18 @@ impl Task<'_> {
         let pass = self.pass;
         for step in &pass.steps {
             let region = resolve_all(&step.spans, block);
-            frameful
+            computed
                 .shapes
                 .push(region.iter().map(|&(_, length)| length as usize).collect());
-            let value = self.run_step(step, &region, extent, &mut frameful, workspace)?;
-            frameful.values.push(value);
+            let value = self.run_step(step, &region, extent, &mut computed, workspace)?;
+            computed.values.push(value);
         }
         for (index, root) in pass.roots.iter().enumerate() {
             match root.kind {
-                RootKind::Map => self.emit(index, root, extent, &frameful, workspace),
-                RootKind::Reduce => self.reduce_root(index, root, extent, &frameful, workspace),
+                RootKind::Map => self.emit(index, root, extent, &computed, workspace),
+                RootKind::Reduce => self.reduce_root(index, root, extent, &computed, workspace),
                 RootKind::Contraction | RootKind::Blocked => {
-                    self.multiply_root(index, root, extent, &frameful, workspace)
+                    self.multiply_root(index, root, extent, &computed, workspace)
                 }
             }
         }
@@ -183,10 +183,10 @@ impl Task<'_> {
         step: &Step,
         region: &[(u64, u64)],
         extent: &[(u64, u64)],
-        frameful: &mut Frameful<'_>,
+        computed: &mut BlockValues<'_>,
         workspace: &mut Workspace,
     ) -> Result<Strided, EngineError> {
-        let shape = frameful.shapes.last().expect("pushed by the caller").clone();
+        let shape = computed.shapes.last().expect("pushed by the caller").clone();
         match &step.kind {
             StepKind::Gather(gather) => {
                 let reader = Reader {
@@ -210,7 +210,7 @@ impl Task<'_> {
                     offset: 0,
                     strides: contiguous(&shape),
                 };
-                let step_index = frameful.values.len();
+                let step_index = computed.values.len();
                 let wanted = Assembled {
                     pass: self.pass_index,
                     step: step_index,
@@ -229,8 +229,8 @@ impl Task<'_> {
                     strides: contiguous(&shape),
                 })
             }
-            StepKind::View => Ok(view_of(step, frameful)),
-            _ => self.run_computed(step, &shape, region, extent, frameful, workspace),
+            StepKind::View => Ok(view_of(step, computed)),
+            _ => self.run_computed(step, &shape, region, extent, computed, workspace),
         }
     }
 
@@ -240,7 +240,7 @@ impl Task<'_> {
         shape: &[usize],
         region: &[(u64, u64)],
         extent: &[(u64, u64)],
-        frameful: &Frameful<'_>,
+        computed: &BlockValues<'_>,
         workspace: &mut Workspace,
     ) -> Result<Strided, EngineError> {
         let item = step.node.dtype.size();
@@ -249,7 +249,7 @@ impl Task<'_> {
             let offset = tile_offset(&self.pass.roots[root], region, extent);
             let mut buffer = self.buffers[root].take().expect("outputs are given back");
             let target = &mut buffer.memory.bytes_mut()[offset * item..offset * item + bytes];
-            let result = self.compute(step, shape, frameful, workspace, target);
+            let result = self.compute(step, shape, computed, workspace, target);
             self.buffers[root] = Some(buffer);
             result?;
             return Ok(Strided {
@@ -260,7 +260,7 @@ impl Task<'_> {
         }
         let slot = step.slot.expect("planned for computed values");
         let mut frame = workspace.slots[slot].take().expect("slots are given back");
-        let result = self.compute(step, shape, frameful, workspace, &mut frame[..bytes]);
+        let result = self.compute(step, shape, computed, workspace, &mut frame[..bytes]);
         workspace.slots[slot] = Some(frame);
         result?;
         Ok(Strided {
@@ -274,7 +274,7 @@ impl Task<'_> {
         &self,
         step: &Step,
         shape: &[usize],
-        frameful: &Frameful<'_>,
+        computed: &BlockValues<'_>,
         workspace: &mut Workspace,
         target: &mut [u8],
     ) -> Result<(), EngineError> {
@@ -285,8 +285,8 @@ impl Task<'_> {
                     .inputs
                     .iter()
                     .map(|&(input, item)| {
-                        let value = &frameful.values[input];
-                        let strides = broadcast_strides(&value.strides, &frameful.shapes[input], shape);
+                        let value = &computed.values[input];
+                        let strides = broadcast_strides(&value.strides, &computed.shapes[input], shape);
                         Operands {
                             data: self.bytes(value.place, slots),
                             item,
@@ -300,8 +300,8 @@ impl Task<'_> {
             StepKind::Matmul => {
                 let (x, y) = (step.inputs[0], step.inputs[1]);
                 let operands = [
-                    (&frameful.values[x], &frameful.shapes[x]),
-                    (&frameful.values[y], &frameful.shapes[y]),
+                    (&computed.values[x], &computed.shapes[x]),
+                    (&computed.values[y], &computed.shapes[y]),
                 ];
                 let data = operands.map(|(value, _)| self.bytes(value.place, slots));
                 multiply(step.node.dtype, operands, data, target, shape, false);
@@ -313,12 +313,12 @@ impl Task<'_> {
                 let elements: usize = shape.iter().product();
                 let bytes = elements * reducer.op.accumulator_size(reducer.input);
                 reducer.init(&mut accumulator[..bytes]);
-                let start = vec![0; frameful.shapes[input].len()];
+                let start = vec![0; computed.shapes[input].len()];
                 self.accumulate(
                     reducer,
                     axes,
-                    &frameful.values[input],
-                    &frameful.shapes[input],
+                    &computed.values[input],
+                    &computed.shapes[input],
                     &start,
                     copy,
                     slots,
@@ -335,7 +335,7 @@ impl Task<'_> {
                     .collect();
                 for (&input, &slot) in step.inputs.iter().zip(&step.scratch) {
                     let mut frame = slots[slot].take().expect("slots are given back");
-                    let value = &frameful.values[input];
+                    let value = &computed.values[input];
                     let strides = contiguous(shape);
                     copy_strided(
                         self.pass.steps[input].node.dtype.size(),
@@ -434,19 +434,19 @@ impl Task<'_> {
         index: usize,
         root: &PassRoot,
         extent: &[(u64, u64)],
-        frameful: &Frameful<'_>,
+        computed: &BlockValues<'_>,
         workspace: &Workspace,
     ) {
         let step = root.operands[0];
         if self.pass.steps[step].emit == Some(index) {
             return;
         }
-        let value = &frameful.values[step];
-        let shape = &frameful.shapes[step];
+        let value = &computed.values[step];
+        let shape = &computed.shapes[step];
         if shape.contains(&0) {
             return;
         }
-        let region = resolve_all(&root.spans, frameful.block);
+        let region = resolve_all(&root.spans, computed.block);
         let tile: Vec<usize> = resolve_all(&root.spans, extent)
             .iter()
             .map(|&(_, length)| length as usize)
@@ -472,16 +472,16 @@ impl Task<'_> {
         index: usize,
         root: &PassRoot,
         extent: &[(u64, u64)],
-        frameful: &Frameful<'_>,
+        computed: &BlockValues<'_>,
         workspace: &mut Workspace,
     ) {
         let Some(Accumulation::Reduce { reducer, axes, .. }) = &root.accumulation else {
             unreachable!("a reduction")
         };
         let step = root.operands[0];
-        let region = resolve_all(&self.pass.steps[step].spans, frameful.block);
+        let region = resolve_all(&self.pass.steps[step].spans, computed.block);
         let start: Vec<u64> = region.iter().map(|&(start, _)| start).collect();
-        let kept = resolve_all(&root.spans, frameful.block);
+        let kept = resolve_all(&root.spans, computed.block);
         let size = reducer.op.accumulator_size(reducer.input);
         let begin = tile_offset(root, &kept, extent) * size;
         let bytes = kept.iter().map(|&(_, length)| length as usize).product::<usize>() * size;
@@ -491,8 +491,8 @@ impl Task<'_> {
         self.accumulate(
             reducer,
             axes,
-            &frameful.values[step],
-            &frameful.shapes[step],
+            &computed.values[step],
+            &computed.shapes[step],
             &start,
             scratch,
             &mut workspace.slots,
@@ -506,17 +506,17 @@ impl Task<'_> {
         index: usize,
         root: &PassRoot,
         extent: &[(u64, u64)],
-        frameful: &Frameful<'_>,
+        computed: &BlockValues<'_>,
         workspace: &Workspace,
     ) {
-        let region = resolve_all(&root.spans, frameful.block);
+        let region = resolve_all(&root.spans, computed.block);
         let offset = tile_offset(root, &region, extent) * root.node.dtype.size();
         let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
         let bytes = shape.iter().product::<usize>() * root.node.dtype.size();
         let operands = [0, 1].map(|side| {
             (
-                &frameful.values[root.operands[side]],
-                &frameful.shapes[root.operands[side]],
+                &computed.values[root.operands[side]],
+                &computed.shapes[root.operands[side]],
             )
         });
         let mut buffer = self.buffers[index].take().expect("outputs are given back");
@@ -574,12 +574,12 @@ fn broadcast_strides(strides: &[isize], from: &[usize], to: &[usize]) -> Vec<isi
 }
 
 /// The value of a view step: the same bytes, other strides.
-fn view_of(step: &Step, frameful: &Frameful<'_>) -> Strided {
+fn view_of(step: &Step, computed: &BlockValues<'_>) -> Strided {
     use crate::expr::Op;
     let input = step.inputs[0];
-    let base = &frameful.values[input];
-    let from = &frameful.shapes[input];
-    let shape = frameful.shapes.last().expect("pushed by the caller");
+    let base = &computed.values[input];
+    let from = &computed.shapes[input];
+    let shape = computed.shapes.last().expect("pushed by the caller");
     let mut offset = base.offset as isize;
     let strides = match &step.node.op {
         Op::Permute(axes) => axes.iter().map(|&axis| base.strides[axis]).collect(),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use outcore_kernels::Finish;
 use outcore_store::Frame;
 
 use super::player::Stage;
@@ -267,8 +266,7 @@ pub fn finish_tree(stage: &Stage<'_>, state: &mut State, key: TreeKey) {
     match &root.accumulation {
         Some(Accumulation::Reduce { reducer, finish, .. }) => {
             let accumulators = elements * reducer.op.accumulator_size(reducer.input);
-            let finish: Finish = *finish;
-            reducer.finish(&partial[..accumulators], finish, &mut memory.bytes_mut()[..bytes]);
+            reducer.finish(&partial[..accumulators], *finish, &mut memory.bytes_mut()[..bytes]);
         }
         _ => memory.bytes_mut()[..bytes].copy_from_slice(&partial[..bytes]),
     }

@@ -4,7 +4,7 @@
 use super::blocking::is_blocked;
 use super::tasks::{cell_extent, root_tile, InputFinder};
 use super::tiles::{coordinates, TileId, TileTable};
-use crate::plan::{ArrayKind, Plan, RootKind};
+use crate::plan::{ArrayKind, Plan};
 
 /// When one task makes more than this many others ready, they are a pass of their own, not a pipeline.
 const READY_AT_ONCE_MAX: usize = 32;
@@ -53,28 +53,20 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
     order
 }
 
-fn outputs(
-    plan: &Plan,
-    tiles: &TileTable,
-    (pass_index, cell_index): (u32, u32),
-    mut each: impl FnMut(TileId, RootKind),
-) {
+fn outputs(plan: &Plan, tiles: &TileTable, (pass_index, cell_index): (u32, u32), mut each: impl FnMut(TileId)) {
     let pass = &plan.passes[pass_index as usize];
     let counts = pass.domain.counts();
     let mut cell = Vec::new();
     coordinates(&counts, u64::from(cell_index), &mut cell);
     for root in &pass.roots {
-        each(
-            tiles.first[root.array as usize] + root_tile(&root.kept_dims(), &counts, &cell) as TileId,
-            root.kind,
-        );
+        each(tiles.first[root.array as usize] + root_tile(&root.kept_dims(), &counts, &cell) as TileId);
     }
 }
 
 /// Marks a task's outputs and gives the tasks that need nothing more.
 fn complete(plan: &Plan, tiles: &TileTable, waiting: &mut Waiting, task: (u32, u32)) -> Vec<u32> {
     let mut ready = Vec::new();
-    outputs(plan, tiles, task, |tile, _| {
+    outputs(plan, tiles, task, |tile| {
         let tile = tile as usize;
         waiting.contributions[tile] -= 1;
         if waiting.contributions[tile] > 0 {
@@ -98,7 +90,7 @@ fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> Waiting 
     let mut finder = InputFinder::new(plan, tiles);
     let (mut cell, mut found) = (Vec::new(), Vec::new());
     for (task, &(pass_index, cell_index)) in flat.iter().enumerate() {
-        outputs(plan, tiles, (pass_index, cell_index), |tile, _| {
+        outputs(plan, tiles, (pass_index, cell_index), |tile| {
             contributions[tile as usize] += 1
         });
         let pass = &plan.passes[pass_index as usize];
