@@ -1,12 +1,11 @@
-//! Frames: the memory that holds tiles, reused by exact size.
+//! Frames: the memory that holds tiles, reused.
 
-use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::ledger::Reclaim;
-use crate::mapping::{round_up, AlignedBuffer};
+use crate::mapping::{round_up, AlignedBuffer, Arena};
 use crate::{Ledger, Reservation, StoreError};
 
 /// The unit of alignment for memory and for direct I/O.
@@ -21,44 +20,18 @@ pub struct FramePool(Arc<Pool>);
 
 struct Pool {
     ledger: Ledger,
-    free: Mutex<Free>,
-}
-
-/// Unused mappings, the oldest first.
-#[derive(Default)]
-struct Free {
-    mappings: VecDeque<AlignedBuffer>,
-    bytes: usize,
+    arena: Mutex<Arena>,
 }
 
 impl Pool {
-    fn free(&self) -> MutexGuard<'_, Free> {
-        self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn take(&self, bytes: usize) -> Option<AlignedBuffer> {
-        let mut free = self.free();
-        let newest = free.mappings.iter().rposition(|mapping| mapping.len() == bytes)?;
-        free.bytes -= bytes;
-        free.mappings.remove(newest)
-    }
-
-    fn give(&self, mapping: AlignedBuffer) {
-        let mut free = self.free();
-        free.bytes += mapping.len();
-        free.mappings.push_back(mapping);
+    fn arena(&self) -> MutexGuard<'_, Arena> {
+        self.arena.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 impl Reclaim for Pool {
     fn shrink_to(&self, allowed: usize) {
-        let mut free = self.free();
-        while free.bytes > allowed {
-            let Some(oldest) = free.mappings.pop_front() else {
-                break;
-            };
-            free.bytes -= oldest.len();
-        }
+        self.arena().shrink_to(allowed);
     }
 }
 
@@ -66,7 +39,7 @@ impl FramePool {
     pub fn new(ledger: Ledger) -> FramePool {
         let pool = Arc::new(Pool {
             ledger: ledger.clone(),
-            free: Mutex::default(),
+            arena: Mutex::default(),
         });
         let as_reclaimer: Arc<dyn Reclaim> = pool.clone();
         ledger.set_reclaimer(Arc::downgrade(&as_reclaimer));
@@ -81,36 +54,37 @@ impl FramePool {
     /// A frame of `capacity` bytes. Its contents are unspecified.
     pub fn allocate(&self, capacity: usize, what: &str) -> Result<Frame, StoreError> {
         let bytes = FramePool::frame_bytes(capacity);
-        let reused = self.0.take(bytes);
+        let reused = self.0.arena().reuse(bytes);
         let reservation = match self.0.ledger.reserve(bytes, what) {
             Ok(reservation) => reservation,
             Err(error) => {
-                reused.into_iter().for_each(|mapping| self.0.give(mapping));
+                reused.into_iter().for_each(|buffer| self.0.arena().give(buffer));
                 return Err(error);
             }
         };
-        let mapping = match reused {
-            Some(mapping) => mapping,
+        let buffer = match reused {
+            Some(buffer) => buffer,
             None => {
-                AlignedBuffer::new(bytes).map_err(|cause| StoreError::io(Path::new(what), 0, "map memory", cause))?
+                let fresh = self.0.arena().fresh(bytes);
+                fresh.map_err(|cause| StoreError::io(Path::new(what), 0, "map memory", cause))?
             }
         };
         Ok(Frame {
-            mapping: Some(mapping),
+            buffer: Some(buffer),
             capacity,
             pool: self.0.clone(),
             _reservation: reservation,
         })
     }
 
-    /// Unmaps everything kept for reuse.
+    /// Gives everything kept for reuse back to the system.
     pub fn trim(&self) {
         self.0.shrink_to(0);
     }
 
     /// Bytes kept for reuse.
     pub fn cached(&self) -> usize {
-        self.0.free().bytes
+        self.0.arena().cached()
     }
 
     pub fn ledger(&self) -> &Ledger {
@@ -120,7 +94,7 @@ impl FramePool {
 
 /// Page-aligned memory of one tile; it owns its reservation.
 pub struct Frame {
-    mapping: Option<AlignedBuffer>,
+    buffer: Option<AlignedBuffer>,
     capacity: usize,
     pool: Arc<Pool>,
     _reservation: Reservation,
@@ -129,11 +103,11 @@ pub struct Frame {
 impl Frame {
     /// The frame with its slack up to whole pages, as direct writes want it.
     pub fn padded(&self) -> &[u8] {
-        self.mapping.as_deref().unwrap_or_default()
+        self.buffer.as_deref().unwrap_or_default()
     }
 
     pub(crate) fn start(&self) -> Option<std::ptr::NonNull<u8>> {
-        self.mapping.as_ref().map(AlignedBuffer::start)
+        self.buffer.as_ref().map(AlignedBuffer::start)
     }
 }
 
@@ -147,14 +121,14 @@ impl Deref for Frame {
 impl DerefMut for Frame {
     fn deref_mut(&mut self) -> &mut [u8] {
         let capacity = self.capacity;
-        &mut self.mapping.as_deref_mut().unwrap_or_default()[..capacity]
+        &mut self.buffer.as_deref_mut().unwrap_or_default()[..capacity]
     }
 }
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        if let Some(mapping) = self.mapping.take() {
-            self.pool.give(mapping);
+        if let Some(buffer) = self.buffer.take() {
+            self.pool.arena().give(buffer);
         }
     }
 }

@@ -1,18 +1,14 @@
-//! Page-aligned anonymous memory. Dropping a buffer gives its memory back at once, so the resident size follows the ledger.
+//! Page-aligned anonymous memory: single buffers, and the arena that frames are cut from.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 
 use crate::frames::PAGE;
 
-/// Buffers from this size on share chunks of huge pages: a device takes a bounded number of memory segments per request,
-/// and 4 KiB pages cut large transfers into small ones (measured: 1.2 GB/s against 2.9 GB/s in huge pages).
-const SHARED_BYTES: usize = 256 << 10;
-/// Address space of a chunk; memory is taken only as buffers are touched.
-const CHUNK_BYTES: usize = 256 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// A range of address space, unmapped when its last buffer is gone.
@@ -27,7 +23,7 @@ unsafe impl Send for Chunk {}
 unsafe impl Sync for Chunk {}
 
 impl Chunk {
-    fn map(bytes: usize) -> std::io::Result<Chunk> {
+    fn map(bytes: usize, huge: bool) -> std::io::Result<Chunk> {
         // SAFETY: a fresh private anonymous mapping at an address of the kernel's choice aliases nothing.
         let start = unsafe {
             mmap_anonymous(
@@ -37,7 +33,7 @@ impl Chunk {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )?
         };
-        if bytes >= HUGE_PAGE {
+        if huge {
             // SAFETY: the range is the mapping just made. Huge pages are a wish; a refusal changes nothing.
             let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
         }
@@ -53,14 +49,14 @@ impl Drop for Chunk {
     }
 }
 
-/// The chunk that buffers are cut from, and how far it is used.
-static CURRENT: Mutex<Option<(Arc<Chunk>, usize)>> = Mutex::new(None);
-
-/// Owned page-aligned memory, zero when fresh. Its length is a multiple of `PAGE`.
+/// Owned page-aligned memory. Its length is a multiple of `PAGE`.
+///
+/// Invariant: no other buffer overlaps it, whether it is a chunk of its own or was cut from an arena's.
 pub struct AlignedBuffer {
     start: NonNull<u8>,
     bytes: usize,
-    chunk: Arc<Chunk>,
+    /// Keeps the address space.
+    _chunk: Arc<Chunk>,
 }
 
 // SAFETY: the range is owned by this value alone and reached through `&self`/`&mut self` only, as a `Box<[u8]>` is.
@@ -69,26 +65,15 @@ unsafe impl Send for AlignedBuffer {}
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// Maps at least `bytes`, rounded up to whole pages and never empty.
+    /// Maps at least `bytes`, zeroed, rounded up to whole pages and never empty.
     pub fn new(bytes: usize) -> std::io::Result<AlignedBuffer> {
         let bytes = round_up(bytes).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        if !(SHARED_BYTES..=CHUNK_BYTES / 4).contains(&bytes) {
-            let chunk = Arc::new(Chunk::map(bytes)?);
-            return Ok(AlignedBuffer {
-                start: chunk.start,
-                bytes,
-                chunk,
-            });
-        }
-        let mut current = CURRENT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (chunk, used) = match current.take() {
-            Some((chunk, used)) if used + bytes <= chunk.bytes => (chunk, used),
-            _ => (Arc::new(Chunk::map(CHUNK_BYTES)?), 0),
-        };
-        // SAFETY: `used + bytes` lies within the chunk, and no other buffer was or will be cut from this range.
-        let start = unsafe { chunk.start.add(used) };
-        *current = Some((chunk.clone(), used + bytes));
-        Ok(AlignedBuffer { start, bytes, chunk })
+        let chunk = Arc::new(Chunk::map(bytes, bytes >= HUGE_PAGE)?);
+        Ok(AlignedBuffer {
+            start: chunk.start,
+            bytes,
+            _chunk: chunk,
+        })
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -116,12 +101,237 @@ impl DerefMut for AlignedBuffer {
     }
 }
 
-impl Drop for AlignedBuffer {
-    fn drop(&mut self) {
-        if self.bytes < self.chunk.bytes {
-            // SAFETY: the range is this buffer's alone and no borrow outlives it; its memory goes back at once, its
-            // addresses when the whole chunk does.
-            let _ = unsafe { madvise(self.start.as_ptr().cast(), self.bytes, Advice::LinuxDontNeed) };
+/// Buffers of like sizes share chunks, so that neighbours that are freed together make room for larger ones.
+struct Class {
+    /// Largest buffer of the class.
+    most_bytes: usize,
+    chunk_bytes: usize,
+    /// A device takes a bounded number of memory segments per request, and 4 KiB pages cut large transfers into small
+    /// ones (measured: 1.2 GB/s against 2.9 GB/s in huge pages). A huge page for a small buffer is a waste.
+    huge: bool,
+}
+
+const CLASSES: [Class; 3] = [
+    Class {
+        most_bytes: 256 << 10,
+        chunk_bytes: 16 << 20,
+        huge: false,
+    },
+    Class {
+        most_bytes: 1 << 20,
+        chunk_bytes: 256 << 20,
+        huge: true,
+    },
+    Class {
+        most_bytes: usize::MAX,
+        chunk_bytes: 256 << 20,
+        huge: true,
+    },
+];
+
+fn class_of(bytes: usize) -> usize {
+    CLASSES.iter().position(|class| bytes <= class.most_bytes).unwrap_or(CLASSES.len() - 1)
+}
+
+/// Disjoint ranges of addresses; neighbours are one.
+#[derive(Default)]
+struct Extents {
+    by_address: BTreeMap<usize, usize>,
+    by_length: BTreeSet<(usize, usize)>,
+    bytes: usize,
+}
+
+impl Extents {
+    fn remove(&mut self, address: usize) -> Option<usize> {
+        let bytes = self.by_address.remove(&address)?;
+        self.by_length.remove(&(bytes, address));
+        self.bytes -= bytes;
+        Some(bytes)
+    }
+
+    fn insert(&mut self, mut address: usize, mut bytes: usize) {
+        if let Some((&before, &length)) = self.by_address.range(..address).next_back() {
+            if before + length == address {
+                self.remove(before);
+                (address, bytes) = (before, length + bytes);
+            }
+        }
+        if let Some(length) = self.remove(address + bytes) {
+            bytes += length;
+        }
+        self.by_address.insert(address, bytes);
+        self.by_length.insert((bytes, address));
+        self.bytes += bytes;
+    }
+
+    /// Cuts `bytes` off the front of an extent.
+    fn cut(&mut self, address: usize, bytes: usize) -> usize {
+        if let Some(length) = self.remove(address).filter(|length| *length > bytes) {
+            self.insert(address + bytes, length - bytes);
+        }
+        address
+    }
+
+    /// From the smallest extent that is large enough.
+    fn take_smallest(&mut self, bytes: usize) -> Option<usize> {
+        let &(_, address) = self.by_length.range((bytes, 0)..).next()?;
+        Some(self.cut(address, bytes))
+    }
+
+    fn largest(&self) -> Option<(usize, usize)> {
+        self.by_length.last().map(|&(bytes, address)| (address, bytes))
+    }
+}
+
+/// Memory cut into buffers of any size. What is given back keeps its pages, so that the kernel need not clear them anew,
+/// and serves any size: neighbours grow together.
+///
+/// Invariant: live buffers, `touched` and `untouched` are disjoint and lie in `chunks`. Chunks never adjoin: each ends
+/// in a page that belongs to none of them.
+#[derive(Default)]
+pub(crate) struct Arena {
+    chunks: BTreeMap<usize, (Arc<Chunk>, usize)>,
+    /// Given back; resident.
+    touched: Extents,
+    /// Never used, or let go of; by class.
+    untouched: [Extents; CLASSES.len()],
+}
+
+impl Arena {
+    /// Resident bytes that no buffer holds.
+    pub fn cached(&self) -> usize {
+        self.touched.bytes
+    }
+
+    /// A buffer of `bytes`, a multiple of `PAGE`, out of what was given back.
+    pub fn reuse(&mut self, bytes: usize) -> Option<AlignedBuffer> {
+        self.touched.take_smallest(bytes).map(|address| self.buffer(address, bytes))
+    }
+
+    /// A buffer of `bytes`, a multiple of `PAGE`, of fresh memory.
+    pub fn fresh(&mut self, bytes: usize) -> std::io::Result<AlignedBuffer> {
+        let class = class_of(bytes);
+        // The largest extent is the one least likely to lie in huge pages that were broken up.
+        let found = self.untouched[class].largest().filter(|(_, length)| *length >= bytes);
+        let address = match found {
+            Some((address, _)) => address,
+            None => self.map(class, bytes)?,
+        };
+        self.untouched[class].cut(address, bytes);
+        Ok(self.buffer(address, bytes))
+    }
+
+    fn map(&mut self, class: usize, bytes: usize) -> std::io::Result<usize> {
+        let room = bytes.checked_add(PAGE).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        let chunk = Arc::new(Chunk::map(room.max(CLASSES[class].chunk_bytes), CLASSES[class].huge)?);
+        let address = chunk.start.as_ptr() as usize;
+        self.untouched[class].insert(address, chunk.bytes - PAGE);
+        self.chunks.insert(address, (chunk, class));
+        Ok(address)
+    }
+
+    fn chunk_of(&self, address: usize) -> &(Arc<Chunk>, usize) {
+        let found = self.chunks.range(..=address).next_back();
+        found.map(|(_, chunk)| chunk).expect("extents lie in chunks")
+    }
+
+    /// The buffer over a range that has just been cut out of the extents.
+    fn buffer(&self, address: usize, bytes: usize) -> AlignedBuffer {
+        let chunk = self.chunk_of(address).0.clone();
+        let offset = address - chunk.start.as_ptr() as usize;
+        // SAFETY: extents lie in their chunk, so the offset does.
+        let start = unsafe { chunk.start.add(offset) };
+        AlignedBuffer {
+            start,
+            bytes,
+            _chunk: chunk,
+        }
+    }
+
+    /// Takes back a buffer of this arena.
+    pub fn give(&mut self, buffer: AlignedBuffer) {
+        self.touched.insert(buffer.start.as_ptr() as usize, buffer.bytes);
+    }
+
+    /// Lets the kernel have pages back until at most `allowed` bytes are kept, in whole huge pages where possible.
+    pub fn shrink_to(&mut self, allowed: usize) {
+        while self.touched.bytes > allowed {
+            let Some((address, length)) = self.touched.largest() else {
+                return;
+            };
+            let excess = self.touched.bytes - allowed;
+            let end = address + length;
+            let from = end.saturating_sub(excess) / HUGE_PAGE * HUGE_PAGE;
+            let from = from.max(address);
+            let (chunk, class) = self.chunk_of(address);
+            let (base, class) = (chunk.start, *class);
+            // SAFETY: the range lies in the chunk and in `touched`, so no buffer overlaps it.
+            let _ = unsafe {
+                let start = base.as_ptr().add(from - base.as_ptr() as usize);
+                madvise(start.cast(), end - from, Advice::LinuxDontNeed)
+            };
+            self.touched.remove(address);
+            if from > address {
+                self.touched.insert(address, from - address);
+            }
+            self.untouched[class].insert(from, end - from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn neighbours_given_back_serve_a_larger_buffer() {
+        let mut arena = Arena::default();
+        let small: Vec<AlignedBuffer> = (0..4).map(|_| arena.fresh(PAGE).unwrap()).collect();
+        let first = small[0].start();
+        assert!(arena.reuse(PAGE).is_none());
+        small.into_iter().for_each(|buffer| arena.give(buffer));
+        let large = arena.reuse(3 * PAGE).unwrap();
+        assert_eq!((large.start(), arena.cached()), (first, PAGE));
+        arena.give(large);
+        arena.shrink_to(PAGE);
+        assert!(arena.cached() <= PAGE);
+        arena.shrink_to(0);
+        assert_eq!(arena.cached(), 0);
+        assert!(arena.fresh(PAGE).unwrap().iter().all(|&byte| byte == 0));
+    }
+
+    proptest! {
+        #[test]
+        fn buffers_never_overlap(steps in proptest::collection::vec((0usize..3, 1usize..900, 0usize..40), 1..120)) {
+            let mut arena = Arena::default();
+            let mut live: Vec<(AlignedBuffer, u8)> = Vec::new();
+            for (number, (what, pages, which)) in steps.into_iter().enumerate() {
+                match what {
+                    0 | 1 => {
+                        let bytes = pages * PAGE;
+                        let found = arena.reuse(bytes);
+                        let mut buffer = match found { Some(buffer) => buffer, None => arena.fresh(bytes).unwrap() };
+                        prop_assert_eq!(buffer.len(), bytes);
+                        let mark = number as u8;
+                        buffer.iter_mut().step_by(PAGE / 2).for_each(|byte| *byte = mark);
+                        live.push((buffer, mark));
+                    }
+                    _ if !live.is_empty() => {
+                        let (buffer, mark) = live.swap_remove(which % live.len());
+                        prop_assert!(buffer.iter().step_by(PAGE / 2).all(|&byte| byte == mark));
+                        arena.give(buffer);
+                        if which % 4 == 0 {
+                            arena.shrink_to(pages * PAGE);
+                            prop_assert!(arena.cached() <= pages * PAGE);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            for (buffer, mark) in live {
+                prop_assert!(buffer.iter().step_by(PAGE / 2).all(|&byte| byte == mark));
+            }
         }
     }
 }

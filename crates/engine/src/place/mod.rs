@@ -23,12 +23,12 @@ pub struct Limits {
     /// Tasks that may be at work or read ahead for, besides the one issued.
     pub window: usize,
     pub policy: Policy,
-    /// For `NextUse`: keep an even sample of tiles that are needed about equally late, instead of one run of them.
-    pub spread: bool,
+    /// For `NextUse`: keep an even sample of the tiles that are needed again, instead of one run of them.
+    pub sample: bool,
 }
 
 /// More bytes than the exact next-use order moves that an even sample may cost: it hides reads behind work.
-const SPREAD_COST: f64 = 1.02;
+const SAMPLE_COST: f64 = 1.02;
 
 /// A program, the tasks it runs, and the orders that were compared.
 pub struct Placed {
@@ -104,7 +104,7 @@ pub fn place(
     }
 }
 
-/// Simulates with next uses taken exactly, and spread; prefers the latter where it costs next to nothing.
+/// Simulates with next uses taken exactly, and with an even sample kept; prefers the latter where it costs next to nothing.
 fn simulate_both(
     plan: &Plan,
     tiles: &TileTable,
@@ -117,17 +117,17 @@ fn simulate_both(
         tiles,
         tasks,
         Limits {
-            spread: false,
+            sample: false,
             ..limits
         },
         resident,
     )?;
-    if !limits.spread || limits.policy != Policy::NextUse || exact.totals.read_bytes == 0 {
+    if !limits.sample || limits.policy != Policy::NextUse || exact.totals.read_bytes == 0 {
         return Ok(exact);
     }
     let moved = |program: &Program| (program.totals.read_bytes + program.totals.written_bytes) as f64;
     match simulate(plan, tiles, tasks, limits, resident) {
-        Ok(spread) if moved(&spread) <= SPREAD_COST * moved(&exact) => Ok(spread),
+        Ok(sample) if moved(&sample) <= SAMPLE_COST * moved(&exact) => Ok(sample),
         _ => Ok(exact),
     }
 }

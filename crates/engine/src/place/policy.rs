@@ -1,6 +1,5 @@
 //! Choice of the tile that leaves memory when room is needed.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use crate::schedule::TileId;
@@ -93,28 +92,28 @@ pub struct Victims {
 enum Order {
     /// `NextUse`, exactly: by cost class, farthest next use first.
     Farthest([BinaryHeap<(u64, TileId)>; 3]),
-    /// `NextUse`, spread.
-    Spread(Spread),
+    /// `NextUse`, an even sample.
+    Sample(Sample),
     /// By cost class: least recently used first.
     Recency([VecDeque<(u64, TileId)>; 3]),
 }
 
 impl Victims {
-    /// With `spread`, next-use placement keeps an even sample of tiles whose next uses are about equally far.
-    pub fn new(policy: Policy, spread: bool) -> Victims {
+    /// With `sample`, next-use placement keeps an even sample of the tiles that are needed again.
+    pub fn new(policy: Policy, sample: bool) -> Victims {
         let order = match policy {
-            Policy::NextUse if spread => Order::Spread(Spread::default()),
+            Policy::NextUse if sample => Order::Sample(Sample::default()),
             Policy::NextUse => Order::Farthest(Default::default()),
             _ => Order::Recency(Default::default()),
         };
         Victims { policy, order }
     }
 
-    /// A tile leaves the window at task `now`. `key` is its next use for `NextUse`, its last use for the others.
-    pub fn insert(&mut self, tile: TileId, key: u64, cost: Cost, now: u64) {
+    /// A tile leaves the window. `key` is its next use for `NextUse`, its last use for the others.
+    pub fn insert(&mut self, tile: TileId, key: u64, cost: Cost) {
         match &mut self.order {
             Order::Farthest(heaps) => heaps[cost as usize].push((key, tile)),
-            Order::Spread(spread) => spread.insert(tile, key, cost, now),
+            Order::Sample(sample) => sample.insert(tile, key, cost),
             Order::Recency(queues) => {
                 let class = if matches!(self.policy, Policy::Lru | Policy::Clock) {
                     0
@@ -140,7 +139,7 @@ impl Victims {
     pub fn pop(&mut self, now: u64, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
         match &mut self.order {
             Order::Farthest(heaps) => pop_farthest(heaps, now, standing),
-            Order::Spread(spread) => spread.pop(now, standing),
+            Order::Sample(sample) => sample.pop(standing),
             Order::Recency(queues) => {
                 for queue in queues {
                     // Each entry is looked at twice at most: once with its reference bit and once without.
@@ -183,59 +182,26 @@ fn pop_farthest(
     heaps[class].pop().map(|(_, tile)| tile)
 }
 
-/// Next uses by the power of two of their distance; within one power, tiles in the order of a low-discrepancy sequence.
+/// By cost class, the tile with the highest rank in a low-discrepancy sequence leaves first, whenever it is needed again.
 ///
 /// Cyclic sweeps hit equally often whichever tiles are kept. Farthest-first keeps one run of them, so a sweep computes
 /// on that run with an idle disk and then waits for the disk. An even sample lets reads and work overlap all the way.
 #[derive(Default)]
-struct Spread {
-    /// By power of two: (rank, tile, next use), the highest rank leaving first.
-    levels: Vec<BTreeSet<(u32, TileId, u64)>>,
-    /// When the distance of a tile falls below its power of two: (task, tile, next use, level).
-    falls: BinaryHeap<Reverse<(u64, TileId, u64, usize)>>,
-}
+struct Sample([BTreeSet<(u32, TileId, u64)>; 3]);
 
-impl Spread {
+impl Sample {
     /// The fractional part of `tile` times the golden ratio: any leading part of the order is evenly spaced.
     fn rank(tile: TileId) -> u32 {
         tile.wrapping_mul(0x9E37_79B9)
     }
 
-    fn insert(&mut self, tile: TileId, next_use: u64, cost: Cost, now: u64) {
-        let distance = next_use.saturating_sub(now).max(1);
-        let level = match cost {
-            Cost::Free => 64,
-            Cost::Clean => distance.ilog2() as usize,
-            // Twice the cost counts as half the distance.
-            Cost::Dirty => (distance.ilog2() as usize).saturating_sub(1),
-        };
-        self.put(tile, next_use, level, cost == Cost::Dirty);
+    fn insert(&mut self, tile: TileId, next_use: u64, cost: Cost) {
+        self.0[cost as usize].insert((Sample::rank(tile), tile, next_use));
     }
 
-    fn put(&mut self, tile: TileId, next_use: u64, level: usize, dirty: bool) {
-        if self.levels.len() <= level {
-            self.levels.resize_with(level + 1, BTreeSet::new);
-        }
-        self.levels[level].insert((Spread::rank(tile), tile, next_use));
-        if level > 0 && level < 64 {
-            let width = 1u64 << (level + usize::from(dirty)).min(63);
-            self.falls
-                .push(Reverse((next_use.saturating_sub(width) + 1, tile, next_use, level)));
-        }
-    }
-
-    fn pop(&mut self, now: u64, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
-        while let Some(&Reverse((at, tile, next_use, level))) = self.falls.peek() {
-            if at > now {
-                break;
-            }
-            self.falls.pop();
-            if self.levels[level].remove(&(Spread::rank(tile), tile, next_use)) {
-                self.put(tile, next_use, level - 1, false);
-            }
-        }
-        for level in self.levels.iter_mut().rev() {
-            while let Some((_, tile, next_use)) = level.pop_last() {
+    fn pop(&mut self, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
+        for class in &mut self.0 {
+            while let Some((_, tile, next_use)) = class.pop_last() {
                 if standing(tile, next_use) == Standing::Takeable {
                     return Some(tile);
                 }

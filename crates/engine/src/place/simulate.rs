@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::policy::{Cost, Policy, Standing, Victims};
-use super::program::{Instruction, Program, Totals};
+use super::program::{Instruction, Program};
 use super::slabs::{find_slabs, Slab};
 use super::Limits;
 use crate::plan::{ArrayKind, Plan};
@@ -89,14 +89,18 @@ struct Walk<'a> {
     victims: Victims,
     /// Tiles touched within the window: task and tile, in task order.
     window: VecDeque<(u32, TileId)>,
+    /// Dead outputs whose writes are given time: the task that drops them and the tile, in task order.
+    written: VecDeque<(u32, TileId)>,
     /// Passes whose partial results are given back when the window has passed their last task.
     closing: VecDeque<(u32, u32)>,
     slabs: Vec<u64>,
     used: u64,
     program: Program,
     pass: usize,
-    /// The task being issued.
-    now: u64,
+    /// Per tile: how long the program was when the tile last left the window.
+    idle_since: Vec<u32>,
+    /// Instructions that may come earlier: where to, and where they stand.
+    earlier: Vec<(u32, u32)>,
 }
 
 /// Walks `tasks` in order and emits the program.
@@ -118,8 +122,9 @@ pub fn simulate(
         limits,
         uses: Uses::collect(weights.len(), tasks),
         tiles: vec![Tile::default(); weights.len()],
-        victims: Victims::new(limits.policy, limits.spread),
+        victims: Victims::new(limits.policy, limits.sample),
         window: VecDeque::new(),
+        written: VecDeque::new(),
         closing: VecDeque::new(),
         slabs: slabs
             .iter()
@@ -131,13 +136,15 @@ pub fn simulate(
             ..Program::default()
         },
         pass: 0,
-        now: 0,
+        idle_since: vec![0; weights.len()],
+        earlier: Vec::new(),
     };
     walk.program.instructions.reserve(tasks.len() * 4);
     walk.program.totals.per_pass = vec![(0, 0); plan.passes.len()];
     walk.mark_computed();
     walk.seed(start);
     walk.run()?;
+    walk.settle(start);
     Ok(walk.program)
 }
 
@@ -159,7 +166,6 @@ impl Walk<'_> {
             state.resident = true;
             self.used += self.weights.weights[tile as usize].frame;
         }
-        self.program.totals.peak_bytes = self.used;
         for &tile in start {
             self.leave_window(tile);
         }
@@ -173,7 +179,6 @@ impl Walk<'_> {
         let mut opened = vec![false; self.plan.passes.len()];
         for task in 0..self.tasks.len() {
             self.pass = self.tasks.pass[task] as usize;
-            self.now = task as u64;
             self.expire(task);
             let opens = !std::mem::replace(&mut opened[self.pass], true);
             self.issue(task, opens)?;
@@ -196,6 +201,10 @@ impl Walk<'_> {
             if self.tiles[tile as usize].last_use == used_at {
                 self.leave_window(tile);
             }
+        }
+        while self.written.front().is_some_and(|&(due, _)| due as usize <= task) {
+            let (_, tile) = self.written.pop_front().expect("looked at");
+            self.drop_tile(tile);
         }
         while let Some(&(used_at, pass)) = self.closing.front() {
             if used_at >= oldest {
@@ -234,7 +243,12 @@ impl Walk<'_> {
             false
         };
         if next_use == NEVER && known_dead {
-            self.drop_tile(tile);
+            if self.weights.writes[tile as usize] > 0 && self.is_output(tile) {
+                // Its write may still wait behind the reads of the window: dropping it now would wait for both.
+                self.written.push_back((state.last_use + 2 * self.limits.window as u32 + 1, tile));
+            } else {
+                self.drop_tile(tile);
+            }
             return;
         }
         // A result computed in place has no frame to win, and no copy to come back from.
@@ -251,9 +265,10 @@ impl Walk<'_> {
         let last_use = u64::from(state.last_use);
         let key = self.victims.key(last_use, next_use);
         self.tiles[tile as usize].candidate = true;
+        self.idle_since[tile as usize] = self.program.instructions.len() as u32;
         // The clock keeps a tile's place on the ring for as long as it is resident.
         if policy != Policy::Clock || !std::mem::replace(&mut self.tiles[tile as usize].on_ring, true) {
-            self.victims.insert(tile, key, cost, self.now);
+            self.victims.insert(tile, key, cost);
         }
     }
 
@@ -287,6 +302,10 @@ impl Walk<'_> {
                 self.evict(tile);
                 continue;
             }
+            if let Some((_, tile)) = self.written.pop_front() {
+                self.drop_tile(tile);
+                continue;
+            }
             if let Some(&(used_at, tile)) = self.window.front() {
                 if (used_at as usize) < task {
                     self.window.pop_front();
@@ -316,14 +335,64 @@ impl Walk<'_> {
         if state.computed && state.dirty && !state.spilled && needed_again && !is_written_output {
             let bytes = self.weights.weights[tile as usize].frame;
             if bytes > 0 {
+                self.come_earlier(tile);
                 self.program.instructions.push(Instruction::Spill(tile));
                 self.program.totals.spilled_bytes += bytes;
                 self.count_write(bytes);
             }
             self.tiles[tile as usize].spilled = true;
             self.tiles[tile as usize].dirty = false;
+        } else {
+            self.come_earlier(tile);
         }
         self.drop_tile(tile);
+    }
+
+    /// The next instruction concerns a tile that nobody has used since it left the window, so it may stand there.
+    fn come_earlier(&mut self, tile: TileId) {
+        let stands = self.program.instructions.len() as u32;
+        self.earlier.push((self.idle_since[tile as usize], stands));
+    }
+
+    /// Moves instructions to the earliest place they may have: a tile that is given up before its next use goes at
+    /// once, so that its frame serves the next read and memory grows by kept tiles only; a spill is written behind the
+    /// tasks between it and the moment its frame is needed.
+    fn settle(&mut self, start: &Start) {
+        let mut earlier = std::mem::take(&mut self.earlier);
+        earlier.sort_unstable();
+        let old = std::mem::take(&mut self.program.instructions);
+        let mut moved = vec![false; old.len()];
+        earlier.iter().for_each(|&(_, from)| moved[from as usize] = true);
+        let mut next = earlier.into_iter().peekable();
+        let mut instructions = Vec::with_capacity(old.len());
+        for (position, &instruction) in old.iter().enumerate() {
+            while let Some((_, from)) = next.next_if(|&(to, _)| to as usize <= position) {
+                instructions.push(old[from as usize]);
+            }
+            if !moved[position] {
+                instructions.push(instruction);
+            }
+        }
+        self.program.instructions = instructions;
+        self.program.totals.peak_bytes = self.peak(start);
+    }
+
+    /// Most bytes of frames and partial results that the program holds at once.
+    fn peak(&self, start: &Start) -> u64 {
+        let frame = |tile: TileId| frame_of(self.weights, tile);
+        let mut used: u64 = start.iter().map(|&tile| frame(tile)).sum();
+        let mut peak = used;
+        for &instruction in &self.program.instructions {
+            match instruction {
+                Instruction::Read(tile) | Instruction::Allocate(tile) => used += frame(tile),
+                Instruction::OpenPass(pass) => used += self.slabs[pass as usize],
+                Instruction::ClosePass(pass) => used -= self.slabs[pass as usize],
+                Instruction::Free(tile) => used -= frame(tile),
+                Instruction::Run(_) | Instruction::Write(_) | Instruction::Spill(_) => {}
+            }
+            peak = peak.max(used);
+        }
+        peak
     }
 
     fn count_write(&mut self, bytes: u64) {
@@ -357,7 +426,6 @@ impl Walk<'_> {
         }
         self.make_room(task, need)?;
         self.used += need;
-        self.program.totals.peak_bytes = self.program.totals.peak_bytes.max(self.used);
         if opens && self.slabs[self.pass] > 0 {
             self.program.instructions.push(Instruction::OpenPass(self.pass as u32));
         }
@@ -438,8 +506,6 @@ impl Walk<'_> {
                 self.program.left.push(tile);
             }
         }
-        let totals: &mut Totals = &mut self.program.totals;
-        totals.peak_bytes = totals.peak_bytes.max(self.used);
     }
 }
 

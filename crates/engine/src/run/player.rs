@@ -41,10 +41,16 @@ pub struct Stage<'a> {
     pub sinks: &'a [Arc<dyn Sink>],
     pub pool: &'a FramePool,
     pub io: &'a Io,
-    pub io_pool: &'a IoPool,
+    pub io_pools: &'a IoPools,
     pub scratch: Option<&'a Scratch>,
     pub shared: Arc<Shared>,
     pub bytes_before: u64,
+}
+
+/// Threads for reads and for writes: a write waits for the file system, and reads must not wait behind it.
+pub struct IoPools {
+    pub reads: IoPool,
+    pub writes: IoPool,
 }
 
 /// The issuer's own books.
@@ -220,7 +226,7 @@ impl<'a> Issuer<'a, '_> {
         };
         let slot = self.slots.get(&tile).cloned();
         let scratch = stage.scratch.cloned();
-        stage.io_pool.submit(Box::new(move || {
+        stage.io_pools.reads.submit(Box::new(move || {
             let begin = Instant::now();
             let result = if shared.lock().stopping {
                 Err(EngineError::Cancelled)
@@ -352,7 +358,7 @@ impl<'a> Issuer<'a, '_> {
         state.transfers += 1;
         drop(state);
         let shared = stage.shared.clone();
-        stage.io_pool.submit(Box::new(move || {
+        stage.io_pools.writes.submit(Box::new(move || {
             let begin = Instant::now();
             let result = scratch.write(&slot, memory.padded()).map_err(EngineError::from);
             drop(memory);
@@ -422,7 +428,7 @@ impl Stage<'_> {
             state.tile(tile).writes += 1;
             state.transfers += 1;
             let (memory, io, shared, region) = (memory.clone(), self.io.clone(), self.shared.clone(), region.clone());
-            self.io_pool.submit(Box::new(move || {
+            self.io_pools.writes.submit(Box::new(move || {
                 let begin = Instant::now();
                 let result = if shared.lock().stopping {
                     Err(EngineError::Cancelled)

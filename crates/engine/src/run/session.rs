@@ -11,7 +11,7 @@ use outcore_store::{
 };
 
 use super::nesting;
-use super::player::{play, Progress, ProgressReport, Stage};
+use super::player::{play, IoPools, Progress, ProgressReport, Stage};
 use super::state::{Event, Shared};
 use super::task::{workspace_bytes, Workspace};
 use super::value::TileMemory;
@@ -42,6 +42,7 @@ pub struct SessionOptions {
     /// A lower cap on what the ledger grants, for tests and for comparisons with other systems' pools.
     pub pool_limit: Option<u64>,
     pub threads: usize,
+    /// Threads that read; half as many write.
     pub io_threads: usize,
     /// Tasks at work or read ahead for; chosen from the threads when absent.
     pub window: Option<usize>,
@@ -69,7 +70,7 @@ pub struct Session {
     overhead: u64,
     pool: FramePool,
     io: Io,
-    io_pool: Mutex<Option<Arc<IoPool>>>,
+    io_pools: Mutex<Option<Arc<IoPools>>>,
     scratch: Mutex<Option<Scratch>>,
     /// Clean tiles left by the last program, by source identity, tile shape and position.
     kept: Mutex<HashMap<KeptKey, Arc<TileMemory>>>,
@@ -84,7 +85,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         if self.check_process().is_err() {
             // A forked child has neither the threads to join nor the right to remove its parent's scratch.
-            Box::leak(Box::new((locked(&self.io_pool).take(), locked(&self.scratch).take())));
+            Box::leak(Box::new((locked(&self.io_pools).take(), locked(&self.scratch).take())));
         }
     }
 }
@@ -184,7 +185,7 @@ impl Session {
             overhead,
             pool: FramePool::new(ledger.clone()),
             io,
-            io_pool: Mutex::new(None),
+            io_pools: Mutex::new(None),
             scratch: Mutex::new(None),
             kept: Mutex::new(HashMap::new()),
             running: Mutex::new(()),
@@ -245,14 +246,23 @@ impl Session {
     /// Drops tiles, threads and scratch.
     pub fn close(&self) {
         self.clear();
-        locked(&self.io_pool).take();
+        locked(&self.io_pools).take();
         locked(&self.scratch).take();
     }
 
-    fn io_pool(&self) -> Arc<IoPool> {
-        locked(&self.io_pool)
-            .get_or_insert_with(|| Arc::new(IoPool::new(self.options.io_threads)))
+    fn io_pools(&self) -> Arc<IoPools> {
+        locked(&self.io_pools)
+            .get_or_insert_with(|| {
+                Arc::new(IoPools {
+                    reads: IoPool::new(self.options.io_threads),
+                    writes: IoPool::new(self.write_threads()),
+                })
+            })
             .clone()
+    }
+
+    fn write_threads(&self) -> usize {
+        self.options.io_threads.div_ceil(2)
     }
 
     fn scratch(&self) -> Result<Scratch, EngineError> {
@@ -391,21 +401,21 @@ impl Session {
 
     /// Buffers that encoded reads and padded writes use while they run, one per I/O thread.
     fn io_bytes(&self, plan: &Plan, outputs: &[Output]) -> u64 {
-        let mut most = 0;
+        let (mut read, mut written) = (0, 0);
         for (id, array) in plan.arrays.iter().enumerate() {
             for index in edge_tiles(&array.counts) {
                 let region = tile_region(plan, id as u32, index);
                 if let ArrayKind::Source(source) = &array.kind {
-                    most = most.max(source.workspace_bytes(&region));
+                    read = read.max(source.workspace_bytes(&region));
                 }
                 for &output in &array.outputs {
                     if let Output::File(sink) = &outputs[output] {
-                        most = most.max(sink.workspace_bytes(&region));
+                        written = written.max(sink.workspace_bytes(&region));
                     }
                 }
             }
         }
-        (self.options.io_threads.max(1) * most) as u64
+        (self.options.io_threads.max(1) * read + self.write_threads().max(1) * written) as u64
     }
 
     /// Kept tiles that the plan can start from.
@@ -441,19 +451,23 @@ impl Session {
         let budget = self.budget().saturating_sub(held);
         let attempt = |budget: u64, start: &[TileId]| -> Result<(Placed, u64), Shortage> {
             let memory = budget.saturating_sub(fixed_bytes);
-            let shortage = || Shortage {
-                pass: 0,
-                need: fixed_bytes,
-                available: budget,
-            };
             if fixed_bytes > budget {
-                return Err(shortage());
+                return Err(Shortage {
+                    pass: 0,
+                    need: fixed_bytes,
+                    available: budget,
+                });
             }
+            let with_fixed = |shortage: Shortage| Shortage {
+                need: shortage.need + fixed_bytes,
+                available: budget,
+                ..shortage
+            };
             let limits = |memory| Limits {
                 memory,
                 window: self.window(plan, tiles, memory),
                 policy: self.options.policy,
-                spread: true,
+                sample: true,
             };
             // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
             // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.
@@ -461,10 +475,9 @@ impl Session {
             let spare = (SPARE_FRAMES * frame).min(memory / 20);
             match place::place(plan, tiles, self.options.plan, limits(memory - spare), start) {
                 Ok(placed) => Ok((placed, memory - spare)),
-                Err(_) => Ok((
-                    place::place(plan, tiles, self.options.plan, limits(memory), start)?,
-                    memory,
-                )),
+                Err(_) => place::place(plan, tiles, self.options.plan, limits(memory), start)
+                    .map(|placed| (placed, memory))
+                    .map_err(with_fixed),
             }
         };
         // Tiles kept from before are an offer: as many as fit are taken.
@@ -477,7 +490,7 @@ impl Session {
         let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
         match attempt(budget, &ids) {
             Ok((placed, memory)) => Ok((placed, memory, start)),
-            Err(shortage) => Err(self.refuse(plan, shortage, held, fixed_bytes, &|budget| {
+            Err(shortage) => Err(self.refuse(plan, shortage, held, &|budget| {
                 attempt(budget, &[]).is_ok()
             })),
         }
@@ -511,7 +524,7 @@ impl Session {
         let ahead = if plan.passes.iter().any(crate::schedule::blocking::is_blocked) {
             4 * threads
         } else {
-            2 * threads + 4
+            4 * threads + 8
         };
         // A quarter of the memory at most is for tiles that are only passing through.
         ahead.min((memory / (4 * tile)) as usize).max(threads)
@@ -523,10 +536,9 @@ impl Session {
         plan: &Plan,
         shortage: Shortage,
         held: u64,
-        fixed: u64,
         fits: &dyn Fn(u64) -> bool,
     ) -> EngineError {
-        let (mut low, mut high) = (0, shortage.need.max(fixed).max(1 << 20));
+        let (mut low, mut high) = (0, shortage.need.max(1 << 20));
         while !fits(high) {
             low = high;
             high *= 2;
@@ -554,7 +566,7 @@ impl Session {
             .map_or_else(String::new, |pass| pass.label.clone());
         EngineError::Memory {
             operator,
-            need: shortage.need + if shortage.need == fixed { 0 } else { fixed },
+            need: shortage.need,
             available: self.budget().saturating_sub(held),
             smallest,
             detail: format!(
@@ -737,7 +749,7 @@ impl Program {
         } else {
             None
         };
-        let io_pool = session.io_pool();
+        let io_pools = session.io_pools();
         let stage = Stage {
             plan: &self.plan,
             tiles: &self.tiles,
@@ -747,7 +759,7 @@ impl Program {
             sinks: &sinks.all,
             pool: &session.pool,
             io: &session.io,
-            io_pool: &io_pool,
+            io_pools: &io_pools,
             scratch: scratch.as_ref(),
             shared: shared.clone(),
             bytes_before,

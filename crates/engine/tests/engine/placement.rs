@@ -45,7 +45,7 @@ impl Case {
                 memory,
                 window,
                 policy,
-                spread: true,
+                sample: true,
             },
             &[],
         )

@@ -7,7 +7,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{Advice, OFlags};
+use rustix::fs::{Advice, FallocateFlags, OFlags};
+use rustix::io::Errno;
 
 use crate::frames::PAGE;
 
@@ -34,6 +35,10 @@ pub trait Blob: Send + Sync {
     fn sync(&self) -> Result<()>;
     fn len(&self) -> Result<u64>;
     fn set_len(&self, bytes: u64) -> Result<()>;
+    /// Makes the file `bytes` long with its space set aside, where the file system can.
+    fn allocate(&self, bytes: u64) -> Result<()> {
+        self.set_len(bytes)
+    }
     /// What offsets, lengths and addresses must be multiples of.
     fn alignment(&self) -> usize;
     /// Lets the system forget what it cached of this file.
@@ -108,6 +113,14 @@ impl Blob for SystemFile {
 
     fn set_len(&self, bytes: u64) -> Result<()> {
         self.file.set_len(bytes)
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<()> {
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes.max(1)) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_len(bytes),
+            Err(cause) => Err(cause.into()),
+        }
     }
 
     fn alignment(&self) -> usize {

@@ -87,6 +87,14 @@ impl File {
             .map_err(|cause| StoreError::io(&self.path, bytes, "set the length", cause))
     }
 
+    /// Makes the file `bytes` long with its space set aside: writes inside it need not wait for one another, and a full
+    /// disk is met before they start.
+    pub fn allocate(&self, bytes: u64) -> Result<(), StoreError> {
+        self.blob
+            .allocate(bytes)
+            .map_err(|cause| StoreError::io(&self.path, 0, "set space aside", cause))
+    }
+
     pub fn drop_cache(&self) {
         self.blob.drop_cache();
     }

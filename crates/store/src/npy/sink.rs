@@ -71,6 +71,7 @@ impl NpyPlan {
         };
         let mut page = AlignedBuffer::new(PAGE).map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
         page.copy_from_slice(&header_page(&self.shape, self.dtype));
+        file.allocate(PAGE as u64 + self.data_bytes(&Region::full(&self.shape)))?;
         io.write(&file, &page, 0)?;
         Ok(Arc::new(NpySink {
             plan: self.clone(),
