@@ -37,6 +37,7 @@ pub use npy::{open_npy, parse_npy_header, NpyFile, NpyHeader};
 pub use partial::{clean_partials, Cleaned};
 pub use pool::IoPool;
 pub use region::Region;
+pub use rowmajor::GROUP_STAGING_BYTES;
 pub use scratch::{clean, Scratch, Slot};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{create, plan_sink, Sink, SinkPlan};

@@ -130,7 +130,10 @@ const CLASSES: [Class; 3] = [
 ];
 
 fn class_of(bytes: usize) -> usize {
-    CLASSES.iter().position(|class| bytes <= class.most_bytes).unwrap_or(CLASSES.len() - 1)
+    CLASSES
+        .iter()
+        .position(|class| bytes <= class.most_bytes)
+        .unwrap_or(CLASSES.len() - 1)
 }
 
 /// Disjoint ranges of addresses; neighbours are one.
@@ -205,7 +208,9 @@ impl Arena {
 
     /// A buffer of `bytes`, a multiple of `PAGE`, out of what was given back.
     pub fn reuse(&mut self, bytes: usize) -> Option<AlignedBuffer> {
-        self.touched.take_smallest(bytes).map(|address| self.buffer(address, bytes))
+        self.touched
+            .take_smallest(bytes)
+            .map(|address| self.buffer(address, bytes))
     }
 
     /// A buffer of `bytes`, a multiple of `PAGE`, of fresh memory.

@@ -2,12 +2,14 @@
 
 use crate::frames::PAGE;
 use crate::io::File;
-use crate::{Io, Region, StoreError};
+use crate::{Frame, Io, Region, StoreError};
 
 /// Runs this close together are read in one go: skipping costs more than reading on.
 const GAP_BYTES: u64 = 16 << 10;
 /// Runs are joined up to this window, which bounds the frame's slack.
 const WINDOW_BYTES: u64 = 1 << 20;
+/// Memory that reading neighbours together takes while it runs.
+pub const GROUP_STAGING_BYTES: usize = 4 << 20;
 /// Where data is moved to when it would not be aligned for its type.
 const ALIGN: usize = 64;
 
@@ -157,6 +159,78 @@ impl RowMajor {
             Ok(())
         })?;
         Ok(0)
+    }
+
+    /// Calls `visit` with each window of the rows of neighbouring regions, and the rows' first bytes in it. False when
+    /// a row is too long to be staged.
+    fn group_windows<F>(&self, regions: &[Region], mut visit: F) -> Result<bool, StoreError>
+    where
+        F: FnMut(Window, &[u64]) -> Result<(), StoreError>,
+    {
+        let last = self.shape.len() - 1;
+        let row = regions.iter().map(|region| region.shape[last]).sum::<u64>() * self.item as u64;
+        let staged = (GROUP_STAGING_BYTES - 2 * PAGE) as u64;
+        if row > staged {
+            return Ok(false);
+        }
+        let mut heads = regions[0].clone();
+        heads.shape[last] = heads.shape[last].min(1);
+        let mut group: Vec<u64> = Vec::new();
+        let window = |group: &[u64]| Window::of(group[0], group[group.len() - 1] + row, self.file_bytes);
+        for (element, _) in heads.runs(&self.shape) {
+            let start = self.base + element * self.item as u64;
+            if let (Some(&first), Some(&before)) = (group.first(), group.last()) {
+                if start - (before + row) >= GAP_BYTES || start + row - first > staged {
+                    visit(window(&group), &group)?;
+                    group.clear();
+                }
+            }
+            group.push(start);
+        }
+        if !group.is_empty() {
+            visit(window(&group), &group)?;
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn group_bytes(&self, regions: &[Region]) -> Option<u64> {
+        let mut total = 0;
+        let staged = self.group_windows(regions, |window, _| {
+            total += window.present;
+            Ok(())
+        });
+        staged.ok().filter(|staged| *staged).map(|_| total)
+    }
+
+    /// Reads neighbouring regions through `staging`, each to the front of its frame.
+    pub(crate) fn read_group(
+        &self,
+        file: &File,
+        regions: &[Region],
+        frames: &mut [Frame],
+        staging: &mut [u8],
+        io: &Io,
+    ) -> Result<(), StoreError> {
+        let last = self.shape.len() - 1;
+        let pieces: Vec<usize> = regions
+            .iter()
+            .map(|region| region.shape[last] as usize * self.item)
+            .collect();
+        let mut done = 0;
+        self.group_windows(regions, |window, rows| {
+            let stage = &mut staging[..window.bytes()];
+            io.read(file, stage, window.start, window.present as usize)?;
+            for &row in rows {
+                let mut from = (row - window.start) as usize;
+                for (frame, &piece) in frames.iter_mut().zip(&pieces) {
+                    frame[done * piece..(done + 1) * piece].copy_from_slice(&stage[from..from + piece]);
+                    from += piece;
+                }
+                done += 1;
+            }
+            Ok(())
+        })?;
+        Ok(())
     }
 }
 

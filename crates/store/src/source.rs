@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
-use crate::{npy, zarr, Io, Region, StoreError};
+use crate::{npy, zarr, Frame, Io, Region, StoreError};
 
 /// How an array lies in its store, which is what the planner chooses tiles by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,25 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     /// Fills `frame[offset..]` with the region, C-contiguous and in native order, and returns `offset`, a multiple of
     /// the element size. The frame starts on a page.
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError>;
+    /// The bytes that `read_group` transfers; nothing where neighbours are not read together.
+    fn group_bytes(&self, _regions: &[Region]) -> Option<u64> {
+        None
+    }
+    /// Reads regions that are neighbours along the last axis, and equal along the others, in one go: rows that each of
+    /// them would read in pieces are read whole. Fills the front of each frame, C-contiguous and in native order.
+    /// `staging` is `GROUP_STAGING_BYTES` of whole pages.
+    fn read_group(
+        &self,
+        _regions: &[Region],
+        _frames: &mut [Frame],
+        _staging: &mut [u8],
+        _io: &Io,
+    ) -> Result<(), StoreError> {
+        Err(StoreError::Invalid(format!(
+            "{}: tiles are read one by one",
+            self.name()
+        )))
+    }
     /// The array itself, when it is in memory.
     fn memory(&self) -> Option<MemoryView<'_>> {
         None

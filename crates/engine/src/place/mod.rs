@@ -25,6 +25,8 @@ pub struct Limits {
     pub policy: Policy,
     /// For `NextUse`: keep an even sample of the tiles that are needed again, instead of one run of them.
     pub sample: bool,
+    /// Read neighbouring tiles of row-major sources together.
+    pub group: bool,
 }
 
 /// More bytes than the exact next-use order moves that an even sample may cost: it hides reads behind work.
@@ -37,6 +39,12 @@ pub struct Placed {
     pub candidate: Candidate,
     /// Name, bytes read and bytes written of every order that was simulated and fitted.
     pub compared: Vec<(String, u64, u64)>,
+}
+
+impl Placed {
+    pub fn moved_bytes(&self) -> u64 {
+        self.program.totals.read_bytes + self.program.totals.written_bytes
+    }
 }
 
 /// Simulates every candidate order and keeps the one that moves the fewest bytes.
@@ -78,17 +86,17 @@ pub fn place(
                     program.totals.read_bytes,
                     program.totals.written_bytes,
                 ));
-                let moved = |totals: &Totals| totals.read_bytes + totals.written_bytes;
+                let placed = Placed {
+                    tasks,
+                    program,
+                    candidate,
+                    compared: vec![],
+                };
                 if best
                     .as_ref()
-                    .is_none_or(|best| moved(&program.totals) < moved(&best.program.totals))
+                    .is_none_or(|best| placed.moved_bytes() < best.moved_bytes())
                 {
-                    best = Some(Placed {
-                        tasks,
-                        program,
-                        candidate,
-                        compared: vec![],
-                    });
+                    best = Some(placed);
                 }
             }
             Err(error) => {

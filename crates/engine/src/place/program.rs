@@ -12,6 +12,8 @@ pub enum Instruction {
     ClosePass(u32),
     /// Reserve a frame and read the tile into it, from its source or from scratch.
     Read(TileId),
+    /// Reserve frames for neighbouring tiles of a source and read them in one go: the first, and how many.
+    ReadGroup(TileId, u16),
     /// Reserve a frame for a tile about to be computed.
     Allocate(TileId),
     Run(u32),
@@ -50,6 +52,13 @@ pub struct Program {
 }
 
 impl Program {
+    /// Whether some tiles are read together.
+    pub fn reads_groups(&self) -> bool {
+        self.instructions
+            .iter()
+            .any(|instruction| matches!(instruction, Instruction::ReadGroup(..)))
+    }
+
     pub fn bytes(&self) -> usize {
         self.instructions.capacity() * std::mem::size_of::<Instruction>()
     }

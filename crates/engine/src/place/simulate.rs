@@ -7,6 +7,7 @@ use super::program::{Instruction, Program};
 use super::slabs::{find_slabs, Slab};
 use super::Limits;
 use crate::plan::{ArrayKind, Plan};
+use crate::schedule::tiles::tile_region;
 use crate::schedule::{Role, TaskList, TileId, TileTable};
 
 /// A task whose operands do not fit together.
@@ -245,7 +246,8 @@ impl Walk<'_> {
         if next_use == NEVER && known_dead {
             if self.weights.writes[tile as usize] > 0 && self.is_output(tile) {
                 // Its write may still wait behind the reads of the window: dropping it now would wait for both.
-                self.written.push_back((state.last_use + 2 * self.limits.window as u32 + 1, tile));
+                self.written
+                    .push_back((state.last_use + 2 * self.limits.window as u32 + 1, tile));
             } else {
                 self.drop_tile(tile);
             }
@@ -293,15 +295,7 @@ impl Walk<'_> {
     /// Makes room for `bytes`, evicting and, when nothing else is left, waiting for tasks inside the window.
     fn make_room(&mut self, task: usize, bytes: u64) -> Result<(), Shortage> {
         let capacity = self.limits.memory;
-        while self.used + bytes > capacity {
-            let (tiles, uses, policy) = (&mut self.tiles, &self.uses, self.limits.policy);
-            let chosen = self
-                .victims
-                .pop(task as u64, |tile, key| standing(policy, tiles, uses, tile, key));
-            if let Some(tile) = chosen {
-                self.evict(tile);
-                continue;
-            }
+        while !self.find_room(task, bytes) {
             if let Some((_, tile)) = self.written.pop_front() {
                 self.drop_tile(tile);
                 continue;
@@ -385,6 +379,9 @@ impl Walk<'_> {
         for &instruction in &self.program.instructions {
             match instruction {
                 Instruction::Read(tile) | Instruction::Allocate(tile) => used += frame(tile),
+                Instruction::ReadGroup(tile, count) => {
+                    used += (tile..tile + TileId::from(count)).map(frame).sum::<u64>();
+                }
                 Instruction::OpenPass(pass) => used += self.slabs[pass as usize],
                 Instruction::ClosePass(pass) => used -= self.slabs[pass as usize],
                 Instruction::Free(tile) => used -= frame(tile),
@@ -430,7 +427,9 @@ impl Walk<'_> {
             self.program.instructions.push(Instruction::OpenPass(self.pass as u32));
         }
         for &tile in inputs {
-            self.bring(tile);
+            if !self.tiles[tile as usize].resident && !self.bring_group(tile, task) {
+                self.bring(tile);
+            }
         }
         for output in outputs {
             let state = self.tiles[output.tile as usize];
@@ -477,6 +476,77 @@ impl Walk<'_> {
         self.window.push_back((task as u32, tile));
     }
 
+    /// Brings a tile and those that follow it in the same rows and are needed within the window, read in one go. They
+    /// stay until they are used. False when there are none, or no room for them.
+    fn bring_group(&mut self, tile: TileId, task: usize) -> bool {
+        if !self.limits.group {
+            return false;
+        }
+        let (array, index) = self.weights.locate(tile);
+        let info = &self.plan.arrays[array as usize];
+        let Some(source) = info.grouped_source() else {
+            return false;
+        };
+        let across = *info.counts.last().expect("grouped tiles have axes");
+        let horizon = (task + self.limits.window) as u64;
+        let mut count = 1;
+        while index % across + count < across {
+            let next = tile + count as TileId;
+            if self.tiles[next as usize].resident || self.next_use(next) > horizon && !self.is_input(task, next) {
+                break;
+            }
+            count += 1;
+        }
+        let regions: Vec<_> = (0..count).map(|at| tile_region(self.plan, array, index + at)).collect();
+        let members = tile..tile + count as TileId;
+        let apart: u64 = members
+            .clone()
+            .map(|tile| self.weights.weights[tile as usize].read)
+            .sum();
+        let Some(bytes) = source.group_bytes(&regions).filter(|&bytes| count > 1 && bytes < apart) else {
+            return false;
+        };
+        let more: u64 = members
+            .clone()
+            .filter(|&member| member != tile && !self.is_input(task, member))
+            .map(|member| frame_of(self.weights, member))
+            .sum();
+        if !self.find_room(task, more) {
+            return false;
+        }
+        self.used += more;
+        members.for_each(|member| self.tiles[member as usize].resident = true);
+        self.program
+            .instructions
+            .push(Instruction::ReadGroup(tile, count as u16));
+        self.count_read(bytes);
+        true
+    }
+
+    fn is_input(&self, task: usize, tile: TileId) -> bool {
+        self.tasks.inputs(task).contains(&tile)
+    }
+
+    /// Evicts until `bytes` fit. False when what may be evicted does not suffice.
+    fn find_room(&mut self, task: usize, bytes: u64) -> bool {
+        while self.used + bytes > self.limits.memory {
+            let (tiles, uses, policy) = (&mut self.tiles, &self.uses, self.limits.policy);
+            let chosen = self
+                .victims
+                .pop(task as u64, |tile, key| standing(policy, tiles, uses, tile, key));
+            match chosen {
+                Some(tile) => self.evict(tile),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn count_read(&mut self, bytes: u64) {
+        self.program.totals.read_bytes += bytes;
+        self.program.totals.per_pass[self.pass].0 += bytes;
+    }
+
     fn bring(&mut self, tile: TileId) {
         let state = &mut self.tiles[tile as usize];
         if state.resident {
@@ -486,8 +556,7 @@ impl Walk<'_> {
         state.resident = true;
         let bytes = self.weights.weights[tile as usize].read;
         self.program.instructions.push(Instruction::Read(tile));
-        self.program.totals.read_bytes += bytes;
-        self.program.totals.per_pass[self.pass].0 += bytes;
+        self.count_read(bytes);
     }
 
     /// The program's end: temporaries go, clean source tiles stay for the next program.

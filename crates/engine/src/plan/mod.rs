@@ -101,6 +101,17 @@ impl ArrayInfo {
         }
     }
 
+    /// The source, when its tiles cut its rows, so that neighbours are better read together.
+    pub fn grouped_source(&self) -> Option<&Arc<dyn Source>> {
+        match &self.kind {
+            ArrayKind::Source(source) if source.layout() == Layout::RowMajor => {
+                let cut = self.counts.len() >= 2 && self.counts.last().is_some_and(|&count| count > 1);
+                Some(source).filter(|_| cut)
+            }
+            _ => None,
+        }
+    }
+
     pub fn label(&self) -> String {
         match &self.kind {
             ArrayKind::Computed => format!("{}#{}", self.node.label(), self.node.id),

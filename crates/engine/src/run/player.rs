@@ -1,10 +1,10 @@
 //! Plays a program: issues its instructions in order, never decides, and stops at the first error.
 
 use std::collections::HashMap;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use outcore_store::{FramePool, Io, IoPool, Scratch, Sink, Slot};
+use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot};
 
 use super::state::{Shared, State, TileState};
 use super::task::Workspace;
@@ -43,6 +43,8 @@ pub struct Stage<'a> {
     pub io: &'a Io,
     pub io_pools: &'a IoPools,
     pub scratch: Option<&'a Scratch>,
+    /// One buffer per reading thread, when neighbouring tiles are read together.
+    pub staging: Arc<Mutex<Vec<Frame>>>,
     pub shared: Arc<Shared>,
     pub bytes_before: u64,
 }
@@ -135,6 +137,7 @@ impl<'a> Issuer<'a, '_> {
                 Ok(())
             }
             Instruction::Read(tile) => self.read(tile),
+            Instruction::ReadGroup(first, count) => self.read_group(first, count),
             Instruction::Allocate(tile) => self.allocate(tile),
             Instruction::Run(task) => self.run(task),
             Instruction::Write(tile) => {
@@ -252,6 +255,73 @@ impl<'a> Issuer<'a, '_> {
                 }
                 Err(error) => {
                     drop(frame);
+                    state.fail(error);
+                }
+            }
+            drop(state);
+            shared.notify();
+        }));
+        Ok(())
+    }
+
+    /// Reads neighbouring tiles of a source in one go.
+    fn read_group(&mut self, first: TileId, count: u16) -> Result<(), EngineError> {
+        let stage = self.stage;
+        let (array, index) = stage.tiles.locate(first);
+        let info = &stage.plan.arrays[array as usize];
+        let source = info
+            .grouped_source()
+            .cloned()
+            .ok_or_else(|| EngineError::Plan("tiles are read together that lie in no rows".into()))?;
+        let tiles = first..first + TileId::from(count);
+        let mut frames = tiles
+            .clone()
+            .map(|tile| {
+                let bytes = stage.tiles.weights[tile as usize].frame as usize;
+                stage.pool.allocate(bytes, "tile")
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let regions: Vec<_> = (0..u64::from(count))
+            .map(|at| tile_region(stage.plan, array, index + at))
+            .collect();
+        let (io, shared, staging) = (stage.io.clone(), stage.shared.clone(), stage.staging.clone());
+        let label = if shared.tracing {
+            format!("read {}", info.label())
+        } else {
+            String::new()
+        };
+        {
+            let mut state = stage.shared.lock();
+            for tile in tiles.clone() {
+                state.tiles.insert(tile, TileState::default());
+            }
+            state.transfers += 1;
+        }
+        stage.io_pools.reads.submit(Box::new(move || {
+            let begin = Instant::now();
+            let result = if shared.lock().stopping {
+                Err(EngineError::Cancelled)
+            } else {
+                let mut buffer = locked(&staging).pop().expect("one for each reading thread");
+                let result = source.read_group(&regions, &mut frames, &mut buffer, &io);
+                locked(&staging).push(buffer);
+                result.map_err(EngineError::from)
+            };
+            shared.trace(|| label, "io", 100, begin);
+            let mut state = shared.lock();
+            state.busy.read_ns += begin.elapsed().as_nanos() as u64;
+            state.transfers -= 1;
+            match result {
+                Ok(()) => {
+                    for (tile, frame) in tiles.zip(frames) {
+                        let resident = state.tile(tile);
+                        resident.memory = Some(Arc::new(TileMemory::Frame { frame, offset: 0 }));
+                        resident.started = true;
+                        state.mark_ready(tile);
+                    }
+                }
+                Err(error) => {
+                    drop(frames);
                     state.fail(error);
                 }
             }
@@ -392,6 +462,10 @@ impl<'a> Issuer<'a, '_> {
         drop(state);
         shared.notify();
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn finish_write(shared: &Shared, tile: TileId, result: Result<(), EngineError>, begin: Instant, what: &str) {

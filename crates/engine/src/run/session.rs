@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use outcore_store::{
     Faults, Frame, FramePool, Io, IoPool, Ledger, MemorySink, Region, Reservation, Scratch, Sink, SinkPlan, StoreError,
+    GROUP_STAGING_BYTES,
 };
 
 use super::nesting;
@@ -106,6 +107,14 @@ pub struct Program {
     pub metadata_bytes: u64,
     pub plan_seconds: f64,
     outputs: Vec<Output>,
+    start: Vec<(TileId, KeptKey)>,
+}
+
+/// A program that fits, and the memory it was given.
+struct Placement {
+    placed: Placed,
+    fixed_bytes: u64,
+    memory: u64,
     start: Vec<(TileId, KeptKey)>,
 }
 
@@ -366,7 +375,12 @@ impl Session {
             .sum();
         let fixed_bytes = self.fixed_bytes(&plan, &tiles, &outputs);
         let start = self.find_start(&plan);
-        let (placed, memory, start) = self.place(&plan, &tiles, fixed_bytes, start)?;
+        let Placement {
+            placed,
+            fixed_bytes,
+            memory,
+            start,
+        } = self.place(&plan, &tiles, fixed_bytes, start)?;
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
         Ok(Program {
             session: self.clone(),
@@ -439,47 +453,15 @@ impl Session {
         found
     }
 
-    #[allow(clippy::type_complexity)] // the parts of a program, used once
     fn place(
         &self,
         plan: &Plan,
         tiles: &TileTable,
         fixed_bytes: u64,
         start: Vec<(TileId, KeptKey)>,
-    ) -> Result<(Placed, u64, Vec<(TileId, KeptKey)>), EngineError> {
+    ) -> Result<Placement, EngineError> {
         let held = self.held_bytes();
         let budget = self.budget().saturating_sub(held);
-        let attempt = |budget: u64, start: &[TileId]| -> Result<(Placed, u64), Shortage> {
-            let memory = budget.saturating_sub(fixed_bytes);
-            if fixed_bytes > budget {
-                return Err(Shortage {
-                    pass: 0,
-                    need: fixed_bytes,
-                    available: budget,
-                });
-            }
-            let with_fixed = |shortage: Shortage| Shortage {
-                need: shortage.need + fixed_bytes,
-                available: budget,
-                ..shortage
-            };
-            let limits = |memory| Limits {
-                memory,
-                window: self.window(plan, tiles, memory),
-                policy: self.options.policy,
-                sample: true,
-            };
-            // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
-            // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.
-            let frame = tiles.weights.iter().map(|weight| weight.frame).max().unwrap_or(0);
-            let spare = (SPARE_FRAMES * frame).min(memory / 20);
-            match place::place(plan, tiles, self.options.plan, limits(memory - spare), start) {
-                Ok(placed) => Ok((placed, memory - spare)),
-                Err(_) => place::place(plan, tiles, self.options.plan, limits(memory), start)
-                    .map(|placed| (placed, memory))
-                    .map_err(with_fixed),
-            }
-        };
         // Tiles kept from before are an offer: as many as fit are taken.
         let mut start = start;
         let mut offered = 0;
@@ -487,13 +469,92 @@ impl Session {
             offered += tiles.weights[tile as usize].frame;
             offered + fixed_bytes <= budget - budget / 20
         });
-        let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
-        match attempt(budget, &ids) {
-            Ok((placed, memory)) => Ok((placed, memory, start)),
+        match self.attempt(plan, tiles, fixed_bytes, budget, start) {
+            Ok(placement) => Ok(placement),
             Err(shortage) => Err(self.refuse(plan, shortage, held, &|budget| {
-                attempt(budget, &[]).is_ok()
+                self.attempt(plan, tiles, fixed_bytes, budget, vec![]).is_ok()
             })),
         }
+    }
+
+    /// Places in a budget: reading tiles one by one, and neighbours together where that is possible and moves less.
+    fn attempt(
+        &self,
+        plan: &Plan,
+        tiles: &TileTable,
+        fixed_bytes: u64,
+        budget: u64,
+        start: Vec<(TileId, KeptKey)>,
+    ) -> Result<Placement, Shortage> {
+        let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
+        let (placed, memory) = self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, false)?;
+        let alone = Placement {
+            placed,
+            fixed_bytes,
+            memory,
+            start,
+        };
+        if !plan.arrays.iter().any(|array| array.grouped_source().is_some()) {
+            return Ok(alone);
+        }
+        let fixed_bytes = fixed_bytes + self.staging_bytes();
+        match self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, true) {
+            Ok((placed, memory))
+                if placed.program.reads_groups() && placed.moved_bytes() < alone.placed.moved_bytes() =>
+            {
+                Ok(Placement {
+                    placed,
+                    fixed_bytes,
+                    memory,
+                    start: alone.start,
+                })
+            }
+            _ => Ok(alone),
+        }
+    }
+
+    fn attempt_reading(
+        &self,
+        plan: &Plan,
+        tiles: &TileTable,
+        fixed_bytes: u64,
+        budget: u64,
+        start: &[TileId],
+        group: bool,
+    ) -> Result<(Placed, u64), Shortage> {
+        if fixed_bytes > budget {
+            return Err(Shortage {
+                pass: 0,
+                need: fixed_bytes,
+                available: budget,
+            });
+        }
+        let memory = budget - fixed_bytes;
+        let limits = |memory| Limits {
+            memory,
+            window: self.window(plan, tiles, memory),
+            policy: self.options.policy,
+            sample: true,
+            group,
+        };
+        // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
+        // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.
+        let frame = tiles.weights.iter().map(|weight| weight.frame).max().unwrap_or(0);
+        let spare = (SPARE_FRAMES * frame).min(memory / 20);
+        let within = |memory| place::place(plan, tiles, self.options.plan, limits(memory), start);
+        within(memory - spare)
+            .map(|placed| (placed, memory - spare))
+            .or_else(|_| within(memory).map(|placed| (placed, memory)))
+            .map_err(|shortage| Shortage {
+                need: shortage.need + fixed_bytes,
+                available: budget,
+                ..shortage
+            })
+    }
+
+    /// Memory through which neighbouring tiles are read together.
+    fn staging_bytes(&self) -> u64 {
+        (self.options.io_threads.max(1) * FramePool::frame_bytes(GROUP_STAGING_BYTES)) as u64
     }
 
     /// Bytes the ledger has granted outside of kept tiles: results that the caller still holds.
@@ -531,13 +592,7 @@ impl Session {
     }
 
     /// The error for a program that does not fit, with the smallest limit that would do, found by bisection.
-    fn refuse(
-        &self,
-        plan: &Plan,
-        shortage: Shortage,
-        held: u64,
-        fits: &dyn Fn(u64) -> bool,
-    ) -> EngineError {
+    fn refuse(&self, plan: &Plan, shortage: Shortage, held: u64, fits: &dyn Fn(u64) -> bool) -> EngineError {
         let (mut low, mut high) = (0, shortage.need.max(1 << 20));
         while !fits(high) {
             low = high;
@@ -742,6 +797,13 @@ impl Program {
         let workspaces = (0..workers)
             .map(|_| Workspace::new(&self.plan, &session.pool))
             .collect::<Result<Vec<_>, _>>()?;
+        let staging = if self.placed.program.reads_groups() {
+            (0..session.options.io_threads.max(1))
+                .map(|_| session.pool.allocate(GROUP_STAGING_BYTES, "buffer of a reading thread"))
+                .collect::<Result<Vec<_>, _>>()?
+        } else {
+            vec![]
+        };
         self.create_sinks(sinks)?;
         let _unseen = self.reserve_unseen()?;
         let scratch = if self.placed.program.totals.spilled_bytes > 0 {
@@ -761,6 +823,7 @@ impl Program {
             io: &session.io,
             io_pools: &io_pools,
             scratch: scratch.as_ref(),
+            staging: Arc::new(Mutex::new(staging)),
             shared: shared.clone(),
             bytes_before,
         };

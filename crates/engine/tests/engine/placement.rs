@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use outcore_engine::expr::Expr;
 use outcore_engine::place::{place, Instruction, Limits, Placed, Policy};
 use outcore_engine::plan::{plan, ArrayKind, Plan, PlanOptions};
-use outcore_engine::schedule::tiles::{number_tiles, OutputCost};
+use outcore_engine::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use outcore_engine::schedule::TileTable;
 use outcore_store::Region;
 use proptest::prelude::*;
@@ -46,6 +46,7 @@ impl Case {
                 window,
                 policy,
                 sample: true,
+                group: true,
             },
             &[],
         )
@@ -76,6 +77,20 @@ fn replay(case: &Case, placed: &Placed, memory: u64) {
                 assert!(resident.insert(tile, false).is_none(), "tile {tile} is read twice");
                 used += weight(tile).frame;
                 read += weight(tile).read;
+            }
+            Instruction::ReadGroup(first, count) => {
+                let (array, index) = case.tiles.locate(first);
+                let regions: Vec<Region> = (0..u64::from(count))
+                    .map(|at| tile_region(&case.plan, array, index + at))
+                    .collect();
+                let ArrayKind::Source(source) = &case.plan.arrays[array as usize].kind else {
+                    panic!("only sources are read in groups")
+                };
+                read += source.group_bytes(&regions).expect("a group");
+                for tile in first..first + u32::from(count) {
+                    assert!(resident.insert(tile, false).is_none(), "tile {tile} is read twice");
+                    used += weight(tile).frame;
+                }
             }
             Instruction::Allocate(tile) => {
                 assert!(resident.insert(tile, true).is_none());

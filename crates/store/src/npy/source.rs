@@ -12,7 +12,7 @@ use crate::mapping::AlignedBuffer;
 use crate::rowmajor::{normalize_bools, swap_bytes, RowMajor};
 use crate::source::{Layout, Source};
 use crate::stamp::Stamp;
-use crate::{Io, Region, StoreError};
+use crate::{Frame, Io, Region, StoreError};
 
 /// An opened file. The source has the shape as stored in C order; `transposed` says that the array is its transpose.
 pub struct NpyFile {
@@ -97,6 +97,17 @@ fn read_header(file: &File, file_bytes: u64, io: &Io) -> Result<Vec<u8>, StoreEr
     Ok(first)
 }
 
+impl NpySource {
+    fn make_native(&self, data: &mut [u8]) {
+        if self.swapped {
+            swap_bytes(data, self.dtype);
+        }
+        if self.dtype == DType::Bool {
+            normalize_bools(data);
+        }
+    }
+}
+
 impl Source for NpySource {
     fn name(&self) -> String {
         self.path.display().to_string()
@@ -139,13 +150,32 @@ impl Source for NpySource {
         region.check_in(self.shape(), &self.name())?;
         let offset = self.array.read(&self.file, region, frame, io)?;
         self.file.drop_cache();
-        let data = &mut frame[offset..offset + region.elements() as usize * self.array.item];
-        if self.swapped {
-            swap_bytes(data, self.dtype);
-        }
-        if self.dtype == DType::Bool {
-            normalize_bools(data);
-        }
+        self.make_native(&mut frame[offset..offset + region.elements() as usize * self.array.item]);
         Ok(offset)
+    }
+
+    fn group_bytes(&self, regions: &[Region]) -> Option<u64> {
+        let checked = regions
+            .iter()
+            .try_for_each(|region| region.check_in(self.shape(), &self.name()));
+        checked.ok().and_then(|()| self.array.group_bytes(regions))
+    }
+
+    fn read_group(
+        &self,
+        regions: &[Region],
+        frames: &mut [Frame],
+        staging: &mut [u8],
+        io: &Io,
+    ) -> Result<(), StoreError> {
+        for region in regions {
+            region.check_in(self.shape(), &self.name())?;
+        }
+        self.array.read_group(&self.file, regions, frames, staging, io)?;
+        self.file.drop_cache();
+        for (region, frame) in regions.iter().zip(frames) {
+            self.make_native(&mut frame[..region.elements() as usize * self.array.item]);
+        }
+        Ok(())
     }
 }
