@@ -25,6 +25,7 @@ mod reduce;
 pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
+pub use fence::hint::{prefetch, prefetch_for_write};
 pub use gemm::{gemm, Matrix, MatrixMut};
 pub use generate::{generate, Generator};
 pub use layout::copy_strided;

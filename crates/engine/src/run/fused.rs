@@ -1,6 +1,6 @@
 //! Element-wise programs over a block, strip by strip.
 
-use outcore_kernels::copy_strided;
+use outcore_kernels::{copy_strided, prefetch, prefetch_for_write};
 use outcore_store::Frame;
 
 use crate::plan::fuse::{Fused, Kernel, Operand, STRIP};
@@ -62,14 +62,9 @@ pub fn run(
                     width,
                 };
                 let bytes = height * width * item;
-                run_strip(
-                    fused,
-                    &inputs,
-                    &bases,
-                    strip,
-                    registers,
-                    &mut output[written..written + bytes],
-                );
+                let (now, later) = output[written..].split_at_mut(bytes);
+                let next = later.len().min(bytes);
+                run_strip(fused, &inputs, &bases, strip, registers, now, &mut later[..next]);
                 written += bytes;
                 column += width;
             }
@@ -153,6 +148,7 @@ fn run_strip(
     strip: Strip,
     registers: &mut [Option<Frame>],
     output: &mut [u8],
+    next: &mut [u8],
 ) {
     let count = strip.height * strip.width;
     // Where each input's strip begins, in bytes of its own data, or of its register.
@@ -191,7 +187,18 @@ fn run_strip(
             }
         };
     }
-    for instruction in &fused.instructions {
+    let instructions = fused.instructions.len();
+    for (number, instruction) in fused.instructions.iter().enumerate() {
+        // The next strip comes from memory while this one is worked on, a part of it with each instruction.
+        let part = |bytes: usize| bytes * number / instructions..bytes * (number + 1) / instructions;
+        for (input, &(copied, begin, end)) in inputs.iter().zip(&*places) {
+            if !copied && end - begin > input.item {
+                let ahead = &input.data[end..input.data.len().min(end + end - begin)];
+                prefetch(&ahead[part(ahead.len())]);
+            }
+        }
+        let ahead = part(next.len());
+        prefetch_for_write(&mut next[ahead]);
         let mut taken = instruction
             .target
             .map(|target| registers[target].take().expect("registers are given back"));
