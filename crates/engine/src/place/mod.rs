@@ -65,7 +65,7 @@ pub fn place(
     let all = candidates(plan, options);
     let several = all.len() > 1;
     for candidate in all {
-        let cells = order::sequential(plan, &candidate, limits.memory);
+        let cells = order::sequential(plan, tiles, &candidate, limits.memory);
         let order: Vec<(u32, u32)> = if candidate.pipeline {
             pipeline::interleave(plan, tiles, &cells)
         } else {

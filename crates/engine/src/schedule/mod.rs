@@ -3,6 +3,7 @@
 pub mod blocking;
 pub mod order;
 pub mod pipeline;
+pub mod sharing;
 pub mod tasks;
 pub mod tiles;
 
@@ -23,13 +24,19 @@ pub struct Candidate {
     pub pipeline: bool,
     /// Two-dimensional passes walk columns first.
     pub columns: bool,
+    /// Passes whose cells share tiles follow those tiles.
+    pub shared: bool,
     /// Share of the tile memory that blocks of result tiles may take.
     pub blocking: f64,
 }
 
 impl Candidate {
     pub fn name(&self) -> String {
-        let mut name = String::from(if self.columns { "columns" } else { "rows" });
+        let mut name = String::from(match (self.shared, self.columns) {
+            (true, _) => "shared tiles",
+            (false, true) => "columns",
+            (false, false) => "rows",
+        });
         if self.alternate {
             name.push_str(", alternating");
         }
@@ -50,6 +57,7 @@ pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
         alternate: false,
         pipeline: false,
         columns: false,
+        shared: false,
         blocking: 0.95,
     };
     let mut all = vec![plain];
@@ -82,6 +90,9 @@ pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
     }
     if options.alternate && plan.passes.iter().any(|pass| pass.domain.shape.len() >= 2) {
         all.push(Candidate { columns: true, ..plain });
+    }
+    if options.alternate && plan.passes.iter().any(sharing::may_share) {
+        all.push(Candidate { shared: true, ..plain });
     }
     if plan.passes.iter().any(blocking::is_blocked) {
         all.extend(all.clone().into_iter().map(|candidate| Candidate {

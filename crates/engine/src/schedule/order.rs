@@ -1,15 +1,19 @@
 //! Walks over the cells of each pass, one pass after another.
 
 use super::blocking::{block_shape, is_blocked, product_dims, Footprint};
-use super::Candidate;
+use super::sharing::{may_share, shared_cells};
+use super::{Candidate, TileTable};
 use crate::plan::{Pass, Plan, RootKind};
 
 /// The cells of every pass in order. `memory` is what tiles may take, for the blocks of large products.
-pub fn sequential(plan: &Plan, candidate: &Candidate, memory: u64) -> Vec<Vec<u32>> {
+pub fn sequential(plan: &Plan, tiles: &TileTable, candidate: &Candidate, memory: u64) -> Vec<Vec<u32>> {
     let mut backwards: std::collections::HashMap<Vec<u64>, bool> = std::collections::HashMap::new();
     plan.passes
         .iter()
         .map(|pass| {
+            if candidate.shared && may_share(pass) {
+                return shared_cells(plan, tiles, pass, memory);
+            }
             let mut cells = pass_cells(pass, candidate, memory);
             if candidate.alternate && !pass.domain.shape.is_empty() && !is_blocked(pass) {
                 let turn = backwards.entry(pass.domain.shape.clone()).or_insert(true);

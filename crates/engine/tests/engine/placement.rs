@@ -10,7 +10,9 @@ use outcore_engine::schedule::TileTable;
 use outcore_store::Region;
 use proptest::prelude::*;
 
-use crate::support::{descent, factorization, product, stored, transposed};
+use outcore_kernels::Binary;
+
+use crate::support::{apply, chunked, descent, factorization, product, stored, transposed};
 
 /// Outputs that are written as they are.
 struct Written;
@@ -243,4 +245,19 @@ fn next_use_moves_no_more_than_the_policies_of_the_literature() {
             }
         }
     }
+}
+
+/// `A + A.T` reads two tiles per cell, and the cell across the diagonal reads the same two: together they read A once.
+#[test]
+fn cells_that_share_tiles_run_together() {
+    let a = chunked("symmetric-A", &[8192, 8192], &[512, 512]);
+    let case = Case::new(&[apply(Binary::Add, &a, &transposed(&a))], PlanOptions::ALL);
+    let bytes = 8192 * 8192 * 8;
+    let memory = bytes / 8;
+    let placed = case.place(PlanOptions::ALL, memory, 4, Policy::NextUse).expect("fits");
+    replay(&case, &placed, memory);
+    assert!(placed.candidate.shared, "{}", placed.candidate.name());
+    assert!(placed.program.totals.read_bytes < bytes + bytes / 10);
+    let rows = placed.compared.iter().find(|(name, ..)| name == "rows").expect("tried");
+    assert!(rows.1 > bytes + bytes / 2, "{rows:?}");
 }

@@ -66,10 +66,19 @@ impl Source for Made {
 
 /// A stored array in C order; the name is its identity, so each test uses its own.
 pub fn stored(name: &str, shape: &[u64]) -> Expr {
+    made(name, shape, Layout::RowMajor)
+}
+
+/// A stored array in chunks.
+pub fn chunked(name: &str, shape: &[u64], chunk: &[u64]) -> Expr {
+    made(name, shape, Layout::Chunks(chunk.to_vec()))
+}
+
+fn made(name: &str, shape: &[u64], layout: Layout) -> Expr {
     let source = Made {
         name: name.into(),
         shape: shape.to_vec(),
-        layout: Layout::RowMajor,
+        layout,
     };
     ops::source(Arc::new(source)).expect("a sensible shape")
 }
