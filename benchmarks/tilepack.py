@@ -39,7 +39,7 @@ THESIS = {
 EXPLAINED = """\
 **Marked cells.** The writes of `consumer-count` at X = 32: the temporary W @ H does not fit the pool of 28, and its
 overflow is written once per iteration. Here that overflow is 10.9, since once the clean tiles of X have left, all of
-the pool beside a window of eight tiles holds W @ H. The thesis writes 15, as if about 4 more of its pool were held by
+the pool beside the tiles at work holds W @ H. The thesis writes 15, as if about 4 more of its pool were held by
 something else while W @ H is made; what that is, the thesis does not say. Its reads differ by 5 % in the same
 direction. At X = 64, where the overflow is most of the temporary, the two agree within 3 %."""
 # What outcore's default may read and write together, GB-equivalents, without initial W and final W and H.
@@ -112,7 +112,7 @@ def measure(setting: Setting, row: str, options: argparse.Namespace) -> dict[str
         return (
             {"failed": "not run"}
             if options.forecast_only
-            else measure_memmap(setting, program, inputs, out, iterations)
+            else measure_memmap(setting, program, inputs, out, iterations, options.timeout)
         )
     limits = {"memory_limit": setting.pool_bytes + HOUSEKEEPING, "pool_limit": setting.pool_bytes, "threads": 2}
     given = {"program": program, "inputs": inputs, "out": str(out), "iterations": iterations}
@@ -133,12 +133,12 @@ def measure(setting: Setting, row: str, options: argparse.Namespace) -> dict[str
 
 
 def measure_memmap(
-    setting: Setting, program: str, inputs: dict[str, str], out: Path, iterations: int
+    setting: Setting, program: str, inputs: dict[str, str], out: Path, iterations: int, timeout: float
 ) -> dict[str, Any]:
     """The formulas on memory maps in a cgroup of the pool's size; the kernel's page cache is the pool."""
     cgroup.drop_page_cache(out.parent)
     given = inputs | {"out": str(out), "iterations": iterations}
-    outcome = cgroup.run_limited(f"benchmarks.rivals:{program}_memmap", given, setting.pool_bytes)
+    outcome = cgroup.run_limited(f"benchmarks.rivals:{program}_memmap", given, setting.pool_bytes, timeout)
     if outcome.reason:
         return {"failed": outcome.reason}
     moved = {"bytes_read": outcome.io["read_bytes"], "bytes_written": outcome.io["write_bytes"]}
@@ -196,6 +196,7 @@ def main() -> None:
     parser.add_argument("--forecast-only", action="store_true", help="plan only, on sparse files; takes seconds")
     parser.add_argument("--only", choices=PROGRAMS, default=None)
     parser.add_argument("--rows", default="", help="only these rows, by comma")
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds after which np.memmap is given up")
     parser.add_argument("--folder", type=Path, default=Path("data/bench"))
     options = parser.parse_args()
     options.folder = options.folder.resolve()
