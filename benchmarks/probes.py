@@ -80,6 +80,27 @@ def read_disk(path: str, threads: int, most_bytes: int = 4 << 30) -> dict[str, f
     return {"seconds": seconds, "bytes_read": size, "bytes_per_second": size / seconds}
 
 
+def first_touch(size_bytes: int, threads: int = 2) -> dict[str, float]:
+    """Seconds in which `threads` threads touch fresh huge pages for the first time, for a process of its own.
+
+    The kernel clears them then, and on a virtual machine the host may have to find them first.
+    """
+
+    def touch(memory: Any) -> None:
+        memory[::PAGE] = 1
+
+    memory = mmap.mmap(-1, size_bytes + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    whole = np.frombuffer(memory, np.uint8)
+    workers = [threading.Thread(target=touch, args=(part,)) for part in np.array_split(whole, threads)]
+    started = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return {"seconds": time.perf_counter() - started, "bytes_touched": size_bytes}
+
+
 def write_bandwidth(folder: Path, size_bytes: int = 1 << 30, threads: Sequence[int] = (1, 2, 4)) -> float:
     """Bytes per second of the best thread count writing a new file in 4 MiB blocks, O_DIRECT, synced."""
     return max(size_bytes / _write_once(folder, size_bytes, count) for count in threads)
