@@ -15,16 +15,16 @@ _BLOCK = 4 << 20
 _HUGE_PAGE = 2 << 20
 
 
-def _buffer() -> np.ndarray:
+def _buffer() -> memoryview:
     """A touched block in private huge pages: in 4 KiB pages a device gets a large read as many small ones."""
     memory = mmap.mmap(-1, _BLOCK + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     whole = np.frombuffer(memory, np.uint8)
     skip = -whole.ctypes.data % _HUGE_PAGE
-    block: np.ndarray = whole[skip : skip + _BLOCK]
+    block = whole[skip : skip + _BLOCK]
     block[:] = 0
-    return block
+    return block.data
 
 
 def read_rate(path: str | os.PathLike[str], *, threads: int = 2, seconds: float = 5.0) -> tuple[float, bool]:
