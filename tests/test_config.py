@@ -180,6 +180,8 @@ def test_a_session_refuses_unknown_options():
         ("changed", errors.SourceChangedError, OSError),
         ("quota", errors.ScratchQuotaError, OSError),
         ("plan", errors.PlanError, RuntimeError),
+        ("function", errors.FunctionError, RuntimeError),
+        ("session", errors.SessionError, RuntimeError),
         ("config", errors.ConfigError, ValueError),
         ("cancelled", errors.Cancelled, errors.OutcoreError),
     ],

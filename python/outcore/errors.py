@@ -115,6 +115,21 @@ class StaleProgramError(PlanError):
     code = "stale"
 
 
+class FunctionError(OutcoreError, RuntimeError):
+    """A function given to `map_blocks` raised: what it raised, with its traceback, is the `__cause__`.
+
+    KeyboardInterrupt and SystemExit are not wrapped.
+    """
+
+    code = "function"
+
+
+class SessionError(OutcoreError, RuntimeError):
+    """A session that cannot be used any more: it is closed, or it belongs to the process this one was forked from."""
+
+    code = "session"
+
+
 class ConfigError(OutcoreError, ValueError):
     """An unknown configuration key or a value it cannot take; the message names the nearest key."""
 
@@ -142,6 +157,8 @@ _CLASSES: dict[str, type[OutcoreError]] = {
         ScratchQuotaError,
         PlanError,
         StaleProgramError,
+        FunctionError,
+        SessionError,
         ConfigError,
         Cancelled,
     )
@@ -163,11 +180,13 @@ __all__ = [
     "ConfigError",
     "DTypeError",
     "FormatError",
+    "FunctionError",
     "IndexingError",
     "MemoryLimitError",
     "OutcoreError",
     "PlanError",
     "ScratchQuotaError",
+    "SessionError",
     "ShapeError",
     "SourceChangedError",
     "StaleProgramError",

@@ -2,6 +2,9 @@
 
 use outcore_store::StoreError;
 
+/// What a function over tiles raised.
+pub type FunctionError = Box<dyn std::error::Error + Send + Sync>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// Shapes that do not go together; the message names both sides.
@@ -30,9 +33,9 @@ pub enum EngineError {
     /// A program whose start state is gone; planning it again helps.
     #[error("{0}")]
     Stale(String),
-    /// A Python function of the user raised.
+    /// A function of the user raised; what it raised is the caller's own type and goes back as it came.
     #[error("{0}")]
-    Function(String),
+    Function(FunctionError),
     #[error("cancelled")]
     Cancelled,
 }

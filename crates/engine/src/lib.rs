@@ -11,5 +11,5 @@ pub mod plan;
 pub mod run;
 pub mod schedule;
 
-pub use error::EngineError;
+pub use error::{EngineError, FunctionError};
 pub use expr::{Expr, Node, Op};

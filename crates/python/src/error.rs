@@ -2,8 +2,11 @@
 
 use outcore_engine::EngineError;
 use outcore_store::StoreError;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+use crate::function::Raised;
 
 /// The Python exception for an engine error.
 pub fn to_python(error: EngineError) -> PyErr {
@@ -35,7 +38,21 @@ fn build(py: Python<'_>, error: &EngineError) -> PyResult<PyErr> {
         }
         _ => {}
     }
+    let cause = raised(error).map(|raised| raised.error.clone_ref(py));
+    // KeyboardInterrupt and SystemExit are no failures of the computation: they stay what they are.
+    if let Some(stop) = cause.as_ref().filter(|cause| !cause.is_instance_of::<PyException>(py)) {
+        return Ok(stop.clone_ref(py));
+    }
     let from_code = py.import("outcore.errors")?.getattr("from_code")?;
-    let exception = from_code.call1((error.code(), error.to_string(), details))?;
-    Ok(PyErr::from_value(exception))
+    let exception = PyErr::from_value(from_code.call1((error.code(), error.to_string(), details))?);
+    exception.set_cause(py, cause);
+    Ok(exception)
+}
+
+/// What a Python function over tiles raised, if that is the error.
+fn raised(error: &EngineError) -> Option<&Raised> {
+    match error {
+        EngineError::Function(cause) => cause.downcast_ref(),
+        _ => None,
+    }
 }

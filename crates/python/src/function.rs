@@ -2,10 +2,26 @@
 
 use outcore_dtype::DType;
 use outcore_engine::expr::{Block, BlockFunction};
+use outcore_engine::FunctionError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arrays::{block_array, copy_out};
+
+/// The exception of a user's function, on its way through the engine to the caller.
+#[derive(Debug)]
+pub struct Raised {
+    function: String,
+    pub error: PyErr,
+}
+
+impl std::fmt::Display for Raised {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.function, self.error)
+    }
+}
+
+impl std::error::Error for Raised {}
 
 /// A callable that takes NumPy arrays and returns one of the same shape.
 pub struct PyFunction {
@@ -56,10 +72,12 @@ impl BlockFunction for PyFunction {
         self.workspace
     }
 
-    fn call(&self, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> Result<(), String> {
+    fn call(&self, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> Result<(), FunctionError> {
         Python::attach(|py| {
-            self.call_python(py, inputs, output, dtype)
-                .map_err(|error| format!("{}: {error}", self.name))
+            self.call_python(py, inputs, output, dtype).map_err(|error| {
+                let function = self.name.clone();
+                Raised { function, error }.into()
+            })
         })
     }
 }

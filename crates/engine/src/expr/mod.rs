@@ -11,6 +11,8 @@ use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
 use outcore_store::Source;
 
+use crate::FunctionError;
+
 /// A shared, immutable node.
 pub type Expr = Arc<Node>;
 
@@ -138,7 +140,7 @@ pub trait BlockFunction: Send + Sync {
     ///
     /// # Errors
     /// What the function raised, or a result of the wrong shape or type.
-    fn call(&self, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> Result<(), String>;
+    fn call(&self, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> Result<(), FunctionError>;
 }
 
 /// A block function, equal to itself only.
