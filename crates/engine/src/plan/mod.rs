@@ -1,8 +1,10 @@
 //! From expressions to passes: rewrite, decide what is held as tiles, fuse the rest, compile what each block runs.
 
+pub mod closure;
 pub mod compile;
 pub mod fuse;
 pub mod gather;
+pub mod group;
 pub mod partition;
 pub mod rewrite;
 pub mod span;
@@ -179,7 +181,7 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
         (outputs, vec![])
     };
     let partition = partition::partition(&outputs, &options);
-    let groups = partition::group(&partition, &options);
+    let groups = group::group(&partition, &options);
     let mut table = ArrayTable::default();
     let passes = groups
         .iter()
