@@ -32,8 +32,10 @@ pub struct PlanOptions {
     pub merge_scans: bool,
     /// Try tasks of a consuming pass as soon as their inputs exist.
     pub pipeline: bool,
-    /// Try passes in alternating direction.
+    /// Try passes in alternating direction, and along columns.
     pub alternate: bool,
+    /// Try the order in which cells that share tiles run together.
+    pub share_tiles: bool,
 }
 
 impl PlanOptions {
@@ -43,6 +45,7 @@ impl PlanOptions {
         merge_scans: true,
         pipeline: true,
         alternate: true,
+        share_tiles: true,
     };
     pub const NONE: PlanOptions = PlanOptions {
         reassociate: false,
@@ -50,9 +53,17 @@ impl PlanOptions {
         merge_scans: false,
         pipeline: false,
         alternate: false,
+        share_tiles: false,
     };
 
-    pub const NAMES: [&'static str; 5] = ["reassociate", "fuse-products", "merge-scans", "pipeline", "alternate"];
+    pub const NAMES: [&'static str; 6] = [
+        "reassociate",
+        "fuse-products",
+        "merge-scans",
+        "pipeline",
+        "alternate",
+        "share-tiles",
+    ];
 
     /// Switches one rewrite by its name. False when there is none of that name.
     pub fn switch(&mut self, name: &str, on: bool) -> bool {
@@ -63,6 +74,7 @@ impl PlanOptions {
             "merge-scans" => self.merge_scans = on,
             "pipeline" => self.pipeline = on,
             "alternate" => self.alternate = on,
+            "share-tiles" => self.share_tiles = on,
             _ => return false,
         }
         true

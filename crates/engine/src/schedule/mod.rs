@@ -91,7 +91,7 @@ pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
     if options.alternate && plan.passes.iter().any(|pass| pass.domain.shape.len() >= 2) {
         all.push(Candidate { columns: true, ..plain });
     }
-    if options.alternate && plan.passes.iter().any(sharing::may_share) {
+    if options.share_tiles && plan.passes.iter().any(sharing::may_share) {
         all.push(Candidate { shared: true, ..plain });
     }
     if plan.passes.iter().any(blocking::is_blocked) {
