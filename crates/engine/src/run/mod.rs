@@ -8,6 +8,7 @@ pub mod report;
 pub mod session;
 mod state;
 mod task;
+mod transfers;
 mod tree;
 mod value;
 mod worker;

@@ -1,7 +1,7 @@
 //! Plays a program: issues its instructions in order, never decides, and stops at the first error.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot};
@@ -12,7 +12,7 @@ use super::value::TileMemory;
 use super::worker;
 use crate::place::slabs::Slab;
 use crate::place::{Instruction, Program};
-use crate::plan::{ArrayKind, Plan};
+use crate::plan::Plan;
 use crate::schedule::tiles::tile_region;
 use crate::schedule::{Role, TaskList, TileId, TileTable};
 use crate::EngineError;
@@ -56,9 +56,9 @@ pub struct IoPools {
 }
 
 /// The issuer's own books.
-struct Issuer<'a, 'p> {
-    stage: &'a Stage<'a>,
-    slots: HashMap<TileId, Arc<Slot>>,
+pub(super) struct Issuer<'a, 'p> {
+    pub(super) stage: &'a Stage<'a>,
+    pub(super) slots: HashMap<TileId, Arc<Slot>>,
     progress: Progress<'p>,
     reported: Instant,
 }
@@ -152,7 +152,7 @@ impl<'a> Issuer<'a, '_> {
     }
 
     /// Waits for `condition`, watching for errors and signals.
-    fn wait_until(&mut self, mut condition: impl FnMut(&mut State) -> bool) -> Result<(), EngineError> {
+    pub(super) fn wait_until(&mut self, mut condition: impl FnMut(&mut State) -> bool) -> Result<(), EngineError> {
         let shared = self.stage.shared.clone();
         let mut guard = shared.lock();
         loop {
@@ -202,132 +202,6 @@ impl<'a> Issuer<'a, '_> {
                     .push(frame);
             }
         }
-        Ok(())
-    }
-
-    fn read(&mut self, tile: TileId) -> Result<(), EngineError> {
-        let stage = self.stage;
-        let (array, index) = stage.tiles.locate(tile);
-        let info = &stage.plan.arrays[array as usize];
-        let frame_bytes = stage.tiles.weights[tile as usize].frame as usize;
-        let mut frame = stage.pool.allocate(frame_bytes, "tile")?;
-        let (io, shared) = (stage.io.clone(), stage.shared.clone());
-        let label = if shared.tracing {
-            format!("read {}", info.label())
-        } else {
-            String::new()
-        };
-        {
-            let mut state = stage.shared.lock();
-            state.tiles.insert(tile, TileState::default());
-            state.transfers += 1;
-        }
-        let region = tile_region(stage.plan, array, index);
-        let source = match &info.kind {
-            ArrayKind::Source(source) => Some(source.clone()),
-            _ => None,
-        };
-        let slot = self.slots.get(&tile).cloned();
-        let scratch = stage.scratch.cloned();
-        stage.io_pools.reads.submit(Box::new(move || {
-            let begin = Instant::now();
-            let result = if shared.lock().stopping {
-                Err(EngineError::Cancelled)
-            } else {
-                match (&source, slot, scratch) {
-                    (Some(source), _, _) => source.read(&region, &mut frame, &io).map_err(EngineError::from),
-                    (None, Some(slot), Some(scratch)) => {
-                        scratch.read(&slot, &mut frame).map(|()| 0).map_err(EngineError::from)
-                    }
-                    _ => Err(EngineError::Plan("a tile is read back that was never spilled".into())),
-                }
-            };
-            shared.trace(|| label, "io", 100, begin);
-            let mut state = shared.lock();
-            state.busy.read_ns += begin.elapsed().as_nanos() as u64;
-            state.transfers -= 1;
-            match result {
-                Ok(offset) => {
-                    let resident = state.tile(tile);
-                    resident.memory = Some(Arc::new(TileMemory::Frame { frame, offset }));
-                    resident.started = true;
-                    state.mark_ready(tile);
-                }
-                Err(error) => {
-                    drop(frame);
-                    state.fail(error);
-                }
-            }
-            drop(state);
-            shared.notify();
-        }));
-        Ok(())
-    }
-
-    /// Reads neighbouring tiles of a source in one go.
-    fn read_group(&mut self, first: TileId, count: u16) -> Result<(), EngineError> {
-        let stage = self.stage;
-        let (array, index) = stage.tiles.locate(first);
-        let info = &stage.plan.arrays[array as usize];
-        let source = info
-            .grouped_source()
-            .cloned()
-            .ok_or_else(|| EngineError::Plan("tiles are read together that lie in no rows".into()))?;
-        let tiles = first..first + TileId::from(count);
-        let mut frames = tiles
-            .clone()
-            .map(|tile| {
-                let bytes = stage.tiles.weights[tile as usize].frame as usize;
-                stage.pool.allocate(bytes, "tile")
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let regions: Vec<_> = (0..u64::from(count))
-            .map(|at| tile_region(stage.plan, array, index + at))
-            .collect();
-        let (io, shared, staging) = (stage.io.clone(), stage.shared.clone(), stage.staging.clone());
-        let label = if shared.tracing {
-            format!("read {}", info.label())
-        } else {
-            String::new()
-        };
-        {
-            let mut state = stage.shared.lock();
-            for tile in tiles.clone() {
-                state.tiles.insert(tile, TileState::default());
-            }
-            state.transfers += 1;
-        }
-        stage.io_pools.reads.submit(Box::new(move || {
-            let begin = Instant::now();
-            let result = if shared.lock().stopping {
-                Err(EngineError::Cancelled)
-            } else {
-                let mut buffer = locked(&staging).pop().expect("one for each reading thread");
-                let result = source.read_group(&regions, &mut frames, &mut buffer, &io);
-                locked(&staging).push(buffer);
-                result.map_err(EngineError::from)
-            };
-            shared.trace(|| label, "io", 100, begin);
-            let mut state = shared.lock();
-            state.busy.read_ns += begin.elapsed().as_nanos() as u64;
-            state.transfers -= 1;
-            match result {
-                Ok(()) => {
-                    for (tile, frame) in tiles.zip(frames) {
-                        let resident = state.tile(tile);
-                        resident.memory = Some(Arc::new(TileMemory::Frame { frame, offset: 0 }));
-                        resident.started = true;
-                        state.mark_ready(tile);
-                    }
-                }
-                Err(error) => {
-                    drop(frames);
-                    state.fail(error);
-                }
-            }
-            drop(state);
-            shared.notify();
-        }));
         Ok(())
     }
 
@@ -407,36 +281,6 @@ impl<'a> Issuer<'a, '_> {
         Ok(())
     }
 
-    fn spill(&mut self, tile: TileId) -> Result<(), EngineError> {
-        self.wait_until(|state| {
-            let resident = state.tile(tile);
-            resident.users == 0 && resident.memory.is_some()
-        })?;
-        let stage = self.stage;
-        let scratch = stage
-            .scratch
-            .cloned()
-            .ok_or_else(|| EngineError::Plan("a program that spills has no scratch".into()))?;
-        let slot = match self.slots.get(&tile) {
-            Some(slot) => slot.clone(),
-            None => Arc::new(scratch.slot(stage.tiles.weights[tile as usize].frame as usize)?),
-        };
-        self.slots.insert(tile, slot.clone());
-        let mut state = stage.shared.lock();
-        let memory = state.tile(tile).memory.clone().expect("waited for");
-        state.tile(tile).writes += 1;
-        state.transfers += 1;
-        drop(state);
-        let shared = stage.shared.clone();
-        stage.io_pools.writes.submit(Box::new(move || {
-            let begin = Instant::now();
-            let result = scratch.write(&slot, memory.padded()).map_err(EngineError::from);
-            drop(memory);
-            finish_write(&shared, tile, result, begin, "spill");
-        }));
-        Ok(())
-    }
-
     fn free(&mut self, tile: TileId) -> Result<(), EngineError> {
         self.wait_until(|state| {
             let resident = state.tile(tile);
@@ -461,57 +305,5 @@ impl<'a> Issuer<'a, '_> {
         }
         drop(state);
         shared.notify();
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn finish_write(shared: &Shared, tile: TileId, result: Result<(), EngineError>, begin: Instant, what: &str) {
-    shared.trace(|| what.to_string(), "io", 101, begin);
-    let mut state: MutexGuard<'_, State> = shared.lock();
-    state.busy.write_ns += begin.elapsed().as_nanos() as u64;
-    state.transfers -= 1;
-    if let Some(resident) = state.tiles.get_mut(&tile) {
-        resident.writes -= 1;
-    }
-    if let Err(error) = result {
-        state.fail(error);
-    }
-    drop(state);
-    shared.notify();
-}
-
-impl Stage<'_> {
-    /// Submits the writes of a finished output tile, when the program has asked for them.
-    pub fn start_writes(&self, state: &mut State, tile: TileId) {
-        let resident = state.tile(tile);
-        if !resident.ready || !std::mem::take(&mut resident.write_when_ready) {
-            return;
-        }
-        let memory = resident.memory.clone().expect("ready tiles have memory");
-        let (array, index) = self.tiles.locate(tile);
-        let region = tile_region(self.plan, array, index);
-        for &output in &self.plan.arrays[array as usize].outputs {
-            if matches!(*memory, TileMemory::Claimed(_)) {
-                // Computed in place: the one result buffer holds it already.
-                continue;
-            }
-            let sink = self.sinks[output].clone();
-            state.tile(tile).writes += 1;
-            state.transfers += 1;
-            let (memory, io, shared, region) = (memory.clone(), self.io.clone(), self.shared.clone(), region.clone());
-            self.io_pools.writes.submit(Box::new(move || {
-                let begin = Instant::now();
-                let result = if shared.lock().stopping {
-                    Err(EngineError::Cancelled)
-                } else {
-                    sink.write(&region, memory.padded(), &io).map_err(EngineError::from)
-                };
-                drop(memory);
-                finish_write(&shared, tile, result, begin, "write");
-            }));
-        }
     }
 }

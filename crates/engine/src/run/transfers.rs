@@ -1,0 +1,201 @@
+//! What the issuer hands to the threads that read and write.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use outcore_store::Frame;
+
+use super::player::{Issuer, Stage};
+use super::state::{Shared, State, TileState};
+use super::value::TileMemory;
+use crate::plan::ArrayKind;
+use crate::schedule::tiles::tile_region;
+use crate::schedule::TileId;
+use crate::EngineError;
+
+impl Issuer<'_, '_> {
+    /// Reads a tile from its source, or back from scratch.
+    pub(super) fn read(&mut self, tile: TileId) -> Result<(), EngineError> {
+        let stage = self.stage;
+        let (array, index) = stage.tiles.locate(tile);
+        let info = &stage.plan.arrays[array as usize];
+        let region = tile_region(stage.plan, array, index);
+        let source = match &info.kind {
+            ArrayKind::Source(source) => Some(source.clone()),
+            _ => None,
+        };
+        let slot = self.slots.get(&tile).cloned();
+        let (io, scratch) = (stage.io.clone(), stage.scratch.cloned());
+        self.submit_read(tile..tile + 1, move |frames| match (&source, slot, scratch) {
+            (Some(source), _, _) => Ok(source.read(&region, &mut frames[0], &io)?),
+            (None, Some(slot), Some(scratch)) => {
+                scratch.read(&slot, &mut frames[0])?;
+                Ok(0)
+            }
+            _ => Err(EngineError::Plan("a tile is read back that was never spilled".into())),
+        })
+    }
+
+    /// Reads neighbouring tiles of a source in one go.
+    pub(super) fn read_group(&mut self, first: TileId, count: u16) -> Result<(), EngineError> {
+        let stage = self.stage;
+        let (array, index) = stage.tiles.locate(first);
+        let source = stage.plan.arrays[array as usize]
+            .grouped_source()
+            .cloned()
+            .ok_or_else(|| EngineError::Plan("tiles are read together that lie in no rows".into()))?;
+        let regions: Vec<_> = (0..u64::from(count))
+            .map(|at| tile_region(stage.plan, array, index + at))
+            .collect();
+        let (io, staging) = (stage.io.clone(), stage.staging.clone());
+        self.submit_read(first..first + TileId::from(count), move |frames| {
+            let mut buffer = locked(&staging).pop().expect("one for each reading thread");
+            let result = source.read_group(&regions, frames, &mut buffer, &io);
+            locked(&staging).push(buffer);
+            Ok(result.map(|()| 0)?)
+        })
+    }
+
+    /// Reserves a frame for each tile and has `work` fill them; it returns where data begins in them.
+    fn submit_read(
+        &mut self,
+        tiles: Range<TileId>,
+        work: impl FnOnce(&mut [Frame]) -> Result<usize, EngineError> + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let stage = self.stage;
+        let mut frames = tiles
+            .clone()
+            .map(|tile| {
+                let bytes = stage.tiles.weights[tile as usize].frame as usize;
+                stage.pool.allocate(bytes, "tile")
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let shared = stage.shared.clone();
+        let label = if shared.tracing {
+            let (array, _) = stage.tiles.locate(tiles.start);
+            format!("read {}", stage.plan.arrays[array as usize].label())
+        } else {
+            String::new()
+        };
+        {
+            let mut state = shared.lock();
+            for tile in tiles.clone() {
+                state.tiles.insert(tile, TileState::default());
+            }
+            state.transfers += 1;
+        }
+        stage.io_pools.reads.submit(Box::new(move || {
+            let begin = Instant::now();
+            let result = if shared.lock().stopping {
+                Err(EngineError::Cancelled)
+            } else {
+                work(&mut frames)
+            };
+            shared.trace(|| label, "io", 100, begin);
+            let mut state = shared.lock();
+            state.busy.read_ns += begin.elapsed().as_nanos() as u64;
+            state.transfers -= 1;
+            match result {
+                Ok(offset) => {
+                    for (tile, frame) in tiles.zip(frames) {
+                        let resident = state.tile(tile);
+                        resident.memory = Some(Arc::new(TileMemory::Frame { frame, offset }));
+                        resident.started = true;
+                        state.mark_ready(tile);
+                    }
+                }
+                Err(error) => {
+                    drop(frames);
+                    state.fail(error);
+                }
+            }
+            drop(state);
+            shared.notify();
+        }));
+        Ok(())
+    }
+
+    /// Writes a temporary to scratch, behind the tasks that follow.
+    pub(super) fn spill(&mut self, tile: TileId) -> Result<(), EngineError> {
+        self.wait_until(|state| {
+            let resident = state.tile(tile);
+            resident.users == 0 && resident.memory.is_some()
+        })?;
+        let stage = self.stage;
+        let scratch = stage
+            .scratch
+            .cloned()
+            .ok_or_else(|| EngineError::Plan("a program that spills has no scratch".into()))?;
+        let slot = match self.slots.get(&tile) {
+            Some(slot) => slot.clone(),
+            None => Arc::new(scratch.slot(stage.tiles.weights[tile as usize].frame as usize)?),
+        };
+        self.slots.insert(tile, slot.clone());
+        let mut state = stage.shared.lock();
+        let memory = state.tile(tile).memory.clone().expect("waited for");
+        state.tile(tile).writes += 1;
+        state.transfers += 1;
+        drop(state);
+        let shared = stage.shared.clone();
+        stage.io_pools.writes.submit(Box::new(move || {
+            let begin = Instant::now();
+            let result = scratch.write(&slot, memory.padded()).map_err(EngineError::from);
+            drop(memory);
+            finish_write(&shared, tile, result, begin, "spill");
+        }));
+        Ok(())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn finish_write(shared: &Shared, tile: TileId, result: Result<(), EngineError>, begin: Instant, what: &str) {
+    shared.trace(|| what.to_string(), "io", 101, begin);
+    let mut state: MutexGuard<'_, State> = shared.lock();
+    state.busy.write_ns += begin.elapsed().as_nanos() as u64;
+    state.transfers -= 1;
+    if let Some(resident) = state.tiles.get_mut(&tile) {
+        resident.writes -= 1;
+    }
+    if let Err(error) = result {
+        state.fail(error);
+    }
+    drop(state);
+    shared.notify();
+}
+
+impl Stage<'_> {
+    /// Submits the writes of a finished output tile, when the program has asked for them.
+    pub fn start_writes(&self, state: &mut State, tile: TileId) {
+        let resident = state.tile(tile);
+        if !resident.ready || !std::mem::take(&mut resident.write_when_ready) {
+            return;
+        }
+        let memory = resident.memory.clone().expect("ready tiles have memory");
+        let (array, index) = self.tiles.locate(tile);
+        let region = tile_region(self.plan, array, index);
+        for &output in &self.plan.arrays[array as usize].outputs {
+            if matches!(*memory, TileMemory::Claimed(_)) {
+                // Computed in place: the one result buffer holds it already.
+                continue;
+            }
+            let sink = self.sinks[output].clone();
+            state.tile(tile).writes += 1;
+            state.transfers += 1;
+            let (memory, io, shared, region) = (memory.clone(), self.io.clone(), self.shared.clone(), region.clone());
+            self.io_pools.writes.submit(Box::new(move || {
+                let begin = Instant::now();
+                let result = if shared.lock().stopping {
+                    Err(EngineError::Cancelled)
+                } else {
+                    sink.write(&region, memory.padded(), &io).map_err(EngineError::from)
+                };
+                drop(memory);
+                finish_write(&shared, tile, result, begin, "write");
+            }));
+        }
+    }
+}
