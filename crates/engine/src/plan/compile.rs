@@ -9,7 +9,7 @@ use super::fuse::{fuse, Fused, Link};
 use super::gather::{ArrayId, Base, Gather};
 use super::partition::{is_assembly, is_view, Domain, Partition, Root, RootKind};
 use super::span::{demand, Span};
-use super::{ArrayKind, ArrayTable};
+use super::ArrayTable;
 use crate::expr::{Expr, FunctionKey, Op};
 use crate::EngineError;
 
@@ -49,6 +49,8 @@ pub struct Step {
     pub scratch: Vec<usize>,
     /// The root whose tile this step may write directly.
     pub emit: Option<usize>,
+    /// Roots whose operands are all there after this step. They take them at once, before later steps use the memory.
+    pub completes: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -97,15 +99,15 @@ impl PassRoot {
     }
 }
 
-struct Compiler<'a> {
+pub struct Compiler<'a> {
     partition: &'a Partition,
-    table: &'a mut ArrayTable,
-    domain: Domain,
-    block: Option<(usize, u64)>,
+    pub table: &'a mut ArrayTable,
+    pub domain: Domain,
+    pub block: Option<(usize, u64)>,
     /// Map roots computed in this pass: node id to spans.
     local: HashMap<u64, Vec<Span>>,
     memo: HashMap<(u64, Vec<Span>), usize>,
-    steps: Vec<Step>,
+    pub steps: Vec<Step>,
     gathers: RefCell<HashMap<u64, bool>>,
 }
 
@@ -237,6 +239,7 @@ impl Compiler<'_> {
             slot: None,
             scratch: vec![],
             emit: None,
+            completes: vec![],
         });
         self.memo.insert(key, self.steps.len() - 1);
         self.steps.len() - 1
@@ -303,46 +306,13 @@ impl Compiler<'_> {
         }
     }
 
-    /// The block that every later one is at most as large as.
-    fn full_block(&self) -> Vec<(u64, u64)> {
-        (0..self.domain.shape.len())
-            .map(|dim| match self.block {
-                Some((cut, length)) if cut == dim => (0, length),
-                _ => (0, self.domain.tile[dim]),
-            })
-            .collect()
-    }
-
-    fn block_bytes(&self, step: &Step) -> usize {
-        let block = self.full_block();
-        let elements: u64 = step.spans.iter().map(|span| span.resolve(&block).1).product();
-        elements as usize * step.node.dtype.size()
-    }
-
-    /// Whether the gather is a plain view of one resident tile in every block.
-    fn is_borrowed(&self, gather: &Gather, spans: &[Span]) -> bool {
-        let Base::Array(array) = gather.base else { return false };
-        let info = &self.table.arrays[array as usize];
-        if matches!(info.kind, ArrayKind::Memory(_)) {
-            return true;
-        }
-        gather.axes.iter().enumerate().all(|(axis, base)| {
-            if info.counts[axis] <= 1 {
-                return true;
-            }
-            let (Some(output), 0, 1) = (base.output, base.start, base.step) else {
-                return false;
-            };
-            let span = spans[output];
-            span.dim.is_some_and(|dim| {
-                span == Span::along(dim as usize) && info.node.tile[axis].is_multiple_of(self.domain.tile[dim as usize])
-            })
-        })
-    }
-
     fn finish(mut self, mut roots: Vec<PassRoot>) -> Result<Pass, EngineError> {
         self.join_chains(&mut roots)?;
         self.choose_emits(&roots);
+        for (index, root) in roots.iter().enumerate() {
+            let last = root.operands.iter().max().expect("roots have operands");
+            self.steps[*last].completes.push(index);
+        }
         let slots = self.assign_slots(&mut roots);
         let registers = self
             .steps
@@ -548,119 +518,6 @@ impl Compiler<'_> {
             if leading && step.emit.is_none() && matches!(step.kind, StepKind::Fused(_) | StepKind::Matmul) {
                 step.emit = Some(index);
             }
-        }
-    }
-
-    /// Gives every value that needs memory a slot, shared by values that are not alive together.
-    fn assign_slots(&mut self, roots: &mut [PassRoot]) -> Vec<usize> {
-        let count = self.steps.len();
-        let mut last_use: Vec<usize> = (0..count).collect();
-        for position in 0..count {
-            for index in 0..self.steps[position].inputs.len() {
-                let mut input = self.steps[position].inputs[index];
-                // A view keeps what it looks at alive.
-                loop {
-                    last_use[input] = last_use[input].max(position);
-                    if !matches!(self.steps[input].kind, StepKind::View) {
-                        break;
-                    }
-                    input = self.steps[input].inputs[0];
-                }
-            }
-        }
-        // Views hand their own life on to their base.
-        for position in (0..count).rev() {
-            if matches!(self.steps[position].kind, StepKind::View) {
-                let base = self.steps[position].inputs[0];
-                last_use[base] = last_use[base].max(last_use[position]);
-            }
-        }
-        for root in roots.iter() {
-            for &operand in &root.operands {
-                let mut step = operand;
-                last_use[step] = count;
-                while matches!(self.steps[step].kind, StepKind::View) {
-                    step = self.steps[step].inputs[0];
-                    last_use[step] = count;
-                }
-            }
-        }
-        let mut slots = SlotTable::default();
-        for position in 0..count {
-            let bytes = self.block_bytes(&self.steps[position]);
-            let step = &self.steps[position];
-            let needs = match &step.kind {
-                StepKind::View => false,
-                StepKind::Gather(gather) => !self.is_borrowed(gather, &step.spans),
-                _ => step.emit.is_none(),
-            };
-            let scratch_bytes: Vec<usize> = match &step.kind {
-                StepKind::Function(_) => step
-                    .inputs
-                    .iter()
-                    .map(|&input| self.block_bytes(&self.steps[input]))
-                    .collect(),
-                StepKind::Reduce { reducer, .. } => {
-                    let accumulators = bytes / step.node.dtype.size() * reducer.op.accumulator_size(reducer.input);
-                    vec![self.block_bytes(&self.steps[step.inputs[0]]), accumulators]
-                }
-                _ => vec![],
-            };
-            let slot = needs.then(|| slots.take(bytes));
-            let scratch: Vec<usize> = scratch_bytes.iter().map(|&bytes| slots.take(bytes)).collect();
-            scratch.iter().for_each(|&slot| slots.release(slot));
-            self.steps[position].slot = slot;
-            self.steps[position].scratch = scratch;
-            let ended = last_use[..=position]
-                .iter()
-                .enumerate()
-                .filter(|(_, last)| **last == position);
-            ended
-                .filter_map(|(earlier, _)| self.steps[earlier].slot)
-                .for_each(|slot| slots.release(slot));
-        }
-        for root in roots.iter_mut() {
-            if matches!(root.accumulation, Some(Accumulation::Reduce { .. })) {
-                let slot = slots.take(self.block_bytes(&self.steps[root.operands[0]]));
-                slots.release(slot);
-                root.scratch = Some(slot);
-            }
-        }
-        slots.sizes
-    }
-}
-
-#[derive(Default)]
-struct SlotTable {
-    sizes: Vec<usize>,
-    free: Vec<usize>,
-}
-
-impl SlotTable {
-    /// The smallest free slot that is large enough, else the largest free one grown, else a new one.
-    fn take(&mut self, bytes: usize) -> usize {
-        // Slots serve values of any type: whole elements of the widest.
-        let bytes = bytes.next_multiple_of(16);
-        let fits = self
-            .free
-            .iter()
-            .copied()
-            .filter(|&slot| self.sizes[slot] >= bytes)
-            .min_by_key(|&slot| self.sizes[slot]);
-        let slot = fits
-            .or_else(|| self.free.iter().copied().max_by_key(|&slot| self.sizes[slot]))
-            .unwrap_or_else(|| {
-                self.sizes.push(0);
-                self.sizes.len() - 1
-            });
-        self.free.retain(|&free| free != slot);
-        self.sizes[slot] = self.sizes[slot].max(bytes);
-        slot
-    }
-
-    fn release(&mut self, slot: usize) {
-        if !self.free.contains(&slot) {
-            self.free.push(slot);
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod gather;
 pub mod group;
 pub mod partition;
 pub mod rewrite;
+pub mod slots;
 pub mod span;
 
 use std::collections::HashMap;

@@ -147,13 +147,14 @@ impl Task<'_> {
                 .push(region.iter().map(|&(_, length)| length as usize).collect());
             let value = self.run_step(step, &region, extent, &mut computed, workspace)?;
             computed.values.push(value);
-        }
-        for (index, root) in pass.roots.iter().enumerate() {
-            match root.kind {
-                RootKind::Map => self.emit(index, root, extent, &computed, workspace),
-                RootKind::Reduce => self.reduce_root(index, root, extent, &computed, workspace),
-                RootKind::Contraction | RootKind::Blocked => {
-                    self.multiply_root(index, root, extent, &computed, workspace)
+            for &index in &step.completes {
+                let root = &pass.roots[index];
+                match root.kind {
+                    RootKind::Map => self.emit(index, root, extent, &computed, workspace),
+                    RootKind::Reduce => self.reduce_root(index, root, extent, &computed, workspace),
+                    RootKind::Contraction | RootKind::Blocked => {
+                        self.multiply_root(index, root, extent, &computed, workspace)
+                    }
                 }
             }
         }

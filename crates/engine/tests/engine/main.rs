@@ -6,3 +6,4 @@ mod placement;
 mod plans;
 mod runs;
 mod support;
+mod workspace;

@@ -1,33 +1,11 @@
 //! Programs played: the forecast is the outcome, and the bits do not depend on how they were made.
 
-use std::sync::Arc;
-
-use outcore_engine::expr::Expr;
 use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::{Session, Target};
+use outcore_engine::run::Target;
 use outcore_engine::EngineError;
 
-use crate::support::{factorization, made_value, product, session, stored, transposed};
-
-fn compute(session: &Arc<Session>, outputs: &[Expr]) -> Vec<Vec<f64>> {
-    let targets = vec![Target::Memory; outputs.len()];
-    let program = session.prepare(outputs, &targets).expect("fits");
-    let outcome = program.run(false, &mut |_| Ok(())).expect("runs");
-    assert_eq!(outcome.peak_bytes, program.peak_bytes(), "peak memory is as forecast");
-    outcome
-        .results
-        .iter()
-        .zip(outputs)
-        .map(|(frame, output)| {
-            let bytes = &frame.as_ref().expect("a result in memory")[..output.nbytes() as usize];
-            bytes
-                .chunks_exact(8)
-                .map(|chunk| f64::from_ne_bytes(chunk.try_into().expect("eight bytes")))
-                .collect()
-        })
-        .collect()
-}
+use crate::support::{compute, factorization, made_value, product, session, stored, transposed};
 
 #[test]
 fn bits_do_not_depend_on_threads_memory_or_policy() {

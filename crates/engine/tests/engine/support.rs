@@ -8,7 +8,7 @@ use outcore_engine::expr::Expr;
 use outcore_engine::ops;
 use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::{Session, SessionOptions};
+use outcore_engine::run::{Session, SessionOptions, Target};
 use outcore_kernels::Binary;
 use outcore_store::{Io, Layout, Region, Source, StoreError};
 
@@ -138,4 +138,24 @@ pub fn session(pool_bytes: u64, threads: usize, policy: Policy, plan: PlanOption
         faults: None,
     };
     Arc::new(Session::new(options).expect("sensible options"))
+}
+
+/// Plays a program into memory and checks that its peak is the one forecast.
+pub fn compute(session: &Arc<Session>, outputs: &[Expr]) -> Vec<Vec<f64>> {
+    let targets = vec![Target::Memory; outputs.len()];
+    let program = session.prepare(outputs, &targets).expect("fits");
+    let outcome = program.run(false, &mut |_| Ok(())).expect("runs");
+    assert_eq!(outcome.peak_bytes, program.peak_bytes(), "peak memory is as forecast");
+    outcome
+        .results
+        .iter()
+        .zip(outputs)
+        .map(|(frame, output)| {
+            let bytes = &frame.as_ref().expect("a result in memory")[..output.nbytes() as usize];
+            bytes
+                .chunks_exact(8)
+                .map(|chunk| f64::from_ne_bytes(chunk.try_into().expect("eight bytes")))
+                .collect()
+        })
+        .collect()
 }
