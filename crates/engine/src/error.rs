@@ -33,6 +33,9 @@ pub enum EngineError {
     /// A program whose start state is gone; planning it again helps.
     #[error("{0}")]
     Stale(String),
+    /// A session that is closed, or another process's.
+    #[error("{0}")]
+    Session(String),
     /// A function of the user raised; what it raised is the caller's own type and goes back as it came.
     #[error("{0}")]
     Function(FunctionError),
@@ -51,6 +54,7 @@ impl EngineError {
             EngineError::Plan(_) => "plan",
             EngineError::Stale(_) => "stale",
             EngineError::Store(error) => error.code(),
+            EngineError::Session(_) => "session",
             EngineError::Function(_) => "function",
             EngineError::Cancelled => "cancelled",
         }

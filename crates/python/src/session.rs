@@ -103,7 +103,18 @@ impl PySession {
             .map(|target| read_target(target.as_ref()))
             .collect::<PyResult<Vec<_>>>()?;
         let session = self.0.clone();
-        let program = py.detach(|| session.prepare(&nodes, &targets)).map_err(to_python)?;
+        let mut raised: Option<PyErr> = None;
+        let mut watch = || {
+            Python::attach(|py| py.check_signals()).map_err(|error| {
+                raised = Some(error);
+                EngineError::Cancelled
+            })
+        };
+        let program = py.detach(|| session.prepare_watched(&nodes, &targets, &mut watch));
+        if let Some(error) = raised {
+            return Err(error);
+        }
+        let program = program.map_err(to_python)?;
         let shapes = nodes.iter().map(|node| (node.shape.clone(), node.dtype)).collect();
         Ok(PyProgram { program, shapes })
     }

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::ledger::Reclaim;
@@ -21,6 +22,7 @@ pub struct FramePool(Arc<Pool>);
 struct Pool {
     ledger: Ledger,
     arena: Mutex<Arena>,
+    closed: AtomicBool,
 }
 
 impl Pool {
@@ -30,6 +32,10 @@ impl Pool {
 }
 
 impl Reclaim for Pool {
+    fn bytes(&self) -> usize {
+        self.arena().cached()
+    }
+
     fn shrink_to(&self, allowed: usize) {
         self.arena().shrink_to(allowed);
     }
@@ -40,9 +46,10 @@ impl FramePool {
         let pool = Arc::new(Pool {
             ledger: ledger.clone(),
             arena: Mutex::default(),
+            closed: AtomicBool::new(false),
         });
-        let as_reclaimer: Arc<dyn Reclaim> = pool.clone();
-        ledger.set_reclaimer(Arc::downgrade(&as_reclaimer));
+        let cache: Arc<dyn Reclaim> = pool.clone();
+        ledger.set_cache(Arc::downgrade(&cache));
         FramePool(pool)
     }
 
@@ -82,9 +89,15 @@ impl FramePool {
         self.0.shrink_to(0);
     }
 
+    /// Gives everything kept back, and from now on each frame as soon as it is dropped.
+    pub fn close(&self) {
+        self.0.closed.store(true, Ordering::SeqCst);
+        self.trim();
+    }
+
     /// Bytes kept for reuse.
     pub fn cached(&self) -> usize {
-        self.0.arena().cached()
+        self.0.bytes()
     }
 
     pub fn ledger(&self) -> &Ledger {
@@ -128,7 +141,11 @@ impl DerefMut for Frame {
 impl Drop for Frame {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
-            self.pool.arena().give(buffer);
+            let mut arena = self.pool.arena();
+            arena.give(buffer);
+            if self.pool.closed.load(Ordering::SeqCst) {
+                arena.shrink_to(0);
+            }
         }
     }
 }
@@ -151,6 +168,17 @@ mod tests {
         assert_eq!((pool.ledger().used(), pool.cached()), (0, 8192));
         pool.trim();
         assert_eq!(pool.cached(), 0);
+    }
+
+    #[test]
+    fn a_closed_pool_keeps_nothing() {
+        let pool = FramePool::new(Ledger::new(1 << 20));
+        let frame = pool.allocate(PAGE, "a result").unwrap();
+        drop(pool.allocate(PAGE, "a tile").unwrap());
+        pool.close();
+        assert_eq!((pool.cached(), pool.ledger().used()), (0, PAGE));
+        drop(frame);
+        assert_eq!((pool.cached(), pool.ledger().used()), (0, 0));
     }
 
     #[test]

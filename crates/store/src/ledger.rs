@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use crate::process::{Process, Turn};
 use crate::StoreError;
 
-/// Counts reserved bytes against a limit.
+/// A session's part of the process's memory: counts reserved bytes against a limit, and knows what the others hold.
 ///
 /// Invariants:
 /// 1. `used <= limit` after every successful `reserve` (`set_limit` may lower the limit below what is in use; then
@@ -13,8 +14,9 @@ use crate::StoreError;
 #[derive(Clone)]
 pub struct Ledger(Arc<Shared>);
 
-struct Shared {
+pub(crate) struct Shared {
     state: Mutex<State>,
+    process: &'static Process,
 }
 
 #[derive(Default)]
@@ -25,23 +27,57 @@ struct State {
     reservations: u64,
     /// Reservations left until one is made to fail.
     fail_in: Option<u64>,
-    reclaimer: Option<Weak<dyn Reclaim>>,
+    /// Frames that wait to be used again, outside of `used`.
+    cache: Option<Weak<dyn Reclaim>>,
+    /// Tiles that stay between programs, part of `used`.
+    kept: Option<Weak<dyn Reclaim>>,
+    /// The number of the last turn to run, and what was held when it began while it lasts.
+    turn: u64,
+    held: Option<usize>,
 }
 
-/// Something that holds memory outside the ledger's count and gives it back when asked.
-pub(crate) trait Reclaim: Send + Sync {
+/// Something that holds memory it could do without.
+pub trait Reclaim: Send + Sync {
+    fn bytes(&self) -> usize;
     /// Keeps at most `allowed` bytes.
     fn shrink_to(&self, allowed: usize);
 }
 
+fn bytes_of(holder: &Option<Weak<dyn Reclaim>>) -> usize {
+    let holder = holder.as_ref().and_then(Weak::upgrade);
+    holder.map_or(0, |holder| holder.bytes())
+}
+
+/// Asks a holder to give up `excess` bytes.
+fn shrink_by(holder: &Option<Weak<dyn Reclaim>>, excess: usize) {
+    if let Some(holder) = holder.as_ref().and_then(Weak::upgrade) {
+        holder.shrink_to(holder.bytes().saturating_sub(excess));
+    }
+}
+
 impl Ledger {
     pub fn new(limit_bytes: usize) -> Ledger {
-        Ledger(Arc::new(Shared {
+        Ledger::within(Process::current(), limit_bytes)
+    }
+
+    fn within(process: &'static Process, limit_bytes: usize) -> Ledger {
+        let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 limit: limit_bytes,
                 ..State::default()
             }),
-        }))
+            process,
+        });
+        process.register(Arc::downgrade(&shared));
+        Ledger(shared)
+    }
+
+    pub(crate) fn upgrade(shared: &Weak<Shared>) -> Option<Ledger> {
+        shared.upgrade().map(Ledger)
+    }
+
+    pub(crate) fn process(&self) -> &'static Process {
+        self.0.process
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -81,8 +117,90 @@ impl Ledger {
         self.state().fail_in = nth;
     }
 
-    pub(crate) fn set_reclaimer(&self, reclaimer: Weak<dyn Reclaim>) {
-        self.state().reclaimer = Some(reclaimer);
+    pub(crate) fn set_cache(&self, cache: Weak<dyn Reclaim>) {
+        self.state().cache = Some(cache);
+    }
+
+    /// Names what keeps tiles between programs, so that other sessions can have their room.
+    pub fn set_kept(&self, kept: Weak<dyn Reclaim>) {
+        self.state().kept = Some(kept);
+    }
+
+    /// Queues for the turn to run: one at a time in the whole process, first come, first served.
+    pub fn queue(&self) -> Turn {
+        Turn::queue(self)
+    }
+
+    pub(crate) fn begin_turn(&self, number: u64) {
+        let held = self.held();
+        let mut state = self.state();
+        (state.turn, state.held) = (number, Some(held));
+    }
+
+    pub(crate) fn end_turn(&self, number: u64) {
+        let mut state = self.state();
+        if state.turn == number {
+            state.held = None;
+        }
+    }
+
+    /// Bytes granted to what outlives a program and cannot be taken back: results that the caller still holds.
+    pub fn held(&self) -> usize {
+        let (used, held, kept) = {
+            let state = self.state();
+            (state.used, state.held, state.kept.clone())
+        };
+        // While a program runs, its own frames are no results: what was held when it started is.
+        held.unwrap_or_else(|| used.saturating_sub(bytes_of(&kept)))
+    }
+
+    /// Bytes granted, and those that wait to be used again.
+    fn resident(&self) -> usize {
+        let (used, cache) = {
+            let state = self.state();
+            (state.used, state.cache.clone())
+        };
+        used + bytes_of(&cache)
+    }
+
+    fn others(&self) -> Vec<Ledger> {
+        let mut ledgers = self.0.process.ledgers();
+        ledgers.retain(|ledger| !Arc::ptr_eq(&ledger.0, &self.0));
+        ledgers
+    }
+
+    /// What the other ledgers of the process hold and cannot give up.
+    pub fn held_by_others(&self) -> usize {
+        self.others().iter().map(Ledger::held).sum()
+    }
+
+    /// Takes from the other ledgers what they can do without until they hold no more than `allowed` bytes: frames that
+    /// wait first, then tiles, from the one that ran longest ago on. Returns what they hold then. In its turn only.
+    pub fn shrink_others(&self, allowed: usize) -> usize {
+        let mut others = self.others();
+        others.sort_by_key(|ledger| ledger.state().turn);
+        let total = || others.iter().map(Ledger::resident).sum::<usize>();
+        let excess = || total().saturating_sub(allowed);
+        for ledger in &others {
+            let cache = ledger.state().cache.clone();
+            shrink_by(&cache, excess());
+        }
+        for ledger in &others {
+            let (cache, kept) = {
+                let state = ledger.state();
+                (state.cache.clone(), state.kept.clone())
+            };
+            shrink_by(&kept, excess());
+            shrink_by(&cache, excess());
+        }
+        total()
+    }
+
+    /// Of the process's `resident` bytes, those that no ledger counts.
+    pub fn uncounted(resident: usize) -> usize {
+        let process = Process::current();
+        let counted: usize = process.ledgers().iter().map(Ledger::resident).sum();
+        process.uncounted(resident.saturating_sub(counted))
     }
 
     /// Grants `bytes` to `what`, or says what is missing.
@@ -115,12 +233,12 @@ impl Ledger {
     }
 
     fn reclaim(&self) {
-        let (reclaimer, allowed) = {
+        let (cache, allowed) = {
             let state = self.state();
-            (state.reclaimer.clone(), state.limit.saturating_sub(state.used))
+            (state.cache.clone(), state.limit.saturating_sub(state.used))
         };
-        if let Some(reclaimer) = reclaimer.and_then(|weak| weak.upgrade()) {
-            reclaimer.shrink_to(allowed);
+        if let Some(cache) = cache.and_then(|weak| weak.upgrade()) {
+            cache.shrink_to(allowed);
         }
     }
 }
@@ -145,6 +263,8 @@ impl Drop for Reservation {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -162,6 +282,67 @@ mod tests {
         ledger.reset_peak();
         assert_eq!(ledger.peak(), 0);
         assert!(ledger.reserve(usize::MAX, "everything").is_err());
+    }
+
+    /// Tiles between programs, or frames that wait: bytes, and nothing in them.
+    struct Idle(Mutex<usize>);
+
+    impl Reclaim for Idle {
+        fn bytes(&self) -> usize {
+            *self.0.lock().unwrap()
+        }
+
+        fn shrink_to(&self, allowed: usize) {
+            let mut bytes = self.0.lock().unwrap();
+            *bytes = allowed.min(*bytes);
+        }
+    }
+
+    /// Three ledgers of a process without others, each with 60 bytes that wait.
+    fn family() -> Vec<(Ledger, Arc<dyn Reclaim>)> {
+        let process: &'static Process = Box::leak(Box::new(Process::new()));
+        let member = |_| {
+            let ledger = Ledger::within(process, 1000);
+            let cache: Arc<dyn Reclaim> = Arc::new(Idle(Mutex::new(60)));
+            ledger.set_cache(Arc::downgrade(&cache));
+            (ledger, cache)
+        };
+        (0..3).map(member).collect()
+    }
+
+    #[test]
+    fn others_give_up_what_they_can_the_one_that_ran_longest_ago_first() {
+        let family = family();
+        for (ledger, _) in &family {
+            assert!(ledger.queue().has_come(Duration::ZERO));
+        }
+        let result = family[0].0.reserve(100, "a result").unwrap();
+        let (last, _) = &family[2];
+        assert_eq!((last.held_by_others(), last.shrink_others(1000)), (100, 220));
+        assert_eq!(last.shrink_others(190), 190);
+        let left: Vec<usize> = family.iter().map(|(_, cache)| cache.bytes()).collect();
+        assert_eq!(left, [30, 60, 60]);
+        assert_eq!(last.shrink_others(0), 100, "a result cannot be taken back");
+        drop(result);
+        assert_eq!(last.held_by_others(), 0);
+    }
+
+    #[test]
+    fn turns_come_in_order_and_what_runs_is_no_result() {
+        let family = family();
+        let result = family[0].0.reserve(100, "a result").unwrap();
+        let first = family[0].0.queue();
+        let gone = family[1].0.queue();
+        let second = family[1].0.queue();
+        assert!(first.has_come(Duration::ZERO));
+        let tile = family[0].0.reserve(500, "a tile").unwrap();
+        assert!(!second.has_come(Duration::ZERO));
+        assert_eq!(family[1].0.held_by_others(), 100);
+        drop(gone);
+        drop(first);
+        assert!(second.has_come(Duration::ZERO));
+        assert_eq!(family[1].0.held_by_others(), 600);
+        drop((result, tile));
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use outcore_store::{
-    Faults, Frame, FramePool, Io, IoPool, Ledger, MemorySink, Region, Reservation, Scratch, Sink, SinkPlan, StoreError,
-    GROUP_STAGING_BYTES,
+    Faults, Frame, FramePool, Io, IoPool, Ledger, MemorySink, Reclaim, Region, Reservation, Scratch, Sink, SinkPlan,
+    StoreError, Turn, GROUP_STAGING_BYTES,
 };
 
 use super::nesting;
@@ -35,6 +36,8 @@ const SPARE_FRAMES: u64 = 4;
 /// Bytes that tasks, tiles and instructions take, per task and per tile, while a program is made and played.
 const BYTES_PER_TASK: u64 = 160;
 const BYTES_PER_TILE: u64 = 96;
+/// How long a caller waits at most, for its turn or for a plan, before it looks for signals.
+const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
@@ -66,25 +69,54 @@ pub enum Target {
     },
 }
 
+/// Invariants:
+/// 1. Programs of all sessions of a process run one after the other.
+/// 2. While one runs, what its ledger may grant and what the other sessions hold are together at most `room`; so is what
+///    all hold afterwards, until the next one runs.
 pub struct Session {
     options: SessionOptions,
     overhead: u64,
+    /// What the sessions of the process may hold together: the memory limit less the overhead.
+    room: u64,
     pool: FramePool,
     io: Io,
     io_pools: Mutex<Option<Arc<IoPools>>>,
     scratch: Mutex<Option<Scratch>>,
-    /// Clean tiles left by the last program, by source identity, tile shape and position.
-    kept: Mutex<HashMap<KeptKey, Arc<TileMemory>>>,
-    running: Mutex<()>,
-    /// Bytes held by earlier results when the running program started.
-    held: AtomicU64,
+    kept: Arc<Kept>,
+    closed: AtomicBool,
     /// The process that made the session.
     process: u32,
 }
 
+/// Clean tiles left by the last program, by source identity, tile shape and position.
+#[derive(Default)]
+struct Kept(Mutex<HashMap<KeptKey, Arc<TileMemory>>>);
+
+fn kept_bytes(tile: &TileMemory) -> usize {
+    FramePool::frame_bytes(tile.padded().len())
+}
+
+impl Reclaim for Kept {
+    fn bytes(&self) -> usize {
+        locked(&self.0).values().map(|tile| kept_bytes(tile)).sum()
+    }
+
+    fn shrink_to(&self, allowed: usize) {
+        let mut tiles = locked(&self.0);
+        let mut left: usize = tiles.values().map(|tile| kept_bytes(tile)).sum();
+        tiles.retain(|_, tile| {
+            let stays = left <= allowed;
+            if !stays {
+                left -= kept_bytes(tile);
+            }
+            stays
+        });
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
-        if self.check_process().is_err() {
+        if !self.is_ours() {
             // A forked child has neither the threads to join nor the right to remove its parent's scratch.
             Box::leak(Box::new((locked(&self.io_pools).take(), locked(&self.scratch).take())));
         }
@@ -175,30 +207,36 @@ fn resident_bytes() -> u64 {
     pages.map_or(64 << 20, |pages| pages * outcore_store::PAGE as u64)
 }
 
+/// Resident bytes of this process beside what its sessions hold.
+fn own_bytes() -> u64 {
+    Ledger::uncounted(resident_bytes() as usize) as u64
+}
+
 impl Session {
     /// # Errors
     /// A limit below what the process itself takes; a fault description that cannot be read.
     pub fn new(options: SessionOptions) -> Result<Session, EngineError> {
         let workers = options.threads.max(1) as u64;
-        let overhead =
-            resident_bytes().next_multiple_of(OVERHEAD_STEP) + OVERHEAD_FIXED + workers * OVERHEAD_PER_WORKER;
-        let budget = options.memory_limit.saturating_sub(overhead);
-        let budget = options.pool_limit.map_or(budget, |pool| pool.min(budget));
+        let overhead = own_bytes().next_multiple_of(OVERHEAD_STEP) + OVERHEAD_FIXED + workers * OVERHEAD_PER_WORKER;
+        let room = options.memory_limit.saturating_sub(overhead);
         let io = if options.direct_io {
             Io::direct()
         } else {
             Io::buffered()
         };
-        let ledger = Ledger::new(budget as usize);
+        let ledger = Ledger::new(options.pool_limit.map_or(room, |pool| pool.min(room)) as usize);
+        let kept = Arc::new(Kept::default());
+        let as_kept: Arc<dyn Reclaim> = kept.clone();
+        ledger.set_kept(Arc::downgrade(&as_kept));
         let session = Session {
             overhead,
+            room,
             pool: FramePool::new(ledger.clone()),
             io,
             io_pools: Mutex::new(None),
             scratch: Mutex::new(None),
-            kept: Mutex::new(HashMap::new()),
-            running: Mutex::new(()),
-            held: AtomicU64::new(0),
+            kept,
+            closed: AtomicBool::new(false),
             process: std::process::id(),
             options,
         };
@@ -234,8 +272,9 @@ impl Session {
         self.overhead
     }
 
+    /// Most bytes that the ledger can grant, with the process to itself.
     pub fn budget(&self) -> u64 {
-        self.pool.ledger().limit() as u64
+        self.options.pool_limit.map_or(self.room, |pool| pool.min(self.room))
     }
 
     pub fn ledger(&self) -> &Ledger {
@@ -248,13 +287,15 @@ impl Session {
 
     /// Drops the tiles kept between programs.
     pub fn clear(&self) {
-        locked(&self.kept).clear();
+        self.kept.shrink_to(0);
         self.pool.trim();
     }
 
-    /// Drops tiles, threads and scratch.
+    /// Drops tiles, threads and scratch; no program is planned or run afterwards. One that runs is not stopped.
     pub fn close(&self) {
-        self.clear();
+        self.closed.store(true, Ordering::SeqCst);
+        self.kept.shrink_to(0);
+        self.pool.close();
         locked(&self.io_pools).take();
         locked(&self.scratch).take();
     }
@@ -286,28 +327,32 @@ impl Session {
         Ok(scratch.clone().expect("just made"))
     }
 
-    /// Waits until no other program runs in this session, telling `progress` so that signals are seen.
-    fn wait_for_turn(&self, progress: Progress<'_>) -> Result<MutexGuard<'_, ()>, EngineError> {
-        loop {
-            match self.running.try_lock() {
-                Ok(guard) => return Ok(guard),
-                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => {
-                    progress(&ProgressReport::default())?;
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-            }
+    /// Waits until no other program runs in this process, telling `progress` so that signals are seen.
+    fn wait_for_turn(&self, progress: Progress<'_>) -> Result<Turn, EngineError> {
+        let turn = self.ledger().queue();
+        while !turn.has_come(POLL) {
+            progress(&ProgressReport::default())?;
         }
+        Ok(turn)
     }
 
     /// Threads and locks do not survive a fork.
-    fn check_process(&self) -> Result<(), EngineError> {
-        if self.process == std::process::id() {
-            return Ok(());
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    fn check_usable(&self) -> Result<(), EngineError> {
+        if !self.is_ours() {
+            return Err(EngineError::Session(
+                "this session belongs to the parent process; make a new one after a fork".into(),
+            ));
         }
-        Err(EngineError::Plan(
-            "this session belongs to the parent process; make a new one after a fork".into(),
-        ))
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(EngineError::Session(
+                "the session is closed; arrays opened under it can be computed in another".into(),
+            ));
+        }
+        Ok(())
     }
 
     /// Plans and places a program for `outputs`, checking sources and targets. Nothing is created and no data is read.
@@ -315,29 +360,52 @@ impl Session {
     /// # Errors
     /// Bad targets, changed sources, or a program that cannot fit.
     pub fn prepare(self: &Arc<Session>, outputs: &[Expr], targets: &[Target]) -> Result<Program, EngineError> {
-        // Deep expressions are walked recursively in places; this stack is reserved, not resident.
-        std::thread::scope(|scope| {
-            let builder = std::thread::Builder::new()
-                .name("outcore-plan".into())
-                .stack_size(1 << 30);
-            let handle = builder
-                .spawn_scoped(scope, || self.prepare_here(outputs, targets))
-                .map_err(|error| EngineError::Plan(format!("cannot start the planner: {error}")))?;
-            handle.join().unwrap_or_else(|panic| {
-                let text = panic
-                    .downcast_ref::<String>()
-                    .cloned()
-                    .or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
-                Err(EngineError::Plan(format!(
-                    "the planner stopped: {}",
-                    text.unwrap_or_else(|| "unknown cause".into())
-                )))
-            })
-        })
+        self.prepare_watched(outputs, targets, &mut || Ok(()))
     }
 
-    fn prepare_here(self: &Arc<Session>, outputs: &[Expr], targets: &[Target]) -> Result<Program, EngineError> {
-        self.check_process()?;
+    /// As `prepare`, asking `watch` now and then whether the plan is still wanted: an error of its is returned at once.
+    /// The planner changes nothing that others see, so it is left to itself then and ends when it looks up.
+    pub fn prepare_watched(
+        self: &Arc<Session>,
+        outputs: &[Expr],
+        targets: &[Target],
+        watch: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<Program, EngineError> {
+        let (session, outputs, targets) = (self.clone(), outputs.to_vec(), targets.to_vec());
+        let unwanted = Arc::new(AtomicBool::new(false));
+        let seen = unwanted.clone();
+        let (sender, receiver) = channel();
+        // Deep expressions are walked recursively in places; this stack is reserved, not resident.
+        let planner = std::thread::Builder::new()
+            .name("outcore-plan".into())
+            .stack_size(1 << 30)
+            .spawn(move || {
+                let program = session.prepare_here(&outputs, &targets, &seen);
+                drop((session, outputs, targets));
+                // Nobody takes the program when the caller has gone.
+                let _ = sender.send(program);
+            })
+            .map_err(|error| EngineError::Plan(format!("cannot start the planner: {error}")))?;
+        loop {
+            if let Err(error) = watch() {
+                unwanted.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+            match receiver.recv_timeout(POLL) {
+                Ok(program) => return program,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(stopped_by(planner.join().err())),
+            }
+        }
+    }
+
+    fn prepare_here(
+        self: &Arc<Session>,
+        outputs: &[Expr],
+        targets: &[Target],
+        unwanted: &AtomicBool,
+    ) -> Result<Program, EngineError> {
+        self.check_usable()?;
         let begin = Instant::now();
         let requested: Vec<Expr> = outputs
             .iter()
@@ -356,6 +424,7 @@ impl Session {
             })
             .collect();
         let plan = plan::plan(&requested, self.options.plan)?;
+        check_wanted(unwanted)?;
         for array in &plan.arrays {
             if let ArrayKind::Source(source) = &array.kind {
                 source.check_unchanged()?;
@@ -363,6 +432,7 @@ impl Session {
         }
         let outputs = check_targets(&plan, targets)?;
         let tiles = number_tiles(&plan, &Costs(&outputs))?;
+        check_wanted(unwanted)?;
         let metadata_bytes = outputs
             .iter()
             .map(|output| {
@@ -380,7 +450,8 @@ impl Session {
             fixed_bytes,
             memory,
             start,
-        } = self.place(&plan, &tiles, fixed_bytes, start)?;
+        } = self.place(&plan, &tiles, fixed_bytes, start, unwanted)?;
+        check_wanted(unwanted)?;
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
         Ok(Program {
             session: self.clone(),
@@ -434,7 +505,7 @@ impl Session {
 
     /// Kept tiles that the plan can start from.
     fn find_start(&self, plan: &Plan) -> Vec<(TileId, KeptKey)> {
-        let kept = locked(&self.kept);
+        let kept = locked(&self.kept.0);
         let mut first = 0;
         let mut found = Vec::new();
         for array in &plan.arrays {
@@ -459,9 +530,13 @@ impl Session {
         tiles: &TileTable,
         fixed_bytes: u64,
         start: Vec<(TileId, KeptKey)>,
+        unwanted: &AtomicBool,
     ) -> Result<Placement, EngineError> {
-        let held = self.held_bytes();
-        let budget = self.budget().saturating_sub(held);
+        let held = Held {
+            here: self.ledger().held() as u64,
+            elsewhere: self.ledger().held_by_others() as u64,
+        };
+        let budget = self.budget_beside(held);
         // Tiles kept from before are an offer: as many as fit are taken.
         let mut start = start;
         let mut offered = 0;
@@ -469,12 +544,21 @@ impl Session {
             offered += tiles.weights[tile as usize].frame;
             offered + fixed_bytes <= budget - budget / 20
         });
-        match self.attempt(plan, tiles, fixed_bytes, budget, start) {
-            Ok(placement) => Ok(placement),
-            Err(shortage) => Err(self.refuse(plan, shortage, held, &|budget| {
-                self.attempt(plan, tiles, fixed_bytes, budget, vec![]).is_ok()
-            })),
-        }
+        self.attempt(plan, tiles, fixed_bytes, budget, start)
+            .or_else(|shortage| {
+                let smallest = smallest_budget(shortage.need, &|budget| {
+                    check_wanted(unwanted)?;
+                    Ok(self.attempt(plan, tiles, fixed_bytes, budget, vec![]).is_ok())
+                })?;
+                Err(self.refuse(plan, shortage, held, smallest))
+            })
+    }
+
+    /// What a program may take: kept tiles and idle frames, here and in other sessions, give way to it.
+    fn budget_beside(&self, held: Held) -> u64 {
+        self.budget()
+            .min(self.room.saturating_sub(held.elsewhere))
+            .saturating_sub(held.here)
     }
 
     /// Places in a budget: reading tiles one by one, and neighbours together where that is possible and moves less.
@@ -539,8 +623,7 @@ impl Session {
         };
         // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
         // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.
-        let frame = tiles.weights.iter().map(|weight| weight.frame).max().unwrap_or(0);
-        let spare = (SPARE_FRAMES * frame).min(memory / 20);
+        let spare = spare_bytes(tiles, memory);
         let within = |memory| place::place(plan, tiles, self.options.plan, limits(memory), start);
         within(memory - spare)
             .map(|placed| (placed, memory - spare))
@@ -555,19 +638,6 @@ impl Session {
     /// Memory through which neighbouring tiles are read together.
     fn staging_bytes(&self) -> u64 {
         (self.options.io_threads.max(1) * FramePool::frame_bytes(GROUP_STAGING_BYTES)) as u64
-    }
-
-    /// Bytes the ledger has granted outside of kept tiles: results that the caller still holds.
-    fn held_bytes(&self) -> u64 {
-        // While a program runs, its own frames are no results: what was held when it started is.
-        if matches!(self.running.try_lock(), Err(TryLockError::WouldBlock)) {
-            return self.held.load(Ordering::Relaxed);
-        }
-        let kept: usize = locked(&self.kept)
-            .values()
-            .map(|memory| FramePool::frame_bytes(memory.padded().len()))
-            .sum();
-        self.ledger().used().saturating_sub(kept) as u64
     }
 
     fn window(&self, plan: &Plan, tiles: &TileTable, memory: u64) -> usize {
@@ -591,29 +661,14 @@ impl Session {
         ahead.min((memory / (4 * tile)) as usize).max(threads)
     }
 
-    /// The error for a program that does not fit, with the smallest limit that would do, found by bisection.
-    fn refuse(&self, plan: &Plan, shortage: Shortage, held: u64, fits: &dyn Fn(u64) -> bool) -> EngineError {
-        let (mut low, mut high) = (0, shortage.need.max(1 << 20));
-        while !fits(high) {
-            low = high;
-            high *= 2;
-            if high > 1 << 60 {
-                break;
-            }
-        }
-        while high - low > 64 << 10 {
-            let middle = low + (high - low) / 2;
-            if fits(middle) {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        let by_pool = self.options.pool_limit.is_some();
-        let smallest = if by_pool {
-            high + held
-        } else {
-            high + held + self.overhead
+    /// The error for a program that does not fit, with the smallest limit that would do: of the pool where that is what
+    /// it does not fit, else of the process.
+    fn refuse(&self, plan: &Plan, shortage: Shortage, held: Held, budget: u64) -> EngineError {
+        let Held { here, elsewhere } = held;
+        let pool = self.options.pool_limit.filter(|&pool| budget + here > pool);
+        let smallest = match pool {
+            Some(_) => budget + here,
+            None => budget + here + elsewhere + self.overhead,
         };
         let operator = plan
             .passes
@@ -622,14 +677,65 @@ impl Session {
         EngineError::Memory {
             operator,
             need: shortage.need,
-            available: self.budget().saturating_sub(held),
+            available: self.budget_beside(held),
             smallest,
             detail: format!(
-                "limit {} bytes, of which {} are the process itself and {} are held by earlier results",
-                self.options.memory_limit, self.overhead, held
+                "limit {} bytes, of which {} are the process itself, {here} are held by earlier results and {elsewhere} \
+                 by results of other sessions",
+                self.options.memory_limit, self.overhead
             ),
         }
     }
+}
+
+/// Bytes that results take which the caller still has, of this session and of the process's others.
+#[derive(Clone, Copy)]
+struct Held {
+    here: u64,
+    elsewhere: u64,
+}
+
+/// The smallest budget that fits, by bisection from a guess.
+fn smallest_budget(guess: u64, fits: &dyn Fn(u64) -> Result<bool, EngineError>) -> Result<u64, EngineError> {
+    let (mut low, mut high) = (0, guess.max(1 << 20));
+    while high <= 1 << 60 && !fits(high)? {
+        low = high;
+        high *= 2;
+    }
+    while high - low > 64 << 10 {
+        let middle = low + (high - low) / 2;
+        if fits(middle)? {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
+/// Room for frames that wait to be used again.
+fn spare_bytes(tiles: &TileTable, memory: u64) -> u64 {
+    let frame = tiles.weights.iter().map(|weight| weight.frame).max().unwrap_or(0);
+    (SPARE_FRAMES * frame).min(memory / 20)
+}
+
+fn check_wanted(unwanted: &AtomicBool) -> Result<(), EngineError> {
+    if unwanted.load(Ordering::Relaxed) {
+        return Err(EngineError::Cancelled);
+    }
+    Ok(())
+}
+
+/// The error for a planner that panicked.
+fn stopped_by(panic: Option<Box<dyn std::any::Any + Send>>) -> EngineError {
+    let text = panic.and_then(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()))
+    });
+    EngineError::Plan(format!(
+        "the planner stopped: {}",
+        text.unwrap_or_else(|| "unknown cause".into())
+    ))
 }
 
 /// First, last and one inner tile of a grid: the shapes a grid has.
@@ -711,28 +817,25 @@ impl Program {
     /// The first error of any read, write, reservation or function, or of `progress`; nothing is left behind then.
     pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
         let session = &self.session;
-        session.check_process()?;
+        session.check_usable()?;
         if nesting::is_inside() {
             return Err(EngineError::Plan(
                 "a computation was started inside a running one (by a function over tiles or a progress callback)"
                     .into(),
             ));
         }
-        let _alone = session.wait_for_turn(progress)?;
+        let _turn = session.wait_for_turn(progress)?;
+        session.check_usable()?;
         let _inside = nesting::enter();
         for array in &self.plan.arrays {
             if let ArrayKind::Source(source) = &array.kind {
                 source.check_unchanged()?;
             }
         }
+        self.make_room()?;
         let resident = self.take_kept()?;
         let ledger = session.ledger();
-        let held = ledger.used() as u64
-            - resident
-                .iter()
-                .map(|(_, memory)| FramePool::frame_bytes(memory.padded().len()) as u64)
-                .sum::<u64>();
-        session.held.store(held, Ordering::Relaxed);
+        let held = ledger.held();
         ledger.reset_peak();
         let before = session.io.counters();
         let begin = Instant::now();
@@ -763,7 +866,7 @@ impl Program {
             return Err(error.into());
         }
         let counters = session.io.counters().since(&before);
-        let peak_bytes = ledger.peak() as u64 - held;
+        let peak_bytes = ledger.peak().saturating_sub(held) as u64;
         self.keep(left);
         let state = shared.lock();
         Ok(Outcome {
@@ -861,9 +964,27 @@ impl Program {
             .reserve(bytes as usize, "I/O buffers and the program")
     }
 
+    /// Settles what the ledger may grant: what the other sessions leave, after they gave up what they can do without
+    /// and the program needs. They can only shrink until the turn is over.
+    fn make_room(&self) -> Result<(), EngineError> {
+        let session = &self.session;
+        let ledger = session.ledger();
+        let need = ledger.held() as u64 + self.peak_bytes();
+        let wish = need + spare_bytes(&self.tiles, self.memory);
+        let others = ledger.shrink_others(session.room.saturating_sub(wish) as usize) as u64;
+        let limit = session.budget().min(session.room.saturating_sub(others));
+        if need > limit {
+            return Err(EngineError::Stale(
+                "more memory is held by results than when this program was planned; plan it again".into(),
+            ));
+        }
+        ledger.set_limit(limit as usize);
+        Ok(())
+    }
+
     /// Takes the tiles the program starts from out of the session and drops the others.
     fn take_kept(&self) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
-        let mut kept = std::mem::take(&mut *locked(&self.session.kept));
+        let mut kept = std::mem::take(&mut *locked(&self.session.kept.0));
         self.start
             .iter()
             .map(|(tile, key)| {
@@ -876,7 +997,10 @@ impl Program {
     }
 
     fn keep(&self, left: Vec<(TileId, Arc<TileMemory>)>) {
-        let mut kept = locked(&self.session.kept);
+        let mut kept = locked(&self.session.kept.0);
+        if self.session.closed.load(Ordering::SeqCst) {
+            return;
+        }
         for (tile, memory) in left {
             let (array, index) = self.tiles.locate(tile);
             let info = &self.plan.arrays[array as usize];

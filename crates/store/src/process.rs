@@ -1,0 +1,119 @@
+//! What the sessions of one process share: its memory, and the turn to run.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::ledger::{Ledger, Shared};
+
+/// The ledgers of this process, and those who wait to fill them.
+///
+/// Programs take turns, so while one runs the other sessions' memory can only shrink: what its ledger may grant beside
+/// them is settled once, when its turn begins.
+///
+/// A forked child may inherit locks that nobody will open, so it has books of its own: those of the process it came
+/// from lead to it.
+pub(crate) struct Process {
+    id: u32,
+    child: OnceLock<Box<Process>>,
+    ledgers: Mutex<Vec<Weak<Shared>>>,
+    queue: Mutex<Queue>,
+    moved: Condvar,
+    uncounted: AtomicUsize,
+}
+
+/// Who runs (the first) and who waits.
+#[derive(Default)]
+struct Queue {
+    places: VecDeque<u64>,
+    next: u64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Process {
+    pub fn new() -> Process {
+        Process {
+            id: std::process::id(),
+            child: OnceLock::new(),
+            ledgers: Mutex::default(),
+            queue: Mutex::default(),
+            moved: Condvar::new(),
+            uncounted: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn current() -> &'static Process {
+        static FIRST: OnceLock<Process> = OnceLock::new();
+        let mut process = FIRST.get_or_init(Process::new);
+        while process.id != std::process::id() {
+            process = process.child.get_or_init(|| Box::new(Process::new()));
+        }
+        process
+    }
+
+    pub fn register(&self, ledger: Weak<Shared>) {
+        let mut ledgers = locked(&self.ledgers);
+        ledgers.retain(|ledger| ledger.strong_count() > 0);
+        ledgers.push(ledger);
+    }
+
+    pub fn ledgers(&self) -> Vec<Ledger> {
+        locked(&self.ledgers).iter().filter_map(Ledger::upgrade).collect()
+    }
+
+    /// The process's bytes beside the ledgers', from a measurement. While a program runs much of what it was granted is
+    /// not touched yet and hides others' bytes, so no less than when last measured in peace.
+    pub fn uncounted(&self, measured: usize) -> usize {
+        let peace = locked(&self.queue).places.is_empty();
+        if peace {
+            self.uncounted.store(measured, Ordering::Relaxed);
+        }
+        measured.max(self.uncounted.load(Ordering::Relaxed))
+    }
+}
+
+/// A place in the queue of those who want to run; left when dropped.
+pub struct Turn {
+    ledger: Ledger,
+    process: &'static Process,
+    number: u64,
+}
+
+impl Turn {
+    pub(crate) fn queue(ledger: &Ledger) -> Turn {
+        let process = ledger.process();
+        let mut queue = locked(&process.queue);
+        let number = queue.next;
+        queue.next += 1;
+        queue.places.push_back(number);
+        Turn {
+            ledger: ledger.clone(),
+            process,
+            number,
+        }
+    }
+
+    /// Whether the turn has come, after waiting for it no longer than `patience`.
+    pub fn has_come(&self, patience: Duration) -> bool {
+        let waiting = |queue: &mut Queue| queue.places.front() != Some(&self.number);
+        let queue = locked(&self.process.queue);
+        let waited = self.process.moved.wait_timeout_while(queue, patience, waiting);
+        let came = !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out();
+        if came {
+            self.ledger.begin_turn(self.number);
+        }
+        came
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.ledger.end_turn(self.number);
+        locked(&self.process.queue).places.retain(|&place| place != self.number);
+        self.process.moved.notify_all();
+    }
+}
