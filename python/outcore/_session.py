@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,8 @@ from outcore import _core, _profile, config
 from outcore._progress import watch
 from outcore._sizes import format_size
 
-# Sessions made from configuration, by their options. Only the one used last keeps tiles: the memory limit is the
-# process's, so tiles of another session would eat into it unseen.
+# Sessions made from configuration, by their options. Only the one used last keeps tiles: nobody who changed the
+# configuration waits for those of the old one.
 _IMPLICIT_MAX = 4
 _implicit: OrderedDict[str, Session] = OrderedDict()
 _lock = threading.RLock()
@@ -49,7 +50,15 @@ class Session:
     """Options of runs and the tiles kept between them; a context manager that makes it the one in use.
 
     Options are the keys of `config.set`; those not given come from the configuration when the session is made.
-    Raises ConfigError for unknown keys. Closing it drops its tiles and its scratch files.
+    Raises ConfigError for unknown keys. Closing it drops its tiles and its scratch files; computing in it raises
+    SessionError from then on. Arrays belong to no session: those opened under one can be computed under any other.
+
+    `memory_limit` bounds the process, not the session. Programs of one process therefore run one after the other, first
+    come, first served, whichever threads and sessions they come from; one that waits looks for signals. When a program
+    runs, the other sessions give up tiles and frames they only keep, as far as it needs their room. Results that are
+    still referenced count against every session's limit until they are freed; a refusal says how much they take.
+
+    A session does not survive a fork: the child makes its own. Without an explicit one this goes by itself.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -97,7 +106,7 @@ class Session:
         self._core.clear()
 
     def close(self) -> None:
-        """Ends the session; its tiles and scratch files go."""
+        """Ends the session: its tiles, threads and scratch files go, and nothing can be computed in it any more."""
         self._core.close()
 
 
@@ -115,7 +124,8 @@ def current() -> Session:
         if key not in _implicit:
             _implicit[key] = Session()
             if len(_implicit) > _IMPLICIT_MAX:
-                _implicit.popitem(last=False)[1].close()
+                # Another thread may be about to use it, so it is not closed; it ends with its last reference.
+                _implicit.popitem(last=False)[1].clear()
         _implicit.move_to_end(key)
         session = _implicit[key]
         session.options["progress"] = options["progress"]
@@ -128,5 +138,14 @@ def clear() -> None:
         for session in _implicit.values():
             session.clear()
 
+
+def _forget_inherited() -> None:
+    """In a forked child: the parent's sessions have threads and locks that did not come along."""
+    global _lock
+    _lock = threading.RLock()
+    _implicit.clear()
+
+
+os.register_at_fork(after_in_child=_forget_inherited)
 
 __all__ = ["Outcome", "Session", "clear", "current"]

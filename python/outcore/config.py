@@ -218,4 +218,12 @@ def names() -> builtins.set[str]:
     return builtins.set(_KEYS)
 
 
+def _renew_lock() -> None:
+    """In a forked child: another thread of the parent may have held the old one."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
 __all__ = ["get", "names", "refresh", "set", "snapshot"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from support import workloads
-from support.running import session
+from support.running import forecast, run, session
 
 
 def compute_transpose(path: str, pool_limit: int) -> None:
@@ -17,6 +21,79 @@ def compute_transpose(path: str, pool_limit: int) -> None:
 
     with session(pool_limit=pool_limit):
         oc.compute(oc.open(path).T)
+
+
+def rss() -> int:
+    """Resident bytes now, as the kernel counts them."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE")
+
+
+def sessions_in_turn(x: str, out: str, limits: list[int]) -> dict[str, Any]:
+    """Programs that fill the memory of one session after the other, several rounds; then one is closed."""
+    import outcore as oc
+
+    made = [oc.Session(memory_limit=limit, threads=2, progress=False) for limit in limits]
+    runs = []
+    with contextlib.ExitStack() as stack:
+        for one in made:
+            stack.enter_context(one)
+        for _ in range(2):
+            for one in made:
+                with one:
+                    targets = {f"{out}/sums.npy": oc.open(x).sum(axis=0)}
+                    told, done = forecast(targets), run(targets)
+                runs.append({"same": told == done, "kept": one.counters()["reserved_bytes"], "rss": rss()})
+        filled = rss()
+        made[-1].close()
+        return {"runs": runs, "freed": filled - rss()}
+
+
+def sessions_at_once(x: str, limits: list[int], rounds: int) -> list[float]:
+    """One thread and one session each."""
+    import outcore as oc
+
+    def work(limit: int) -> float:
+        with oc.Session(memory_limit=limit, threads=2, progress=False):
+            return float(sum(oc.compute(oc.open(x).sum()) for _ in range(rounds)))
+
+    with ThreadPoolExecutor(len(limits)) as pool:
+        return list(pool.map(work, limits))
+
+
+def result_beside(x: str, rows: int, memory_limit: int) -> Any:
+    """One session's result stays; the other is asked for as much, is refused, and may when the first is gone."""
+    import outcore as oc
+
+    part = oc.open(x)[:rows]
+    options = {"memory_limit": memory_limit, "threads": 2, "progress": False}
+    with oc.Session(**options):
+        first = oc.compute(part + 1)
+    with oc.Session(**options):
+        total = float(oc.compute(part.sum()))
+        try:
+            oc.compute(part + 2)
+        except oc.errors.MemoryLimitError as error:
+            refused = error
+        held = first.nbytes
+        del first
+        second = oc.compute(part + 2)
+    return {"held": held, "said": str(refused), "smallest": refused.smallest, "right": float(second.sum()) - total}
+
+
+def long_plan() -> str:
+    """An alarm, as Ctrl-C would come, while a program of very many tiles is planned."""
+    import outcore as oc
+
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    side = 400_000
+    a, b = (oc.random.uniform((side, side), seed=seed) for seed in range(2))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        oc.explain((a @ b).sum(axis=0))
+    except KeyboardInterrupt:
+        return "interrupted"
+    return "planned"
 
 
 def store(program: str, iterations: str, inputs: str, out: str, scratch: str, options: str) -> None:
