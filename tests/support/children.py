@@ -119,4 +119,6 @@ def builder(program: str, iterations: str) -> Any:
 
 
 if __name__ == "__main__":
+    # A shell's background job, and its children with it, starts with interrupts ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     store(*sys.argv[1:])

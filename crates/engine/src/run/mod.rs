@@ -1,9 +1,12 @@
 //! Programs are played here: worker threads and asynchronous I/O, under one ledger.
 
+mod budget;
 mod fused;
 mod gather;
 mod nesting;
 mod player;
+mod prepare;
+mod program;
 pub mod report;
 pub mod session;
 mod state;
@@ -14,4 +17,5 @@ mod value;
 mod worker;
 
 pub use player::ProgressReport;
-pub use session::{Outcome, Program, Session, SessionOptions, Target};
+pub use program::{Outcome, Program};
+pub use session::{Session, SessionOptions, Target};

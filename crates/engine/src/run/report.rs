@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::session::Program;
+use super::program::Program;
 use crate::plan::{ArrayKind, StepKind};
 
 fn quoted(text: &str) -> String {

@@ -1,0 +1,301 @@
+//! From expressions to a placed program: plan, check sources and targets, count what the run reserves.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::Arc;
+use std::time::Instant;
+
+use outcore_store::{FramePool, Region, SinkPlan};
+
+use super::budget::Placement;
+use super::program::Program;
+use super::session::{locked, KeptKey, Session, Target, POLL};
+use super::task::workspace_bytes;
+use crate::expr::Expr;
+use crate::ops;
+use crate::place::slabs::find_slabs;
+use crate::plan::{self, ArrayKind, Plan};
+use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
+use crate::schedule::{TileId, TileTable};
+use crate::EngineError;
+
+/// Bytes that tasks, tiles and instructions take, per task and per tile, while a program is made and played.
+const BYTES_PER_TASK: u64 = 160;
+const BYTES_PER_TILE: u64 = 96;
+
+pub(super) enum Output {
+    Memory {
+        shape: Vec<u64>,
+        dtype: outcore_dtype::DType,
+        tile: Vec<u64>,
+    },
+    File(SinkPlan),
+}
+
+struct Costs<'a>(&'a [Output]);
+
+impl OutputCost for Costs<'_> {
+    fn frame_is_borrowed(&self, output: usize, region: &Region) -> bool {
+        match &self.0[output] {
+            Output::Memory { shape, .. } => region.is_contiguous_in(shape),
+            Output::File(_) => false,
+        }
+    }
+
+    fn write_bytes(&self, output: usize, region: &Region) -> u64 {
+        match &self.0[output] {
+            Output::Memory { .. } => 0,
+            Output::File(sink) => sink.write_bytes(region),
+        }
+    }
+}
+
+impl Session {
+    /// Plans and places a program for `outputs`, checking sources and targets. Nothing is created and no data is read.
+    ///
+    /// # Errors
+    /// Bad targets, changed sources, or a program that cannot fit.
+    pub fn prepare(self: &Arc<Session>, outputs: &[Expr], targets: &[Target]) -> Result<Program, EngineError> {
+        self.prepare_watched(outputs, targets, &mut || Ok(()))
+    }
+
+    /// As `prepare`, asking `watch` now and then whether the plan is still wanted: an error of its is returned at once.
+    /// The planner changes nothing that others see, so it is left to itself then and ends when it looks up.
+    pub fn prepare_watched(
+        self: &Arc<Session>,
+        outputs: &[Expr],
+        targets: &[Target],
+        watch: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<Program, EngineError> {
+        let (session, outputs, targets) = (self.clone(), outputs.to_vec(), targets.to_vec());
+        let unwanted = Arc::new(AtomicBool::new(false));
+        let seen = unwanted.clone();
+        let (sender, receiver) = channel();
+        // Deep expressions are walked recursively in places; this stack is reserved, not resident.
+        let planner = std::thread::Builder::new()
+            .name("outcore-plan".into())
+            .stack_size(1 << 30)
+            .spawn(move || {
+                let program = session.prepare_here(&outputs, &targets, &seen);
+                drop((session, outputs, targets));
+                // Nobody takes the program when the caller has gone.
+                let _ = sender.send(program);
+            })
+            .map_err(|error| EngineError::Plan(format!("cannot start the planner: {error}")))?;
+        loop {
+            if let Err(error) = watch() {
+                unwanted.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+            match receiver.recv_timeout(POLL) {
+                Ok(program) => return program,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(stopped_by(planner.join().err())),
+            }
+        }
+    }
+
+    pub(super) fn prepare_here(
+        self: &Arc<Session>,
+        outputs: &[Expr],
+        targets: &[Target],
+        unwanted: &AtomicBool,
+    ) -> Result<Program, EngineError> {
+        self.check_usable()?;
+        let begin = Instant::now();
+        let requested: Vec<Expr> = outputs
+            .iter()
+            .zip(targets)
+            .map(|(output, target)| match target {
+                Target::Path {
+                    chunks: Some(chunks), ..
+                } if *chunks != output.tile => {
+                    let tile = chunks
+                        .iter()
+                        .zip(&output.shape)
+                        .map(|(&chunk, &length)| chunk.clamp(1, length.max(1)));
+                    ops::copy_tiled(output, tile.collect())
+                }
+                _ => output.clone(),
+            })
+            .collect();
+        let plan = plan::plan(&requested, self.options.plan)?;
+        check_wanted(unwanted)?;
+        for array in &plan.arrays {
+            if let ArrayKind::Source(source) = &array.kind {
+                source.check_unchanged()?;
+            }
+        }
+        let outputs = check_targets(&plan, targets)?;
+        let tiles = number_tiles(&plan, &Costs(&outputs))?;
+        check_wanted(unwanted)?;
+        let metadata_bytes = outputs
+            .iter()
+            .map(|output| {
+                if let Output::File(sink) = output {
+                    sink.overhead_bytes()
+                } else {
+                    0
+                }
+            })
+            .sum();
+        let fixed_bytes = self.fixed_bytes(&plan, &tiles, &outputs);
+        let start = self.find_start(&plan);
+        let Placement {
+            placed,
+            fixed_bytes,
+            memory,
+            start,
+        } = self.place(&plan, &tiles, fixed_bytes, start, unwanted)?;
+        check_wanted(unwanted)?;
+        let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
+        Ok(Program {
+            session: self.clone(),
+            plan,
+            tiles,
+            placed,
+            slabs,
+            fixed_bytes,
+            memory,
+            metadata_bytes,
+            plan_seconds: begin.elapsed().as_secs_f64(),
+            outputs,
+            start,
+        })
+    }
+
+    /// Memory reserved for the whole run: workspaces, buffers of encoded I/O, results in memory, the program itself.
+    pub(super) fn fixed_bytes(&self, plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> u64 {
+        let functions = function_bytes(plan);
+        let workers = self.options.threads.max(1) as u64 * (workspace_bytes(plan) + functions);
+        let results: u64 = outputs
+            .iter()
+            .map(|output| match output {
+                Output::Memory { shape, dtype, .. } => {
+                    FramePool::frame_bytes(shape.iter().product::<u64>() as usize * dtype.size()) as u64
+                }
+                Output::File(_) => 0,
+            })
+            .sum();
+        workers + results + self.io_bytes(plan, outputs) + program_bytes(plan, tiles)
+    }
+
+    /// Buffers that encoded reads and padded writes use while they run, one per I/O thread.
+    pub(super) fn io_bytes(&self, plan: &Plan, outputs: &[Output]) -> u64 {
+        let (mut read, mut written) = (0, 0);
+        for (id, array) in plan.arrays.iter().enumerate() {
+            for index in edge_tiles(&array.counts) {
+                let region = tile_region(plan, id as u32, index);
+                if let ArrayKind::Source(source) = &array.kind {
+                    read = read.max(source.workspace_bytes(&region));
+                }
+                for &output in &array.outputs {
+                    if let Output::File(sink) = &outputs[output] {
+                        written = written.max(sink.workspace_bytes(&region));
+                    }
+                }
+            }
+        }
+        (self.options.io_threads.max(1) * read + self.write_threads().max(1) * written) as u64
+    }
+
+    /// Kept tiles that the plan can start from.
+    pub(super) fn find_start(&self, plan: &Plan) -> Vec<(TileId, KeptKey)> {
+        let kept = locked(&self.kept.0);
+        let mut first = 0;
+        let mut found = Vec::new();
+        for array in &plan.arrays {
+            if let ArrayKind::Source(source) = &array.kind {
+                if !kept.is_empty() {
+                    for index in 0..array.tiles() {
+                        let key = (source.identity().to_string(), array.node.tile.clone(), index);
+                        if kept.contains_key(&key) {
+                            found.push((first + index as TileId, key));
+                        }
+                    }
+                }
+            }
+            first += array.tiles() as TileId;
+        }
+        found
+    }
+}
+
+pub(super) fn check_wanted(unwanted: &AtomicBool) -> Result<(), EngineError> {
+    if unwanted.load(Ordering::Relaxed) {
+        return Err(EngineError::Cancelled);
+    }
+    Ok(())
+}
+
+/// The error for a planner that panicked.
+fn stopped_by(panic: Option<Box<dyn std::any::Any + Send>>) -> EngineError {
+    let text = panic.and_then(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()))
+    });
+    EngineError::Plan(format!(
+        "the planner stopped: {}",
+        text.unwrap_or_else(|| "unknown cause".into())
+    ))
+}
+
+/// First, last and one inner tile of a grid: the shapes a grid has.
+fn edge_tiles(counts: &[u64]) -> Vec<u64> {
+    let total: u64 = counts.iter().product();
+    if total == 0 {
+        return vec![];
+    }
+    let mut tiles = vec![0, total - 1];
+    let mut stride = 1;
+    for &count in counts.iter().rev() {
+        tiles.push((count - 1) * stride);
+        stride *= count;
+    }
+    tiles.sort_unstable();
+    tiles.dedup();
+    tiles
+}
+
+/// Memory that a worker's functions of the user say they allocate, at most.
+pub(super) fn function_bytes(plan: &Plan) -> u64 {
+    plan.passes
+        .iter()
+        .map(|pass| pass.function_bytes as u64)
+        .max()
+        .unwrap_or(0)
+}
+
+pub(super) fn program_bytes(plan: &Plan, tiles: &TileTable) -> u64 {
+    let tasks: u64 = plan.passes.iter().map(|pass| pass.domain.cells()).sum();
+    (tasks * BYTES_PER_TASK + tiles.len() as u64 * BYTES_PER_TILE).next_multiple_of(outcore_store::PAGE as u64)
+}
+
+fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineError> {
+    let mut seen: Vec<&PathBuf> = Vec::new();
+    targets
+        .iter()
+        .zip(&plan.outputs)
+        .map(|(target, &array)| {
+            let node = &plan.arrays[array as usize].node;
+            Ok(match target {
+                Target::Memory => Output::Memory {
+                    shape: node.shape.clone(),
+                    dtype: node.dtype,
+                    tile: node.tile.clone(),
+                },
+                Target::Path { path, overwrite, .. } => {
+                    if seen.contains(&path) {
+                        return Err(EngineError::Plan(format!(
+                            "store: {} is named for two outputs",
+                            path.display()
+                        )));
+                    }
+                    seen.push(path);
+                    Output::File(SinkPlan::new(path, &node.shape, node.dtype, &node.tile, *overwrite)?)
+                }
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,280 @@
+//! A placed program, and one run of it: room is made, outputs are created, played, sealed and published.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, GROUP_STAGING_BYTES};
+
+use super::budget::spare_bytes;
+use super::nesting;
+use super::player::{play, Progress, Stage};
+use super::prepare::{function_bytes, program_bytes, Output};
+use super::session::{locked, KeptKey, Session};
+use super::state::{Event, Shared};
+use super::task::Workspace;
+use super::value::TileMemory;
+use crate::place::slabs::Slab;
+use crate::place::Placed;
+use crate::plan::{ArrayKind, Plan};
+use crate::schedule::{TileId, TileTable};
+use crate::EngineError;
+
+/// A placed program with its outputs checked: what `explain` prints and `run` plays.
+pub struct Program {
+    pub session: Arc<Session>,
+    pub plan: Plan,
+    pub tiles: TileTable,
+    pub placed: Placed,
+    pub slabs: Vec<Vec<Slab>>,
+    pub fixed_bytes: u64,
+    /// What tiles and partial results may take.
+    pub memory: u64,
+    /// Bytes of headers and metadata the outputs write.
+    pub metadata_bytes: u64,
+    pub plan_seconds: f64,
+    pub(super) outputs: Vec<Output>,
+    pub(super) start: Vec<(TileId, KeptKey)>,
+}
+
+/// Counted while the program ran.
+#[derive(Default)]
+pub struct Outcome {
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    pub spilled_bytes: u64,
+    pub peak_bytes: u64,
+    pub seconds: f64,
+    pub read_seconds: f64,
+    pub write_seconds: f64,
+    pub compute_seconds: f64,
+    pub events: Vec<Event>,
+    /// One per requested output: the frame of a result in memory.
+    pub results: Vec<Option<Frame>>,
+}
+
+impl Program {
+    /// Most bytes the ledger grants while the program runs.
+    pub fn peak_bytes(&self) -> u64 {
+        self.fixed_bytes + self.placed.program.totals.peak_bytes
+    }
+
+    pub fn read_bytes(&self) -> u64 {
+        self.placed.program.totals.read_bytes
+    }
+
+    pub fn written_bytes(&self) -> u64 {
+        self.placed.program.totals.written_bytes + self.metadata_bytes
+    }
+
+    /// Plays the program once. Outputs appear under their names when everything is complete and synced.
+    ///
+    /// # Errors
+    /// The first error of any read, write, reservation or function, or of `progress`; nothing is left behind then.
+    pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let session = &self.session;
+        session.check_usable()?;
+        if nesting::is_inside() {
+            return Err(EngineError::Plan(
+                "a computation was started inside a running one (by a function over tiles or a progress callback)"
+                    .into(),
+            ));
+        }
+        let _turn = session.wait_for_turn(progress)?;
+        session.check_usable()?;
+        let _inside = nesting::enter();
+        for array in &self.plan.arrays {
+            if let ArrayKind::Source(source) = &array.kind {
+                source.check_unchanged()?;
+            }
+        }
+        self.make_room()?;
+        let resident = self.take_kept()?;
+        let ledger = session.ledger();
+        let held = ledger.held();
+        ledger.reset_peak();
+        let before = session.io.counters();
+        let begin = Instant::now();
+        let shared = Arc::new(Shared::new(tracing));
+        let mut sinks = Sinks {
+            all: Vec::new(),
+            memory: Vec::new(),
+        };
+        let result = self.play(
+            &shared,
+            resident,
+            before.bytes_read + before.bytes_written,
+            &mut sinks,
+            progress,
+        );
+        let left = match result {
+            Ok(left) => left,
+            Err(error) => {
+                sinks.abort();
+                return Err(error);
+            }
+        };
+        // All outputs are durable before the first gets its name.
+        let sealed = sinks.all.iter().try_for_each(|sink| sink.seal(&session.io));
+        let finished = sealed.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.publish()));
+        if let Err(error) = finished {
+            sinks.abort();
+            return Err(error.into());
+        }
+        let counters = session.io.counters().since(&before);
+        let peak_bytes = ledger.peak().saturating_sub(held) as u64;
+        self.keep(left);
+        let state = shared.lock();
+        Ok(Outcome {
+            read_bytes: counters.bytes_read,
+            written_bytes: counters.bytes_written,
+            spilled_bytes: self.placed.program.totals.spilled_bytes,
+            peak_bytes,
+            seconds: begin.elapsed().as_secs_f64(),
+            read_seconds: state.busy.read_ns as f64 * 1e-9,
+            write_seconds: state.busy.write_ns as f64 * 1e-9,
+            compute_seconds: state.busy.compute_ns as f64 * 1e-9,
+            events: state.events.clone(),
+            results: sinks
+                .memory
+                .iter()
+                .map(|sink| sink.as_ref().and_then(|sink| sink.buffer().take()))
+                .collect(),
+        })
+    }
+
+    fn play(
+        &self,
+        shared: &Arc<Shared>,
+        resident: Vec<(TileId, Arc<TileMemory>)>,
+        bytes_before: u64,
+        sinks: &mut Sinks,
+        progress: Progress<'_>,
+    ) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
+        let session = &self.session;
+        let workers = session.options.threads.max(1);
+        let workspaces = (0..workers)
+            .map(|_| Workspace::new(&self.plan, &session.pool))
+            .collect::<Result<Vec<_>, _>>()?;
+        let staging = if self.placed.program.reads_groups() {
+            (0..session.options.io_threads.max(1))
+                .map(|_| session.pool.allocate(GROUP_STAGING_BYTES, "buffer of a reading thread"))
+                .collect::<Result<Vec<_>, _>>()?
+        } else {
+            vec![]
+        };
+        self.create_sinks(sinks)?;
+        let _unseen = self.reserve_unseen()?;
+        let scratch = if self.placed.program.totals.spilled_bytes > 0 {
+            Some(session.scratch()?)
+        } else {
+            None
+        };
+        let io_pools = session.io_pools();
+        let stage = Stage {
+            plan: &self.plan,
+            tiles: &self.tiles,
+            tasks: &self.placed.tasks,
+            program: &self.placed.program,
+            slabs: &self.slabs,
+            sinks: &sinks.all,
+            pool: &session.pool,
+            io: &session.io,
+            io_pools: &io_pools,
+            scratch: scratch.as_ref(),
+            staging: Arc::new(Mutex::new(staging)),
+            shared: shared.clone(),
+            bytes_before,
+        };
+        play(&stage, workspaces, resident, progress)
+    }
+
+    fn create_sinks(&self, sinks: &mut Sinks) -> Result<(), EngineError> {
+        for output in &self.outputs {
+            match output {
+                Output::Memory { shape, dtype, tile } => {
+                    let sink = Arc::new(MemorySink::new(shape, *dtype, tile, &self.session.pool)?);
+                    sinks.all.push(sink.clone());
+                    sinks.memory.push(Some(sink));
+                }
+                Output::File(plan) => {
+                    // Half-written outputs of killed processes lie beside the names they were meant for.
+                    outcore_store::clean_partials(&plan.directory())?;
+                    sinks.all.push(plan.create(&self.session.io)?);
+                    sinks.memory.push(None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves what is allocated outside of frames: buffers of encoded I/O, functions of the user, the program.
+    fn reserve_unseen(&self) -> Result<Reservation, StoreError> {
+        let options = &self.session.options;
+        let functions = function_bytes(&self.plan);
+        let bytes = self.session.io_bytes(&self.plan, &self.outputs)
+            + program_bytes(&self.plan, &self.tiles)
+            + options.threads.max(1) as u64 * functions;
+        self.session
+            .ledger()
+            .reserve(bytes as usize, "I/O buffers and the program")
+    }
+
+    /// Settles what the ledger may grant: what the other sessions leave, after they gave up what they can do without
+    /// and the program needs. They can only shrink until the turn is over.
+    fn make_room(&self) -> Result<(), EngineError> {
+        let session = &self.session;
+        let ledger = session.ledger();
+        let need = ledger.held() as u64 + self.peak_bytes();
+        let wish = need + spare_bytes(&self.tiles, self.memory);
+        let others = ledger.shrink_others(session.room.saturating_sub(wish) as usize) as u64;
+        let limit = session.budget().min(session.room.saturating_sub(others));
+        if need > limit {
+            return Err(EngineError::Stale(
+                "more memory is held by results than when this program was planned; plan it again".into(),
+            ));
+        }
+        ledger.set_limit(limit as usize);
+        Ok(())
+    }
+
+    /// Takes the tiles the program starts from out of the session and drops the others.
+    fn take_kept(&self) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
+        let mut kept = std::mem::take(&mut *locked(&self.session.kept.0));
+        self.start
+            .iter()
+            .map(|(tile, key)| {
+                let memory = kept.remove(key).ok_or_else(|| {
+                    EngineError::Stale("the tiles this program starts from have been dropped; plan it again".into())
+                })?;
+                Ok((*tile, memory))
+            })
+            .collect()
+    }
+
+    fn keep(&self, left: Vec<(TileId, Arc<TileMemory>)>) {
+        let mut kept = locked(&self.session.kept.0);
+        if self.session.closed.load(Ordering::SeqCst) {
+            return;
+        }
+        for (tile, memory) in left {
+            let (array, index) = self.tiles.locate(tile);
+            let info = &self.plan.arrays[array as usize];
+            if let ArrayKind::Source(source) = &info.kind {
+                kept.insert((source.identity().to_string(), info.node.tile.clone(), index), memory);
+            }
+        }
+    }
+}
+
+/// The outputs being written.
+struct Sinks {
+    all: Vec<Arc<dyn Sink>>,
+    memory: Vec<Option<Arc<MemorySink>>>,
+}
+
+impl Sinks {
+    fn abort(&self) {
+        self.all.iter().for_each(|sink| sink.abort());
+    }
+}
