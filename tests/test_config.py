@@ -183,6 +183,9 @@ def test_a_session_refuses_unknown_options():
         ("function", errors.FunctionError, RuntimeError),
         ("session", errors.SessionError, RuntimeError),
         ("config", errors.ConfigError, ValueError),
+        ("space", errors.DiskFullError, OSError),
+        ("unsupported", errors.UnsupportedFormatError, ValueError),
+        ("invalid", errors.ArgumentError, ValueError),
         ("cancelled", errors.Cancelled, errors.OutcoreError),
     ],
 )

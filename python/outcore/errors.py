@@ -79,10 +79,28 @@ class FormatError(OutcoreError, ValueError):
     code = "format"
 
 
+class UnsupportedFormatError(FormatError):
+    """A file that is what it claims to be, in a way outcore does not read or write."""
+
+    code = "unsupported"
+
+
+class ArgumentError(OutcoreError, ValueError):
+    """A value that the files or the machine cannot follow; the message says which."""
+
+    code = "invalid"
+
+
 class StorageError(OutcoreError, OSError):
     """A failed read or write; the message names path, offset and cause. The first one stops the run."""
 
     code = "io"
+
+
+class DiskFullError(StorageError):
+    """The outputs need more bytes than the file system has free; refused before anything is written."""
+
+    code = "space"
 
 
 class TargetExistsError(OutcoreError, FileExistsError):
@@ -151,7 +169,10 @@ _CLASSES: dict[str, type[OutcoreError]] = {
         IndexingError,
         MemoryLimitError,
         FormatError,
+        UnsupportedFormatError,
+        ArgumentError,
         StorageError,
+        DiskFullError,
         TargetExistsError,
         SourceChangedError,
         ScratchQuotaError,
@@ -176,9 +197,11 @@ def from_code(code: str, message: str, details: Mapping[str, Any] | None = None)
 
 
 __all__ = [
+    "ArgumentError",
     "Cancelled",
     "ConfigError",
     "DTypeError",
+    "DiskFullError",
     "FormatError",
     "FunctionError",
     "IndexingError",
@@ -192,5 +215,6 @@ __all__ = [
     "StaleProgramError",
     "StorageError",
     "TargetExistsError",
+    "UnsupportedFormatError",
     "from_code",
 ]
