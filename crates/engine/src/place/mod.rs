@@ -43,11 +43,11 @@ pub struct Placed {
 
 impl Placed {
     pub fn moved_bytes(&self) -> u64 {
-        self.program.totals.read_bytes + self.program.totals.written_bytes
+        self.program.totals.moved_bytes()
     }
 }
 
-/// Simulates every candidate order and keeps the one that moves the fewest bytes.
+/// Simulates every candidate order, or `only` that one, and keeps the one that moves the fewest bytes.
 ///
 /// # Errors
 /// The smallest shortage, when no order fits.
@@ -57,12 +57,13 @@ pub fn place(
     options: PlanOptions,
     limits: Limits,
     resident: &[TileId],
+    only: Option<Candidate>,
 ) -> Result<Placed, Shortage> {
     let mut best: Option<Placed> = None;
     let mut shortage: Option<Shortage> = None;
     let mut compared = Vec::new();
     let mut seen: HashMap<Vec<(u32, u32)>, ()> = HashMap::new();
-    let all = candidates(plan, options);
+    let all = only.map_or_else(|| candidates(plan, options), |only| vec![only]);
     let several = all.len() > 1;
     for candidate in all {
         let cells = order::sequential(plan, tiles, &candidate, limits.memory);
@@ -79,7 +80,11 @@ pub fn place(
             continue;
         }
         let tasks = tasks::build_tasks(plan, tiles, &order);
-        match simulate_both(plan, tiles, &tasks, limits, resident) {
+        let exactly = Limits {
+            sample: false,
+            ..limits
+        };
+        match simulate(plan, tiles, &tasks, exactly, resident) {
             Ok(program) => {
                 compared.push((
                     candidate.name(),
@@ -107,35 +112,19 @@ pub fn place(
         }
     }
     match best {
-        Some(best) => Ok(Placed { compared, ..best }),
+        Some(best) => Ok(keep_sample(plan, tiles, limits, resident, Placed { compared, ..best })),
         None => Err(shortage.expect("there is at least one candidate")),
     }
 }
 
-/// Simulates with next uses taken exactly, and with an even sample kept; prefers the latter where it costs next to nothing.
-fn simulate_both(
-    plan: &Plan,
-    tiles: &TileTable,
-    tasks: &TaskList,
-    limits: Limits,
-    resident: &[TileId],
-) -> Result<Program, Shortage> {
-    let exact = simulate(
-        plan,
-        tiles,
-        tasks,
-        Limits {
-            sample: false,
-            ..limits
-        },
-        resident,
-    )?;
-    if !limits.sample || limits.policy != Policy::NextUse || exact.totals.read_bytes == 0 {
-        return Ok(exact);
+/// Keeps an even sample of tiles instead of the exact next-use order, where that costs next to nothing.
+fn keep_sample(plan: &Plan, tiles: &TileTable, limits: Limits, resident: &[TileId], exact: Placed) -> Placed {
+    if !limits.sample || limits.policy != Policy::NextUse || exact.program.totals.read_bytes == 0 {
+        return exact;
     }
-    let moved = |program: &Program| (program.totals.read_bytes + program.totals.written_bytes) as f64;
-    match simulate(plan, tiles, tasks, limits, resident) {
-        Ok(sample) if moved(&sample) <= SAMPLE_COST * moved(&exact) => Ok(sample),
-        _ => Ok(exact),
+    let most = SAMPLE_COST * exact.moved_bytes() as f64;
+    match simulate(plan, tiles, &exact.tasks, limits, resident) {
+        Ok(program) if program.totals.moved_bytes() as f64 <= most => Placed { program, ..exact },
+        _ => exact,
     }
 }

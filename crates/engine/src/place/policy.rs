@@ -1,6 +1,6 @@
 //! Choice of the tile that leaves memory when room is needed.
 
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::schedule::TileId;
 
@@ -187,7 +187,7 @@ fn pop_farthest(
 /// Cyclic sweeps hit equally often whichever tiles are kept. Farthest-first keeps one run of them, so a sweep computes
 /// on that run with an idle disk and then waits for the disk. An even sample lets reads and work overlap all the way.
 #[derive(Default)]
-struct Sample([BTreeSet<(u32, TileId, u64)>; 3]);
+struct Sample([BinaryHeap<(u32, TileId, u64)>; 3]);
 
 impl Sample {
     /// The fractional part of `tile` times the golden ratio: any leading part of the order is evenly spaced.
@@ -196,12 +196,12 @@ impl Sample {
     }
 
     fn insert(&mut self, tile: TileId, next_use: u64, cost: Cost) {
-        self.0[cost as usize].insert((Sample::rank(tile), tile, next_use));
+        self.0[cost as usize].push((Sample::rank(tile), tile, next_use));
     }
 
     fn pop(&mut self, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
         for class in &mut self.0 {
-            while let Some((_, tile, next_use)) = class.pop_last() {
+            while let Some((_, tile, next_use)) = class.pop() {
                 if standing(tile, next_use) == Standing::Takeable {
                     return Some(tile);
                 }

@@ -42,6 +42,12 @@ pub struct Totals {
     pub per_pass: Vec<(u64, u64)>,
 }
 
+impl Totals {
+    pub fn moved_bytes(&self) -> u64 {
+        self.read_bytes + self.written_bytes
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     pub instructions: Vec<Instruction>,

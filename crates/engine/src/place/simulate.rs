@@ -7,7 +7,6 @@ use super::program::{Instruction, Program};
 use super::slabs::{find_slabs, Slab};
 use super::Limits;
 use crate::plan::{ArrayKind, Plan};
-use crate::schedule::tiles::tile_region;
 use crate::schedule::{Role, TaskList, TileId, TileTable};
 
 /// A task whose operands do not fit together.
@@ -497,13 +496,16 @@ impl Walk<'_> {
             }
             count += 1;
         }
-        let regions: Vec<_> = (0..count).map(|at| tile_region(self.plan, array, index + at)).collect();
+        if count == 1 {
+            return false;
+        }
         let members = tile..tile + count as TileId;
         let apart: u64 = members
             .clone()
             .map(|tile| self.weights.weights[tile as usize].read)
             .sum();
-        let Some(bytes) = source.group_bytes(&regions).filter(|&bytes| count > 1 && bytes < apart) else {
+        let found = self.weights.group_bytes(self.plan, source.as_ref(), tile, count);
+        let Some(bytes) = found.filter(|&bytes| bytes < apart) else {
             return false;
         };
         let more: u64 = members

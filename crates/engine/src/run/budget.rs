@@ -8,7 +8,7 @@ use super::prepare::check_wanted;
 use super::session::{KeptKey, Session};
 use crate::place::{self, Limits, Placed, Shortage};
 use crate::plan::Plan;
-use crate::schedule::{TileId, TileTable};
+use crate::schedule::{Candidate, TileId, TileTable, TASKS_FOR_SEARCH};
 use crate::EngineError;
 
 /// Frames' worth of memory left to frames that wait to be used again.
@@ -27,6 +27,13 @@ pub(super) struct Placement {
 pub(super) struct Held {
     here: u64,
     elsewhere: u64,
+}
+
+/// Neighbouring tiles are read together, in one order of tasks or in whichever is best.
+#[derive(Clone, Copy)]
+pub(super) enum Together {
+    InAnyOrder,
+    In(Candidate),
 }
 
 impl Session {
@@ -77,7 +84,7 @@ impl Session {
         start: Vec<(TileId, KeptKey)>,
     ) -> Result<Placement, Shortage> {
         let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
-        let (placed, memory) = self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, false)?;
+        let (placed, memory) = self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, None)?;
         let alone = Placement {
             placed,
             fixed_bytes,
@@ -88,7 +95,13 @@ impl Session {
             return Ok(alone);
         }
         let fixed_bytes = fixed_bytes + self.staging_bytes();
-        match self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, true) {
+        // Reading together may favour another order, but a large program is not searched twice.
+        let together = if alone.placed.tasks.len() as u64 > TASKS_FOR_SEARCH {
+            Together::In(alone.placed.candidate)
+        } else {
+            Together::InAnyOrder
+        };
+        match self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, Some(together)) {
             Ok((placed, memory))
                 if placed.program.reads_groups() && placed.moved_bytes() < alone.placed.moved_bytes() =>
             {
@@ -110,7 +123,7 @@ impl Session {
         fixed_bytes: u64,
         budget: u64,
         start: &[TileId],
-        group: bool,
+        together: Option<Together>,
     ) -> Result<(Placed, u64), Shortage> {
         if fixed_bytes > budget {
             return Err(Shortage {
@@ -125,12 +138,16 @@ impl Session {
             window: self.window(plan, tiles, memory),
             policy: self.options.policy,
             sample: true,
-            group,
+            group: together.is_some(),
         };
         // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
         // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.
         let spare = spare_bytes(tiles, memory);
-        let within = |memory| place::place(plan, tiles, self.options.plan, limits(memory), start);
+        let only = match together {
+            Some(Together::In(candidate)) => Some(candidate),
+            _ => None,
+        };
+        let within = |memory| place::place(plan, tiles, self.options.plan, limits(memory), start, only);
         within(memory - spare)
             .map(|placed| (placed, memory - spare))
             .or_else(|_| within(memory).map(|placed| (placed, memory)))

@@ -13,7 +13,7 @@ pub use tiles::{TileId, TileTable};
 use crate::plan::{Plan, PlanOptions};
 
 /// Above this many tasks only the plain orders are tried: ordering must not cost more than it saves.
-const TASKS_FOR_SEARCH: u64 = 200_000;
+pub const TASKS_FOR_SEARCH: u64 = 200_000;
 
 /// One way to order a program's tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]

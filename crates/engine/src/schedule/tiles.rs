@@ -1,6 +1,9 @@
 //! All tiles of a program, numbered, with what each weighs.
 
-use outcore_store::{FramePool, Region, StoreError};
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use outcore_store::{FramePool, Region, Source, StoreError};
 
 use crate::plan::{ArrayId, ArrayKind, Plan};
 
@@ -23,6 +26,9 @@ pub struct TileTable {
     pub weights: Vec<TileWeight>,
     /// Bytes that the final write of an output's tile transfers, zero for other tiles.
     pub writes: Vec<u64>,
+    /// Bytes that reading neighbours together transfers, by the first and their number, as found so far: every simulation
+    /// asks again.
+    groups: Mutex<HashMap<(TileId, u64), Option<u64>>>,
 }
 
 impl TileTable {
@@ -32,6 +38,16 @@ impl TileTable {
 
     pub fn is_empty(&self) -> bool {
         self.weights.is_empty()
+    }
+
+    /// Bytes that reading `count` neighbours together transfers, from `first` on; nothing when that is not possible.
+    pub fn group_bytes(&self, plan: &Plan, source: &dyn Source, first: TileId, count: u64) -> Option<u64> {
+        let mut groups = self.groups.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *groups.entry((first, count)).or_insert_with(|| {
+            let (array, index) = self.locate(first);
+            let regions: Vec<_> = (0..count).map(|at| tile_region(plan, array, index + at)).collect();
+            source.group_bytes(&regions)
+        })
     }
 
     /// The array a tile belongs to, and its position in that array's grid.

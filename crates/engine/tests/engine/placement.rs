@@ -51,6 +51,7 @@ impl Case {
                 group: true,
             },
             &[],
+            None,
         )
         .ok()
     }

@@ -169,7 +169,9 @@ impl Sink for ZarrSink {
         if self.plan.is_front(region) {
             io.write(&file, data.get(..padded).ok_or_else(short)?, 0)?;
             // Cutting before growing turns what lay behind the data into zeros.
-            file.set_len(bytes as u64)?;
+            if bytes < padded {
+                file.set_len(bytes as u64)?;
+            }
             if bytes < self.plan.chunk_bytes {
                 file.set_len(self.plan.chunk_bytes as u64)?;
             }
