@@ -47,7 +47,7 @@ impl Placed {
     }
 }
 
-/// Simulates every candidate order, or `only` that one, and keeps the one that moves the fewest bytes.
+/// Simulates every candidate order and keeps the one that moves the fewest bytes.
 ///
 /// # Errors
 /// The smallest shortage, when no order fits.
@@ -57,13 +57,12 @@ pub fn place(
     options: PlanOptions,
     limits: Limits,
     resident: &[TileId],
-    only: Option<Candidate>,
 ) -> Result<Placed, Shortage> {
     let mut best: Option<Placed> = None;
     let mut shortage: Option<Shortage> = None;
     let mut compared = Vec::new();
     let mut seen: HashMap<Vec<(u32, u32)>, ()> = HashMap::new();
-    let all = only.map_or_else(|| candidates(plan, options), |only| vec![only]);
+    let all = candidates(plan, options);
     let several = all.len() > 1;
     for candidate in all {
         let cells = order::sequential(plan, tiles, &candidate, limits.memory);

@@ -8,7 +8,7 @@ use super::prepare::check_wanted;
 use super::session::{KeptKey, Session};
 use crate::place::{self, Limits, Placed, Shortage};
 use crate::plan::Plan;
-use crate::schedule::{Candidate, TileId, TileTable, TASKS_FOR_SEARCH};
+use crate::schedule::{TileId, TileTable, TASKS_FOR_SEARCH};
 use crate::EngineError;
 
 /// Frames' worth of memory left to frames that wait to be used again.
@@ -27,13 +27,6 @@ pub(super) struct Placement {
 pub(super) struct Held {
     here: u64,
     elsewhere: u64,
-}
-
-/// Neighbouring tiles are read together, in one order of tasks or in whichever is best.
-#[derive(Clone, Copy)]
-pub(super) enum Together {
-    InAnyOrder,
-    In(Candidate),
 }
 
 impl Session {
@@ -74,7 +67,8 @@ impl Session {
             .saturating_sub(held.here)
     }
 
-    /// Places in a budget: reading tiles one by one, and neighbours together where that is possible and moves less.
+    /// Places in a budget: reading neighbouring tiles together where that is possible and moves less, else one by one. A
+    /// large program that fits the first way is not placed the second: planning must not cost more than it saves.
     pub(super) fn attempt(
         &self,
         plan: &Plan,
@@ -84,35 +78,36 @@ impl Session {
         start: Vec<(TileId, KeptKey)>,
     ) -> Result<Placement, Shortage> {
         let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
-        let (placed, memory) = self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, None)?;
-        let alone = Placement {
+        let placement = |(placed, memory), fixed_bytes, start| Placement {
             placed,
             fixed_bytes,
             memory,
             start,
         };
-        if !plan.arrays.iter().any(|array| array.grouped_source().is_some()) {
-            return Ok(alone);
-        }
-        let fixed_bytes = fixed_bytes + self.staging_bytes();
-        // Reading together may favour another order, but a large program is not searched twice.
-        let together = if alone.placed.tasks.len() as u64 > TASKS_FOR_SEARCH {
-            Together::In(alone.placed.candidate)
-        } else {
-            Together::InAnyOrder
-        };
-        match self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, Some(together)) {
-            Ok((placed, memory))
-                if placed.program.reads_groups() && placed.moved_bytes() < alone.placed.moved_bytes() =>
-            {
-                Ok(Placement {
-                    placed,
-                    fixed_bytes,
-                    memory,
-                    start: alone.start,
-                })
+        let together = plan
+            .arrays
+            .iter()
+            .any(|array| array.grouped_source().is_some())
+            .then(|| {
+                let fixed_bytes = fixed_bytes + self.staging_bytes();
+                let found = self
+                    .attempt_reading(plan, tiles, fixed_bytes, budget, &ids, true)
+                    .ok()?;
+                found.0.program.reads_groups().then_some((found, fixed_bytes))
+            });
+        let together = together.flatten();
+        let tasks: u64 = plan.passes.iter().map(|pass| pass.domain.cells()).sum();
+        let (found, fixed_together) = match together {
+            Some((found, fixed_bytes)) if tasks > TASKS_FOR_SEARCH => return Ok(placement(found, fixed_bytes, start)),
+            Some(together) => together,
+            None => {
+                let alone = self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, false)?;
+                return Ok(placement(alone, fixed_bytes, start));
             }
-            _ => Ok(alone),
+        };
+        match self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, false) {
+            Ok(alone) if alone.0.moved_bytes() <= found.0.moved_bytes() => Ok(placement(alone, fixed_bytes, start)),
+            _ => Ok(placement(found, fixed_together, start)),
         }
     }
 
@@ -123,7 +118,7 @@ impl Session {
         fixed_bytes: u64,
         budget: u64,
         start: &[TileId],
-        together: Option<Together>,
+        group: bool,
     ) -> Result<(Placed, u64), Shortage> {
         if fixed_bytes > budget {
             return Err(Shortage {
@@ -138,16 +133,12 @@ impl Session {
             window: self.window(plan, tiles, memory),
             policy: self.options.policy,
             sample: true,
-            group: together.is_some(),
+            group,
         };
         // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
         // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.
         let spare = spare_bytes(tiles, memory);
-        let only = match together {
-            Some(Together::In(candidate)) => Some(candidate),
-            _ => None,
-        };
-        let within = |memory| place::place(plan, tiles, self.options.plan, limits(memory), start, only);
+        let within = |memory| place::place(plan, tiles, self.options.plan, limits(memory), start);
         within(memory - spare)
             .map(|placed| (placed, memory - spare))
             .or_else(|_| within(memory).map(|placed| (placed, memory)))

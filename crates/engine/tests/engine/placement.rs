@@ -51,7 +51,6 @@ impl Case {
                 group: true,
             },
             &[],
-            None,
         )
         .ok()
     }
