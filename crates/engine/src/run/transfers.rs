@@ -1,12 +1,13 @@
 //! What the issuer hands to the threads that read and write.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use outcore_store::Frame;
 
 use super::player::{Issuer, Stage};
+use super::session::locked;
 use super::state::{Shared, State, TileState};
 use super::value::TileMemory;
 use crate::plan::ArrayKind;
@@ -146,10 +147,6 @@ impl Issuer<'_, '_> {
         }));
         Ok(())
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn finish_write(shared: &Shared, tile: TileId, result: Result<(), EngineError>, begin: Instant, what: &str) {
