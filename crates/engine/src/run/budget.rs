@@ -8,11 +8,16 @@ use super::prepare::check_wanted;
 use super::session::{KeptKey, Session};
 use crate::place::{self, Limits, Placed, Shortage};
 use crate::plan::Plan;
+use crate::schedule::tiles::tasks_per_read;
 use crate::schedule::{TileId, TileTable, TASKS_FOR_SEARCH};
 use crate::EngineError;
 
 /// Frames' worth of memory left to frames that wait to be used again.
 const SPARE_FRAMES: u64 = 4;
+/// Reads that may be under way beside the tasks at work.
+const READS_AHEAD: usize = 8;
+/// Tasks of one read that the window counts at most: each holds its results too.
+const TASKS_PER_READ_MAX: u64 = 8;
 
 /// A program that fits, and the memory it was given.
 pub(super) struct Placement {
@@ -166,13 +171,15 @@ impl Session {
             .max()
             .unwrap_or(0)
             .max(1);
+        // The disk is kept busy by whole reads, so the window counts those where a read serves several tasks.
+        let per_read = tasks_per_read(plan).min(TASKS_PER_READ_MAX) as usize;
         let ahead = if plan.passes.iter().any(crate::schedule::blocking::is_blocked) {
             4 * threads
         } else {
-            4 * threads + 8
+            4 * threads + READS_AHEAD * per_read
         };
         // A quarter of the memory at most is for tiles that are only passing through.
-        ahead.min((memory / (4 * tile)) as usize).max(threads)
+        ahead.min((memory / (4 * tile)) as usize * per_read).max(threads)
     }
 
     /// The error for a program that does not fit, with the smallest limit that would do: of the pool where that is what

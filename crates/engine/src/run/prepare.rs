@@ -197,7 +197,7 @@ impl Session {
                 }
             }
         }
-        (self.options.io_threads.max(1) * read + self.write_threads().max(1) * written) as u64
+        (self.options.io_threads.max(1) * (read + written)) as u64
     }
 
     /// Kept tiles that the plan can start from.

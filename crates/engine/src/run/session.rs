@@ -220,14 +220,10 @@ impl Session {
             .get_or_insert_with(|| {
                 Arc::new(IoPools {
                     reads: IoPool::new(self.options.io_threads),
-                    writes: IoPool::new(self.write_threads()),
+                    writes: IoPool::new(self.options.io_threads),
                 })
             })
             .clone()
-    }
-
-    pub(super) fn write_threads(&self) -> usize {
-        self.options.io_threads.div_ceil(2)
     }
 
     pub(super) fn scratch(&self) -> Result<Scratch, EngineError> {

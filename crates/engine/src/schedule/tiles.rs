@@ -5,7 +5,9 @@ use std::sync::Mutex;
 
 use outcore_store::{FramePool, Region, Source, StoreError};
 
-use crate::plan::{ArrayId, ArrayKind, Plan};
+use super::blocking::is_blocked;
+use crate::plan::gather::BaseAxis;
+use crate::plan::{ArrayId, ArrayKind, Base, Gather, Pass, Plan, Step, StepKind};
 
 /// Number of a tile within a program.
 pub type TileId = u32;
@@ -55,6 +57,37 @@ impl TileTable {
         let array = self.first.partition_point(|&first| first <= tile) - 1;
         (array as ArrayId, u64::from(tile - self.first[array]))
     }
+}
+
+/// Tasks that one read of the largest source serves, one after another: tiles of large chunks hold
+/// several cells of their passes.
+pub fn tasks_per_read(plan: &Plan) -> u64 {
+    let streamed = plan.passes.iter().filter(|pass| !is_blocked(pass));
+    let reads = streamed.flat_map(|pass| pass.steps.iter().map(move |step| (pass, step)));
+    reads
+        .filter_map(|(pass, step)| match &step.kind {
+            StepKind::Gather(gather) => cells_per_tile(plan, pass, step, gather),
+            _ => None,
+        })
+        .max()
+        .map_or(1, |(_, cells)| cells)
+}
+
+/// Elements of a source, and cells of the pass that a tile of it holds.
+fn cells_per_tile(plan: &Plan, pass: &Pass, step: &Step, gather: &Gather) -> Option<(u64, u64)> {
+    let Base::Array(array) = gather.base else { return None };
+    let info = &plan.arrays[array as usize];
+    if !matches!(info.kind, ArrayKind::Source(_)) {
+        return None;
+    }
+    let along = |(axis, base): (usize, &BaseAxis)| {
+        let span = step.spans[base.output?];
+        let cell = pass.domain.tile[usize::from(span.dim?)];
+        let covered = cell.saturating_mul((span.scale * base.step).unsigned_abs());
+        Some((info.node.tile[axis] / covered.max(1)).max(1))
+    };
+    let cells = gather.axes.iter().enumerate().filter_map(along).product();
+    Some((info.node.shape.iter().product(), cells))
 }
 
 /// Row-major coordinates of the `index`-th cell of a grid.

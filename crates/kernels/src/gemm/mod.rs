@@ -1,9 +1,11 @@
 //! Dense products on strided operands, in one thread: the engine has its own.
 //!
-//! Floating products are the `gemm` crate's where its packing pays, and plain loops where one side is a vector and the
-//! time is that of reading the other (`skinny`). Integers wrap; for booleans `+` is or and `*` is and. The result is
+//! Floating products are the `gemm` crate's where its packing pays, and loops of our own where the time is that of
+//! reading one side: the other is a vector (`skinny`), or a few columns (`narrow`). Integers wrap; for booleans `+` is or and `*` is and. The result is
 //! a function of the sizes and strides, on one processor.
 
+#[cfg(target_arch = "x86_64")]
+mod narrow;
 mod plain;
 mod skinny;
 #[cfg(test)]
@@ -109,6 +111,10 @@ pub fn gemm(
         c,
         accumulate,
     };
+    #[cfg(target_arch = "x86_64")]
+    if let Some(way) = narrow::suits(dtype, &operands) {
+        return narrow::product(dtype, operands, way);
+    }
     match dtype {
         DType::F32 | DType::F64 if skinny::suits(m, n, k) => skinny::product(dtype, operands),
         _ if k == 0 => plain::product(dtype, operands),

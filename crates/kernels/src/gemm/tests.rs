@@ -48,6 +48,11 @@ fn products_are_those_of_three_loops() {
             (2, 300, 3),
             (5, 6, 0),
             (66, 3, 130),
+            (70, 10, 20),
+            (9, 90, 130),
+            (131, 4, 300),
+            (69, 16, 9),
+            (300, 32, 140),
         ] {
             for layout in 0..8 {
                 for accumulate in [false, true] {
