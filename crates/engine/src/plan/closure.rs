@@ -46,6 +46,10 @@ pub struct Walker<'a> {
 /// Assemblies nested deeper than this are held as tiles: each level multiplies the pieces of a read.
 const NESTED_ASSEMBLIES_MAX: usize = 4;
 
+/// A fused node that several others use has this many computing nodes above it at most. Values that a long chain of
+/// passes shares are kept sooner or later, and looking through the whole chain from every root is quadratic work.
+const FUSED_DEPTH_MAX: usize = 64;
+
 /// A value that may be recomputed freely: a few element-wise steps over one large array at most.
 #[derive(Clone, Copy)]
 struct Cheap {
@@ -119,17 +123,19 @@ impl<'a> Walker<'a> {
         let mut seen = HashSet::new();
         for (operand, spans) in &root.operands {
             let is_root_value = root.kind == RootKind::Map;
-            self.visit(operand, spans, root, is_root_value, &mut closure, &mut seen);
+            let depth = usize::from(!is_root_value);
+            self.visit(operand, spans, root, depth, &mut closure, &mut seen);
         }
         closure
     }
 
+    /// `depth` counts the computing nodes above, the root's own among them: it is zero for the root's value itself.
     fn visit(
         &mut self,
         node: &Expr,
         spans: &[Span],
         root: &Root,
-        is_root_value: bool,
+        depth: usize,
         closure: &mut Closure,
         seen: &mut HashSet<(u64, Vec<Span>)>,
     ) {
@@ -137,12 +143,15 @@ impl<'a> Walker<'a> {
             return;
         }
         self.visits += 1;
-        if !is_root_value {
+        if depth > 0 {
             if self.is_leaf(node) {
                 closure.loads.push((node.clone(), Some(spans.to_vec())));
                 return;
             }
-            if is_barrier(node, self.options) || !self.may_inline(node, spans, root) {
+            if depth > FUSED_DEPTH_MAX && self.is_shared(node)
+                || is_barrier(node, self.options)
+                || !self.may_inline(node, spans, root)
+            {
                 closure.missing.push(node.clone());
                 return;
             }
@@ -166,8 +175,15 @@ impl<'a> Walker<'a> {
                 closure.missing.push(under_views(input));
                 continue;
             }
-            self.visit(input, &demand(node, index, spans), root, false, closure, seen);
+            let depth = depth + usize::from(depth == 0 || !is_view(&node.op));
+            self.visit(input, &demand(node, index, spans), root, depth, closure, seen);
         }
+    }
+
+    /// Whether several nodes compute with the node's value.
+    fn is_shared(&self, node: &Expr) -> bool {
+        let users = self.users.get(&node.id).map_or(&[][..], Vec::as_slice);
+        !is_view(&node.op) && !is_assembly(&node.op) && users.iter().any(|&user| user != users[0])
     }
 
     fn piecewise_loads(&self, node: &Expr, closure: &mut Closure) {
