@@ -128,6 +128,7 @@ def _median(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "seconds": statistics.median(times),
         "seconds_min": times[0],
         "seconds_max": times[-1],
+        "seconds_by_round": [outcome["seconds"] for outcome in outcomes],
         "n": len(times),
     }
 
