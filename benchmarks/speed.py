@@ -222,8 +222,8 @@ def section(program: str, options: argparse.Namespace, files: dict[str, str]) ->
         + common.table(columns, rows(results, limit, lambda r: of_its_round(r, moved or {}, machine, rates)))
     )
     text += (
-        '\n\n"× limit" takes the best rate that the disk had in any round, "× its round\'s" the rate measured in the same '
-        "round as the case (median over rounds; reading and writing, without the flops, which take less)."
+        "\n\nThe column × limit takes the best rate that the disk had in any round, × its round's the rate measured in "
+        "the same round as the case (median over rounds; reads and writes, without the flops, which take less)."
     )
     return text, {
         "first_touch": touched,

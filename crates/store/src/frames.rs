@@ -69,6 +69,7 @@ impl FramePool {
                 return Err(error);
             }
         };
+        let untouched = reused.is_none();
         let buffer = match reused {
             Some(buffer) => buffer,
             None => {
@@ -79,6 +80,7 @@ impl FramePool {
         Ok(Frame {
             buffer: Some(buffer),
             capacity,
+            untouched,
             pool: self.0.clone(),
             _reservation: reservation,
         })
@@ -109,6 +111,8 @@ impl FramePool {
 pub struct Frame {
     buffer: Option<AlignedBuffer>,
     capacity: usize,
+    /// Fresh memory, which the kernel has yet to find and to clear.
+    untouched: bool,
     pool: Arc<Pool>,
     _reservation: Reservation,
 }
@@ -117,6 +121,18 @@ impl Frame {
     /// The frame with its slack up to whole pages, as direct writes want it.
     pub fn padded(&self) -> &[u8] {
         self.buffer.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the first use of the frame waits for the kernel to find and clear its pages.
+    pub fn is_untouched(&self) -> bool {
+        self.untouched
+    }
+
+    /// Has the kernel find and clear the pages of an untouched frame now.
+    pub fn touch(&mut self) {
+        if std::mem::take(&mut self.untouched) {
+            self.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
+        }
     }
 
     pub(crate) fn start(&self) -> Option<std::ptr::NonNull<u8>> {

@@ -6,11 +6,22 @@ use std::thread::JoinHandle;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// Where jobs are handed in, for jobs of other pools. A pool ends when its queues are gone, so none may be kept.
+#[derive(Clone)]
+pub struct IoQueue(Sender<Job>);
+
+impl IoQueue {
+    pub fn submit(&self, job: Job) {
+        // The receiver lives as long as a thread does, and threads end only after the last queue is dropped.
+        let _ = self.0.send(job);
+    }
+}
+
 /// A queue of jobs and the threads that take from it. Dropping it runs what is queued, then joins.
 ///
 /// A job that panics ends neither its thread nor the queue; it must report its own outcome.
 pub struct IoPool {
-    queue: Option<Sender<Job>>,
+    queue: Option<IoQueue>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -30,16 +41,17 @@ impl IoPool {
             })
             .collect();
         IoPool {
-            queue: Some(queue),
+            queue: Some(IoQueue(queue)),
             threads,
         }
     }
 
+    pub fn queue(&self) -> &IoQueue {
+        self.queue.as_ref().expect("taken by drop alone")
+    }
+
     pub fn submit(&self, job: Job) {
-        if let Some(queue) = &self.queue {
-            // The receiver lives as long as a thread does, and threads end only after the queue is dropped.
-            let _ = queue.send(job);
-        }
+        self.queue().submit(job);
     }
 }
 

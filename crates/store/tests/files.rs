@@ -48,6 +48,26 @@ fn both_formats_round_trip_at_every_alignment() {
     }
 }
 
+/// Chunks at the edges are put together in strips of half a megabyte, of whole pages.
+#[test]
+fn chunks_wider_than_their_tiles_are_written_in_strips() {
+    let cases: [(&[u64], &[u64]); 4] = [
+        (&[700, 3000], &[256, 2048]),
+        (&[1300, 1500], &[1200, 1001]),
+        (&[3, 90, 700], &[2, 64, 512]),
+        (&[5, 40_000], &[5, 30_001]),
+    ];
+    for (shape, tile) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, io) = (dir.path().join("a.zarr"), Io::direct());
+        write(&path, shape, DType::F64, tile, &io).unwrap();
+        let expected = pattern_of(&Region::full(shape), shape, DType::F64);
+        assert!(read_all(&path, &io).unwrap() == expected, "{shape:?} {tile:?}");
+        let chunk = fs::read(path.join("c").join(vec!["0"; shape.len() - 1].join("/")).join("1")).unwrap();
+        assert_eq!(chunk.len() as u64, tile.iter().product::<u64>() * 8);
+    }
+}
+
 #[test]
 fn overhead_is_forecast_exactly() {
     for suffix in ["npy", "zarr"] {

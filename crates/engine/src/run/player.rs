@@ -49,8 +49,11 @@ pub struct Stage<'a> {
     pub bytes_before: u64,
 }
 
-/// Threads for reads and for writes: a write waits for the file system, and reads must not wait behind it.
+/// Threads for reads and for writes: a write waits for the file system, and reads must not wait behind it. The kernel
+/// clears memory when it is touched first, for longer than a read takes where a host has to find it, so that is not
+/// left to the threads that read either.
 pub struct IoPools {
+    pub touches: IoPool,
     pub reads: IoPool,
     pub writes: IoPool,
 }

@@ -219,6 +219,7 @@ impl Session {
         locked(&self.io_pools)
             .get_or_insert_with(|| {
                 Arc::new(IoPools {
+                    touches: IoPool::new(self.options.threads),
                     reads: IoPool::new(self.options.io_threads),
                     writes: IoPool::new(self.options.io_threads),
                 })

@@ -86,7 +86,8 @@ impl Issuer<'_, '_> {
             }
             state.transfers += 1;
         }
-        stage.io_pools.reads.submit(Box::new(move || {
+        let untouched = frames.iter().any(Frame::is_untouched);
+        let read = move |mut frames: Vec<Frame>| {
             let begin = Instant::now();
             let result = if shared.lock().stopping {
                 Err(EngineError::Cancelled)
@@ -113,7 +114,16 @@ impl Issuer<'_, '_> {
             }
             drop(state);
             shared.notify();
-        }));
+        };
+        if untouched {
+            let reads = stage.io_pools.reads.queue().clone();
+            stage.io_pools.touches.submit(Box::new(move || {
+                frames.iter_mut().for_each(Frame::touch);
+                reads.submit(Box::new(move || read(frames)));
+            }));
+        } else {
+            stage.io_pools.reads.submit(Box::new(move || read(frames)));
+        }
         Ok(())
     }
 

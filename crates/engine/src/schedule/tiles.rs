@@ -59,8 +59,8 @@ impl TileTable {
     }
 }
 
-/// Tasks that one read of the largest source serves, one after another: tiles of large chunks hold
-/// several cells of their passes.
+/// Tasks that one read of the largest source serves, one after another: tiles of large chunks hold several cells of
+/// their passes.
 pub fn tasks_per_read(plan: &Plan) -> u64 {
     let streamed = plan.passes.iter().filter(|pass| !is_blocked(pass));
     let reads = streamed.flat_map(|pass| pass.steps.iter().map(move |step| (pass, step)));
@@ -77,7 +77,8 @@ pub fn tasks_per_read(plan: &Plan) -> u64 {
 fn cells_per_tile(plan: &Plan, pass: &Pass, step: &Step, gather: &Gather) -> Option<(u64, u64)> {
     let Base::Array(array) = gather.base else { return None };
     let info = &plan.arrays[array as usize];
-    if !matches!(info.kind, ArrayKind::Source(_)) {
+    // Neighbours that are read together count as one read already.
+    if !matches!(info.kind, ArrayKind::Source(_)) || info.grouped_source().is_some() {
         return None;
     }
     let along = |(axis, base): (usize, &BaseAxis)| {

@@ -14,6 +14,9 @@ use crate::region::{copy_lattice, Lattice};
 use crate::sink::Sink;
 use crate::{Io, Region, StoreError};
 
+/// Memory in which a chunk that is wider than its tile is put together, about.
+const STRIP_BYTES: usize = 512 << 10;
+
 /// Shape, type, chunk shape and metadata of an output.
 #[derive(Clone, Debug)]
 pub(crate) struct ZarrPlan {
@@ -72,8 +75,23 @@ impl ZarrPlan {
         if self.is_front(region) {
             0
         } else {
-            self.chunk_bytes.next_multiple_of(PAGE)
+            (self.strip_rows() * self.row_bytes()).next_multiple_of(PAGE)
         }
+    }
+
+    /// Bytes of one index of the chunk's first axis.
+    fn row_bytes(&self) -> usize {
+        self.tile[1..].iter().product::<u64>() as usize * self.dtype.size()
+    }
+
+    /// Rows of a chunk that are put together and written at a time: whole pages, or all rows.
+    fn strip_rows(&self) -> usize {
+        let rows = self.tile[0] as usize;
+        let row = self.row_bytes();
+        // The fewest rows that are whole pages: a power of two, as pages are.
+        let whole = PAGE >> row.trailing_zeros().min(PAGE.trailing_zeros());
+        let strip = (STRIP_BYTES / row.max(1)).max(1).next_multiple_of(whole);
+        strip.min(rows)
     }
 
     pub(crate) fn create(&self, path: &Path, overwrite: bool, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
@@ -178,15 +196,25 @@ impl Sink for ZarrSink {
             return Ok(());
         }
         let map = |cause| StoreError::io(file.path(), 0, "map memory", cause);
-        let mut chunk = AlignedBuffer::new(padded).map_err(map)?;
-        let origin = vec![0; self.plan.tile.len()];
-        let (from, to) = (
-            Lattice::of_box(&region.shape, &origin),
-            Lattice::of_box(&self.plan.tile, &origin),
-        );
+        let mut strip = AlignedBuffer::new(self.plan.workspace_bytes(region)).map_err(map)?;
         let data = data.get(..bytes).ok_or_else(short)?;
-        copy_lattice(data, &from, &mut chunk, &to, &region.shape, self.plan.dtype.size());
-        io.write(&file, &chunk, 0)?;
+        let (rows, row_bytes) = (self.plan.strip_rows() as u64, self.plan.row_bytes());
+        let origin = vec![0; self.plan.tile.len()];
+        let given_bytes = bytes / region.shape[0] as usize;
+        for first in (0..self.plan.tile[0]).step_by(rows as usize) {
+            let height = rows.min(self.plan.tile[0] - first);
+            let filled = height.min(region.shape[0].saturating_sub(first));
+            let shape = |of: &[u64], height: u64| [&[height], &of[1..]].concat();
+            let (given, chunk) = (shape(&region.shape, filled), shape(&self.plan.tile, height));
+            let strip = &mut strip[..(height as usize * row_bytes).next_multiple_of(PAGE)];
+            strip.fill(0);
+            if filled > 0 {
+                let (from, to) = (Lattice::of_box(&given, &origin), Lattice::of_box(&chunk, &origin));
+                let begin = first as usize * given_bytes;
+                copy_lattice(&data[begin..], &from, strip, &to, &given, self.plan.dtype.size());
+            }
+            io.write(&file, strip, first * row_bytes as u64)?;
+        }
         file.set_len(self.plan.chunk_bytes as u64)
     }
 
