@@ -6,7 +6,8 @@
 //!
 //! **Invariant.** Results depend on the arguments only. The same loop is compiled for several instruction sets and never
 //! contracted, so `+ - * /` and `sqrt` (and every sum built from them) give the same bits on every processor; the two
-//! exceptions are dense products, which are the `gemm` crate's, and functions of the system's mathematical library.
+//! exceptions are dense products, which use fused multiplications where the processor has them, and functions of the
+//! system's mathematical library.
 //!
 //! **Invariant.** Unsafe code lives in the module `fence` alone: target-feature shells and the call into `gemm`.
 #![deny(unsafe_code)]

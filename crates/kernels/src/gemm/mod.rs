@@ -1,8 +1,8 @@
 //! Dense products on strided operands, in one thread: the engine has its own.
 //!
 //! Floating products are the `gemm` crate's where its packing pays, and loops of our own where the time is that of
-//! reading one side: the other is a vector (`skinny`), or a few columns (`narrow`). Integers wrap; for booleans `+` is or and `*` is and. The result is
-//! a function of the sizes and strides, on one processor.
+//! reading one side: the other is a vector (`skinny`), or a few columns (`narrow`). Integers wrap; for booleans `+` is
+//! or and `*` is and. The result is a function of the sizes and strides, on one processor.
 
 #[cfg(target_arch = "x86_64")]
 mod narrow;
