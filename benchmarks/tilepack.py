@@ -38,10 +38,10 @@ THESIS = {
 # Why the cells farthest off differ.
 EXPLAINED = """\
 **The cells farthest off.** The writes of `consumer-count` at X = 32 (0.71 to 0.75): the temporary W @ H does not fit
-the pool of 28, and its overflow is written once per iteration. Here that overflow is about 11, since once the clean tiles of X
-have left, all of the pool beside the tiles at work holds W @ H. The thesis writes 15, as if about 4 more of its pool
-were held by something else while W @ H is made; what that is, the thesis does not say. Its reads differ by 4 % in the
-same direction. At X = 64, where the overflow is most of the temporary, the two agree within 3 %."""
+the pool of 28, and its overflow is written once per iteration. Here that overflow is about 11, since once the clean
+tiles of X have left, all of the pool beside the tiles at work holds W @ H. The thesis writes 15, as if about 4 more
+of its pool were held by something else while W @ H is made; what that is, the thesis does not say. Its reads differ
+by 4 % in the same direction. At X = 64, where the overflow is most of the temporary, the two agree within 3 %."""
 # What outcore's default may read and write together, GB-equivalents, without initial W and final W and H.
 WANTED = {"nmf-4": (8, 17, 62, 210), "logistic-10": (8, 16, 85, 415)}
 ROWS: dict[str, dict[str, Any] | None] = {
