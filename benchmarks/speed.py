@@ -123,19 +123,15 @@ def measure_machine(files: dict[str, str], folder: Path) -> dict[str, float]:
     }
 
 
-def of_its_round(result: dict[str, Any], moved: dict[str, Any], machine: dict[str, float], disk: list[float]) -> float:
+def of_its_round(result: dict[str, Any], limits: list[float]) -> float:
     """The median over rounds of the time against the physical limit at the rate that the disk had in that round."""
-    write = moved["bytes_written"] / machine["write_bandwidth"]
-    limits = [moved["bytes_read"] / rate + write for rate in disk]
     return statistics.median(
         seconds / limit for seconds, limit in zip(result["seconds_by_round"], limits, strict=False)
     )
 
 
 def rows(
-    results: dict[str, dict[str, Any]],
-    limit: dict[str, float] | None,
-    against_round: Callable[[dict[str, Any]], float],
+    results: dict[str, dict[str, Any]], limit: dict[str, float] | None, limits_by_round: list[float]
 ) -> list[list[str]]:
     ours = [result["seconds"] for name, result in results.items() if name.startswith("outcore") and "seconds" in result]
     shown = []
@@ -150,7 +146,7 @@ def rows(
                 f"{seconds:.2f}",
                 f"{result['seconds_min']:.2f}–{result['seconds_max']:.2f} (n={result['n']})",
                 f"{seconds / limit['seconds']:.2f}" if limit else "–",
-                f"{against_round(result):.2f}" if limit else "–",
+                f"{of_its_round(result, limits_by_round):.2f}" if limit else "–",
                 f"{seconds / min(ours):.2f}" if ours else "–",
                 common.show_bytes(result["device_read_bytes"]),
                 common.show_bytes(result["device_written_bytes"]),
@@ -215,15 +211,15 @@ def section(program: str, options: argparse.Namespace, files: dict[str, str]) ->
         if any(result.get("seconds", limit["seconds"]) < limit["seconds"] for result in results.values()):
             head += " **A case beat this limit, so the disk was measured too slow: the × limit column is not valid.**"
     columns = ["case", "seconds", "spread", "× limit", "× its round's", "× outcore", "read", "written", "peak RSS"]
-    rates = [one["bytes_per_second"] for one in disk]
-    text = (
-        head
-        + "\n\n"
-        + common.table(columns, rows(results, limit, lambda r: of_its_round(r, moved or {}, machine, rates)))
-    )
+    limits_by_round = [
+        physical_limit(program, options, moved, machine | {"read_bandwidth": one["bytes_per_second"]})["seconds"]
+        for one in disk
+        if moved
+    ]
+    text = head + "\n\n" + common.table(columns, rows(results, limit, limits_by_round))
     text += (
         "\n\nThe column × limit takes the best rate that the disk had in any round, × its round's the rate measured in "
-        "the same round as the case (median over rounds; reads and writes, without the flops, which take less)."
+        "the same round as the case (median over rounds)."
     )
     return text, {
         "first_touch": touched,

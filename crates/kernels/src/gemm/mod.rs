@@ -43,6 +43,36 @@ pub struct Product<'a> {
     pub accumulate: bool,
 }
 
+impl<'a> Product<'a> {
+    /// The same product as `C^T = [C^T +] B^T A^T`.
+    #[inline(always)]
+    fn transposed(self) -> Product<'a> {
+        let flip = |matrix: Matrix<'a>| Matrix {
+            row_stride: matrix.column_stride,
+            column_stride: matrix.row_stride,
+            ..matrix
+        };
+        Product {
+            m: self.n,
+            n: self.m,
+            a: flip(self.b),
+            b: flip(self.a),
+            c: MatrixMut {
+                row_stride: self.c.column_stride,
+                column_stride: self.c.row_stride,
+                ..self.c
+            },
+            ..self
+        }
+    }
+}
+
+/// The element `index` strides from `offset`.
+#[inline(always)]
+fn at(offset: usize, stride: isize, index: usize) -> usize {
+    offset.wrapping_add_signed(stride * index as isize)
+}
+
 /// Panics unless all of a `rows x columns` matrix lies within `elements`.
 fn check(name: &str, elements: usize, offset: usize, shape: [usize; 2], strides: [isize; 2]) {
     if shape[0] == 0 || shape[1] == 0 {

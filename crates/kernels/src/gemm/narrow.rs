@@ -4,7 +4,7 @@
 //! of results of which few are wanted. Here rows are read in order, the lines ahead are asked for while these are
 //! multiplied, and a row's results are held in registers. Each result is one chain of fused additions over `k`.
 
-use super::{Matrix, MatrixMut, Product};
+use super::{at, Matrix, Product};
 use crate::fence::hint::prefetch;
 use bytemuck::Pod;
 use outcore_dtype::DType;
@@ -55,7 +55,8 @@ fn lanes(dtype: DType) -> Option<usize> {
     }
 }
 
-/// The product with the tall matrix on the left, when it is one for the loops here and the processor has them.
+/// Whether the product is one for the loops here and the processor has their instructions; then also whether the tall
+/// matrix is on the right.
 pub fn suits(dtype: DType, product: &Product<'_>) -> Option<(V3, bool)> {
     let widest = VECTORS * lanes(dtype)?;
     let simd = V3::try_new()?;
@@ -70,35 +71,12 @@ pub fn suits(dtype: DType, product: &Product<'_>) -> Option<(V3, bool)> {
     }
 }
 
-/// `C = [C +] A B`; `mirrored` when B is the tall one: then `C^T = [C^T +] B^T A^T`.
+/// `C = [C +] A B`; `mirrored` when B is the tall one.
 pub fn product(dtype: DType, product: Product<'_>, (simd, mirrored): (V3, bool)) {
-    let product = if mirrored { transpose(product) } else { product };
+    let product = if mirrored { product.transposed() } else { product };
     match dtype {
         DType::F32 => simd.vectorize(Narrow::<f32>(simd, product, PhantomData)),
         _ => simd.vectorize(Narrow::<f64>(simd, product, PhantomData)),
-    }
-}
-
-fn flip(matrix: Matrix<'_>) -> Matrix<'_> {
-    Matrix {
-        row_stride: matrix.column_stride,
-        column_stride: matrix.row_stride,
-        ..matrix
-    }
-}
-
-fn transpose(product: Product<'_>) -> Product<'_> {
-    Product {
-        m: product.n,
-        n: product.m,
-        a: flip(product.b),
-        b: flip(product.a),
-        c: MatrixMut {
-            row_stride: product.c.column_stride,
-            column_stride: product.c.row_stride,
-            ..product.c
-        },
-        ..product
     }
 }
 
@@ -158,11 +136,6 @@ fn run<T: Lanes, const V: usize, const R: usize>(simd: V3, product: Product<'_>)
             }
         }
     }
-}
-
-#[inline(always)]
-fn at(offset: usize, stride: isize, index: usize) -> usize {
-    offset.wrapping_add_signed(stride * index as isize)
 }
 
 /// Rows of B from `first` on, each filled up with zeros to whole vectors.

@@ -3,7 +3,7 @@
 //! Packing costs as much as a product with a vector, so the matrix is read where it lies: rows as dot products, columns
 //! as weighted sums. Sums run in a fixed number of lanes and fold in halves: the same bits on every processor.
 
-use super::{Matrix, MatrixMut, Product};
+use super::{at, Matrix, MatrixMut, Product};
 use crate::fence::shells::ProductBody;
 use bytemuck::Pod;
 use outcore_dtype::DType;
@@ -27,37 +27,18 @@ struct Body<T>(PhantomData<T>);
 impl<T: Float> ProductBody for Body<T> {
     #[inline(always)]
     fn run(product: Product<'_>) {
+        // x A = (A^T x)^T
         let Product {
             m,
-            n,
             k,
             a,
             b,
             c,
             accumulate,
-        } = product;
-        if n == 1 {
-            vector::<T>(m, k, a, (b.data, b.offset, b.row_stride), c, accumulate);
-        } else {
-            // x A = (A^T x)^T
-            let transposed = Matrix {
-                row_stride: b.column_stride,
-                column_stride: b.row_stride,
-                ..b
-            };
-            let c = MatrixMut {
-                row_stride: c.column_stride,
-                column_stride: c.row_stride,
-                ..c
-            };
-            vector::<T>(n, k, transposed, (a.data, a.offset, a.column_stride), c, accumulate);
-        }
+            ..
+        } = if product.n == 1 { product } else { product.transposed() };
+        vector::<T>(m, k, a, (b.data, b.offset, b.row_stride), c, accumulate);
     }
-}
-
-#[inline(always)]
-fn at(offset: usize, stride: isize, index: usize) -> usize {
-    offset.wrapping_add_signed(stride * index as isize)
 }
 
 /// `C = A x`: dot products where rows of A are contiguous, a sum of columns otherwise.
