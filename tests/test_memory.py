@@ -100,3 +100,35 @@ def test_results_are_part_of_the_limit(tmp_path: Path) -> None:
     )
     assert outcome.error is not None
     assert outcome.error["code"] == "memory"
+
+
+@pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
+def test_planning_takes_its_memory_from_kept_tiles(inputs: dict[str, str]) -> None:
+    """A hundred thousand tasks planned while the limit is full of tiles: those give way."""
+    given = {"x": inputs["X"], "y": inputs["y"], "iterations": 500, "memory_limit": LIMIT}
+    outcome = cgroup.run_limited("support.children:long_plan_beside_tiles", given, LIMIT, TIMEOUT_SECONDS)
+    assert outcome.reason is None, outcome.stderr
+    assert outcome.value["tasks"] > 90_000
+    assert outcome.peak_rss_bytes is not None
+    assert outcome.peak_rss_bytes <= LIMIT
+
+
+@pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
+def test_a_plan_too_large_for_the_limit_is_refused(inputs: dict[str, str]) -> None:
+    given = {"x": inputs["X"], "y": inputs["y"], "iterations": 20_000, "memory_limit": LIMIT}
+    outcome = cgroup.run_limited("support.children:long_plan_beside_tiles", given, LIMIT, TIMEOUT_SECONDS)
+    assert outcome.error is not None, outcome.stderr
+    assert (outcome.error["code"], outcome.error["operator"]) == ("memory", "planning")
+    assert outcome.error["smallest"] > LIMIT
+
+
+@pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
+def test_what_the_caller_allocates_between_computations_is_part_of_the_limit(inputs: dict[str, str]) -> None:
+    given = {"x": inputs["X"], "own_bytes": 100 << 20, "memory_limit": LIMIT}
+    outcome = cgroup.run_limited("support.children:data_of_its_own", given, LIMIT, TIMEOUT_SECONDS)
+    assert outcome.reason is None, outcome.stderr
+    before, during, after = outcome.value
+    assert before - during >= 90 << 20
+    assert after == before
+    assert outcome.peak_rss_bytes is not None
+    assert outcome.peak_rss_bytes <= LIMIT

@@ -17,7 +17,7 @@ from outcore._info import __array_namespace_info__
 from outcore._picture import Picture
 from outcore._profile import Profile, profile
 from outcore._run import compute, explain, open, persist, store, visualize
-from outcore._session import Outcome, Session
+from outcore._session import Outcome, Session, clear
 from outcore.blocks import map, map_blocks
 from outcore.constants import e, inf, nan, newaxis, pi
 from outcore.creation import (
@@ -220,6 +220,7 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "clear",
     "clip",
     "complex128",
     "complex64",

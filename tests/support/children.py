@@ -122,3 +122,35 @@ if __name__ == "__main__":
     # A shell's background job, and its children with it, starts with interrupts ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     store(*sys.argv[1:])
+
+
+def long_plan_beside_tiles(x: str, y: str, iterations: int, memory_limit: int) -> dict[str, Any]:
+    """The forecast of a long regression, made while the session keeps as many tiles of X as it may."""
+    import outcore as oc
+
+    features, labels = oc.open(x), oc.open(y)
+    with oc.Session(memory_limit=memory_limit, threads=2, progress=False):
+        oc.compute(features.sum())
+        weights = oc.zeros((features.shape[1], 1))
+        for _ in range(iterations):
+            guess = 1 / (1 + oc.exp(-(features @ weights)))
+            weights = weights - 1e-6 * (features.T @ (guess - labels))
+        return dict(oc.explain(weights).to_dict())
+
+
+def data_of_its_own(x: str, own_bytes: int, memory_limit: int) -> list[int]:
+    """Budgets of three computations: the second beside an array of the caller's, made after the session was."""
+    import numpy as np
+
+    import outcore as oc
+
+    features = oc.open(x)
+    budgets = []
+    with oc.Session(memory_limit=memory_limit, threads=2, progress=False) as one:
+        for own in (0, own_bytes, 0):
+            one.clear()
+            data = np.ones(own // 8)
+            budgets.append(oc.explain(features.sum()).to_dict()["budget_bytes"])
+            oc.compute(features.sum(axis=0))
+            del data
+    return budgets

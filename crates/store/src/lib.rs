@@ -4,11 +4,13 @@
 //! (arrays to write) and scratch (spilled tiles). Each of them says in advance exactly what it will transfer, so that a
 //! plan's forecast is what happens.
 //!
-//! Architecture invariant: `unsafe` lives in `mapping.rs` and `shared.rs` only.
+//! Architecture invariant: `unsafe` lives in `mapping.rs`, `shared.rs` and `heap.rs` only.
 #![deny(unsafe_code)]
 
 mod error;
 mod frames;
+#[allow(unsafe_code)] // a call to the allocator
+mod heap;
 pub mod io;
 mod ledger;
 #[allow(unsafe_code)] // anonymous mappings
@@ -30,6 +32,7 @@ mod zarr;
 
 pub use error::StoreError;
 pub use frames::{Frame, FramePool, PAGE};
+pub use heap::return_freed_memory;
 pub use io::{Counters, Faults, Io};
 pub use ledger::{Ledger, Reclaim, Reservation};
 pub use mapping::AlignedBuffer;

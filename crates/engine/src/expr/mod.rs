@@ -3,9 +3,9 @@
 pub mod grid;
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
@@ -24,6 +24,7 @@ pub type Expr = Arc<Node>;
 /// 3. Two live nodes with equal operator and inputs are the same allocation.
 pub struct Node {
     pub id: u64,
+    hash: u64,
     pub op: Op,
     pub inputs: Vec<Expr>,
     pub shape: Vec<u64>,
@@ -179,24 +180,13 @@ impl Hash for FunctionKey {
     }
 }
 
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    op: Op,
-    inputs: Vec<u64>,
-    shape: Vec<u64>,
-    dtype: DType,
-    tile: Vec<u64>,
-}
+/// The live nodes and their numbers, by the hash of what they compute.
+type Interner = HashMap<u64, (u64, Weak<Node>)>;
 
-#[derive(Default)]
-struct Interner {
-    nodes: HashMap<Key, Weak<Node>>,
-    purge_at: usize,
-}
-
-fn interner() -> &'static Mutex<Interner> {
+fn interner() -> MutexGuard<'static, Interner> {
     static INTERNER: OnceLock<Mutex<Interner>> = OnceLock::new();
-    INTERNER.get_or_init(Mutex::default)
+    let interner = INTERNER.get_or_init(Mutex::default);
+    interner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn next_id() -> u64 {
@@ -208,31 +198,52 @@ impl Node {
     /// The node for these fields: the live equal one, else a new one.
     pub fn intern(op: Op, inputs: Vec<Expr>, shape: Vec<u64>, dtype: DType, tile: Vec<u64>) -> Expr {
         debug_assert_eq!(shape.len(), tile.len());
-        let key = Key {
-            op: op.clone(),
-            inputs: inputs.iter().map(|input| input.id).collect(),
-            shape: shape.clone(),
-            dtype,
-            tile: tile.clone(),
-        };
-        let mut interner = interner().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(node) = interner.nodes.get(&key).and_then(Weak::upgrade) {
-            return node;
-        }
-        let node = Arc::new(Node {
-            id: next_id(),
+        let mut node = Node {
+            id: 0,
+            hash: 0,
             op,
             inputs,
             shape,
             dtype,
             tile,
-        });
-        interner.nodes.insert(key, Arc::downgrade(&node));
-        if interner.nodes.len() > interner.purge_at.max(1024) {
-            interner.nodes.retain(|_, node| node.strong_count() > 0);
-            interner.purge_at = 2 * interner.nodes.len();
+        };
+        node.hash = node.hash_of_fields();
+        // Nodes that die lock the interner, so whatever may die here does so when it is open again.
+        let mut live = interner();
+        let found = live.get(&node.hash).and_then(|(_, node)| node.upgrade());
+        match found {
+            Some(equal) if equal.computes_what(&node) => {
+                drop(live);
+                equal
+            }
+            // Two hashes of 64 bits that collide: the later node is not shared.
+            Some(other) => {
+                drop(live);
+                drop(other);
+                node.id = next_id();
+                Arc::new(node)
+            }
+            None => {
+                node.id = next_id();
+                let node = Arc::new(node);
+                live.insert(node.hash, (node.id, Arc::downgrade(&node)));
+                node
+            }
         }
-        node
+    }
+
+    fn hash_of_fields(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.op.hash(&mut hasher);
+        self.inputs.iter().for_each(|input| input.id.hash(&mut hasher));
+        (&self.shape, self.dtype, &self.tile).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn computes_what(&self, other: &Node) -> bool {
+        let ids = |node: &Node| node.inputs.iter().map(|input| input.id).collect::<Vec<_>>();
+        (&self.op, &self.shape, self.dtype, &self.tile) == (&other.op, &other.shape, other.dtype, &other.tile)
+            && ids(self) == ids(other)
     }
 
     pub fn ndim(&self) -> usize {
@@ -293,6 +304,13 @@ impl std::fmt::Debug for Node {
 /// Long chains are taken apart in a loop: one stack frame per node would overflow on thousands of iterations.
 impl Drop for Node {
     fn drop(&mut self) {
+        {
+            let mut live = interner();
+            // An equal node may have taken the place of this one while it died.
+            if live.get(&self.hash).is_some_and(|(id, _)| *id == self.id) {
+                live.remove(&self.hash);
+            }
+        }
         let mut pending = std::mem::take(&mut self.inputs);
         while let Some(input) = pending.pop() {
             if let Some(mut node) = Arc::into_inner(input) {
@@ -324,4 +342,51 @@ pub fn topological(roots: &[Expr]) -> Vec<Expr> {
         }
     }
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector(length: u64) -> Expr {
+        let op = Op::Generate(Generator::Full(outcore_dtype::Scalar::Float(0.5)));
+        Node::intern(op, vec![], vec![length], DType::F64, vec![length])
+    }
+
+    fn negative(input: &Expr) -> Expr {
+        let (shape, tile) = (input.shape.clone(), input.tile.clone());
+        Node::intern(
+            Op::Unary(Unary::Negative),
+            vec![input.clone()],
+            shape,
+            input.dtype,
+            tile,
+        )
+    }
+
+    #[test]
+    fn equal_nodes_are_one_and_others_are_not() {
+        let (a, b) = (vector(101), vector(101));
+        assert!(Arc::ptr_eq(&a, &b));
+        assert!(Arc::ptr_eq(&negative(&a), &negative(&b)));
+        assert!(!Arc::ptr_eq(&a, &vector(102)));
+        assert!(!Arc::ptr_eq(&negative(&negative(&a)), &a));
+    }
+
+    #[test]
+    fn dead_nodes_leave_nothing_behind() {
+        let a = vector(103);
+        let mut chain = a.clone();
+        let hashes: Vec<u64> = (0..1000)
+            .map(|_| {
+                chain = negative(&chain);
+                chain.hash
+            })
+            .collect();
+        let known = |hash: &u64| interner().contains_key(hash);
+        assert!(hashes.iter().all(known));
+        drop(chain);
+        assert!(!hashes.iter().any(known));
+        assert!(known(&a.hash));
+    }
 }

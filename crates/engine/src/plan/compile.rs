@@ -53,6 +53,17 @@ pub struct Step {
     pub completes: Vec<usize>,
 }
 
+impl Step {
+    /// Bytes that grow with what is fused or gathered in the step.
+    pub fn bytes(&self) -> usize {
+        match &self.kind {
+            StepKind::Fused(fused) => fused.bytes(),
+            StepKind::Gather(gather) => gather.bytes(),
+            _ => 0,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub enum StepKind {
     Gather(Gather),
@@ -342,6 +353,14 @@ impl Compiler<'_> {
             .map(|root| root.node.label())
             .collect::<Vec<_>>()
             .join(", ");
+        // A plan of many passes is held for as long as it runs.
+        for step in &mut self.steps {
+            if let StepKind::Fused(fused) = &mut step.kind {
+                fused.shrink();
+            }
+        }
+        self.steps.shrink_to_fit();
+        roots.shrink_to_fit();
         Ok(Pass {
             label,
             domain: self.domain,

@@ -56,6 +56,16 @@ pub struct Fused {
 }
 
 impl Fused {
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.instructions[..]) + size_of_val(&self.inputs[..]) + size_of_val(&self.constants[..])
+    }
+
+    pub fn shrink(&mut self) {
+        self.instructions.shrink_to_fit();
+        self.inputs.shrink_to_fit();
+        self.constants.shrink_to_fit();
+    }
+
     pub fn constant(&self, index: usize) -> &[u8] {
         let (bytes, item) = &self.constants[index];
         &bytemuck::bytes_of(bytes)[..*item]

@@ -62,6 +62,16 @@ impl Gather {
         Gather { base, axes }
     }
 
+    /// What the gather takes in memory.
+    pub fn bytes(&self) -> usize {
+        let inner = match &self.base {
+            Base::Concat { parts, .. } => parts.iter().map(|part| size_of::<Gather>() + part.bytes()).sum(),
+            Base::Reshape { inner, .. } => size_of::<Gather>() + inner.bytes(),
+            Base::Array(_) | Base::Generate { .. } => 0,
+        };
+        inner + size_of_val(&self.axes[..])
+    }
+
     /// The gather of `view`, a view node whose input this gathers.
     pub fn through(mut self, view: &Node) -> Gather {
         let input = &view.inputs[0];

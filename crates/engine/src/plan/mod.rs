@@ -146,6 +146,29 @@ pub struct Plan {
     pub rewrites: Vec<String>,
 }
 
+impl Plan {
+    pub fn tasks(&self) -> u64 {
+        self.passes.iter().map(|pass| pass.domain.cells()).sum()
+    }
+
+    /// What the plan takes in memory, counting generously what its parts have allocated.
+    pub fn bytes(&self) -> u64 {
+        const ALLOCATED: usize = 256;
+        let steps = |pass: &Pass| {
+            pass.steps
+                .iter()
+                .map(|step| size_of::<Step>() + ALLOCATED + step.bytes())
+                .sum::<usize>()
+        };
+        let roots = |pass: &Pass| pass.roots.len() * (size_of::<PassRoot>() + ALLOCATED);
+        let passes = self.passes.iter();
+        let passes: usize = passes
+            .map(|pass| size_of::<Pass>() + ALLOCATED + steps(pass) + roots(pass))
+            .sum();
+        (passes + self.arrays.len() * (size_of::<ArrayInfo>() + ALLOCATED)) as u64
+    }
+}
+
 /// Arrays by node, filled as passes are compiled.
 #[derive(Default)]
 pub struct ArrayTable {

@@ -68,7 +68,7 @@ impl Session {
     /// What a program may take: kept tiles and idle frames, here and in other sessions, give way to it.
     pub(super) fn budget_beside(&self, held: Held) -> u64 {
         self.budget()
-            .min(self.room.saturating_sub(held.elsewhere))
+            .min(self.room().saturating_sub(held.elsewhere))
             .saturating_sub(held.here)
     }
 
@@ -101,7 +101,7 @@ impl Session {
                 found.0.program.reads_groups().then_some((found, fixed_bytes))
             });
         let together = together.flatten();
-        let tasks: u64 = plan.passes.iter().map(|pass| pass.domain.cells()).sum();
+        let tasks = plan.tasks();
         let (found, fixed_together) = match together {
             Some((found, fixed_bytes)) if tasks > TASKS_FOR_SEARCH => return Ok(placement(found, fixed_bytes, start)),
             Some(together) => together,
@@ -189,7 +189,7 @@ impl Session {
         let pool = self.options.pool_limit.filter(|&pool| budget + here > pool);
         let smallest = match pool {
             Some(_) => budget + here,
-            None => budget + here + elsewhere + self.overhead,
+            None => budget + here + elsewhere + self.overhead(),
         };
         let operator = plan
             .passes
@@ -203,7 +203,8 @@ impl Session {
             detail: format!(
                 "limit {} bytes, of which {} are the process itself, {here} are held by earlier results and {elsewhere} \
                  by results of other sessions",
-                self.options.memory_limit, self.overhead
+                self.options.memory_limit,
+                self.overhead()
             ),
         }
     }

@@ -4,6 +4,8 @@ mod budget;
 mod fused;
 mod gather;
 mod nesting;
+mod overhead;
+mod planning;
 mod player;
 mod prepare;
 mod program;

@@ -9,18 +9,20 @@ use std::time::Instant;
 use outcore_store::{FramePool, Region, SinkPlan};
 
 use super::budget::Placement;
+use super::nesting;
+use super::planning::{PlanningMemory, ReturnFreed};
 use super::program::Program;
 use super::session::{locked, KeptKey, Session, Target, POLL};
 use super::task::workspace_bytes;
-use crate::expr::Expr;
+use crate::expr::{topological, Expr};
 use crate::ops;
 use crate::place::slabs::find_slabs;
-use crate::plan::{self, ArrayKind, Plan};
+use crate::plan::{self, ArrayInfo, ArrayKind, Plan};
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use crate::schedule::{TileId, TileTable};
 use crate::EngineError;
 
-/// Bytes that tasks, tiles and instructions take, per task and per tile, while a program is made and played.
+/// Bytes that tasks, tiles and instructions take, per task and per tile.
 const BYTES_PER_TASK: u64 = 160;
 const BYTES_PER_TILE: u64 = 96;
 
@@ -69,6 +71,7 @@ impl Session {
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
     ) -> Result<Program, EngineError> {
         let (session, outputs, targets) = (self.clone(), outputs.to_vec(), targets.to_vec());
+        let nested = nesting::is_inside();
         let unwanted = Arc::new(AtomicBool::new(false));
         let seen = unwanted.clone();
         let (sender, receiver) = channel();
@@ -77,7 +80,7 @@ impl Session {
             .name("outcore-plan".into())
             .stack_size(1 << 30)
             .spawn(move || {
-                let program = session.prepare_here(&outputs, &targets, &seen);
+                let program = session.prepare_here(&outputs, &targets, nested, &seen);
                 drop((session, outputs, targets));
                 // Nobody takes the program when the caller has gone.
                 let _ = sender.send(program);
@@ -89,7 +92,11 @@ impl Session {
                 return Err(error);
             }
             match receiver.recv_timeout(POLL) {
-                Ok(program) => return program,
+                Ok(program) => {
+                    // Its stack is gone before anything runs.
+                    let _ = planner.join();
+                    return program;
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(stopped_by(planner.join().err())),
             }
@@ -100,9 +107,11 @@ impl Session {
         self: &Arc<Session>,
         outputs: &[Expr],
         targets: &[Target],
+        nested: bool,
         unwanted: &AtomicBool,
     ) -> Result<Program, EngineError> {
         self.check_usable()?;
+        self.overhead.settle();
         let begin = Instant::now();
         let requested: Vec<Expr> = outputs
             .iter()
@@ -120,8 +129,12 @@ impl Session {
                 _ => output.clone(),
             })
             .collect();
+        let mut memory = PlanningMemory::new(self, nested, unwanted);
+        let operators = topological(&requested).len();
+        memory.reserve_operators(operators)?;
         let plan = plan::plan(&requested, self.options.plan)?;
         check_wanted(unwanted)?;
+        memory.reserve_program(program_bytes(&plan, plan.arrays.iter().map(ArrayInfo::tiles).sum()))?;
         for array in &plan.arrays {
             if let ArrayKind::Source(source) = &array.kind {
                 source.check_unchanged()?;
@@ -150,6 +163,7 @@ impl Session {
         } = self.place(&plan, &tiles, fixed_bytes, start, unwanted)?;
         check_wanted(unwanted)?;
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
+        let freed = ReturnFreed::after(program_bytes(&plan, tiles.len() as u64));
         Ok(Program {
             session: self.clone(),
             plan,
@@ -162,6 +176,7 @@ impl Session {
             plan_seconds: begin.elapsed().as_secs_f64(),
             outputs,
             start,
+            _freed: freed,
         })
     }
 
@@ -178,7 +193,7 @@ impl Session {
                 Output::File(_) => 0,
             })
             .sum();
-        workers + results + self.io_bytes(plan, outputs) + program_bytes(plan, tiles)
+        workers + results + self.io_bytes(plan, outputs) + program_bytes(plan, tiles.len() as u64)
     }
 
     /// Buffers that encoded reads and padded writes use while they run, one per I/O thread.
@@ -267,9 +282,10 @@ pub(super) fn function_bytes(plan: &Plan) -> u64 {
         .unwrap_or(0)
 }
 
-pub(super) fn program_bytes(plan: &Plan, tiles: &TileTable) -> u64 {
-    let tasks: u64 = plan.passes.iter().map(|pass| pass.domain.cells()).sum();
-    (tasks * BYTES_PER_TASK + tiles.len() as u64 * BYTES_PER_TILE).next_multiple_of(outcore_store::PAGE as u64)
+/// What a program takes while it is made and played.
+pub(super) fn program_bytes(plan: &Plan, tiles: u64) -> u64 {
+    let bytes = plan.bytes() + plan.tasks() * BYTES_PER_TASK + tiles * BYTES_PER_TILE;
+    bytes.next_multiple_of(outcore_store::PAGE as u64)
 }
 
 fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineError> {

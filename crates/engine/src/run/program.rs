@@ -8,6 +8,7 @@ use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, GROUP_STAG
 
 use super::budget::spare_bytes;
 use super::nesting;
+use super::planning::ReturnFreed;
 use super::player::{play, Progress, Stage};
 use super::prepare::{function_bytes, program_bytes, Output};
 use super::session::{locked, KeptKey, Session};
@@ -35,6 +36,8 @@ pub struct Program {
     pub plan_seconds: f64,
     pub(super) outputs: Vec<Output>,
     pub(super) start: Vec<(TileId, KeptKey)>,
+    /// Dropped after the rest.
+    pub(super) _freed: ReturnFreed,
 }
 
 /// Counted while the program ran.
@@ -213,7 +216,7 @@ impl Program {
         let options = &self.session.options;
         let functions = function_bytes(&self.plan);
         let bytes = self.session.io_bytes(&self.plan, &self.outputs)
-            + program_bytes(&self.plan, &self.tiles)
+            + program_bytes(&self.plan, self.tiles.len() as u64)
             + options.threads.max(1) as u64 * functions;
         self.session
             .ledger()
@@ -227,8 +230,8 @@ impl Program {
         let ledger = session.ledger();
         let need = ledger.held() as u64 + self.peak_bytes();
         let wish = need + spare_bytes(&self.tiles, self.memory);
-        let others = ledger.shrink_others(session.room.saturating_sub(wish) as usize) as u64;
-        let limit = session.budget().min(session.room.saturating_sub(others));
+        let others = ledger.shrink_others(session.room().saturating_sub(wish) as usize) as u64;
+        let limit = session.budget().min(session.room().saturating_sub(others));
         if need > limit {
             return Err(EngineError::Stale(
                 "more memory is held by results than when this program was planned; plan it again".into(),

@@ -8,17 +8,13 @@ use std::time::Duration;
 
 use outcore_store::{Faults, FramePool, Io, IoPool, Ledger, Reclaim, Scratch, Turn};
 
+use super::overhead::Overhead;
 use super::player::{IoPools, Progress, ProgressReport};
 use super::value::TileMemory;
 use crate::place::Policy;
 use crate::plan::PlanOptions;
 use crate::EngineError;
 
-/// Memory of the process that the ledger does not see: what is resident before anything runs, thread stacks, packing
-/// buffers of products, the allocator's slack. The first part is measured, the rest are allowances.
-const OVERHEAD_FIXED: u64 = 24 << 20;
-const OVERHEAD_PER_WORKER: u64 = 6 << 20;
-const OVERHEAD_STEP: u64 = 8 << 20;
 /// How long a caller waits at most, for its turn or for a plan, before it looks for signals.
 pub(super) const POLL: Duration = Duration::from_millis(50);
 
@@ -58,9 +54,7 @@ pub enum Target {
 ///    all hold afterwards, until the next one runs.
 pub struct Session {
     pub(super) options: SessionOptions,
-    pub(super) overhead: u64,
-    /// What the sessions of the process may hold together: the memory limit less the overhead.
-    pub(super) room: u64,
+    pub(super) overhead: Overhead,
     pub(super) pool: FramePool,
     pub(super) io: Io,
     io_pools: Mutex<Option<Arc<IoPools>>>,
@@ -112,28 +106,12 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Resident bytes of this process.
-fn resident_bytes() -> u64 {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok().and_then(|text| {
-        text.split_whitespace()
-            .nth(1)
-            .and_then(|field| field.parse::<u64>().ok())
-    });
-    pages.map_or(64 << 20, |pages| pages * outcore_store::PAGE as u64)
-}
-
-/// Resident bytes of this process beside what its sessions hold.
-pub(super) fn own_bytes() -> u64 {
-    Ledger::uncounted(resident_bytes() as usize) as u64
-}
-
 impl Session {
     /// # Errors
     /// A limit below what the process itself takes; a fault description that cannot be read.
     pub fn new(options: SessionOptions) -> Result<Session, EngineError> {
-        let workers = options.threads.max(1) as u64;
-        let overhead = own_bytes().next_multiple_of(OVERHEAD_STEP) + OVERHEAD_FIXED + workers * OVERHEAD_PER_WORKER;
-        let room = options.memory_limit.saturating_sub(overhead);
+        let overhead = Overhead::measure(options.threads.max(1) as u64);
+        let room = options.memory_limit.saturating_sub(overhead.bytes());
         let io = if options.direct_io {
             Io::direct()
         } else {
@@ -145,7 +123,6 @@ impl Session {
         ledger.set_kept(Arc::downgrade(&as_kept));
         let session = Session {
             overhead,
-            room,
             pool: FramePool::new(ledger.clone()),
             io,
             io_pools: Mutex::new(None),
@@ -183,13 +160,21 @@ impl Session {
         &self.options
     }
 
+    /// Memory of the process that no ledger counts.
     pub fn overhead(&self) -> u64 {
-        self.overhead
+        self.overhead.bytes()
+    }
+
+    /// What the sessions of the process may hold together: the memory limit less the overhead.
+    pub(super) fn room(&self) -> u64 {
+        self.options.memory_limit.saturating_sub(self.overhead())
     }
 
     /// Most bytes that the ledger can grant, with the process to itself.
     pub fn budget(&self) -> u64 {
-        self.options.pool_limit.map_or(self.room, |pool| pool.min(self.room))
+        self.options
+            .pool_limit
+            .map_or(self.room(), |pool| pool.min(self.room()))
     }
 
     pub fn ledger(&self) -> &Ledger {

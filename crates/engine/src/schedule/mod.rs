@@ -52,7 +52,7 @@ impl Candidate {
 
 /// The orders worth simulating for `plan`.
 pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
-    let tasks: u64 = plan.passes.iter().map(|pass| pass.domain.cells()).sum();
+    let tasks = plan.tasks();
     let plain = Candidate {
         alternate: false,
         pipeline: false,

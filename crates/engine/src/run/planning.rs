@@ -1,0 +1,126 @@
+//! Memory that planning itself takes.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use outcore_store::{return_freed_memory, Reclaim, Reservation, Turn};
+
+use super::prepare::check_wanted;
+use super::session::{Session, POLL};
+use crate::EngineError;
+
+/// What planning takes per operator at most, beside the program that comes of it: rewritten nodes, maps over them, and the
+/// stack of whoever walks a chain as deep as it is long.
+const BYTES_PER_OPERATOR: u64 = 2048;
+/// Smaller plans are covered by the allowances beside the ledger.
+const SMALL: u64 = 8 << 20;
+
+/// Memory reserved for a plan while it is made. A large one waits for its turn, as programs do: what it takes, kept tiles
+/// and idle frames give up, of all sessions.
+pub(super) struct PlanningMemory<'a> {
+    session: &'a Session,
+    unwanted: &'a AtomicBool,
+    /// Whether the caller works for a run: waiting for that run's turn to end would be waiting for itself.
+    nested: bool,
+    wanted: u64,
+    reserved: Vec<Reservation>,
+    turn: Option<Turn>,
+}
+
+impl<'a> PlanningMemory<'a> {
+    pub fn new(session: &'a Arc<Session>, nested: bool, unwanted: &'a AtomicBool) -> PlanningMemory<'a> {
+        PlanningMemory {
+            session,
+            unwanted,
+            nested,
+            wanted: 0,
+            reserved: vec![],
+            turn: None,
+        }
+    }
+
+    pub fn reserve_operators(&mut self, operators: usize) -> Result<(), EngineError> {
+        self.reserve(operators as u64 * BYTES_PER_OPERATOR)
+    }
+
+    pub fn reserve_program(&mut self, bytes: u64) -> Result<(), EngineError> {
+        self.reserve(bytes)
+    }
+
+    fn reserve(&mut self, bytes: u64) -> Result<(), EngineError> {
+        self.wanted += bytes;
+        if self.wanted <= SMALL {
+            return Ok(());
+        }
+        self.take_turn()?;
+        let session = self.session;
+        let ledger = session.ledger();
+        let held = ledger.held() as u64;
+        let others = ledger.shrink_others(session.room().saturating_sub(held + self.wanted) as usize) as u64;
+        let limit = session.budget().min(session.room().saturating_sub(others));
+        if held + self.wanted > limit {
+            return Err(EngineError::Memory {
+                operator: "planning".into(),
+                need: self.wanted,
+                available: limit.saturating_sub(held),
+                smallest: session.overhead() + others + held + self.wanted,
+                detail: format!(
+                    "limit {} bytes, of which {} are the process itself, {held} are held by earlier results and \
+                     {others} by results of other sessions",
+                    session.options().memory_limit,
+                    session.overhead()
+                ),
+            });
+        }
+        session.kept.shrink_to((limit - held - self.wanted) as usize);
+        ledger.set_limit(limit as usize);
+        let reserved: u64 = self.reserved.iter().map(|part| part.bytes() as u64).sum();
+        let missing = (self.wanted - reserved) as usize;
+        self.reserved.push(ledger.reserve(missing, "planning")?);
+        Ok(())
+    }
+
+    fn take_turn(&mut self) -> Result<(), EngineError> {
+        if self.turn.is_some() {
+            return Ok(());
+        }
+        if self.nested {
+            return Err(EngineError::Plan(
+                "a large plan was asked for inside a running computation (by a function over tiles or a progress callback)"
+                    .into(),
+            ));
+        }
+        let turn = self.session.ledger().queue();
+        while !turn.has_come(POLL) {
+            check_wanted(self.unwanted)?;
+        }
+        self.turn = Some(turn);
+        Ok(())
+    }
+}
+
+impl Drop for PlanningMemory<'_> {
+    fn drop(&mut self) {
+        drop(ReturnFreed::after(self.wanted));
+        self.reserved.clear();
+    }
+}
+
+/// Has the allocator give its free pages back when dropped, where so much was freed that it matters.
+pub(super) struct ReturnFreed {
+    matters: bool,
+}
+
+impl ReturnFreed {
+    pub fn after(bytes: u64) -> ReturnFreed {
+        ReturnFreed { matters: bytes > SMALL }
+    }
+}
+
+impl Drop for ReturnFreed {
+    fn drop(&mut self) {
+        if self.matters {
+            return_freed_memory();
+        }
+    }
+}
