@@ -44,7 +44,7 @@ class Explanation:
     """The forecast of a program. When `exact`, the run's counters equal it to the byte; else the figures are bounds.
 
     `memory_limit` = `overhead_bytes` (the process without tiles) + `budget_bytes` (all the ledger may hand out);
-    `peak_bytes` is the most the program reserves at once.
+    `peak_bytes` is the most the program reserves at once, `bytes_scratch` the most it takes of the scratch directories.
     """
 
     def __init__(self, content: Mapping[str, Any]) -> None:
@@ -57,6 +57,7 @@ class Explanation:
         self.bytes_read: int = content["bytes_read"]
         self.bytes_written: int = content["bytes_written"]
         self.bytes_spilled: int = content["bytes_spilled"]
+        self.bytes_scratch: int = content["bytes_scratch"]
         self.tasks: int = content["tasks"]
         self.window: int = content["window"]
         self.policy: str = content["policy"]
@@ -85,7 +86,7 @@ class Explanation:
         return [
             (f"bytes read ({label})", _both(self.bytes_read)),
             (f"bytes written ({label})", _both(self.bytes_written)),
-            ("  of these spilled", _both(self.bytes_spilled)),
+            ("  of these spilled", f"{_both(self.bytes_spilled)}, {format_size(self.bytes_scratch)} at once"),
             (f"peak reserved ({label})", reserved),
             ("memory limit", f"{_both(self.memory_limit)}, {format_size(self.overhead_bytes)} of it not for tiles"),
             ("tasks", f"{self.tasks:,}, {self.window} in flight"),

@@ -81,6 +81,27 @@ impl Scalar {
         }
     }
 
+    /// The value that an element of `dtype` keeps of this one.
+    pub fn rounded(self, dtype: DType) -> Scalar {
+        let (re, im) = self.to_complex();
+        let (kept_re, kept_im) = match dtype {
+            DType::F16 => (f16::from_f64(re).to_f64(), im),
+            DType::F32 => (f64::from(re as f32), im),
+            DType::C64 => (f64::from(re as f32), f64::from(im as f32)),
+            DType::F64 | DType::C128 => (re, im),
+            _ => return self,
+        };
+        let is_exact = match self.to_i128() {
+            Some(whole) => kept_re.abs() < 1e19 && kept_re as i128 == whole,
+            None => (kept_re, kept_im) == (re, im),
+        };
+        match self {
+            _ if is_exact => self,
+            Scalar::Complex(..) => Scalar::Complex(kept_re, kept_im),
+            _ => Scalar::Float(kept_re),
+        }
+    }
+
     /// The value's bytes in `dtype`, native order.
     ///
     /// # Errors
@@ -130,5 +151,35 @@ impl Eq for Scalar {}
 impl std::hash::Hash for Scalar {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.key().hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_is_what_its_type_keeps() {
+        let cases = [
+            (Scalar::Float(0.1), DType::F32, Scalar::Float(f64::from(0.1f32))),
+            (Scalar::Float(0.1), DType::F64, Scalar::Float(0.1)),
+            (Scalar::Float(-0.0), DType::F32, Scalar::Float(-0.0)),
+            (Scalar::Float(1e300), DType::F16, Scalar::Float(f64::INFINITY)),
+            (Scalar::Int(16_777_217), DType::F32, Scalar::Float(16_777_216.0)),
+            (Scalar::Int(i64::MAX), DType::F64, Scalar::Float(i64::MAX as f64)),
+            (Scalar::Int(3), DType::F16, Scalar::Int(3)),
+            (
+                Scalar::Complex(0.1, 0.5),
+                DType::C64,
+                Scalar::Complex(f64::from(0.1f32), 0.5),
+            ),
+        ];
+        for (value, dtype, kept) in cases {
+            assert_eq!(value.rounded(dtype), kept, "{value} in {dtype}");
+        }
+        let Scalar::Float(nan) = Scalar::Float(f64::NAN).rounded(DType::F32) else {
+            panic!("still a float");
+        };
+        assert!(nan.is_nan());
     }
 }

@@ -92,8 +92,9 @@ fn exprs(nodes: &[PyRef<'_, PyExpr>]) -> Vec<Expr> {
 }
 
 #[pyfunction]
-fn open(path: PathBuf) -> Built {
-    let opened = outcore_store::open(&path, &Io::direct()).map_err(store_error)?;
+fn open(py: Python<'_>, path: PathBuf) -> Built {
+    let opened = py.detach(|| outcore_store::open(&path, &Io::direct()));
+    let opened = opened.map_err(store_error)?;
     let node = ops::source(opened.source).map_err(to_python)?;
     if !opened.transposed {
         return Ok(PyExpr(node));

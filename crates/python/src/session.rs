@@ -260,8 +260,14 @@ fn write_trace(path: &Path, outcome: &Outcome) -> PyResult<()> {
 
 #[pyfunction]
 fn clean(py: Python<'_>, directory: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let scratch = outcore_store::clean(&directory).map_err(store_error)?;
-    let partials = outcore_store::clean_partials(&directory).map_err(store_error)?;
+    let (scratch, partials) = py
+        .detach(|| {
+            Ok((
+                outcore_store::clean(&directory)?,
+                outcore_store::clean_partials(&directory)?,
+            ))
+        })
+        .map_err(store_error)?;
     let dict = PyDict::new(py);
     dict.set_item("count", scratch.count + partials.count)?;
     dict.set_item("bytes", scratch.bytes + partials.bytes)?;
@@ -269,8 +275,9 @@ fn clean(py: Python<'_>, directory: PathBuf) -> PyResult<Bound<'_, PyDict>> {
 }
 
 #[pyfunction]
-fn info(path: PathBuf) -> PyResult<String> {
-    let opened = outcore_store::open(&path, &Io::direct()).map_err(store_error)?;
+fn info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let opened = py.detach(|| outcore_store::open(&path, &Io::direct()));
+    let opened = opened.map_err(store_error)?;
     let source = opened.source;
     let (kind, chunks) = match source.layout() {
         outcore_store::Layout::Chunks(chunks) => ("zarr", format!("{chunks:?}")),

@@ -43,9 +43,9 @@ pub use pool::IoPool;
 pub use process::Turn;
 pub use region::Region;
 pub use rowmajor::GROUP_STAGING_BYTES;
-pub use scratch::{clean, Scratch, Slot};
+pub use scratch::{clean, scratch_room, Scratch, Slot};
 pub use shared::{ClaimedSlice, SharedBuffer};
-pub use sink::{create, plan_sink, Sink, SinkPlan};
+pub use sink::{check_space, create, plan_sink, Sink, SinkPlan};
 pub use source::{open, Layout, MemoryView, Opened, Source};
 pub use zarr::{parse_zarr_json, ZarrArray};
 

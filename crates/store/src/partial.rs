@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{flock, renameat_with, FlockOperation, RenameFlags, CWD};
 
+use crate::zarr::JSON_MAX;
 use crate::StoreError;
 
 const MARK: &str = ".outcore-partial-";
+const REPLACED: &str = ".outcore-replaced-";
 
 /// What a clean-up removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +88,10 @@ impl Partial {
             cause => StoreError::io(&self.target, 0, "rename into place", cause),
         };
         let swapped = self.overwrite && self.target.symlink_metadata().is_ok();
+        if swapped {
+            // Hours may have passed since this was checked first.
+            check_replaceable(&self.target, self.path.is_dir())?;
+        }
         let flags = if swapped {
             RenameFlags::EXCHANGE
         } else {
@@ -111,18 +117,23 @@ impl Partial {
                 path: self.target.clone(),
             });
         }
-        let aside = self.path.with_extension("old");
-        let moved = exists.is_ok_and(|metadata| metadata.is_dir());
-        let rename = || {
-            if moved {
-                fs::rename(&self.target, &aside)?;
-            }
-            fs::rename(&self.path, &self.target)
+        let rename = |from: &Path, to: &Path| {
+            fs::rename(from, to).map_err(|cause| StoreError::io(&self.target, 0, "rename into place", cause))
         };
-        rename().map_err(|cause| StoreError::io(&self.target, 0, "rename into place", cause))?;
-        if moved {
-            remove(&aside);
+        if !exists.is_ok_and(|metadata| metadata.is_dir()) {
+            return rename(&self.path, &self.target);
         }
+        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
+        let aside = self.target.with_file_name(format!(".{name}{REPLACED}{}", unique()));
+        // While it is aside it is this process's; should that die, a cleaner gives it its name back.
+        let held = lock(&self.target).map_err(|cause| StoreError::io(&self.target, 0, "lock", cause))?;
+        rename(&self.target, &aside)?;
+        if let Err(error) = rename(&self.path, &self.target) {
+            rename(&aside, &self.target)?;
+            return Err(error);
+        }
+        remove(&aside);
+        drop(held);
         Ok(())
     }
 
@@ -190,7 +201,128 @@ pub(crate) fn clean_where(dir: &Path, ours: impl Fn(&str) -> bool) -> Result<Cle
     Ok(cleaned)
 }
 
-/// Removes the unfinished outputs that dead processes left in `dir`.
+/// Removes the unfinished outputs that dead processes left in `dir`; what they had put aside gets its name back, where
+/// nothing has taken it.
 pub fn clean_partials(dir: &Path) -> Result<Cleaned, StoreError> {
-    clean_where(dir, |name| name.starts_with('.') && name.contains(MARK))
+    restore_replaced(dir)?;
+    clean_where(dir, |name| {
+        name.starts_with('.') && (name.contains(MARK) || name.contains(REPLACED))
+    })
+}
+
+fn restore_replaced(dir: &Path) -> Result<(), StoreError> {
+    let entries = fs::read_dir(dir).map_err(|cause| StoreError::io(dir, 0, "list", cause))?;
+    for entry in entries.flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let Some((target, _)) = name
+            .to_str()
+            .and_then(|name| name.strip_prefix('.')?.split_once(REPLACED))
+        else {
+            continue;
+        };
+        let target = dir.join(target);
+        if let (Ok(Some(_held)), Err(_)) = (lock(&path), target.symlink_metadata()) {
+            fs::rename(&path, &target).map_err(|cause| StoreError::io(&target, 0, "restore", cause))?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to put an output in the place of something else: a `.npy` file in that of a directory, an array's directory in
+/// that of anything but an array's.
+pub(crate) fn check_replaceable(target: &Path, by_directory: bool) -> Result<(), StoreError> {
+    if !by_directory {
+        let is_directory = target.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+        let refused = StoreError::format(target, "is a directory; it is not replaced by a .npy file");
+        return if is_directory { Err(refused) } else { Ok(()) };
+    }
+    let json = target.join("zarr.json");
+    let small = fs::metadata(&json).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= JSON_MAX);
+    let text = if small {
+        fs::read(&json).unwrap_or_default()
+    } else {
+        vec![]
+    };
+    let document: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    match document["node_type"].as_str() {
+        Some("array") => Ok(()),
+        Some("group") => Err(StoreError::format(
+            target,
+            "is a Zarr group; it is not replaced by an array",
+        )),
+        _ => Err(StoreError::format(
+            target,
+            "is not a Zarr array; it is not replaced by one",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(path: &Path, content: &str) {
+        fs::create_dir(path).unwrap();
+        fs::write(path.join("zarr.json"), r#"{"node_type": "array"}"#).unwrap();
+        fs::write(path.join("c"), content).unwrap();
+    }
+
+    fn content(path: &Path) -> String {
+        fs::read_to_string(path.join("c")).unwrap()
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_directory_is_replaced_in_two_steps_where_names_cannot_be_exchanged() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("x.zarr");
+        array(&target, "old");
+        let mut partial = Partial::new(&target, true, |path| {
+            array(path, "new");
+            Ok(())
+        })
+        .unwrap();
+        partial.rename_plainly().unwrap();
+        partial.lock = None;
+        assert_eq!(
+            (content(&target), names(dir.path())),
+            ("new".into(), vec!["x.zarr".into()])
+        );
+    }
+
+    #[test]
+    fn what_a_dead_process_put_aside_gets_its_name_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("x.zarr");
+        array(&dir.path().join(format!(".x.zarr{REPLACED}1-a")), "old");
+        clean_partials(dir.path()).unwrap();
+        assert_eq!(content(&target), "old");
+        // One whose name has been taken since is superfluous.
+        array(&dir.path().join(format!(".x.zarr{REPLACED}1-b")), "older");
+        clean_partials(dir.path()).unwrap();
+        assert_eq!(
+            (content(&target), names(dir.path())),
+            ("old".into(), vec!["x.zarr".into()])
+        );
+    }
+
+    #[test]
+    fn only_an_array_is_replaced_by_an_array() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("x.zarr");
+        array(&target, "old");
+        assert!(check_replaceable(&target, true).is_ok());
+        for json in [r#"{"node_type": "group"}"#, "{", ""] {
+            fs::write(target.join("zarr.json"), json).unwrap();
+            let error = check_replaceable(&target, true).unwrap_err();
+            assert_eq!(error.code(), "format", "{error}");
+        }
+        assert!(check_replaceable(&target, false).is_err());
+    }
 }

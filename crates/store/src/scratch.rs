@@ -10,6 +10,7 @@ use rustix::fs::statfs;
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
 use crate::partial::{clean_where, lock, unique, Cleaned};
+use crate::sink::disk_of;
 use crate::{Io, StoreError};
 
 const PREFIX: &str = "outcore-scratch-";
@@ -40,10 +41,18 @@ impl Drop for ScratchFile {
     }
 }
 
-/// What is taken: per file its length and the free extents in it (start to length).
+/// What is taken: per file its length, the free extents in it (start to length), and how long it may grow.
 struct Space {
     next: usize,
     extents: Vec<(u64, BTreeMap<u64, u64>)>,
+    room: Vec<u64>,
+}
+
+/// Bytes free for scratch in each of `dirs`, there or not yet; those on one file system share what there is.
+pub fn scratch_room(dirs: &[PathBuf]) -> Result<Vec<u64>, StoreError> {
+    let disks = dirs.iter().map(|dir| disk_of(dir)).collect::<Result<Vec<_>, _>>()?;
+    let share = |&(device, free): &(u64, u64)| free / disks.iter().filter(|disk| disk.0 == device).count() as u64;
+    Ok(disks.iter().map(share).collect())
 }
 
 /// A place in scratch; free again when dropped.
@@ -105,7 +114,8 @@ impl Scratch {
             files.push(open_in(dir, io)?);
         }
         let extents = files.iter().map(|_| (0, BTreeMap::new())).collect();
-        let space = Mutex::new(Space { next: 0, extents });
+        let room = vec![u64::MAX; files.len()];
+        let space = Mutex::new(Space { next: 0, extents, room });
         Ok(Scratch(Arc::new(Shared {
             files,
             quota: quota.unwrap_or(u64::MAX),
@@ -164,9 +174,35 @@ impl Scratch {
                 quota: self.0.quota,
             });
         }
-        let offset = space.extents[next].0;
-        space.extents[next].0 += bytes;
-        Ok(slot(next, offset))
+        // The next in turn that has room; where none has, the file system says so.
+        let roomy = |file: &usize| space.room[*file].saturating_sub(space.extents[*file].0) >= bytes;
+        let file = (0..count).map(|step| (next + step) % count).find(roomy).unwrap_or(next);
+        let offset = space.extents[file].0;
+        space.extents[file].0 += bytes;
+        Ok(slot(file, offset))
+    }
+
+    /// Looks how far the files may grow, before a program.
+    pub fn measure(&self) -> Result<(), StoreError> {
+        let dirs: Vec<PathBuf> = self.0.files.iter().map(|file| file.dir.clone()).collect();
+        let free = scratch_room(&dirs)?;
+        let mut space = self.0.space();
+        space.room = free
+            .iter()
+            .zip(&space.extents)
+            .map(|(free, (length, _))| free.saturating_add(*length))
+            .collect();
+        Ok(())
+    }
+
+    /// Gives the disks back what no slot takes, after a program: files without slots are emptied.
+    pub fn shrink(&self) {
+        let mut space = self.0.space();
+        for (file, (length, free)) in self.0.files.iter().zip(&mut space.extents) {
+            if *length > 0 && free.get(&0) == Some(length) && file.file.set_len(0).is_ok() {
+                (*length, *free) = (0, BTreeMap::new());
+            }
+        }
     }
 
     /// Writes a slot. `data` starts on a page and covers the slot's whole pages.
@@ -235,6 +271,41 @@ mod tests {
         assert!(dir.path().read_dir().unwrap().next().is_some());
         drop((merged, slots, scratch));
         assert!(dir.path().read_dir().unwrap().next().is_none());
+    }
+
+    #[test]
+    fn what_no_slot_takes_goes_back_to_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new(&[dir.path().to_path_buf()], None, &Io::direct()).unwrap();
+        let mut data = AlignedBuffer::new(2 * PAGE).unwrap();
+        data.fill(7);
+        let slots = [scratch.slot(PAGE).unwrap(), scratch.slot(PAGE).unwrap()];
+        for slot in &slots {
+            scratch.write(slot, &data).unwrap();
+        }
+        let [first, second] = slots;
+        drop(first);
+        scratch.shrink();
+        assert_eq!(scratch.used(), 2 * PAGE as u64, "a slot is in use");
+        scratch.read(&second, &mut data).unwrap();
+        drop(second);
+        scratch.shrink();
+        assert_eq!((scratch.used(), scratch.0.files[0].file.len().unwrap()), (0, 0));
+    }
+
+    #[test]
+    fn a_directory_without_room_is_passed_over() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let paths: Vec<PathBuf> = dirs.iter().map(|dir| dir.path().to_path_buf()).collect();
+        let scratch = Scratch::new(&paths, None, &Io::direct()).unwrap();
+        scratch.measure().unwrap();
+        scratch.0.space().room[0] = PAGE as u64;
+        let files: Vec<usize> = (0..5)
+            .map(|_| scratch.slot(PAGE).unwrap())
+            .map(|slot| slot.file)
+            .collect();
+        let kept: Vec<Slot> = (0..4).map(|_| scratch.slot(PAGE).unwrap()).collect();
+        assert!(files.len() == 5 && kept.iter().filter(|slot| slot.file == 0).count() <= 1);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Arrays to write.
 
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use outcore_dtype::DType;
 use rustix::fs::{access, statvfs, Access};
 
 use crate::npy::NpyPlan;
-use crate::partial::parent_of;
+use crate::partial::{check_replaceable, parent_of};
 use crate::region::checked_elements;
 use crate::zarr::ZarrPlan;
 use crate::{ClaimedSlice, Io, Region, StoreError};
@@ -53,6 +55,7 @@ pub struct SinkPlan {
     path: PathBuf,
     overwrite: bool,
     format: Format,
+    bytes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -95,9 +98,10 @@ impl SinkPlan {
             path,
             overwrite,
             format,
+            bytes,
         };
         plan.check_target()?;
-        plan.check_space(bytes)?;
+        check_space(&[(plan.path.clone(), bytes)])?;
         Ok(plan)
     }
 
@@ -109,39 +113,24 @@ impl SinkPlan {
         }
         access(&parent, Access::WRITE_OK | Access::EXEC_OK)
             .map_err(|cause| StoreError::io(&parent, 0, "write in this directory", cause))?;
-        let Ok(existing) = self.path.symlink_metadata() else {
+        if self.path.symlink_metadata().is_err() {
             return Ok(());
-        };
+        }
         if !self.overwrite {
             return Err(StoreError::Exists {
                 path: self.path.clone(),
             });
         }
-        match self.format {
-            Format::Npy(_) if existing.is_dir() => Err(StoreError::format(
-                &self.path,
-                "is a directory; it is not replaced by a .npy file",
-            )),
-            Format::Zarr(_) if !self.path.join("zarr.json").is_file() => Err(StoreError::format(
-                &self.path,
-                "is not a Zarr array; it is not replaced by one",
-            )),
-            _ => Ok(()),
-        }
+        check_replaceable(&self.path, matches!(self.format, Format::Zarr(_)))
     }
 
-    fn check_space(&self, need: u64) -> Result<(), StoreError> {
-        let parent = parent_of(&self.path);
-        let space = statvfs(&parent).map_err(|cause| StoreError::io(&parent, 0, "stat the file system", cause))?;
-        let free = space.f_bavail.saturating_mul(space.f_frsize);
-        if free < need {
-            return Err(StoreError::Space {
-                path: self.path.clone(),
-                need,
-                free,
-            });
-        }
-        Ok(())
+    /// The size of the output, without headers and metadata.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The directory that the output appears in.
@@ -186,6 +175,37 @@ impl SinkPlan {
             Format::Zarr(plan) => plan.create(&self.path, self.overwrite, io),
         }
     }
+}
+
+/// Checks that each file system has room for all that is to be written to it: paths, there or not yet, and bytes.
+///
+/// # Errors
+/// `space`, naming the first path that does not fit with those before it.
+pub fn check_space(needs: &[(PathBuf, u64)]) -> Result<(), StoreError> {
+    let mut taken: HashMap<u64, u64> = HashMap::new();
+    for (path, bytes) in needs {
+        let (device, free) = disk_of(path)?;
+        let need = taken.entry(device).or_default();
+        *need = need.saturating_add(*bytes);
+        if free < *need {
+            return Err(StoreError::Space {
+                path: path.clone(),
+                need: *need,
+                free,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The file system that holds a path, there or not yet, and the bytes free on it.
+pub(crate) fn disk_of(path: &Path) -> Result<(u64, u64), StoreError> {
+    let there = path.ancestors().find(|directory| directory.is_dir());
+    let directory = there.unwrap_or(Path::new("."));
+    let error = |cause| StoreError::io(directory, 0, "stat the file system", cause);
+    let device = std::fs::metadata(directory).map_err(error)?.dev();
+    let space = statvfs(directory).map_err(|cause| StoreError::io(directory, 0, "stat the file system", cause))?;
+    Ok((device, space.f_bavail.saturating_mul(space.f_frsize)))
 }
 
 /// Checks an output without creating anything; see `SinkPlan::new`.

@@ -2,16 +2,39 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::StoreError;
 
-/// Inode, modification time and size.
+/// How long a file system's clock may stand still: two changes within it may carry the same time.
+const TICK: Duration = Duration::from_millis(10);
+/// How often the clock is waited for: a file that is being written all the time is as it is.
+const WAITS_MAX: usize = 3;
+
+/// Inode, times of modification and of status change, and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Stamp {
     device: u64,
     inode: u64,
-    modified_ns: i128,
+    pub modified_ns: i128,
+    changed_ns: i128,
     pub bytes: u64,
+}
+
+/// What `stamp` finds, and the time of its last modification, once that has passed: what is changed from then on has
+/// another stamp.
+pub(crate) fn settled<T>(stamp: impl Fn() -> Result<(T, i128), StoreError>) -> Result<T, StoreError> {
+    for _ in 0..WAITS_MAX {
+        let (found, modified_ns) = stamp()?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let left = modified_ns + TICK.as_nanos() as i128 - now.as_nanos() as i128;
+        // A time in the future is another machine's.
+        if left <= 0 || left > TICK.as_nanos() as i128 {
+            return Ok(found);
+        }
+        std::thread::sleep(Duration::from_nanos(left as u64));
+    }
+    stamp().map(|(found, _)| found)
 }
 
 impl Stamp {
@@ -27,9 +50,10 @@ impl Stamp {
             device,
             inode,
             modified_ns,
+            changed_ns,
             bytes,
         } = self;
-        format!("{}@{device}:{inode}:{modified_ns}:{bytes}", path.display())
+        format!("{}@{device}:{inode}:{modified_ns}:{changed_ns}:{bytes}", path.display())
     }
 
     /// Refuses a path that is no longer what it was.
@@ -54,8 +78,13 @@ impl From<&std::fs::Metadata> for Stamp {
         Stamp {
             device: metadata.dev(),
             inode: metadata.ino(),
-            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+            modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
             bytes: metadata.len(),
         }
     }
+}
+
+fn nanoseconds(seconds: i64, rest: i64) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(rest)
 }

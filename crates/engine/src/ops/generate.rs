@@ -11,12 +11,13 @@ use crate::EngineError;
 ///
 /// # Errors
 /// A constant outside the type's range; a shape too large to address.
-pub fn generate(generator: Generator, shape: Vec<u64>, dtype: DType) -> Result<Expr, EngineError> {
+pub fn generate(mut generator: Generator, shape: Vec<u64>, dtype: DType) -> Result<Expr, EngineError> {
     check_size("generate", &shape, dtype)?;
-    if let Generator::Full(value) = generator {
+    if let Generator::Full(value) = &mut generator {
         value
             .to_bytes(dtype)
             .map_err(|error| EngineError::DType(error.to_string()))?;
+        *value = value.rounded(dtype);
     }
     let tile = grid::default_tile(&shape, dtype);
     Ok(Node::intern(Op::Generate(generator), vec![], shape, dtype, tile))

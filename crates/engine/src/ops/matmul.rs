@@ -50,7 +50,7 @@ pub fn matmul(x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
     let whole = |last: [u64; 2]| [batch.as_slice(), &last].concat();
     let shape = whole([m, n]);
     check_size("matmul", &shape, dtype)?;
-    if k == 0 {
+    if k == 0 || shape.contains(&0) {
         return generate(Generator::Full(Scalar::Int(0)), shape, dtype);
     }
     let x = broadcast_to(&astype(x, dtype)?, &whole([m, k]))?;

@@ -1,5 +1,7 @@
 //! What the runner plays.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::schedule::TileId;
 
 /// One step of a program, in issue order. The runner never decides; it holds each instruction until its operands are
@@ -32,6 +34,8 @@ pub struct Totals {
     /// Outputs and spills.
     pub written_bytes: u64,
     pub spilled_bytes: u64,
+    /// Most bytes of scratch taken at once.
+    pub scratch_bytes: u64,
     /// Bytes of temporaries computed, dead or alive.
     pub temporary_bytes: u64,
     /// Bytes of temporaries dropped after their last use without ever being written.
@@ -63,6 +67,46 @@ impl Program {
         self.instructions
             .iter()
             .any(|instruction| matches!(instruction, Instruction::ReadGroup(..)))
+    }
+
+    /// How often each tile that is spilled is read back. Its place in scratch is free when it is freed after the last time.
+    pub fn read_backs(&self) -> HashMap<TileId, u32> {
+        let mut counts = HashMap::new();
+        if self.totals.spilled_bytes == 0 {
+            return counts;
+        }
+        for instruction in &self.instructions {
+            match instruction {
+                Instruction::Spill(tile) => drop(counts.entry(*tile).or_insert(0)),
+                Instruction::Read(tile) => drop(counts.get_mut(tile).map(|count| *count += 1)),
+                _ => {}
+            }
+        }
+        counts
+    }
+
+    /// Most bytes of scratch that the program takes at once, with `bytes_of` a tile.
+    pub fn scratch_peak(&self, bytes_of: impl Fn(TileId) -> u64) -> u64 {
+        let mut left = self.read_backs();
+        let mut places = HashSet::new();
+        let (mut taken, mut peak) = (0, 0);
+        if left.is_empty() {
+            return 0;
+        }
+        for &instruction in &self.instructions {
+            match instruction {
+                Instruction::Spill(tile) if places.insert(tile) => {
+                    taken += bytes_of(tile);
+                    peak = peak.max(taken);
+                }
+                Instruction::Read(tile) => drop(left.get_mut(&tile).map(|count| *count -= 1)),
+                Instruction::Free(tile) if left.get(&tile) == Some(&0) && places.remove(&tile) => {
+                    taken -= bytes_of(tile);
+                }
+                _ => {}
+            }
+        }
+        peak
     }
 
     pub fn bytes(&self) -> usize {

@@ -79,11 +79,14 @@ impl Uses {
     }
 }
 
+/// Tasks between two looks at whether the program is still wanted.
+const LOOK_UP: usize = 4096;
+
 struct Walk<'a> {
     plan: &'a Plan,
     weights: &'a TileTable,
     tasks: &'a TaskList,
-    limits: Limits,
+    limits: Limits<'a>,
     uses: Uses,
     tiles: Vec<Tile>,
     victims: Victims,
@@ -111,7 +114,7 @@ pub fn simulate(
     plan: &Plan,
     weights: &TileTable,
     tasks: &TaskList,
-    limits: Limits,
+    limits: Limits<'_>,
     start: &Start,
 ) -> Result<Program, Shortage> {
     let slabs = find_slabs(plan, tasks, limits.window);
@@ -179,6 +182,9 @@ impl Walk<'_> {
         let mut opened = vec![false; self.plan.passes.len()];
         for task in 0..self.tasks.len() {
             self.pass = self.tasks.pass[task] as usize;
+            if task % LOOK_UP == 0 {
+                self.limits.check_wanted(self.pass as u32)?;
+            }
             self.expire(task);
             let opens = !std::mem::replace(&mut opened[self.pass], true);
             self.issue(task, opens)?;
@@ -368,6 +374,8 @@ impl Walk<'_> {
         }
         self.program.instructions = instructions;
         self.program.totals.peak_bytes = self.peak(start);
+        let scratch_bytes = self.program.scratch_peak(|tile| frame_of(self.weights, tile));
+        self.program.totals.scratch_bytes = scratch_bytes;
     }
 
     /// Most bytes of frames and partial results that the program holds at once.

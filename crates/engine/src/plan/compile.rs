@@ -29,8 +29,6 @@ pub struct Pass {
     /// Bytes of each slot of a worker's workspace.
     pub slots: Vec<usize>,
     pub registers: usize,
-    /// Every slot belongs to one gather, so that what is assembled there stays until it is assembled anew.
-    pub keeps_assembled: bool,
     /// Memory that functions of the user say they allocate.
     pub function_bytes: usize,
     /// Floating-point operations of all products.
@@ -344,10 +342,6 @@ impl Compiler<'_> {
             })
             .sum();
         let flops = self.flops(&roots);
-        let slotted = self.steps.iter().filter(|step| step.slot.is_some());
-        let keeps_assembled = roots.iter().all(|root| root.kind == RootKind::Blocked)
-            && slotted.clone().all(|step| matches!(step.kind, StepKind::Gather(_)))
-            && slotted.count() == slots.len();
         let label = roots
             .iter()
             .map(|root| root.node.label())
@@ -369,7 +363,6 @@ impl Compiler<'_> {
             roots,
             slots,
             registers,
-            keeps_assembled,
             function_bytes,
             flops,
         })

@@ -13,7 +13,7 @@ pub mod span;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use outcore_store::{Layout, Source};
+use outcore_store::{Layout, Source, StoreError};
 
 pub use compile::{Accumulation, Pass, PassRoot, Step, StepKind};
 pub use gather::{ArrayId, Base, Gather};
@@ -149,6 +149,15 @@ pub struct Plan {
 impl Plan {
     pub fn tasks(&self) -> u64 {
         self.passes.iter().map(|pass| pass.domain.cells()).sum()
+    }
+
+    /// # Errors
+    /// `changed`, when a file is not what it was when it was opened.
+    pub fn check_unchanged(&self) -> Result<(), StoreError> {
+        self.arrays.iter().try_for_each(|array| match &array.kind {
+            ArrayKind::Source(source) => source.check_unchanged(),
+            _ => Ok(()),
+        })
     }
 
     /// What the plan takes in memory, counting generously what its parts have allocated.

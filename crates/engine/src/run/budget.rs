@@ -19,6 +19,14 @@ const READS_AHEAD: usize = 8;
 /// Tasks of one read that the window counts at most: each holds its results too.
 const TASKS_PER_READ_MAX: u64 = 8;
 
+/// What is to be placed, and whether anybody still waits for it.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) tiles: &'a TileTable,
+    pub(super) unwanted: &'a AtomicBool,
+}
+
 /// A program that fits, and the memory it was given.
 pub(super) struct Placement {
     pub(super) placed: Placed,
@@ -37,11 +45,9 @@ pub(super) struct Held {
 impl Session {
     pub(super) fn place(
         &self,
-        plan: &Plan,
-        tiles: &TileTable,
+        wanted: Wanted<'_>,
         fixed_bytes: u64,
         start: Vec<(TileId, KeptKey)>,
-        unwanted: &AtomicBool,
     ) -> Result<Placement, EngineError> {
         let held = Held {
             here: self.ledger().held() as u64,
@@ -52,17 +58,16 @@ impl Session {
         let mut start = start;
         let mut offered = 0;
         start.retain(|&(tile, _)| {
-            offered += tiles.weights[tile as usize].frame;
+            offered += wanted.tiles.weights[tile as usize].frame;
             offered + fixed_bytes <= budget - budget / 20
         });
-        self.attempt(plan, tiles, fixed_bytes, budget, start)
-            .or_else(|shortage| {
-                let smallest = smallest_budget(shortage.need, &|budget| {
-                    check_wanted(unwanted)?;
-                    Ok(self.attempt(plan, tiles, fixed_bytes, budget, vec![]).is_ok())
-                })?;
-                Err(self.refuse(plan, shortage, held, smallest))
-            })
+        self.attempt(wanted, fixed_bytes, budget, start).or_else(|shortage| {
+            let smallest = smallest_budget(shortage.need, &|budget| {
+                check_wanted(wanted.unwanted)?;
+                Ok(self.attempt(wanted, fixed_bytes, budget, vec![]).is_ok())
+            })?;
+            Err(self.refuse(wanted.plan, shortage, held, smallest))
+        })
     }
 
     /// What a program may take: kept tiles and idle frames, here and in other sessions, give way to it.
@@ -76,12 +81,12 @@ impl Session {
     /// large program that fits the first way is not placed the second: planning must not cost more than it saves.
     pub(super) fn attempt(
         &self,
-        plan: &Plan,
-        tiles: &TileTable,
+        wanted: Wanted<'_>,
         fixed_bytes: u64,
         budget: u64,
         start: Vec<(TileId, KeptKey)>,
     ) -> Result<Placement, Shortage> {
+        let plan = wanted.plan;
         let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
         let placement = |(placed, memory), fixed_bytes, start| Placement {
             placed,
@@ -95,9 +100,7 @@ impl Session {
             .any(|array| array.grouped_source().is_some())
             .then(|| {
                 let fixed_bytes = fixed_bytes + self.staging_bytes();
-                let found = self
-                    .attempt_reading(plan, tiles, fixed_bytes, budget, &ids, true)
-                    .ok()?;
+                let found = self.attempt_reading(wanted, fixed_bytes, budget, &ids, true).ok()?;
                 found.0.program.reads_groups().then_some((found, fixed_bytes))
             });
         let together = together.flatten();
@@ -106,11 +109,11 @@ impl Session {
             Some((found, fixed_bytes)) if tasks > TASKS_FOR_SEARCH => return Ok(placement(found, fixed_bytes, start)),
             Some(together) => together,
             None => {
-                let alone = self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, false)?;
+                let alone = self.attempt_reading(wanted, fixed_bytes, budget, &ids, false)?;
                 return Ok(placement(alone, fixed_bytes, start));
             }
         };
-        match self.attempt_reading(plan, tiles, fixed_bytes, budget, &ids, false) {
+        match self.attempt_reading(wanted, fixed_bytes, budget, &ids, false) {
             Ok(alone) if alone.0.moved_bytes() <= found.0.moved_bytes() => Ok(placement(alone, fixed_bytes, start)),
             _ => Ok(placement(found, fixed_together, start)),
         }
@@ -118,13 +121,13 @@ impl Session {
 
     pub(super) fn attempt_reading(
         &self,
-        plan: &Plan,
-        tiles: &TileTable,
+        wanted: Wanted<'_>,
         fixed_bytes: u64,
         budget: u64,
         start: &[TileId],
         group: bool,
     ) -> Result<(Placed, u64), Shortage> {
+        let Wanted { plan, tiles, unwanted } = wanted;
         if fixed_bytes > budget {
             return Err(Shortage {
                 pass: 0,
@@ -139,6 +142,7 @@ impl Session {
             policy: self.options.policy,
             sample: true,
             group,
+            unwanted,
         };
         // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
         // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.

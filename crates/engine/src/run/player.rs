@@ -1,12 +1,13 @@
 //! Plays a program: issues its instructions in order, never decides, and stops at the first error.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot};
 
-use super::state::{Shared, State, TileState};
+use super::state::{stopped, Shared, State, TileState};
 use super::task::Workspace;
 use super::value::TileMemory;
 use super::worker;
@@ -62,6 +63,8 @@ pub struct IoPools {
 pub(super) struct Issuer<'a, 'p> {
     pub(super) stage: &'a Stage<'a>,
     pub(super) slots: HashMap<TileId, Arc<Slot>>,
+    /// How often each spilled tile is still to be read back.
+    pub(super) read_backs: HashMap<TileId, u32>,
     progress: Progress<'p>,
     reported: Instant,
 }
@@ -96,10 +99,12 @@ pub fn play(
         let mut issuer = Issuer {
             stage,
             slots: HashMap::new(),
+            read_backs: stage.program.read_backs(),
             progress,
             reported: Instant::now(),
         };
-        let result = issuer.issue_all();
+        let issue = AssertUnwindSafe(|| issuer.issue_all());
+        let result = std::panic::catch_unwind(issue).unwrap_or_else(|panic| Err(stopped("the issuer", panic)));
         issuer.settle(result.is_err());
         result
     });
@@ -252,15 +257,11 @@ impl<'a> Issuer<'a, '_> {
             let resident = state.tile(output.tile);
             resident.users += 1;
             if let Role::Accumulate { .. } = output.role {
-                // An accumulator that comes back from scratch has to arrive first.
-                if resident.memory.is_none() && resident.chain.is_empty() {
-                    resident.waiters.push(task);
-                    missing += 1;
-                } else {
-                    resident.ready = false;
-                }
+                // One that comes back from scratch has to arrive first. Consumers wait for the last addition, not for that.
+                let arriving = resident.memory.is_none() && resident.chain.is_empty();
+                resident.ready = false;
                 resident.chain.push_back(task);
-                missing += usize::from(resident.chain.len() > 1);
+                missing += usize::from(arriving || resident.chain.len() > 1);
             }
         }
         *state.open_tasks.entry(stage.tasks.pass[index]).or_default() += 1;
@@ -291,6 +292,9 @@ impl<'a> Issuer<'a, '_> {
         })?;
         let state = self.stage.shared.lock().tiles.remove(&tile);
         drop(state);
+        if self.read_backs.get(&tile) == Some(&0) {
+            self.slots.remove(&tile);
+        }
         Ok(())
     }
 

@@ -6,13 +6,14 @@ use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Instant;
 
-use outcore_store::{FramePool, Region, SinkPlan};
+use outcore_store::{check_space, scratch_room, FramePool, Layout, Region, SinkPlan, StoreError};
 
-use super::budget::Placement;
+use super::budget::{Placement, Wanted};
 use super::nesting;
 use super::planning::{PlanningMemory, ReturnFreed};
 use super::program::Program;
 use super::session::{locked, KeptKey, Session, Target, POLL};
+use super::state::stopped;
 use super::task::workspace_bytes;
 use crate::expr::{topological, Expr};
 use crate::ops;
@@ -25,6 +26,9 @@ use crate::EngineError;
 /// Bytes that tasks, tiles and instructions take, per task and per tile.
 const BYTES_PER_TASK: u64 = 160;
 const BYTES_PER_TILE: u64 = 96;
+
+/// More than any machine has, and small enough that sums of a few do not wrap.
+const BYTES_MAX: u64 = 1 << 60;
 
 pub(super) enum Output {
     Memory {
@@ -98,7 +102,10 @@ impl Session {
                     return program;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(stopped_by(planner.join().err())),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let panic = planner.join().err();
+                    return Err(panic.map_or(EngineError::Cancelled, |panic| stopped("the planner", panic)));
+                }
             }
         }
     }
@@ -135,11 +142,7 @@ impl Session {
         let plan = plan::plan(&requested, self.options.plan)?;
         check_wanted(unwanted)?;
         memory.reserve_program(program_bytes(&plan, plan.arrays.iter().map(ArrayInfo::tiles).sum()))?;
-        for array in &plan.arrays {
-            if let ArrayKind::Source(source) = &array.kind {
-                source.check_unchanged()?;
-            }
-        }
+        plan.check_unchanged()?;
         let outputs = check_targets(&plan, targets)?;
         let tiles = number_tiles(&plan, &Costs(&outputs))?;
         check_wanted(unwanted)?;
@@ -153,15 +156,22 @@ impl Session {
                 }
             })
             .sum();
-        let fixed_bytes = self.fixed_bytes(&plan, &tiles, &outputs);
+        let io_bytes = self.io_bytes(&plan, &outputs);
+        let fixed_bytes = self.fixed_bytes(&plan, &tiles, &outputs) + io_bytes;
         let start = self.find_start(&plan);
+        let wanted = Wanted {
+            plan: &plan,
+            tiles: &tiles,
+            unwanted,
+        };
         let Placement {
             placed,
             fixed_bytes,
             memory,
             start,
-        } = self.place(&plan, &tiles, fixed_bytes, start, unwanted)?;
+        } = self.place(wanted, fixed_bytes, start)?;
         check_wanted(unwanted)?;
+        self.check_disks(&outputs, placed.program.totals.scratch_bytes)?;
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
         let freed = ReturnFreed::after(program_bytes(&plan, tiles.len() as u64));
         Ok(Program {
@@ -171,6 +181,7 @@ impl Session {
             placed,
             slabs,
             fixed_bytes,
+            io_bytes,
             memory,
             metadata_bytes,
             plan_seconds: begin.elapsed().as_secs_f64(),
@@ -180,7 +191,7 @@ impl Session {
         })
     }
 
-    /// Memory reserved for the whole run: workspaces, buffers of encoded I/O, results in memory, the program itself.
+    /// Memory reserved for the whole run beside buffers of encoded I/O: workspaces, results in memory, the program.
     pub(super) fn fixed_bytes(&self, plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> u64 {
         let functions = function_bytes(plan);
         let workers = self.options.threads.max(1) as u64 * (workspace_bytes(plan) + functions);
@@ -193,26 +204,67 @@ impl Session {
                 Output::File(_) => 0,
             })
             .sum();
-        workers + results + self.io_bytes(plan, outputs) + program_bytes(plan, tiles.len() as u64)
+        workers + results + program_bytes(plan, tiles.len() as u64)
     }
 
     /// Buffers that encoded reads and padded writes use while they run, one per I/O thread.
     pub(super) fn io_bytes(&self, plan: &Plan, outputs: &[Output]) -> u64 {
         let (mut read, mut written) = (0, 0);
         for (id, array) in plan.arrays.iter().enumerate() {
+            let region = |index| tile_region(plan, id as u32, index);
+            if let ArrayKind::Source(source) = &array.kind {
+                // What an encoded chunk takes depends on the chunk, so all are asked.
+                read = match source.layout() {
+                    Layout::Chunks(_) => (0..array.tiles())
+                        .map(|index| source.workspace_bytes(&region(index)))
+                        .fold(read, usize::max),
+                    _ if array.tiles() == 0 => read,
+                    _ => read.max(source.workspace_bytes(&region(0))),
+                };
+            }
             for index in edge_tiles(&array.counts) {
-                let region = tile_region(plan, id as u32, index);
-                if let ArrayKind::Source(source) = &array.kind {
-                    read = read.max(source.workspace_bytes(&region));
-                }
                 for &output in &array.outputs {
                     if let Output::File(sink) = &outputs[output] {
-                        written = written.max(sink.workspace_bytes(&region));
+                        written = written.max(sink.workspace_bytes(&region(index)));
                     }
                 }
             }
         }
-        (self.options.io_threads.max(1) * (read + written)) as u64
+        let threads = self.options.io_threads.max(1);
+        // Files say how large their chunks are: no sum of such figures may wrap.
+        (threads.saturating_mul(read.saturating_add(written)) as u64).min(BYTES_MAX)
+    }
+
+    /// Refuses a program whose outputs and spills together do not fit on the disks, or its spills in the quota.
+    fn check_disks(&self, outputs: &[Output], scratch_bytes: u64) -> Result<(), EngineError> {
+        let quota = self.options.scratch_quota.unwrap_or(u64::MAX);
+        if scratch_bytes > quota {
+            let (need, used) = (scratch_bytes, 0);
+            return Err(StoreError::Quota { need, used, quota }.into());
+        }
+        let mut needs: Vec<(PathBuf, u64)> = outputs
+            .iter()
+            .filter_map(|output| match output {
+                Output::File(sink) => Some((sink.path().to_path_buf(), sink.bytes())),
+                Output::Memory { .. } => None,
+            })
+            .collect();
+        // Spills go to each directory in turn while it has room.
+        let directories = self.options.scratch.iter().zip(scratch_room(&self.options.scratch)?);
+        let mut roomy: Vec<_> = directories.collect();
+        roomy.sort_by_key(|&(_, room)| room);
+        let mut left = scratch_bytes;
+        for (index, &(directory, room)) in roomy.iter().enumerate() {
+            let share = left.div_ceil((roomy.len() - index) as u64);
+            let share = if index + 1 < roomy.len() {
+                share.min(room)
+            } else {
+                share
+            };
+            needs.push((directory.clone(), share));
+            left -= share;
+        }
+        Ok(check_space(&needs)?)
     }
 
     /// Kept tiles that the plan can start from.
@@ -242,18 +294,6 @@ pub(super) fn check_wanted(unwanted: &AtomicBool) -> Result<(), EngineError> {
         return Err(EngineError::Cancelled);
     }
     Ok(())
-}
-
-/// The error for a planner that panicked.
-fn stopped_by(panic: Option<Box<dyn std::any::Any + Send>>) -> EngineError {
-    let text = panic.and_then(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()))
-    });
-    EngineError::Plan(format!(
-        "the planner stopped: {}",
-        text.unwrap_or_else(|| "unknown cause".into())
-    ))
 }
 
 /// First, last and one inner tile of a grid: the shapes a grid has.

@@ -29,6 +29,8 @@ pub struct Program {
     pub placed: Placed,
     pub slabs: Vec<Vec<Slab>>,
     pub fixed_bytes: u64,
+    /// The part of them that buffers of encoded I/O take.
+    pub(super) io_bytes: u64,
     /// What tiles and partial results may take.
     pub memory: u64,
     /// Bytes of headers and metadata the outputs write.
@@ -86,11 +88,7 @@ impl Program {
         let _turn = session.wait_for_turn(progress)?;
         session.check_usable()?;
         let _inside = nesting::enter();
-        for array in &self.plan.arrays {
-            if let ArrayKind::Source(source) = &array.kind {
-                source.check_unchanged()?;
-            }
-        }
+        self.plan.check_unchanged()?;
         self.make_room()?;
         let resident = self.take_kept()?;
         let ledger = session.ledger();
@@ -110,6 +108,7 @@ impl Program {
             &mut sinks,
             progress,
         );
+        session.shrink_scratch();
         let left = match result {
             Ok(left) => left,
             Err(error) => {
@@ -117,8 +116,9 @@ impl Program {
                 return Err(error);
             }
         };
-        // All outputs are durable before the first gets its name.
-        let sealed = sinks.all.iter().try_for_each(|sink| sink.seal(&session.io));
+        // What was read while somebody wrote is of no time. All outputs are durable before the first gets its name.
+        let unchanged = self.plan.check_unchanged();
+        let sealed = unchanged.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.seal(&session.io)));
         let finished = sealed.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.publish()));
         if let Err(error) = finished {
             sinks.abort();
@@ -131,7 +131,7 @@ impl Program {
         Ok(Outcome {
             read_bytes: counters.bytes_read,
             written_bytes: counters.bytes_written,
-            spilled_bytes: self.placed.program.totals.spilled_bytes,
+            spilled_bytes: state.spilled_bytes,
             peak_bytes,
             seconds: begin.elapsed().as_secs_f64(),
             read_seconds: state.busy.read_ns as f64 * 1e-9,
@@ -215,7 +215,7 @@ impl Program {
     fn reserve_unseen(&self) -> Result<Reservation, StoreError> {
         let options = &self.session.options;
         let functions = function_bytes(&self.plan);
-        let bytes = self.session.io_bytes(&self.plan, &self.outputs)
+        let bytes = self.io_bytes
             + program_bytes(&self.plan, self.tiles.len() as u64)
             + options.threads.max(1) as u64 * functions;
         self.session

@@ -40,7 +40,7 @@ impl Program {
         let program_bytes = self.placed.tasks.bytes() + self.placed.program.bytes();
         format!(
             "{{\"memory_limit\":{},\"overhead_bytes\":{},\"budget_bytes\":{},\"fixed_bytes\":{},\"peak_bytes\":{},\
-             \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"bytes_temporary\":{},\"bytes_discarded\":{},\
+             \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"bytes_scratch\":{},\"bytes_temporary\":{},\"bytes_discarded\":{},\
              \"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":true,\"passes\":{},\"candidates\":{},\
              \"rewrites\":{},\"plan_seconds\":{},\"program_bytes\":{}}}",
             options.memory_limit,
@@ -51,6 +51,7 @@ impl Program {
             self.read_bytes(),
             self.written_bytes(),
             totals.spilled_bytes,
+            totals.scratch_bytes,
             totals.temporary_bytes,
             totals.discarded_bytes,
             self.placed.tasks.len(),

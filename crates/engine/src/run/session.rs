@@ -194,6 +194,9 @@ impl Session {
     /// Drops tiles, threads and scratch; no program is planned or run afterwards. One that runs is not stopped.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        if !self.is_ours() {
+            return;
+        }
         self.kept.shrink_to(0);
         self.pool.close();
         locked(&self.io_pools).take();
@@ -221,7 +224,16 @@ impl Session {
                 &self.io,
             )?);
         }
-        Ok(scratch.clone().expect("just made"))
+        let scratch = scratch.clone().expect("just made");
+        scratch.measure()?;
+        Ok(scratch)
+    }
+
+    /// Empties the files of scratch after a program.
+    pub(super) fn shrink_scratch(&self) {
+        if let Some(scratch) = locked(&self.scratch).as_ref() {
+            scratch.shrink();
+        }
     }
 
     /// Waits until no other program runs in this process, telling `progress` so that signals are seen.

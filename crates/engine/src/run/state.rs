@@ -16,7 +16,7 @@ use crate::EngineError;
 pub struct TileState {
     /// The bytes; absent while a task or a read holds them.
     pub memory: Option<Arc<TileMemory>>,
-    /// Consumers may read it.
+    /// It is complete: consumers may read it.
     pub ready: bool,
     /// Issued tasks, not yet complete, that read or write it.
     pub users: u32,
@@ -24,12 +24,22 @@ pub struct TileState {
     pub writes: u32,
     /// Tasks to count down when it becomes ready.
     pub waiters: Vec<u32>,
-    /// Tasks that add to it, in order; the first may run.
+    /// Tasks that add to it, in order; the first may run when the bytes are there.
     pub chain: VecDeque<u32>,
     /// Write it to its outputs when ready.
     pub write_when_ready: bool,
     /// The accumulator has been started.
     pub started: bool,
+}
+
+/// The error for a thread that panicked, which would be a bug of ours.
+pub fn stopped(who: &str, panic: Box<dyn std::any::Any + Send>) -> EngineError {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+    EngineError::Plan(format!(
+        "{who} stopped: {}",
+        text.unwrap_or_else(|| "unknown cause".into())
+    ))
 }
 
 /// Busy time of one kind of work, in nanoseconds.
@@ -75,6 +85,7 @@ pub struct State {
     pub error: Option<EngineError>,
     pub stopping: bool,
     pub busy: Busy,
+    pub spilled_bytes: u64,
     pub tasks_done: u64,
     pub events: Vec<Event>,
 }
@@ -101,6 +112,17 @@ impl State {
         if *missing == 0 {
             self.missing.remove(&task);
             self.ready.insert(task);
+        }
+    }
+
+    /// The bytes of a tile were read: it is complete, or the first of those who add to it may go on.
+    pub fn arrive(&mut self, tile: TileId, memory: TileMemory) {
+        let state = self.tile(tile);
+        state.memory = Some(Arc::new(memory));
+        state.started = true;
+        match state.chain.front() {
+            Some(&first) => self.count_down(first),
+            None => self.mark_ready(tile),
         }
     }
 

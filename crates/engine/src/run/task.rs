@@ -15,20 +15,9 @@ use crate::schedule::TileTable;
 use crate::EngineError;
 
 /// The memory of one worker: slots for block values and registers for strips. Reserved when a program starts.
-///
-/// A slot remembers what was assembled in it: tasks of a large product that share an operand block copy it once.
 pub struct Workspace {
     slots: Vec<Option<Frame>>,
     registers: Vec<Option<Frame>>,
-    assembled: Vec<Option<Assembled>>,
-}
-
-/// What a slot holds: a step of a pass over a box.
-#[derive(PartialEq, Eq)]
-struct Assembled {
-    pass: usize,
-    step: usize,
-    region: Vec<(u64, u64)>,
 }
 
 /// Bytes of each slot, and registers, that any pass of a plan needs.
@@ -59,7 +48,6 @@ impl Workspace {
         let (slots, registers) = workspace_shape(plan);
         let allocate = |bytes: usize| pool.allocate(bytes, "workspace of a worker").map(Some);
         Ok(Workspace {
-            assembled: slots.iter().map(|_| None).collect(),
             slots: slots.into_iter().map(allocate).collect::<Result<_, _>>()?,
             registers: (0..registers)
                 .map(|_| allocate(REGISTER_BYTES))
@@ -80,7 +68,6 @@ pub struct Task<'a> {
     pub plan: &'a Plan,
     pub tiles: &'a TileTable,
     pub pass: &'a Pass,
-    pub pass_index: usize,
     pub cell: &'a [u64],
     pub inputs: &'a Inputs,
     /// One per root of the pass.
@@ -101,9 +88,6 @@ impl Task<'_> {
     /// What a function of the user raised.
     pub fn run(mut self, workspace: &mut Workspace) -> Result<Vec<Option<TaskBuffer>>, EngineError> {
         let extent = cell_extent(self.pass, self.cell);
-        if !self.pass.keeps_assembled {
-            workspace.assembled.fill_with(|| None);
-        }
         for (root, buffer) in self.pass.roots.iter().zip(&mut self.buffers) {
             if let (Some(Accumulation::Reduce { reducer, .. }), Some(buffer)) = (&root.accumulation, buffer) {
                 if !buffer.started {
@@ -211,24 +195,11 @@ impl Task<'_> {
                     offset: 0,
                     strides: contiguous(&shape),
                 };
-                let step_index = computed.values.len();
-                let wanted = Assembled {
-                    pass: self.pass_index,
-                    step: step_index,
-                    region: region.to_vec(),
-                };
-                if workspace.assembled[slot].as_ref() == Some(&wanted) {
-                    return Ok(value);
-                }
                 let mut frame = workspace.slots[slot].take().expect("slots are given back");
                 let bytes = shape.iter().product::<usize>() * step.node.dtype.size();
                 reader.assemble(gather, step.node.dtype, region, &mut frame[..bytes]);
                 workspace.slots[slot] = Some(frame);
-                Ok(Strided {
-                    place: Place::Slot(slot),
-                    offset: 0,
-                    strides: contiguous(&shape),
-                })
+                Ok(value)
             }
             StepKind::View => Ok(view_of(step, computed)),
             _ => self.run_computed(step, &shape, region, extent, computed, workspace),

@@ -1,6 +1,7 @@
 //! What the issuer hands to the threads that read and write.
 
 use std::ops::Range;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use outcore_store::Frame;
 
 use super::player::{Issuer, Stage};
 use super::session::locked;
-use super::state::{Shared, State, TileState};
+use super::state::{stopped, Shared, State, TileState};
 use super::value::TileMemory;
 use crate::plan::ArrayKind;
 use crate::schedule::tiles::tile_region;
@@ -27,6 +28,9 @@ impl Issuer<'_, '_> {
             _ => None,
         };
         let slot = self.slots.get(&tile).cloned();
+        if let Some(left) = self.read_backs.get_mut(&tile) {
+            *left -= 1;
+        }
         let (io, scratch) = (stage.io.clone(), stage.scratch.cloned());
         self.submit_read(tile..tile + 1, move |frames| match (&source, slot, scratch) {
             (Some(source), _, _) => Ok(source.read(&region, &mut frames[0], &io)?),
@@ -92,7 +96,7 @@ impl Issuer<'_, '_> {
             let result = if shared.lock().stopping {
                 Err(EngineError::Cancelled)
             } else {
-                work(&mut frames)
+                guarded(|| work(&mut frames))
             };
             shared.trace(|| label, "io", 100, begin);
             let mut state = shared.lock();
@@ -101,10 +105,7 @@ impl Issuer<'_, '_> {
             match result {
                 Ok(offset) => {
                     for (tile, frame) in tiles.zip(frames) {
-                        let resident = state.tile(tile);
-                        resident.memory = Some(Arc::new(TileMemory::Frame { frame, offset }));
-                        resident.started = true;
-                        state.mark_ready(tile);
+                        state.arrive(tile, TileMemory::Frame { frame, offset });
                     }
                 }
                 Err(error) => {
@@ -151,12 +152,20 @@ impl Issuer<'_, '_> {
         let shared = stage.shared.clone();
         stage.io_pools.writes.submit(Box::new(move || {
             let begin = Instant::now();
-            let result = scratch.write(&slot, memory.padded()).map_err(EngineError::from);
+            let result = guarded(|| Ok(scratch.write(&slot, memory.padded())?));
             drop(memory);
+            if result.is_ok() {
+                shared.lock().spilled_bytes += slot.bytes();
+            }
             finish_write(&shared, tile, result, begin, "spill");
         }));
         Ok(())
     }
+}
+
+/// A transfer that panics ends the run like one that fails: whoever counts transfers would wait for it for ever.
+fn guarded<T>(transfer: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+    catch_unwind(AssertUnwindSafe(transfer)).unwrap_or_else(|panic| Err(stopped("a transfer", panic)))
 }
 
 fn finish_write(shared: &Shared, tile: TileId, result: Result<(), EngineError>, begin: Instant, what: &str) {
@@ -198,7 +207,7 @@ impl Stage<'_> {
                 let result = if shared.lock().stopping {
                     Err(EngineError::Cancelled)
                 } else {
-                    sink.write(&region, memory.padded(), &io).map_err(EngineError::from)
+                    guarded(|| Ok(sink.write(&region, memory.padded(), &io)?))
                 };
                 drop(memory);
                 finish_write(&shared, tile, result, begin, "write");

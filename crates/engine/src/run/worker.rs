@@ -1,12 +1,13 @@
 //! Worker threads: they take tasks whose operands are there, run them, and hand on what they made.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Instant;
 
 use outcore_store::Frame;
 
 use super::player::Stage;
-use super::state::{State, TreeKey};
+use super::state::{stopped, State, TreeKey};
 use super::task::{add_partials, Task, TaskBuffer, Workspace};
 use super::tree::{Step, Tree};
 use super::value::{Inputs, TileMemory};
@@ -29,11 +30,13 @@ pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
             guard = stage.shared.wait(guard);
             continue;
         };
-        let job = take(stage, &mut guard, task);
-        guard.running += 1;
-        drop(guard);
         let begin = Instant::now();
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(stage, job, &mut workspace)));
+        guard.running += 1;
+        // A worker that panics ends the run like one that fails: its task would be waited for for ever.
+        let taken = catch_unwind(AssertUnwindSafe(|| take(stage, &mut guard, task)));
+        drop(guard);
+        let work = |job| catch_unwind(AssertUnwindSafe(|| run(stage, job, &mut workspace)));
+        let result = taken.and_then(work);
         let elapsed = begin.elapsed().as_nanos() as u64;
         stage.shared.trace(
             || {
@@ -51,16 +54,7 @@ pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
         match result {
             Ok(Ok(())) => guard.mark_complete(task),
             Ok(Err(error)) => guard.fail(error),
-            Err(panic) => {
-                let text = panic
-                    .downcast_ref::<String>()
-                    .cloned()
-                    .or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
-                guard.fail(EngineError::Plan(format!(
-                    "a worker stopped: {}",
-                    text.unwrap_or_else(|| "unknown cause".into())
-                )));
-            }
+            Err(panic) => guard.fail(stopped("a worker", panic)),
         }
         stage.shared.notify();
     }
@@ -130,12 +124,10 @@ fn run(stage: &Stage<'_>, job: Job, workspace: &mut Workspace) -> Result<(), Eng
     let mut cell = Vec::new();
     let counts = pass.domain.counts();
     coordinates(&counts, u64::from(stage.tasks.cell[index]), &mut cell);
-    let pass_number = pass_index as usize;
     let work = Task {
         plan: stage.plan,
         tiles: stage.tiles,
         pass,
-        pass_index: pass_number,
         cell: &cell,
         inputs: &inputs,
         buffers,

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use outcore_engine::expr::Expr;
+use std::sync::atomic::AtomicBool;
+
 use outcore_engine::place::{place, Instruction, Limits, Placed, Policy};
 use outcore_engine::plan::{plan, ArrayKind, Plan, PlanOptions};
 use outcore_engine::schedule::tiles::{number_tiles, tile_region, OutputCost};
@@ -49,6 +51,7 @@ impl Case {
                 policy,
                 sample: true,
                 group: true,
+                unwanted: &AtomicBool::new(false),
             },
             &[],
         )
@@ -260,4 +263,18 @@ fn cells_that_share_tiles_run_together() {
     assert!(placed.program.totals.read_bytes < bytes + bytes / 10);
     let rows = placed.compared.iter().find(|(name, ..)| name == "rows").expect("tried");
     assert!(rows.1 > bytes + bytes / 2, "{rows:?}");
+}
+
+#[test]
+fn nothing_is_placed_for_nobody() {
+    let case = Case::new(&[factorization("unwanted", 100_000, 2).0], PlanOptions::ALL);
+    let limits = Limits {
+        memory: 1 << 30,
+        window: 4,
+        policy: Policy::NextUse,
+        sample: true,
+        group: true,
+        unwanted: &AtomicBool::new(true),
+    };
+    assert!(place(&case.plan, &case.tiles, PlanOptions::ALL, limits, &[]).is_err());
 }

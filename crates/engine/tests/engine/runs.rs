@@ -1,11 +1,15 @@
 //! Programs played: the forecast is the outcome, and the bits do not depend on how they were made.
 
-use outcore_engine::place::Policy;
-use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::Target;
-use outcore_engine::EngineError;
+use std::collections::HashSet;
 
-use crate::support::{compute, factorization, made_value, product, session, stored, transposed};
+use outcore_engine::place::{Instruction, Policy};
+use outcore_engine::plan::PlanOptions;
+use outcore_engine::run::{Program, Target};
+use outcore_engine::schedule::Role;
+use outcore_engine::{ops, EngineError};
+use outcore_kernels::{Binary, Finish, Reduce};
+
+use crate::support::{apply, chunked, compute, factorization, made_value, product, session, stored, transposed};
 
 #[test]
 fn bits_do_not_depend_on_threads_memory_or_policy() {
@@ -102,4 +106,65 @@ fn a_cancelled_run_ends_and_gives_everything_back() {
     assert!(matches!(outcome, Err(EngineError::Cancelled)));
     session.clear();
     assert_eq!(session.ledger().used(), 0);
+}
+
+/// Whether an accumulator is read back from scratch for its last addition and then used by a task behind it.
+fn brings_back_for_a_consumer(program: &Program) -> bool {
+    let tasks = &program.placed.tasks;
+    let (mut brought, mut completed) = (HashSet::new(), HashSet::new());
+    program
+        .placed
+        .program
+        .instructions
+        .iter()
+        .any(|&instruction| match instruction {
+            Instruction::Read(tile) => {
+                brought.insert(tile);
+                false
+            }
+            Instruction::Free(tile) => {
+                brought.remove(&tile);
+                completed.remove(&tile);
+                false
+            }
+            Instruction::Run(task) => {
+                let uses = tasks.inputs(task as usize).iter().any(|tile| completed.contains(tile));
+                for output in tasks.outputs(task as usize) {
+                    if brought.remove(&output.tile) && matches!(output.role, Role::Accumulate { last: true, .. }) {
+                        completed.insert(output.tile);
+                    }
+                }
+                uses
+            }
+            _ => false,
+        })
+}
+
+#[test]
+fn a_consumer_waits_for_the_last_addition_to_what_comes_back_from_scratch() {
+    let square = |name: &str| chunked(name, &[3000, 3000], &[500, 500]);
+    let [a, b, e, f] = ["back-A", "back-B", "back-E", "back-F"].map(square);
+    let sum = apply(Binary::Add, &apply(Binary::Add, &product(&a, &b), &e), &f);
+    let output = [ops::reduce(Reduce::Sum, Finish::Value, &sum, &[0]).expect("an axis to sum over")];
+    let expected = compute(&session(1 << 30, 2, Policy::NextUse, PlanOptions::ALL), &output);
+    let mut found = 0;
+    for policy in Policy::ALL {
+        for pool_kib in (72 << 10..128 << 10).step_by(8 << 10) {
+            let session = session(pool_kib << 10, 4, policy, PlanOptions::ALL);
+            let Ok(program) = session.prepare(&output, &[Target::Memory]) else {
+                continue;
+            };
+            if !brings_back_for_a_consumer(&program) {
+                continue;
+            }
+            found += 1;
+            assert_eq!(
+                compute(&session, &output),
+                expected,
+                "{}, {pool_kib} KiB",
+                policy.name()
+            );
+        }
+    }
+    assert!(found > 0, "no program of these brings an accumulator back");
 }

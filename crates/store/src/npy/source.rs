@@ -11,7 +11,7 @@ use crate::io::{File, Mode};
 use crate::mapping::AlignedBuffer;
 use crate::rowmajor::{normalize_bools, swap_bytes, RowMajor};
 use crate::source::{Layout, Source};
-use crate::stamp::Stamp;
+use crate::stamp::{settled, Stamp};
 use crate::{Frame, Io, Region, StoreError};
 
 /// An opened file. The source has the shape as stored in C order; `transposed` says that the array is its transpose.
@@ -41,7 +41,7 @@ impl std::fmt::Debug for NpySource {
 /// # Errors
 /// One line: not a `.npy` file, a type that is not supported, or a file shorter than its header says.
 pub fn open_npy(path: &Path, io: &Io) -> Result<NpyFile, StoreError> {
-    let stamp = Stamp::of(path)?;
+    let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
     let file = io.open(path, Mode::Read)?;
     let bytes = read_header(&file, stamp.bytes, io)?;
     let header = parse_npy_header(&bytes).map_err(|reason| StoreError::format(path, reason))?;

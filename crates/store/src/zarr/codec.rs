@@ -126,8 +126,8 @@ impl Chain {
         let compressors = self.stages.iter().filter(|stage| **stage != Stage::Crc32c).count();
         match compressors {
             0 => 0,
-            1 => decoded + CONTEXT_BYTES,
-            _ => 2 * bound(decoded) + CONTEXT_BYTES,
+            1 => decoded.saturating_add(CONTEXT_BYTES),
+            _ => bound(decoded).saturating_mul(2).saturating_add(CONTEXT_BYTES),
         }
     }
 
@@ -152,7 +152,7 @@ impl Chain {
 
 /// What a compressor may make of `bytes` that do not compress.
 fn bound(bytes: usize) -> usize {
-    bytes + bytes / 8 + (64 << 10)
+    bytes.saturating_add(bytes / 8).saturating_add(64 << 10)
 }
 
 fn big_endian(codec: &MetadataV3) -> Result<bool, String> {

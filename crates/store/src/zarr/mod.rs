@@ -12,3 +12,4 @@ mod source;
 pub use metadata::parse_zarr_json;
 pub(crate) use sink::ZarrPlan;
 pub use source::ZarrArray;
+pub(crate) use source::JSON_MAX;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use outcore_dtype::DType;
 
-use super::inventory::fingerprint;
+use super::inventory::Inventory;
 use super::metadata::{parse_zarr_json, ArrayMetadata};
 use super::shard::ShardIndex;
 use crate::frames::PAGE;
@@ -15,11 +15,11 @@ use crate::mapping::AlignedBuffer;
 use crate::region::{c_strides, copy_lattice, Lattice};
 use crate::rowmajor::{normalize_bools, swap_bytes, RowMajor, Window};
 use crate::source::{Layout, Source};
-use crate::stamp::Stamp;
+use crate::stamp::{settled, Stamp};
 use crate::{Io, Region, StoreError};
 
 /// Metadata documents larger than this are refused.
-const JSON_MAX: u64 = 16 << 20;
+pub(crate) const JSON_MAX: u64 = 16 << 20;
 
 /// An opened array.
 ///
@@ -30,7 +30,7 @@ pub struct ZarrArray {
     unit: Vec<u64>,
     unit_bytes: usize,
     stamp: Stamp,
-    fingerprint: u64,
+    inventory: Inventory,
     identity: String,
     io: Io,
     found: Mutex<HashMap<Vec<u64>, Option<Chunk>>>,
@@ -93,7 +93,10 @@ impl ZarrArray {
         }
         let text = std::fs::read(&json).map_err(|cause| StoreError::io(&json, 0, "read", cause))?;
         let metadata = parse_zarr_json(&text).map_err(|reason| StoreError::format(dir, reason))?;
-        let fingerprint = fingerprint(dir, metadata.shape.len() + 1)?;
+        let inventory = settled(|| {
+            let inventory = Inventory::of(dir, metadata.shape.len() + 1)?;
+            Ok((inventory, inventory.modified_ns))
+        })?;
         let unit = metadata
             .sharding
             .as_ref()
@@ -105,8 +108,8 @@ impl ZarrArray {
             unit,
             metadata,
             stamp,
-            fingerprint,
-            identity: format!("{}:{fingerprint:016x}", stamp.name(&json)),
+            inventory,
+            identity: format!("{}:{:016x}", stamp.name(&json), inventory.hash),
             io: io.clone(),
             found: Mutex::default(),
         })
@@ -355,8 +358,8 @@ impl Source for ZarrArray {
             path: self.dir.clone(),
             reason: reason.into(),
         };
-        let now = fingerprint(&self.dir, self.metadata.shape.len() + 1).map_err(|_| changed("it is gone"))?;
-        if now != self.fingerprint {
+        let now = Inventory::of(&self.dir, self.metadata.shape.len() + 1).map_err(|_| changed("it is gone"))?;
+        if now != self.inventory {
             return Err(changed("a chunk was added, removed or rewritten"));
         }
         Ok(())
@@ -388,7 +391,7 @@ impl Source for ZarrArray {
         }
         let places = self.parts(region).into_iter().flatten().filter_map(|part| part.place);
         let pages = places.map(|place| encoded_window(&place).bytes().max(PAGE)).max();
-        pages.map_or(0, |pages| pages + chain.workspace_bytes(self.unit_bytes))
+        pages.map_or(0, |pages| pages.saturating_add(chain.workspace_bytes(self.unit_bytes)))
     }
 
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
