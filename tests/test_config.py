@@ -18,7 +18,7 @@ def fresh_configuration(monkeypatch, tmp_path):
         monkeypatch.delenv(f"OUTCORE_{key.upper()}", raising=False)
     monkeypatch.delenv("OUTCORE_CONFIG", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(config, "_overrides", {})
+    monkeypatch.setattr(config, "_layers", [])
     config.refresh()
     yield
     config.refresh()
@@ -66,7 +66,7 @@ def test_layers_file_then_environment_then_set(monkeypatch, tmp_path):
     file.write_text("memory_limit: 1GiB\nthreads: 2\npolicy: clock\nscratch: [/a, /b]\n")
     monkeypatch.setenv("OUTCORE_CONFIG", str(file))
     monkeypatch.setenv("OUTCORE_THREADS", "5")
-    monkeypatch.setenv("OUTCORE_REWRITES", "fuse=off,reassociate")
+    monkeypatch.setenv("OUTCORE_REWRITES", "fuse-products=off,reassociate")
     config.refresh()
     with config.set(policy="lru"):
         values = config.snapshot()
@@ -74,7 +74,7 @@ def test_layers_file_then_environment_then_set(monkeypatch, tmp_path):
     assert values["threads"] == 5
     assert values["policy"] == "lru"
     assert values["scratch"] == ["/a", "/b"]
-    assert values["rewrites"] == {"fuse": False, "reassociate": True}
+    assert values["rewrites"] == {"fuse-products": False, "reassociate": True}
 
 
 def test_the_file_in_the_home_folder_is_read(tmp_path):
@@ -176,6 +176,8 @@ def test_a_session_refuses_unknown_options():
         ("memory", errors.MemoryLimitError, MemoryError),
         ("format", errors.FormatError, ValueError),
         ("io", errors.StorageError, OSError),
+        ("missing", errors.MissingFileError, FileNotFoundError),
+        ("range", errors.RangeError, OverflowError),
         ("exists", errors.TargetExistsError, FileExistsError),
         ("changed", errors.SourceChangedError, OSError),
         ("quota", errors.ScratchQuotaError, OSError),

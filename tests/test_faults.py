@@ -31,7 +31,7 @@ MAKERS: tuple[Callable[..., workloads.Workload], ...] = (
 FAULTS = {
     "read:{n}": ("io", "Input/output error"),
     "write:{n}": ("io", "Input/output error"),
-    "write:{n}:enospc": ("io", "No space left on device"),
+    "write:{n}:enospc": ("space", "No space left on device"),
     "torn-write:{n}": ("io", "Input/output error"),
     "sync:{n}": ("io", "Input/output error"),
     "reserve:{n}": ("memory", ""),

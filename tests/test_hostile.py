@@ -1,4 +1,4 @@
-"""What a crowded machine, a careless writer and a crafted file do: nothing is lost, nothing is wrong, all is said early."""
+"""A crowded machine, a careless writer, a crafted file: nothing is lost, nothing is wrong, all is said early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A result depends on the expression and the tile grid only: not on threads, memory or policy, down to the last bit."""
+"""A result depends on what is computed and its tiles only: not on threads, memory or policy, to the last bit."""
 
 from __future__ import annotations
 

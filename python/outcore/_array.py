@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import outcore as oc
 from outcore import _core
 from outcore._indexing import Index, index
-from outcore._node import DTypeLike, Operand, is_weak
+from outcore._node import DTypeLike, Operand, integers, is_weak
 from outcore._sizes import format_size
 from outcore.errors import DTypeError, ShapeError
 
@@ -104,6 +104,20 @@ class Array:
         if not self.shape:
             raise ShapeError("len() of an array without axes")
         return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise DTypeError("iteration over a 0-d array")
+        return (self[position] for position in range(self.shape[0]))
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise DTypeError(
+            "a lazy array cannot be pickled or deep-copied, for it refers to files and memory of this process; "
+            "open the path in the other process, or pass compute()"
+        )
 
     def __repr__(self) -> str:
         tiles = f", tile={self.tile}" if self.tile != self.shape else ""
@@ -214,8 +228,7 @@ class Array:
 
     def reshape(self, *shape: int | Sequence[int]) -> Array:
         """The array with another shape, in C order; one length may be -1."""
-        lengths = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        return oc.reshape(self, tuple(lengths))  # type: ignore[arg-type]
+        return oc.reshape(self, integers(shape[0] if len(shape) == 1 else shape))  # type: ignore[arg-type]
 
     def ravel(self) -> Array:
         """The elements along one axis, in C order."""
@@ -225,8 +238,7 @@ class Array:
         """The array with its axes permuted; reversed when none are given."""
         if not axes:
             return self.T
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return oc.permute_dims(self, tuple(order))  # type: ignore[arg-type]
+        return oc.permute_dims(self, integers(axes[0] if len(axes) == 1 else axes))  # type: ignore[arg-type]
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
         """The array without the given axes of length 1; without all of them when none are given."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore.errors import DTypeError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, RangeError, ShapeError
 
 if TYPE_CHECKING:
     from outcore._array import Array
@@ -55,7 +55,7 @@ def constant(shape: Sequence[int], value: Weak, dtype: np.dtype[Any]) -> _core.E
             raise DTypeError(f"full: {value!r} is not an integer, and the array is {dtype}")
         bounds = np.iinfo(dtype)
         if not bounds.min <= value <= bounds.max:
-            raise OverflowError(f"Python integer {value} is out of bounds for {dtype}")
+            raise RangeError(f"Python integer {value} is out of bounds for {dtype}")
     if dtype.kind == "b":
         value = bool(value)
     elif dtype.kind in "iu":
@@ -75,7 +75,10 @@ def weak(value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
 
 
 def node(value: object) -> _core.Expr:
-    """The node of anything array-like. NumPy arrays are borrowed: they must not change while the node is in use."""
+    """The node of anything array-like. NumPy arrays are borrowed: they must not change while the node is in use.
+
+    Bool arrays are read through once, and copied if any byte is neither 0 nor 1.
+    """
     from outcore._array import Array
 
     if isinstance(value, Array):
@@ -84,10 +87,31 @@ def node(value: object) -> _core.Expr:
         return constant((), value, default_dtype(value))  # type: ignore[arg-type]
     if isinstance(value, np.generic):
         return constant((), value.item(), dtype_of(value.dtype))
+    array = as_numpy(value)
+    native = array.astype(dtype_of(array.dtype), copy=False)
+    return _core.from_numpy(_clean_bool(native) if native.dtype.kind == "b" else native)
+
+
+def as_numpy(value: object, dtype: DTypeLike = None) -> npt.NDArray[Any]:
+    """`np.asarray`, with its refusals as ours: ArgumentError for ragged lists, RangeError, DTypeError."""
+    from outcore._array import Array
+
     if isinstance(value, (list, tuple)) and any(isinstance(part, Array) for part in value):
         raise DTypeError("a list of lazy arrays is not an array; use stack() or concat()")
-    array = np.asarray(value)
-    return _core.from_numpy(array.astype(dtype_of(array.dtype), copy=False))
+    if isinstance(value, np.ndarray) and type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+        raise DTypeError("masked arrays are not supported, their mask would be lost; pass x.filled(value) or x.data")
+    try:
+        return np.asarray(value, dtype)
+    except (OverflowError, TypeError, ValueError) as error:
+        kinds = {OverflowError: RangeError, TypeError: DTypeError}
+        kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), ArgumentError)
+        raise kind(" ".join(str(error).split())) from None
+
+
+def _clean_bool(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array with every byte 0 or 1, which kernels rely on: copied if it is a view of bytes that are not."""
+    raw = array.view(np.uint8)
+    return raw != 0 if raw.size and raw.max() > 1 else array
 
 
 def expr_dtype(expr: _core.Expr) -> np.dtype[Any]:
@@ -105,16 +129,28 @@ def pair(x: object, y: object) -> tuple[_core.Expr, _core.Expr]:
     return node(x), node(y)
 
 
-def shape_of(shape: int | Iterable[int]) -> tuple[int, ...]:
+def integers(value: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """One integer or several as a tuple. NumPy's integers and 0-d arrays count, lazy ones are computed.
+
+    Raises DTypeError for anything else.
+    """
+    one = not isinstance(value, Iterable) or getattr(value, "ndim", None) == 0
+    parts: Iterable[Any] = (value,) if one else value  # type: ignore[assignment]
+    try:
+        return tuple(operator.index(part) for part in parts)
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
+
+
+def shape_of(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
     """A shape as a tuple. Raises ShapeError for lengths below 0."""
-    lengths = (shape,) if isinstance(shape, (int, np.integer)) else shape
-    result = tuple(operator.index(length) for length in lengths)
+    result = integers(shape)
     if any(length < 0 for length in result):
         raise ShapeError(f"shape {result}: lengths cannot be negative")
     return result
 
 
-def axis_of(name: str, axis: int, ndim: int) -> int:
+def axis_of(name: str, axis: SupportsIndex, ndim: int) -> int:
     """A counted-from-the-front axis. Raises ShapeError when the array has no such axis."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
@@ -122,11 +158,11 @@ def axis_of(name: str, axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def axes_of(name: str, axes: int | Iterable[int] | None, ndim: int) -> list[int]:
+def axes_of(name: str, axes: SupportsIndex | Iterable[SupportsIndex] | None, ndim: int) -> list[int]:
     """Axes counted from the front, ascending; None means all. Raises ShapeError for repeats."""
     if axes is None:
         return list(range(ndim))
-    given = (axes,) if isinstance(axes, (int, np.integer)) else tuple(axes)
+    given = integers(axes)
     found = [axis_of(name, axis, ndim) for axis in given]
     if len(set(found)) != len(found):
         raise ShapeError(f"{name}: axes {given} name the same axis twice")

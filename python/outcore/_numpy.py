@@ -5,13 +5,15 @@ What has no entry here raises TypeError, as the protocols ask; nothing is comput
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 import outcore as oc
-from outcore.errors import DTypeError
+from outcore._node import DTypeLike, axis_of, dtype_of, integers, is_weak
+from outcore.errors import DTypeError, ShapeError
 
 # NumPy's names where they differ from the standard's; all other names are the same.
 _UFUNC_NAMES = {
@@ -41,6 +43,8 @@ _UFUNC_REDUCTIONS = {
     "logical_and": "all",
     "logical_or": "any",
 }
+# Always of floating-point numbers in NumPy, while the standard's function keeps integers as they are.
+_FLOATING_UFUNCS = frozenset({"fabs", "rint"})
 _UFUNCS = frozenset(oc.elementwise.__all__) - {"clip"} | {"matmul", "vecdot"}
 
 
@@ -60,8 +64,27 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
     options.pop("out", None)
     if options:
         raise DTypeError(f"numpy.{name}: {', '.join(options)}= is not supported for outcore arrays")
-    result = getattr(oc, standard)(*inputs)
-    return result if dtype is None else result.astype(dtype)
+    if dtype is not None or name in _FLOATING_UFUNCS:
+        inputs = _cast_to_loop(ufunc, inputs, dtype)
+    return getattr(oc, standard)(*inputs)
+
+
+def _loop_input(part: Any) -> Any:
+    """What `ufunc.resolve_dtypes` takes for an input: an element type, or a Python scalar's kind."""
+    if is_weak(part) and not isinstance(part, bool):
+        return next(kind for kind in (int, float, complex) if isinstance(part, kind))
+    return oc.asarray(part).dtype
+
+
+def _cast_to_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: DTypeLike) -> tuple[Any, ...]:
+    """The inputs in the types NumPy computes in, where `dtype` is the result's if given; Python scalars stay weak."""
+    result = None if dtype is None else dtype_of(dtype)
+    try:
+        loop = ufunc.resolve_dtypes((*map(_loop_input, inputs), None), signature=(*(None,) * ufunc.nin, result))
+    except TypeError as error:
+        raise DTypeError(f"numpy.{ufunc.__name__}: {error}") from None
+    casts = zip(inputs, loop[: ufunc.nin], strict=True)
+    return tuple(part if is_weak(part) else oc.asarray(part, dtype=kind) for part, kind in casts)
 
 
 def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., Any]:
@@ -71,7 +94,10 @@ def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., Any]:
         given = {rename.get(key, key): value for key, value in options.items() if value is not None}
         dtype = given.pop("dtype", None) if name not in ("sum", "prod") else None
         if dtype is not None:
+            if dtype_of(dtype).kind in "biu":
+                raise DTypeError(f"numpy.{name}: gives floating-point numbers, not {dtype_of(dtype)}; cast the result")
             a = oc.astype(a, dtype)
+        _check_arguments(name, getattr(oc, name), (a,), {"axis": axis, **given})
         return getattr(oc, name)(a, axis=axis, **given)
 
     return call
@@ -101,12 +127,23 @@ def _dot(a: Any, b: Any) -> Any:
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    if ord is None:
-        return oc.linalg.vector_norm(x, axis=axis, keepdims=keepdims)
+    """A vector's norm over one axis (or all, without `ord`), a matrix's over two: rows first, wherever they lie."""
     array = oc.asarray(x)
-    if array.ndim == 2 and axis is None:
-        return oc.linalg.matrix_norm(array, ord=ord, keepdims=keepdims)
-    return oc.linalg.vector_norm(array, ord=ord, axis=axis, keepdims=keepdims)
+    if ord is None and axis is None:
+        return oc.linalg.vector_norm(array, keepdims=keepdims)
+    every = range(array.ndim) if axis is None else axis
+    axes = (every,) if isinstance(every, (int, np.integer)) else tuple(every)
+    if len(axes) == 1 and not isinstance(ord, str):
+        return oc.linalg.vector_norm(array, ord=2 if ord is None else ord, axis=axes, keepdims=keepdims)
+    if len(axes) != 2:
+        raise ShapeError(f"numpy.linalg.norm: order {ord!r} is not defined over {len(axes)} axes of {array.shape}")
+    matrices = oc.moveaxis(array, axes, (-2, -1))
+    norms = oc.linalg.matrix_norm(matrices, ord="fro" if ord in (None, "f") else ord, keepdims=keepdims)
+    return oc.moveaxis(norms, (-2, -1), axes) if keepdims else norms
+
+
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return oc.linalg.trace(oc.moveaxis(a, (axis1, axis2), (-2, -1)), offset=offset, dtype=dtype)
 
 
 def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
@@ -115,14 +152,43 @@ def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return oc.permute_dims(a, tuple(order))
 
 
-def _tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
-    return oc.tile(A, (reps,) if isinstance(reps, int) else reps)
-
-
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    if not isinstance(axes, int):
-        axes = tuple([part] if isinstance(part, int) else part for part in axes)
+    if not isinstance(axes, (int, np.integer)):
+        axes = tuple(integers(part) for part in axes)
     return oc.tensordot(a, b, axes=axes)
+
+
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None or y is None:
+        raise DTypeError("numpy.where: of a condition alone the shape depends on data; pass both x and y")
+    return oc.where(condition, x, y)
+
+
+def _reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    if order != "C":
+        raise DTypeError(f"numpy.reshape, numpy.ravel: order {order!r} is not supported for outcore arrays, only 'C'")
+    return oc.reshape(a, shape, copy=copy)
+
+
+def _round(a: Any, decimals: int = 0) -> Any:
+    """Scaled, rounded and scaled back, as NumPy does it. Integers stay as they are: they have no decimals."""
+    array = oc.asarray(a)
+    kind = array.dtype.kind
+    if (kind in "biu" and decimals < 0) or (kind == "c" and decimals):
+        raise DTypeError(f"numpy.round: {decimals} decimals of {array.dtype} are not supported for outcore arrays")
+    if decimals == 0 or kind in "biu":
+        return oc.round(array)
+    scale = 10.0 ** abs(decimals)
+    return oc.round(array * scale) / scale if decimals > 0 else oc.round(array / scale) * scale
+
+
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """A 0-d edge is repeated along the other axes; the standard's function takes whole ones only."""
+    array = oc.asarray(a)
+    place = axis_of("diff", axis, array.ndim)
+    thin = (*array.shape[:place], 1, *array.shape[place + 1 :])
+    first, last = (edge if edge is None or np.ndim(edge) else oc.broadcast_to(edge, thin) for edge in (prepend, append))
+    return oc.diff(array, axis=place, n=n, prepend=first, append=last)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -133,19 +199,19 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.amin: _reduction("min", {}),
     np.amax: _reduction("max", {}),
     np.count_nonzero: _reduction("count_nonzero", {}),
-    np.where: lambda condition, x, y: oc.where(condition, x, y),
+    np.where: _where,
     np.concatenate: _concatenate,
     np.stack: _stack,
     np.transpose: _transpose,
     np.clip: _clip,
     np.dot: _dot,
     np.outer: lambda a, b: oc.linalg.outer(oc.asarray(a).ravel(), oc.asarray(b).ravel()),
-    np.trace: lambda a, offset=0: oc.linalg.trace(a, offset=offset),
+    np.trace: _trace,
     np.linalg.norm: _norm,
     np.swapaxes: _swapaxes,
     np.tensordot: _tensordot,
-    np.reshape: lambda a, shape: oc.reshape(a, shape),
-    np.ravel: lambda a: oc.asarray(a).ravel(),
+    np.reshape: _reshape,
+    np.ravel: lambda a, order="C": _reshape(a, -1, order),
     np.squeeze: lambda a, axis=None: oc.asarray(a).squeeze(axis),
     np.expand_dims: lambda a, axis: oc.expand_dims(a, axis=axis),
     np.moveaxis: lambda a, source, destination: oc.moveaxis(a, source, destination),
@@ -153,12 +219,13 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.flip: lambda m, axis=None: oc.flip(m, axis=axis),
     np.roll: lambda a, shift, axis=None: oc.roll(a, shift, axis=axis),
     np.repeat: lambda a, repeats, axis=None: oc.repeat(a, repeats, axis=axis),
-    np.tile: _tile,
+    np.tile: lambda A, reps: oc.tile(A, reps),  # noqa: N803 - NumPy's name
     np.take: lambda a, indices, axis=None: oc.take(a, indices, axis=axis),
-    np.diff: lambda a, n=1, axis=-1: oc.diff(a, axis=axis, n=n),
+    np.diff: _diff,
     np.tril: lambda m, k=0: oc.tril(m, k=k),
     np.triu: lambda m, k=0: oc.triu(m, k=k),
-    np.round: lambda a: oc.round(a),
+    np.round: _round,
+    np.around: _round,
     np.real: lambda val: oc.asarray(val).real,
     np.imag: lambda val: oc.asarray(val).imag,
     np.zeros_like: lambda a, dtype=None: oc.zeros_like(a, dtype=dtype),
@@ -178,4 +245,15 @@ def apply_function(function: Callable[..., Any], args: tuple[Any, ...], options:
         return NotImplemented
     if options.pop("out", None) is not None:
         raise DTypeError(f"numpy.{function.__name__}: outcore arrays are immutable and fill no out=")
+    _check_arguments(function.__name__, ours, args, options)
     return ours(*args, **options)
+
+
+def _check_arguments(name: str, ours: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+    """Refuses what NumPy's function takes and ours does not."""
+    signature = inspect.signature(ours)
+    try:
+        signature.bind(*args, **options)
+    except TypeError as error:
+        taken = ", ".join(signature.parameters)
+        raise DTypeError(f"numpy.{name}: {error}; of outcore arrays it takes {taken}") from None

@@ -13,11 +13,12 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._array import Array
 from outcore._explanation import Explanation
-from outcore._node import Operand, node
+from outcore._node import Operand, integers, node
 from outcore._picture import Picture
 from outcore._session import Outcome, current
-from outcore.errors import ShapeError, StaleProgramError
+from outcore.errors import DTypeError, MissingFileError, ShapeError, StaleProgramError
 
+_CHUNK_LENGTH_MAX = (1 << 63) - 1
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are invariant in their keys
 
@@ -25,10 +26,23 @@ Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are inv
 def open(path: PathLike) -> Array:
     """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
 
-    Raises FormatError for what is neither or uses codecs outcore lacks, StorageError where the path cannot be read.
-    I/O: its metadata only. Tiles are read when a result needs them, and never after the file has changed.
+    Raises MissingFileError where nothing is, FormatError for what is neither or uses codecs outcore lacks, StorageError
+    where the path cannot be read. I/O: its metadata only. Tiles are read when a result needs them, and never after the
+    file has changed.
     """
-    return Array(_core.open(os.fspath(path)))
+    return Array(_core.open(present(path)))
+
+
+def present(path: PathLike) -> str:
+    """The path of an input as text. Raises MissingFileError where nothing is; what else is wrong shows at opening."""
+    name = os.fspath(path)
+    try:
+        os.stat(name)
+    except FileNotFoundError:
+        raise MissingFileError(f"{name}: no such file or directory", {"path": name}) from None
+    except (OSError, ValueError):
+        pass
+    return name
 
 
 def _targets(
@@ -36,20 +50,33 @@ def _targets(
 ) -> tuple[list[_core.Expr], list[_core.Target | None]]:
     if not isinstance(targets, Mapping):
         raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
-    asked = {os.fspath(path): [int(length) for length in shape] for path, shape in (chunks or {}).items()}
+    asked = {os.fspath(path): shape for path, shape in (chunks or {}).items()}
     found: list[_core.Target | None] = []
     exprs: list[_core.Expr] = []
     for path, array in targets.items():
         name = os.fspath(path)
         expr = node(array)
         shape = asked.pop(name, None)
-        if shape is not None and len(shape) != len(expr.shape):
-            raise ShapeError(f"store: chunks {tuple(shape)} do not have the dimensions of {tuple(expr.shape)}")
-        found.append({"path": name, "overwrite": overwrite, "chunks": shape})
+        lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
+        found.append({"path": name, "overwrite": overwrite, "chunks": lengths})
         exprs.append(expr)
     if asked:
         raise ShapeError(f"store: chunks name {', '.join(map(repr, asked))}, which nothing is stored to")
     return exprs, found
+
+
+def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> list[int]:
+    try:
+        lengths = integers(chunks)
+    except DTypeError:
+        raise ShapeError(f"store: chunks {chunks!r} for {name} are not integers") from None
+    if name.endswith(".npy"):
+        raise ShapeError(f"store: chunks {lengths} for {name}, and a .npy file has none; store to a .zarr path")
+    if len(lengths) != len(shape):
+        raise ShapeError(f"store: chunks {lengths} for {name} do not have the dimensions of {shape}")
+    if any(not 1 <= length <= _CHUNK_LENGTH_MAX for length in lengths):
+        raise ShapeError(f"store: chunks {lengths} for {name} of shape {shape}: lengths run from 1 to 2⁶³ − 1")
+    return list(lengths)
 
 
 def compute(*arrays: Operand) -> Any:
@@ -84,12 +111,13 @@ def store(
     chunks: Mapping[Any, Sequence[int]] | None = None,
     progress: bool | None = None,
 ) -> Outcome:
-    """Writes lazy arrays to paths (`.npy`, or Zarr v3 for any other name), all from one common program.
+    """Writes lazy arrays to paths that end in `.npy` or `.zarr` (version 3), all from one common program.
 
     Each output is written beside its name and renamed when complete and synced: nothing half-done carries the name.
     `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
-    where someone watches. Raises TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as
-    `explain(targets)` says. Returns what the run did.
+    where someone watches. Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with
+    their array, TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
+    Returns what the run did.
     """
     return _plan_and_run(*_targets(targets, overwrite, chunks), progress)[1]
 

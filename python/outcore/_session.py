@@ -7,7 +7,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Any
@@ -23,7 +23,7 @@ from outcore._sizes import format_size
 _IMPLICIT_MAX = 4
 _implicit: OrderedDict[str, Session] = OrderedDict()
 _lock = threading.RLock()
-_entered: ContextVar[Session | None] = ContextVar("outcore_session", default=None)
+_entered: ContextVar[tuple[Session, ...]] = ContextVar("outcore_session", default=())  # innermost last
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Outcome:
 
 
 class Session:
-    """Options of runs and the tiles kept between them; a context manager that makes it the one in use.
+    """Options of runs and the tiles kept between them; a context manager that makes it the one in use in its thread.
 
     Options are the keys of `config.set`; those not given come from the configuration when the session is made.
     Raises ConfigError for unknown keys. Closing it drops its tiles and its scratch files; computing in it raises
@@ -65,21 +65,30 @@ class Session:
         self.options = config.snapshot(**options)
         core_options = {key: value for key, value in self.options.items() if key != "progress"}
         self._core = _core.Session(core_options)
-        self._tokens: list[Token[Session | None]] = []
+        self._entries = 0
 
     def __repr__(self) -> str:
         limit = format_size(self.options["memory_limit"])
         return f"outcore.Session(memory_limit={limit}, policy={self.options['policy']})"
 
     def __enter__(self) -> Session:
-        self._tokens.append(_entered.set(self))
+        _entered.set((*_entered.get(), self))
+        with _lock:
+            self._entries += 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _entered.reset(self._tokens.pop())
-        if not self._tokens:
+        outwards = list(reversed(_entered.get()))
+        # Generators are left in any order, and not always in the thread that entered them.
+        if self in outwards:
+            outwards.remove(self)
+            _entered.set(tuple(reversed(outwards)))
+        with _lock:
+            self._entries -= 1
+            left = self._entries == 0
+        if left:
             self.close()
 
     def plan(self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None]) -> _core.Program:
@@ -112,9 +121,9 @@ class Session:
 
 def current() -> Session:
     """The session in use: the innermost entered one, else the one that belongs to the configuration in force."""
-    entered = _entered.get()
-    if entered is not None:
-        return entered
+    for session in reversed(_entered.get()):
+        if session._entries:  # else another thread left it for this one
+            return session
     options = config.snapshot()
     key = json.dumps({name: value for name, value in options.items() if name != "progress"}, sort_keys=True)
     with _lock:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from typing import SupportsIndex
 
 _UNITS = {
     "": 1,
@@ -23,12 +25,13 @@ _UNITS = {
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 
-def parse_size(text: int | str) -> int:
+def parse_size(text: SupportsIndex | str) -> int:
     """Bytes of `"8GiB"` (2³⁰), `"512MB"` (10⁶), `"1048576"` or an int. Raises ValueError for anything else."""
-    if isinstance(text, int) and not isinstance(text, bool):
-        if text < 0:
-            raise ValueError(f"a size cannot be negative: {text}")
-        return text
+    if hasattr(text, "__index__") and not isinstance(text, bool):
+        size = operator.index(text)
+        if size < 0:
+            raise ValueError(f"a size cannot be negative: {size}")
+        return size
     match = _SIZE.fullmatch(text) if isinstance(text, str) else None
     unit = _UNITS.get(match.group(2).lower()) if match else None
     if match is None or unit is None:

@@ -7,14 +7,15 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, ParamSpec
+from typing import IO, Any, ParamSpec
 
 import click
 
 import outcore as oc
 from outcore import _core, config
+from outcore._run import present
 from outcore._sizes import format_size, parse_size
-from outcore.errors import OutcoreError
+from outcore.errors import ArgumentError, OutcoreError
 
 Parameters = ParamSpec("Parameters")
 
@@ -48,13 +49,33 @@ def _errors_in_one_line(command: Callable[Parameters, None]) -> Callable[Paramet
     return run
 
 
+class _UsageError(click.ClickException):
+    """A usage error as JSON."""
+
+    exit_code = click.UsageError.exit_code
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(json.dumps({"error": {"code": "usage", "message": self.message, "details": {}}}))
+
+
+class _Commands(click.Group):
+    """Usage errors are JSON where `--json` asks for it, though they arise before options are read."""
+
+    def invoke(self, context: click.Context) -> Any:
+        as_json = "--json" in context.args
+        try:
+            return super().invoke(context)
+        except click.UsageError as error:
+            raise _UsageError(error.format_message()) if as_json else error from None
+
+
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 _limit = click.option(
     "--memory-limit", metavar="SIZE", callback=_size, help="Resident bytes of the whole process, such as 512MiB."
 )
 
 
-@click.group()
+@click.group(cls=_Commands)
 @click.version_option(oc.__version__, prog_name="outcore")
 def main() -> None:
     """NumPy-shaped arrays larger than memory, on one machine's disks."""
@@ -66,7 +87,7 @@ def main() -> None:
 @_errors_in_one_line
 def info(path: str, as_json: bool) -> None:
     """Shape, element type, chunks and codecs of the array at PATH."""
-    content = json.loads(_core.info(path))
+    content = json.loads(_core.info(present(path)))
     width = max(map(len, content))
     _show(content, as_json, "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in content.items()))
 
@@ -93,7 +114,7 @@ def convert(
     memory_limit: int | None,
     as_json: bool,
 ) -> None:
-    """Copies the array at SOURCE to TARGET: a .npy file, or Zarr v3 for any other name."""
+    """Copies the array at SOURCE to TARGET, which ends in .npy or in .zarr (version 3)."""
     shape = _lengths(chunks)
     with config.set(memory_limit=memory_limit):
         array = oc.open(source)
@@ -136,6 +157,10 @@ def explain(expression: str, arrays: tuple[str, ...], memory_limit: int | None, 
             value = eval(compile(expression, "<expression>", "eval"), names)
         except (SyntaxError, NameError, AttributeError) as error:
             raise click.BadParameter(f"{expression!r}: {error}", param_hint="EXPRESSION") from None
+        except OutcoreError:
+            raise
+        except Exception as error:
+            raise ArgumentError(f"{expression!r}: {' '.join(str(error).split())}") from None
         values = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(part, oc.Array) for part in values):
             raise click.BadParameter(f"{expression!r} gives {type(value).__name__}, not an array")

@@ -11,6 +11,7 @@ import difflib
 import os
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -21,18 +22,31 @@ from outcore._sizes import parse_size
 from outcore.errors import ConfigError
 
 POLICIES = ("next-use", "clean-first-lru", "consumer-count", "lru", "clock")
+REWRITES = ("reassociate", "fuse-products", "merge-scans", "pipeline", "alternate", "share-tiles", "all")
+_SIZE_MAX = (1 << 63) - 1
+_THREADS_MAX = 1024
+_IO_THREADS_MAX = 256
+_WINDOW_MAX = 1 << 31
 _PREFIX = "OUTCORE_"
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 def _size(value: Any) -> int:
-    return parse_size(value)
+    size = parse_size(value)
+    if size > _SIZE_MAX:
+        raise ValueError(f"{value!r} is more than the {_SIZE_MAX} bytes a size may be")
+    return size
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or int(value) != float(value) or int(value) < 1:
-        raise ValueError(f"{value!r} is not a count of at least 1")
-    return int(value)
+def _count(most: int) -> Callable[[Any], int]:
+    """Whole numbers from 1 to `most`, also as text."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not 1 <= float(value) <= most or int(value) != float(value):
+            raise ValueError(f"{value!r} is not a count from 1 to {most}")
+        return int(value)
+
+    return check
 
 
 def _flag(value: Any) -> bool:
@@ -57,9 +71,14 @@ def _directories(value: Any) -> list[str]:
 
 def _rewrites(value: Any) -> dict[str, bool]:
     if isinstance(value, Mapping):
-        return {str(name): _flag(state) for name, state in value.items()}
-    pairs = (part.partition("=") for part in str(value).split(",") if part.strip())
-    return {name.strip(): _flag(state or "on") for name, _, state in pairs}
+        found = {str(name): _flag(state) for name, state in value.items()}
+    else:
+        pairs = (part.partition("=") for part in str(value).split(",") if part.strip())
+        found = {name.strip(): _flag(state or "on") for name, _, state in pairs}
+    for name in found:
+        if name not in REWRITES:
+            raise ValueError(f"{name!r} is none of {', '.join(REWRITES)}")
+    return found
 
 
 def _text(value: Any) -> str:
@@ -70,9 +89,9 @@ def _text(value: Any) -> str:
 _KEYS: dict[str, Callable[[Any], Any]] = {
     "memory_limit": _size,
     "pool_limit": _size,
-    "threads": _count,
-    "io_threads": _count,
-    "window": _count,
+    "threads": _count(_THREADS_MAX),
+    "io_threads": _count(_IO_THREADS_MAX),
+    "window": _count(_WINDOW_MAX),
     "scratch": _directories,
     "scratch_quota": _size,
     "policy": _policy,
@@ -83,7 +102,6 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
 }
 _lock = threading.RLock()
 _loaded: dict[str, Any] | None = None
-_overrides: dict[str, Any] = {}
 
 
 def _default(key: str) -> Any:
@@ -106,7 +124,7 @@ def _checked(key: str, value: Any, source: str) -> Any:
         return None
     try:
         return _KEYS[key](value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"{source}: {key}: {error}", {"key": key}) from None
 
 
@@ -114,11 +132,15 @@ def _read_file() -> dict[str, Any]:
     named = os.environ.get(f"{_PREFIX}CONFIG")
     path = Path(named).expanduser() if named else Path.home() / ".config" / "outcore.yaml"
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if named:
             raise ConfigError(f"OUTCORE_CONFIG names {path}, which does not exist") from None
         return {}
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: not a text file: {error}") from None
     import yaml  # only where there is a file, so that a bare import stays light
 
     try:
@@ -167,7 +189,7 @@ def get(key: str) -> Any:
     if key not in _KEYS:
         raise _unknown(key, "config.get")
     with _lock:
-        value = _overrides.get(key)
+        value = next((values[key] for _, values in reversed(_layers) if key in values), None)
         if value is None:
             value = _base().get(key)
     return _default(key) if value is None else value
@@ -180,7 +202,7 @@ def snapshot(**options: Any) -> dict[str, Any]:
 
 
 class set:
-    """Changes configuration: for good when called, for a block when used in a `with` statement.
+    """Changes configuration, of all threads: for good when called, for a block when used in a `with` statement.
 
     Keys: `memory_limit` resident bytes of the whole process (default 0.8 of the machine's or control group's),
     `pool_limit` bytes for tiles alone, `threads`, `io_threads`, `window` tasks in flight, `scratch` directories for
@@ -190,10 +212,10 @@ class set:
     """
 
     def __init__(self, **options: Any) -> None:
-        checked = {key: _checked(key, value, "config.set") for key, value in options.items()}
+        self._values = {key: _checked(key, value, "config.set") for key, value in options.items()}
         with _lock:
-            self._before = {key: _overrides.get(key) for key in checked}
-            _apply(checked)
+            _join_lasting()
+            _layers.append((weakref.ref(self), self._values))
 
     def __enter__(self) -> None:
         return None
@@ -202,15 +224,22 @@ class set:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with _lock:
-            _apply(self._before)
+            _layers[:] = [layer for layer in _layers if layer[1] is not self._values]
 
 
-def _apply(values: Mapping[str, Any]) -> None:
-    for key, value in values.items():
-        if value is None:
-            _overrides.pop(key, None)
-        else:
-            _overrides[key] = value
+# What `set` changed, the latest last. One that can still be taken back is a layer of its own, so that threads may take
+# theirs back in any order; its `set` is alive.
+_layers: list[tuple[weakref.ref[set], dict[str, Any]]] = []
+
+
+def _join_lasting() -> None:
+    """Makes one of neighbouring layers that nobody can take back any more, so that plain calls do not pile up."""
+    joined: list[tuple[weakref.ref[set], dict[str, Any]]] = []
+    for owner, values in _layers:
+        if joined and owner() is None and joined[-1][0]() is None:
+            values = joined.pop()[1] | values
+        joined.append((owner, values))
+    _layers[:] = joined
 
 
 def names() -> builtins.set[str]:

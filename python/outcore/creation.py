@@ -11,7 +11,20 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, Weak, axis_of, constant, default_dtype, dtype_of, is_weak, node, shape_of
+from outcore._node import (
+    DTypeLike,
+    Operand,
+    Weak,
+    as_numpy,
+    axis_of,
+    constant,
+    default_dtype,
+    dtype_of,
+    is_weak,
+    node,
+    shape_of,
+)
+from outcore.elementwise import floor
 from outcore.errors import DTypeError, ShapeError
 
 
@@ -19,14 +32,20 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
     """The lazy array of a NumPy array, nested sequence, Python scalar or lazy array.
 
     A NumPy array is borrowed, not copied (any strides), and must not change while expressions use it; `copy=True`
-    copies it. It counts as memory the process already has. Raises DTypeError for types outcore has no kernels for.
+    copies it, as happens to a bool array that views bytes other than 0 and 1. It counts as memory the process already
+    has. Raises DTypeError for types outcore has no kernels for and for masked arrays. Sequences and scalars are read as
+    by `np.asarray`: RangeError, ArgumentError or DTypeError for numbers that `dtype` cannot hold.
     """
     if copy and isinstance(obj, np.ndarray):
         obj = obj.copy()
-    if is_weak(obj) and dtype is not None:
-        return Array(constant((), obj, dtype_of(dtype)))
-    result = Array(node(obj))
-    return result if dtype is None else result.astype(dtype)
+    if dtype is None:
+        return Array(node(obj))
+    kind = dtype_of(dtype)
+    if is_weak(obj):
+        return Array(constant((), as_numpy(obj, kind).item(), kind))
+    if not isinstance(obj, (Array, np.ndarray, np.generic)):
+        obj = as_numpy(obj, kind)
+    return Array(node(obj)).astype(kind)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
@@ -37,7 +56,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 def full(
     shape: int | Iterable[int], fill_value: Weak | np.generic, *, dtype: DTypeLike = None, device: str | None = None
 ) -> Array:
-    """An array of one value; its type is the value's unless given. Raises OverflowError where the type is too small."""
+    """An array of one value; its type is the value's unless given. Raises RangeError where the type is too small."""
     value: Weak = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, np.generic) else default_dtype(value)
@@ -107,14 +126,16 @@ def linspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Array:
-    """`num` evenly spaced values from `start` to `stop`, which is the last one unless `endpoint=False`. float64."""
+    """`num` evenly spaced values from `start` to `stop`, which is the last one unless `endpoint=False`. float64.
+
+    Integer types get the values rounded down, as in NumPy.
+    """
     if isinstance(start, complex) or isinstance(stop, complex):
         raise DTypeError("linspace: complex bounds are not supported")
     kind = dtype_of(dtype or float)
-    values = _core.linspace(
-        float(start), float(stop), shape_of(num)[0], endpoint, "float64" if kind.kind != "f" else kind.name
-    )
-    return Array(values).astype(kind)
+    made = kind.name if kind.kind == "f" else "float64"
+    values = Array(_core.linspace(float(start), float(stop), shape_of(num)[0], endpoint, made))
+    return (floor(values) if kind.kind in "iu" else values).astype(kind)
 
 
 def eye(

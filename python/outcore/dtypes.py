@@ -28,9 +28,11 @@ complex128 = np.dtype(np.complex128)
 
 
 def astype(x: Operand, dtype: DTypeLike, /, *, copy: builtins.bool = True, device: str | None = None) -> Array:
-    """The array with its elements cast to `dtype`, as NumPy casts; `copy` has no meaning for immutable arrays.
+    """The array with its elements cast to `dtype`; `copy` has no meaning for immutable arrays.
 
-    Same shape. Raises DTypeError for types outcore has no kernels for. No I/O of its own.
+    As NumPy casts, and integers wrap around. Where NumPy's result depends on the machine (floats beyond an integer
+    type, NaN to integers), floats saturate at the type's bounds, so negative ones give 0 for unsigned types, and NaN
+    gives 0. Same shape. Raises DTypeError for types outcore has no kernels for. No I/O of its own.
     """
     expr = node(x)
     target = dtype_of(dtype)

@@ -150,7 +150,11 @@ greater_equal = _compare("greater_equal", "Whether x1 ≥ x2.", above=False, bel
 
 
 def pow(x1: Operand, x2: Operand, /) -> Array:
-    """`x1` to the power of `x2`. Shape: both broadcast together. A power of 2 is a square, as in NumPy."""
+    """`x1` to the power of `x2`. Shape: both broadcast together. A power of 2 is a square, as in NumPy.
+
+    A negative power of an integer is cut to an integer where NumPy raises, since values are not known when the node is
+    made: 1 for 1, ±1 for -1, else 0, also for 0.
+    """
     if is_weak(x2) and type(x2) in (int, float) and x2 == 2 and not is_weak(x1):
         base = node(x1)
         # Only where the exponent does not change the type: bool to integer, integer to float.

@@ -5,6 +5,7 @@ The Rust side raises through `from_code`, so both languages agree on the codes a
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from typing import Any
 
@@ -91,14 +92,32 @@ class ArgumentError(OutcoreError, ValueError):
     code = "invalid"
 
 
+class RangeError(ArgumentError, OverflowError):
+    """A Python number beyond the bounds of the element type it is to have."""
+
+    code = "range"
+
+
 class StorageError(OutcoreError, OSError):
     """A failed read or write; the message names path, offset and cause. The first one stops the run."""
 
     code = "io"
 
 
+class MissingFileError(StorageError, FileNotFoundError):
+    """There is nothing at the path of an input; `filename` names it, as for Python's own error."""
+
+    code = "missing"
+
+    def __init__(self, message: str = "", details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, details)
+        self.errno = errno.ENOENT
+        self.filename = self.details.get("path")
+
+
 class DiskFullError(StorageError):
-    """The outputs need more bytes than the file system has free; refused before anything is written."""
+    """Outputs and spills need more bytes than the file systems have free: refused before anything is written where that
+    shows then, else the write that failed."""
 
     code = "space"
 
@@ -171,7 +190,9 @@ _CLASSES: dict[str, type[OutcoreError]] = {
         FormatError,
         UnsupportedFormatError,
         ArgumentError,
+        RangeError,
         StorageError,
+        MissingFileError,
         DiskFullError,
         TargetExistsError,
         SourceChangedError,
@@ -206,8 +227,10 @@ __all__ = [
     "FunctionError",
     "IndexingError",
     "MemoryLimitError",
+    "MissingFileError",
     "OutcoreError",
     "PlanError",
+    "RangeError",
     "ScratchQuotaError",
     "SessionError",
     "ShapeError",

@@ -5,13 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from functools import reduce as fold
-from typing import Any
 
 import numpy as np
 
 from outcore import _core
 from outcore._array import Array
-from outcore._node import Operand, axes_of, axis_of, node, shape_of
+from outcore._node import Operand, axes_of, axis_of, integers, node, shape_of
 from outcore.errors import ShapeError
 
 
@@ -21,12 +20,13 @@ def broadcast_to(x: Operand, /, shape: int | Iterable[int]) -> Array:
     return Array(expr if tuple(expr.shape) == target else _core.broadcast_to(expr, list(target)))
 
 
-def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     """The shape several shapes broadcast to."""
+    given = [integers(shape) for shape in shapes]
     try:
-        return np.broadcast_shapes(*(tuple(shape) for shape in shapes))
+        return np.broadcast_shapes(*given)
     except ValueError:
-        raise ShapeError(f"shapes {' and '.join(str(tuple(s)) for s in shapes)} do not broadcast together") from None
+        raise ShapeError(f"shapes {' and '.join(map(str, given))} do not broadcast together") from None
 
 
 def broadcast_arrays(*arrays: Operand) -> list[Array]:
@@ -77,8 +77,8 @@ def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
 def expand_dims(x: Operand, /, *, axis: int | tuple[int, ...] = 0) -> Array:
     """The array with axes of length 1 added at the given places of the result."""
     expr = node(x)
-    count = 1 if isinstance(axis, (int, np.integer)) else len(axis)
-    axes = axes_of("expand_dims", axis, len(expr.shape) + count)
+    places = integers(axis)
+    axes = axes_of("expand_dims", places, len(expr.shape) + len(places))
     return Array(_core.expand_dims(expr, axes) if axes else expr)
 
 
@@ -107,10 +107,7 @@ def permute_dims(x: Operand, /, axes: tuple[int, ...]) -> Array:
 def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
     """The array with some axes moved to new places, the others in their old order."""
     array = Array(node(x))
-    here, there = (
-        [axis_of("moveaxis", axis, array.ndim) for axis in ((axes,) if isinstance(axes, int) else axes)]
-        for axes in (source, destination)
-    )
+    here, there = ([axis_of("moveaxis", axis, array.ndim) for axis in integers(axes)] for axes in (source, destination))
     if len(here) != len(there) or len(set(here)) != len(here) or len(set(there)) != len(there):
         raise ShapeError(f"moveaxis: {source} cannot move to {destination}")
     order = [axis for axis in range(array.ndim) if axis not in here]
@@ -122,7 +119,7 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
 def reshape(x: Operand, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Array:
     """The elements in another shape, in C order; one length may be -1. Raises ShapeError when the sizes differ."""
     array = Array(node(x))
-    lengths = [operator.index(length) for length in ((shape,) if isinstance(shape, (int, np.integer)) else shape)]
+    lengths = list(given := integers(shape))
     if lengths.count(-1) > 1 or any(length < -1 for length in lengths):
         raise ShapeError(f"reshape: {tuple(lengths)} is not a shape; only one length may be -1")
     known = fold(operator.mul, (length for length in lengths if length != -1), 1)
@@ -130,13 +127,8 @@ def reshape(x: Operand, /, shape: int | tuple[int, ...], *, copy: bool | None = 
         lengths[lengths.index(-1)] = array.size // known
         known = array.size
     if -1 in lengths or known != array.size:
-        raise ShapeError(f"reshape: {array.shape} has {array.size} elements, {_shape_text(shape)} does not")
+        raise ShapeError(f"reshape: {array.shape} has {array.size} elements, {given} does not")
     return array if tuple(lengths) == array.shape else Array(_core.reshape(array._expr, lengths))
-
-
-def _shape_text(shape: Any) -> tuple[Any, ...]:
-    """A shape as given, for messages."""
-    return (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
 
 
 def flip(x: Operand, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
@@ -149,12 +141,14 @@ def flip(x: Operand, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
 def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
     """The elements moved along axes, those that leave at one end entering at the other; flattened for axis None."""
     array = Array(node(x))
+    shifts = integers(shift)
     if axis is None:
-        if not isinstance(shift, int):
+        if len(shifts) != 1:
             raise ShapeError("roll: several shifts need as many axes")
-        return reshape(roll(array.ravel(), shift, axis=0), array.shape)
-    axes = (axis,) if isinstance(axis, int) else axis
-    shifts = (shift,) * len(axes) if isinstance(shift, int) else shift
+        return reshape(roll(array.ravel(), shifts, axis=0), array.shape)
+    axes = integers(axis)
+    if len(shifts) == 1:
+        shifts *= len(axes)
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
     for distance, at in zip(shifts, axes, strict=True):
@@ -170,18 +164,19 @@ def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, 
 def repeat(x: Operand, repeats: int, /, *, axis: int | None = None) -> Array:
     """Every element `repeats` times in a row along an axis; flattened for axis None."""
     array = Array(node(x)).ravel() if axis is None else Array(node(x))
-    if not isinstance(repeats, (int, np.integer)) or repeats < 0:
+    counts = integers(repeats)
+    if len(counts) != 1 or counts[0] < 0:
         raise ShapeError(f"repeat: {repeats!r} is not a count; one count for all elements is supported")
     place = axis_of("repeat", axis or 0, array.ndim)
     shape = array.shape
-    wide = broadcast_to(expand_dims(array, axis=place + 1), (*shape[: place + 1], repeats, *shape[place + 1 :]))
-    return reshape(wide, (*shape[:place], shape[place] * int(repeats), *shape[place + 1 :]))
+    wide = broadcast_to(expand_dims(array, axis=place + 1), (*shape[: place + 1], *counts, *shape[place + 1 :]))
+    return reshape(wide, (*shape[:place], shape[place] * counts[0], *shape[place + 1 :]))
 
 
-def tile(x: Operand, repetitions: tuple[int, ...], /) -> Array:
+def tile(x: Operand, repetitions: int | tuple[int, ...], /) -> Array:
     """The array laid beside itself, `repetitions` times along each axis."""
-    array = Array(node(x))
-    counts = (1,) * (array.ndim - len(repetitions)) + tuple(repetitions)
+    array, given = Array(node(x)), integers(repetitions)
+    counts = (1,) * (array.ndim - len(given)) + given
     array = reshape(array, (1,) * (len(counts) - array.ndim) + array.shape)
     for place, count in enumerate(shape_of(counts)):
         if count == 0:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
 
 from outcore import _core
 from outcore._array import Array
 from outcore._node import DTypeLike, dtype_of, shape_of
-from outcore.errors import DTypeError
+from outcore.errors import ArgumentError, DTypeError
 
 
 def _seed(seed: int | None) -> int:
@@ -55,13 +58,28 @@ def normal(
 def integers(
     shape: int | Iterable[int], low: int, high: int, *, seed: int | None = None, dtype: DTypeLike = None
 ) -> Array:
-    """Integers drawn evenly from low ≤ x < high, int64 unless told."""
+    """Integers drawn evenly from low ≤ x < high, int64 unless told.
+
+    Raises ArgumentError for bounds outside the type, or above the 2⁶³ − 1 that `high` may be for every type.
+    """
     kind = dtype_of(dtype or "int64")
     if kind.kind not in "iu":
         raise DTypeError(f"random.integers: gives integers, not {kind}")
+    low, high = int(low), int(high)
     if not low < high:
         raise DTypeError(f"random.integers: no integer lies in {low} ≤ x < {high}")
-    return Array(_core.random("integers", list(shape_of(shape)), _seed(seed), int(low), int(high), kind.name))
+    _check_range(low, high, kind)
+    return Array(_core.random("integers", list(shape_of(shape)), _seed(seed), low, high, kind.name))
+
+
+def _check_range(low: int, high: int, kind: np.dtype[Any]) -> None:
+    bounds, drawn = np.iinfo(kind), np.iinfo(np.int64)
+    if low < bounds.min or high - 1 > bounds.max:
+        raise ArgumentError(
+            f"random.integers: {low} ≤ x < {high} is not within {kind}, {bounds.min} ≤ x ≤ {bounds.max}"
+        )
+    if high > drawn.max:  # the core draws in int64, and counts up to a bound that is one itself
+        raise ArgumentError(f"random.integers: the upper bound {high} is above {drawn.max}, the largest outcore takes")
 
 
 __all__ = ["integers", "normal", "uniform"]

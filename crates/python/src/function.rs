@@ -59,7 +59,12 @@ impl PyFunction {
                 self.name
             )));
         }
-        copy_out(&result, output)
+        copy_out(&result, output)?;
+        if dtype == DType::Bool {
+            // Kernels take bools to be 0 or 1; a view of other bytes may be anything.
+            output.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        Ok(())
     }
 }
 

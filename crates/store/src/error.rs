@@ -36,10 +36,16 @@ pub enum StoreError {
     Invalid(String),
 }
 
+fn is_full(cause: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(cause.kind(), StorageFull | QuotaExceeded)
+}
+
 impl StoreError {
     /// A word that callers in any language may test; it never changes.
     pub fn code(&self) -> &'static str {
         match self {
+            StoreError::Io { cause, .. } if is_full(cause) => "space",
             StoreError::Io { .. } => "io",
             StoreError::Format { .. } => "format",
             StoreError::Unsupported { .. } => "unsupported",

@@ -29,7 +29,8 @@ fn every_failing_write_or_sync_leaves_no_output() {
     for suffix in ["npy", "zarr"] {
         for setting in ["write:#", "write:#:enospc", "torn-write:#", "sync:#"] {
             let name = format!("a.{suffix}");
-            fail_each_call(setting, "io", |dir, io| {
+            let code = if setting.ends_with("enospc") { "space" } else { "io" };
+            fail_each_call(setting, code, |dir, io| {
                 write(&dir.join(&name), &[100, 9], DType::F64, &[32, 4], io)
             });
         }

@@ -8,6 +8,7 @@ mod overhead;
 mod planning;
 mod player;
 mod prepare;
+mod product;
 mod program;
 pub mod report;
 pub mod session;
@@ -17,6 +18,7 @@ mod transfers;
 mod tree;
 mod value;
 mod worker;
+mod workspace;
 
 pub use player::ProgressReport;
 pub use program::{Outcome, Program};

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot};
 
 use super::state::{stopped, Shared, State, TileState};
-use super::task::Workspace;
 use super::value::TileMemory;
 use super::worker;
+use super::workspace::Workspace;
 use crate::place::slabs::Slab;
 use crate::place::{Instruction, Program};
 use crate::plan::Plan;

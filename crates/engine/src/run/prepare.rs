@@ -14,7 +14,7 @@ use super::planning::{PlanningMemory, ReturnFreed};
 use super::program::Program;
 use super::session::{locked, KeptKey, Session, Target, POLL};
 use super::state::stopped;
-use super::task::workspace_bytes;
+use super::workspace::workspace_bytes;
 use crate::expr::{topological, Expr};
 use crate::ops;
 use crate::place::slabs::find_slabs;

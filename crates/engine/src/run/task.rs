@@ -1,60 +1,19 @@
 //! One task: every block of one cell of a pass, through the compiled steps.
 
-use outcore_kernels::{copy_strided, gemm, Binary, Matrix, MatrixMut, Reducer};
-use outcore_store::{Frame, FramePool, StoreError};
+use outcore_kernels::{copy_strided, Reducer};
+use outcore_store::Frame;
 
 use super::fused::{self, Operands};
 use super::gather::Reader;
+use super::product::multiply;
 use super::value::{contiguous, is_contiguous, Inputs, Place, Strided, TileMemory};
+use super::workspace::Workspace;
 use crate::expr::Block;
-use crate::plan::fuse::REGISTER_BYTES;
 use crate::plan::span::resolve_all;
 use crate::plan::{Accumulation, ArrayKind, Pass, PassRoot, Plan, RootKind, Step, StepKind};
 use crate::schedule::tasks::cell_extent;
 use crate::schedule::TileTable;
 use crate::EngineError;
-
-/// The memory of one worker: slots for block values and registers for strips. Reserved when a program starts.
-pub struct Workspace {
-    slots: Vec<Option<Frame>>,
-    registers: Vec<Option<Frame>>,
-}
-
-/// Bytes of each slot, and registers, that any pass of a plan needs.
-pub fn workspace_shape(plan: &Plan) -> (Vec<usize>, usize) {
-    let mut slots: Vec<usize> = Vec::new();
-    for pass in &plan.passes {
-        for (index, &bytes) in pass.slots.iter().enumerate() {
-            if index == slots.len() {
-                slots.push(0);
-            }
-            slots[index] = slots[index].max(bytes);
-        }
-    }
-    (slots, plan.passes.iter().map(|pass| pass.registers).max().unwrap_or(0))
-}
-
-/// Bytes that one worker's workspace is charged.
-pub fn workspace_bytes(plan: &Plan) -> u64 {
-    let (slots, registers) = workspace_shape(plan);
-    let frames: usize = slots.iter().map(|&bytes| FramePool::frame_bytes(bytes)).sum();
-    (frames + registers * FramePool::frame_bytes(REGISTER_BYTES)) as u64
-}
-
-impl Workspace {
-    /// # Errors
-    /// When the ledger refuses, which a placed program never meets.
-    pub fn new(plan: &Plan, pool: &FramePool) -> Result<Workspace, StoreError> {
-        let (slots, registers) = workspace_shape(plan);
-        let allocate = |bytes: usize| pool.allocate(bytes, "workspace of a worker").map(Some);
-        Ok(Workspace {
-            slots: slots.into_iter().map(allocate).collect::<Result<_, _>>()?,
-            registers: (0..registers)
-                .map(|_| allocate(REGISTER_BYTES))
-                .collect::<Result<_, _>>()?,
-        })
-    }
-}
 
 /// What a task writes: the tile of a `Map` root, the accumulator of a product, or a partial result.
 pub struct TaskBuffer {
@@ -591,57 +550,5 @@ fn view_of(step: &Step, computed: &BlockValues<'_>) -> Strided {
         place: base.place,
         offset: offset as usize,
         strides,
-    }
-}
-
-/// `target (+)= x @ y` for every matrix of the batch; `target` is contiguous.
-fn multiply(
-    dtype: outcore_dtype::DType,
-    operands: [(&Strided, &Vec<usize>); 2],
-    data: [&[u8]; 2],
-    target: &mut [u8],
-    shape: &[usize],
-    accumulate: bool,
-) {
-    let ndim = shape.len();
-    let (m, n) = (shape[ndim - 2], shape[ndim - 1]);
-    let k = operands[0].1[ndim - 1];
-    let batch = &shape[..ndim - 2];
-    for index in 0..batch.iter().product::<usize>() {
-        let mut rest = index;
-        let mut offsets = operands.map(|(value, _)| value.offset as isize);
-        for axis in (0..batch.len()).rev() {
-            let at = (rest % batch[axis]) as isize;
-            rest /= batch[axis];
-            for (offset, (value, _)) in offsets.iter_mut().zip(&operands) {
-                *offset += at * value.strides[axis];
-            }
-        }
-        let matrix = |side: usize| Matrix {
-            data: data[side],
-            offset: offsets[side] as usize,
-            row_stride: operands[side].0.strides[ndim - 2],
-            column_stride: operands[side].0.strides[ndim - 1],
-        };
-        let result = MatrixMut {
-            data: target,
-            offset: index * m * n,
-            row_stride: n as isize,
-            column_stride: 1,
-        };
-        gemm(dtype, m, n, k, matrix(0), matrix(1), result, accumulate);
-    }
-}
-
-/// `left += right` for partial products.
-pub fn add_partials(dtype: outcore_dtype::DType, left: &mut [u8], right: &[u8]) {
-    let kernel = outcore_kernels::binary_kernel(Binary::Add, dtype).expect("every type adds");
-    let strip = crate::plan::fuse::STRIP * dtype.size();
-    let words = strip.div_ceil(16);
-    let mut aligned = vec![0u128; words];
-    let buffer: &mut [u8] = bytemuck::cast_slice_mut(&mut aligned);
-    for (left, right) in left.chunks_mut(strip).zip(right.chunks(strip)) {
-        kernel(left, right, &mut buffer[..left.len()]);
-        left.copy_from_slice(&buffer[..left.len()]);
     }
 }

@@ -7,10 +7,12 @@ use std::time::Instant;
 use outcore_store::Frame;
 
 use super::player::Stage;
+use super::product::add_partials;
 use super::state::{stopped, State, TreeKey};
-use super::task::{add_partials, Task, TaskBuffer, Workspace};
+use super::task::{Task, TaskBuffer};
 use super::tree::{Step, Tree};
 use super::value::{Inputs, TileMemory};
+use super::workspace::Workspace;
 use crate::place::slabs::{leaf, leaves};
 use crate::plan::{Accumulation, PassRoot, RootKind};
 use crate::schedule::tasks::root_tile;
