@@ -156,7 +156,8 @@ real!(float64, f64, f64);
 
 /// The neighbouring value depends on the stored type, so halves do not go through single precision here.
 mod next_after {
-    use super::{f16, zip_map, BinaryKernel, Lifted, Real};
+    use super::{f16, zip_map, BinaryKernel, Real};
+    use crate::half;
 
     pub fn float64() -> BinaryKernel {
         library!(f64 => f64, Real::next_after)
@@ -167,20 +168,7 @@ mod next_after {
     }
 
     pub fn float16() -> BinaryKernel {
-        library!(f16 => f16, |a: f16, b: f16| {
-            let (x, y) = (a.widen(), b.widen());
-            if x.is_nan() || y.is_nan() {
-                f16::NAN
-            } else if x == y {
-                b
-            } else if x == 0.0 {
-                f16::from_bits(if y > 0.0 { 0x0001 } else { 0x8001 })
-            } else if (x < y) == (x > 0.0) {
-                f16::from_bits(a.to_bits() + 1)
-            } else {
-                f16::from_bits(a.to_bits() - 1)
-            }
-        })
+        library!(f16 => f16, half::next_after)
     }
 }
 

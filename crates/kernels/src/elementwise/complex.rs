@@ -1,10 +1,10 @@
 //! Complex functions with C99's branch cuts. Single precision runs through double, so each formula is stated once.
 //!
 //! Inverse functions are W. Kahan's ("Branch cuts for complex elementary functions", 1987); they avoid the cancellation
-//! of the textbook logarithms.
+//! of the textbook logarithms. Values at zeros, infinities and NaN are those of C99, Annex G.
 
 use num_complex::Complex;
-use std::f64::consts::{LN_10, LN_2};
+use std::f64::consts::{FRAC_PI_2, LN_10, LN_2};
 
 type Z = Complex<f64>;
 
@@ -49,7 +49,7 @@ macro_rules! complex_number {
                 if length == 0.0 {
                     Complex::new(0.0, 0.0)
                 } else if self.re.is_infinite() != self.im.is_infinite() {
-                    let unit = |part: $T| if part.is_infinite() { part.signum() } else { part * 0.0 };
+                    let unit = |part: $T| if part.is_infinite() { part.signum() } else { 0.0 };
                     Complex::new(unit(self.re), unit(self.im))
                 } else {
                     Complex::new(self.re / length, self.im / length)
@@ -81,6 +81,33 @@ fn times_i(z: Z) -> Z {
 
 fn times_minus_i(z: Z) -> Z {
     Complex::new(z.im, -z.re)
+}
+
+/// Sine and cosine of `y` for a product with a function of `x`. Where neither `x` nor `y` is finite only the cosine's
+/// part keeps its infinity.
+fn sin_cos(x: f64, y: f64) -> (f64, f64) {
+    if x.is_infinite() && !y.is_finite() {
+        (f64::NAN, 1.0)
+    } else {
+        y.sin_cos()
+    }
+}
+
+/// `a b` where a zero wins over infinities and NaN.
+fn product(a: f64, b: f64) -> f64 {
+    let sign = |x: f64| if x.is_nan() { 1.0 } else { x.signum() };
+    if a == 0.0 || b == 0.0 {
+        0.0 * sign(a) * sign(b)
+    } else {
+        a * b
+    }
+}
+
+/// Beyond this modulus `asin z` is `-i log(2iz)` and `atanh z` is `1 / z` to the last bit, while squares overflow.
+const LARGE: f64 = 1e150;
+
+fn is_large(z: Z) -> bool {
+    z.re.abs() > LARGE || z.im.abs() > LARGE
 }
 
 /// `sqrt(z)` in the right half plane: the larger part directly, the other from `2 re im = Im z`.
@@ -148,9 +175,15 @@ pub fn exp2(z: Z) -> Z {
 
 /// `e^z - 1` with `cos y = 1 - 2 sin^2(y/2)`, so that nothing cancels near 0.
 pub fn expm1(z: Z) -> Z {
+    if z.re.abs() > 40.0 {
+        return exp(z) - 1.0;
+    }
     let half_sine = (0.5 * z.im).sin();
     let (sin, cos) = z.im.sin_cos();
-    Complex::new(z.re.exp_m1() * cos - 2.0 * half_sine * half_sine, z.re.exp() * sin)
+    Complex::new(
+        z.re.exp_m1() * cos - 2.0 * half_sine * half_sine,
+        product(z.re.exp(), sin),
+    )
 }
 
 /// `log|z| + i arg z`; near the unit circle `log|z|` is `log1p(|z|^2 - 1) / 2`.
@@ -189,28 +222,19 @@ pub fn log10(z: Z) -> Z {
 
 /// `sinh(x + iy) = sinh x cos y + i cosh x sin y`.
 pub fn sinh(z: Z) -> Z {
-    if z.im == 0.0 {
-        return Complex::new(z.re.sinh(), z.im);
-    }
-    let (sin, cos) = z.im.sin_cos();
-    let real = if z.re == 0.0 { z.re } else { z.re.sinh() * cos };
-    Complex::new(real, z.re.cosh() * sin)
+    let (sin, cos) = sin_cos(z.re, z.im);
+    Complex::new(product(z.re.sinh(), cos), product(z.re.cosh(), sin))
 }
 
 /// `cosh(x + iy) = cosh x cos y + i sinh x sin y`.
 pub fn cosh(z: Z) -> Z {
-    let (sin, cos) = z.im.sin_cos();
-    let imaginary = if z.im == 0.0 || z.re == 0.0 {
-        z.re * z.im
-    } else {
-        z.re.sinh() * sin
-    };
-    Complex::new(z.re.cosh() * cos, imaginary)
+    let (sin, cos) = sin_cos(z.re, z.im);
+    Complex::new(z.re.cosh() * cos, product(z.re.sinh(), sin))
 }
 
 /// Kahan's `tanh`: with `t = tan y`, `b = 1 + t^2`, `s = sinh x`, `r = sqrt(1 + s^2)`: `(b r s + i t) / (1 + b s^2)`.
 pub fn tanh(z: Z) -> Z {
-    if z.re.abs() > 22.0 {
+    if z.re.is_infinite() || z.re.abs() > 22.0 && z.im.is_finite() {
         let decay = 4.0 * z.im.sin() * z.im.cos() * (-2.0 * z.re.abs()).exp();
         return Complex::new(
             1f64.copysign(z.re),
@@ -222,7 +246,7 @@ pub fn tanh(z: Z) -> Z {
     let s = z.re.sinh();
     let r = (1.0 + s * s).sqrt();
     let scale = 1.0 + b * s * s;
-    Complex::new(b * r * s / scale, t / scale)
+    Complex::new(product(s, b * r / scale), if t == 0.0 { t } else { t / scale })
 }
 
 pub fn sin(z: Z) -> Z {
@@ -247,41 +271,64 @@ fn one_minus(z: Z) -> Z {
 }
 
 pub fn acos(z: Z) -> Z {
+    if is_large(z) {
+        return Complex::new(z.im.abs().atan2(z.re), -(log(z).re + LN_2).copysign(z.im));
+    }
     let (minus, plus) = (sqrt(one_minus(z)), sqrt(plus_one(z)));
-    Complex::new(
-        2.0 * minus.re.atan2(plus.re),
-        (plus.re * minus.im - plus.im * minus.re).asinh(),
-    )
+    let real = if z.re == 0.0 {
+        FRAC_PI_2
+    } else {
+        2.0 * minus.re.atan2(plus.re)
+    };
+    Complex::new(real, libm::asinh(plus.re * minus.im - plus.im * minus.re))
 }
 
 pub fn asin(z: Z) -> Z {
+    if is_large(z) {
+        return Complex::new(z.re.atan2(z.im.abs()), (log(z).re + LN_2).copysign(z.im));
+    }
     let (minus, plus) = (sqrt(one_minus(z)), sqrt(plus_one(z)));
-    let real = z.re.atan2(minus.re * plus.re - minus.im * plus.im);
-    Complex::new(real, (minus.re * plus.im - minus.im * plus.re).asinh())
+    let real = if z.re == 0.0 {
+        z.re
+    } else {
+        z.re.atan2(minus.re * plus.re - minus.im * plus.im)
+    };
+    Complex::new(real, libm::asinh(minus.re * plus.im - minus.im * plus.re))
 }
 
 pub fn asinh(z: Z) -> Z {
     times_minus_i(asin(times_i(z)))
 }
 
+/// `acosh z = ± i acos z`, the sign that makes the real part positive.
 pub fn acosh(z: Z) -> Z {
-    let (minus, plus) = (sqrt(Complex::new(z.re - 1.0, z.im)), sqrt(plus_one(z)));
-    Complex::new(
-        (minus.re * plus.re + minus.im * plus.im).asinh(),
-        2.0 * minus.im.atan2(plus.re),
-    )
+    let angle = acos(z);
+    Complex::new(angle.im.abs(), angle.re.copysign(z.im))
 }
 
 /// `atanh`: `log1p(4x / ((1-x)^2 + y^2)) / 4` and half the angle of `(1-x)(1+x) - y^2 + 2iy`.
 pub fn atanh(z: Z) -> Z {
     let (x, y) = (z.re, z.im);
-    if x.abs() > 1e150 || y.abs() > 1e150 {
-        let inverse = Complex::new(1.0, 0.0).quotient(z);
-        return Complex::new(inverse.re, std::f64::consts::FRAC_PI_2.copysign(y));
+    if is_large(z) {
+        let real = if x.is_infinite() || y.is_infinite() {
+            0f64.copysign(x)
+        } else {
+            let scale = x.abs().max(y.abs());
+            x / scale / (z / scale).norm_sqr() / scale
+        };
+        let unknown = real.is_nan() || y.is_nan();
+        return Complex::new(real, if unknown { f64::NAN } else { FRAC_PI_2.copysign(y) });
     }
-    let sign = 1f64.copysign(x);
     let distance = 1.0 - x.abs();
-    let real = sign * 0.25 * (4.0 * x.abs() / (distance * distance + y * y)).ln_1p();
+    let square = distance * distance + y * y;
+    let real = if x == 0.0 {
+        x
+    } else if square < 1e-290 {
+        // Beside ±1, where the square underflows, 4 / square is a logarithm's difference.
+        (0.5 * (LN_2 - y.abs().ln())).copysign(x)
+    } else {
+        (0.25 * (4.0 * x.abs() / square).ln_1p()).copysign(x)
+    };
     let imaginary = 0.5 * (2.0 * y).atan2(distance * (1.0 + x.abs()) - y * y);
     Complex::new(real, imaginary)
 }

@@ -9,6 +9,11 @@ pub trait Real: Copy {
     /// `log(exp(a) + exp(b))` without overflow.
     fn log_add_exp(self, other: Self) -> Self;
     fn next_after(self, toward: Self) -> Self;
+    /// Inverse hyperbolic functions under their ISO 80000-2 names: the inherent `asinh`, `acosh` and `atanh` lose
+    /// digits near 1 and overflow. In double precision for both types.
+    fn arsinh(self) -> Self;
+    fn arcosh(self) -> Self;
+    fn artanh(self) -> Self;
     fn minimum(self, other: Self) -> Self;
     fn maximum(self, other: Self) -> Self;
 }
@@ -87,6 +92,23 @@ macro_rules! real {
                 } else {
                     self.next_down()
                 }
+            }
+            #[inline(always)]
+            fn arsinh(self) -> $T {
+                libm::asinh(f64::from(self)) as $T
+            }
+            #[inline(always)]
+            fn arcosh(self) -> $T {
+                // The library's logarithm meets a zero instead of a negative number near -2^25.
+                if self < 1.0 {
+                    $T::NAN
+                } else {
+                    libm::acosh(f64::from(self)) as $T
+                }
+            }
+            #[inline(always)]
+            fn artanh(self) -> $T {
+                libm::atanh(f64::from(self)) as $T
             }
             #[inline(always)]
             #[allow(clippy::eq_op)] // `x != x` is the vectorizable test for NaN

@@ -419,3 +419,151 @@ fn selection_takes_left_where_true_on_every_type() {
         with_dtype!(dtype, T => assert_eq!(size_of::<T>(), size));
     }
 }
+
+/// Expected values from mpmath at 400 bits.
+#[test]
+fn inverse_hyperbolic_functions_keep_their_digits() {
+    let close = |op, x: f64, expected: f64| {
+        let result = unary::<f64, f64>(op, DType::F64, &[x])[0];
+        assert!(
+            (result - expected).abs() <= 4e-16 * expected.abs(),
+            "{op:?}({x}) = {result}, not {expected}"
+        );
+        let single = unary::<f32, f32>(op, DType::F32, &[x as f32])[0];
+        if f64::from(x as f32) == x {
+            assert_eq!(single, expected as f32, "{op:?}({x})");
+        }
+    };
+    close(Unary::Atanh, -0.999999999999, -14.162095209226402);
+    close(Unary::Atanh, -1.0 + f64::EPSILON / 2.0, -18.714973875118524);
+    close(Unary::Atanh, 0.5, 0.5493061443340549);
+    close(Unary::Atanh, 1e-20, 1e-20);
+    close(Unary::Acosh, 1.0 + f64::EPSILON, 2.1073424255447014e-8);
+    close(Unary::Acosh, f64::from(1.000001f32), 0.0013810678222475811);
+    close(Unary::Acosh, 1e308, 709.889355822726);
+    close(Unary::Asinh, 1e308, 709.889355822726);
+    close(Unary::Asinh, -1e308, -709.889355822726);
+    close(Unary::Acosh, f64::from(2e38f32), 88.8845278629222);
+    close(Unary::Asinh, f64::from(2e38f32), 88.8845278629222);
+    close(Unary::Asinh, -1e-300, -1e-300);
+}
+
+#[test]
+fn inverse_hyperbolic_functions_are_odd_and_end_where_they_should() {
+    let x: Vec<f64> = (0..1000).map(|i| f64::from(i) * 0.001).collect();
+    let mirrored: Vec<f64> = x.iter().map(|x| -x).collect();
+    for op in [Unary::Asinh, Unary::Atanh] {
+        let results = unary::<f64, f64>(op, DType::F64, &x);
+        for (result, opposite) in results.iter().zip(unary::<f64, f64>(op, DType::F64, &mirrored)) {
+            assert_eq!(result.to_bits(), (-opposite).to_bits(), "{op:?}");
+        }
+    }
+    let infinity = f64::INFINITY;
+    let cases = [
+        (Unary::Asinh, infinity, infinity),
+        (Unary::Asinh, -infinity, -infinity),
+        (Unary::Acosh, 1.0, 0.0),
+        (Unary::Acosh, infinity, infinity),
+        (Unary::Atanh, 1.0, infinity),
+        (Unary::Atanh, -1.0, -infinity),
+    ];
+    for (op, x, expected) in cases {
+        assert_eq!(unary::<f64, f64>(op, DType::F64, &[x]), [expected], "{op:?}({x})");
+        assert_eq!(
+            unary::<f32, f32>(op, DType::F32, &[x as f32]),
+            [expected as f32],
+            "{op:?}({x})"
+        );
+    }
+    // -2^25 is where a logarithm's argument cancels to zero.
+    let outside = [
+        (Unary::Acosh, 0.999),
+        (Unary::Acosh, -1.0),
+        (Unary::Acosh, -33_554_432.0),
+        (Unary::Acosh, -infinity),
+        (Unary::Atanh, 1.001),
+        (Unary::Atanh, -infinity),
+        (Unary::Asinh, f64::NAN),
+        (Unary::Acosh, f64::NAN),
+        (Unary::Atanh, f64::NAN),
+    ];
+    for (op, x) in outside {
+        assert!(unary::<f64, f64>(op, DType::F64, &[x])[0].is_nan(), "{op:?}({x})");
+        assert!(
+            unary::<f32, f32>(op, DType::F32, &[x as f32])[0].is_nan(),
+            "{op:?}({x})"
+        );
+    }
+}
+
+/// C99, Annex G.6; the signs that it leaves open are not looked at.
+#[test]
+fn complex_functions_have_the_special_values_of_the_standard() {
+    use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
+    type Z = Complex<f64>;
+    const INF: f64 = f64::INFINITY;
+    const NAN: f64 = f64::NAN;
+    let cases = [
+        (Unary::Acos, (INF, INF), (FRAC_PI_4, -INF)),
+        (Unary::Acos, (-INF, INF), (3.0 * FRAC_PI_4, -INF)),
+        (Unary::Acos, (2.0, INF), (FRAC_PI_2, -INF)),
+        (Unary::Acos, (-INF, 1.0), (PI, -INF)),
+        (Unary::Acos, (0.0, NAN), (FRAC_PI_2, NAN)),
+        (Unary::Asin, (INF, 0.0), (FRAC_PI_2, INF)),
+        (Unary::Asin, (0.0, NAN), (0.0, NAN)),
+        (Unary::Asinh, (0.0, INF), (INF, FRAC_PI_2)),
+        (Unary::Asinh, (INF, NAN), (INF, NAN)),
+        (Unary::Asinh, (NAN, 0.0), (NAN, 0.0)),
+        (Unary::Acosh, (INF, INF), (INF, FRAC_PI_4)),
+        (Unary::Acosh, (-INF, 1.0), (INF, PI)),
+        (Unary::Acosh, (NAN, INF), (INF, NAN)),
+        (Unary::Atanh, (0.0, NAN), (0.0, NAN)),
+        (Unary::Atanh, (INF, NAN), (0.0, NAN)),
+        (Unary::Atanh, (NAN, INF), (0.0, FRAC_PI_2)),
+        (Unary::Atanh, (1.0, 0.0), (INF, 0.0)),
+        (Unary::Sinh, (0.0, INF), (0.0, NAN)),
+        (Unary::Sinh, (INF, INF), (INF, NAN)),
+        (Unary::Sinh, (NAN, 0.0), (NAN, 0.0)),
+        (Unary::Cosh, (0.0, INF), (NAN, 0.0)),
+        (Unary::Cosh, (INF, 0.0), (INF, 0.0)),
+        (Unary::Cosh, (INF, NAN), (INF, NAN)),
+        (Unary::Tanh, (0.0, NAN), (0.0, NAN)),
+        (Unary::Tanh, (INF, NAN), (1.0, 0.0)),
+        (Unary::Tanh, (30.0, NAN), (NAN, NAN)),
+        (Unary::Tanh, (NAN, 0.0), (NAN, 0.0)),
+        (Unary::Expm1, (INF, 0.0), (INF, 0.0)),
+        (Unary::Expm1, (-INF, NAN), (-1.0, 0.0)),
+        (Unary::Sign, (INF, NAN), (1.0, 0.0)),
+    ];
+    let same = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan();
+    for (op, z, expected) in cases {
+        let result = unary::<Z, Z>(op, DType::C128, &[Z::new(z.0, z.1)])[0];
+        assert!(
+            same(result.re, expected.0) && same(result.im, expected.1),
+            "{op:?}{z:?} = {result}, not {expected:?}"
+        );
+    }
+}
+
+/// Expected values from mpmath at 2200 bits.
+#[test]
+fn complex_inverse_functions_survive_extreme_parts() {
+    use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
+    type Z = Complex<f64>;
+    let cases = [
+        (Unary::Atanh, (1.0, 1e-300), (345.73433753938684, FRAC_PI_4)),
+        (Unary::Atanh, (-1.0, -1e-310), (-357.2472630043571, -FRAC_PI_4)),
+        (Unary::Atanh, (1e200, 1e200), (5e-201, FRAC_PI_2)),
+        (Unary::Asin, (1e308, 1e308), (FRAC_PI_4, 710.235929413006)),
+        (Unary::Acosh, (1e308, -1e308), (710.235929413006, -FRAC_PI_4)),
+    ];
+    for (op, z, expected) in cases {
+        let result = unary::<Z, Z>(op, DType::C128, &[Z::new(z.0, z.1)])[0];
+        for (part, expected) in [(result.re, expected.0), (result.im, expected.1)] {
+            assert!(
+                (part - expected).abs() <= 1e-15 * f64::abs(expected),
+                "{op:?}{z:?} = {result}"
+            );
+        }
+    }
+}

@@ -141,9 +141,9 @@ macro_rules! real {
                 Unary::Sinh => call!($W::sinh),
                 Unary::Cosh => call!($W::cosh),
                 Unary::Tanh => call!($W::tanh),
-                Unary::Asinh => call!($W::asinh),
-                Unary::Acosh => call!($W::acosh),
-                Unary::Atanh => call!($W::atanh),
+                Unary::Asinh => call!(Real::arsinh),
+                Unary::Acosh => call!(Real::arcosh),
+                Unary::Atanh => call!(Real::artanh),
                 Unary::BitwiseInvert => return None,
             })
         }

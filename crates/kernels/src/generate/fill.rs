@@ -3,8 +3,8 @@
 use super::philox::{pairs, LANES};
 use super::Generator;
 use crate::elementwise::cast_kernel;
-use crate::UnaryKernel;
-use outcore_dtype::{Complex, DType, Kind, Scalar};
+use crate::{half, UnaryKernel};
+use outcore_dtype::{f16, Complex, DType, Kind, Scalar};
 
 /// A generator with everything that does not depend on the place computed once.
 pub struct Fill {
@@ -45,6 +45,8 @@ enum Rule {
         seed: u64,
         low: f64,
         high: f64,
+        /// The largest value that may come out: a draw that would round to `high` stays below it.
+        last: f64,
     },
     Normal {
         seed: u64,
@@ -122,7 +124,15 @@ impl Fill {
                 },
                 DType::F64,
             ),
-            Generator::Uniform { seed, low, high } => (Rule::Uniform { seed, low, high }, DType::F64),
+            Generator::Uniform { seed, low, high } => (
+                Rule::Uniform {
+                    seed,
+                    low,
+                    high,
+                    last: if low < high { below(high, dtype).max(low) } else { low },
+                },
+                DType::F64,
+            ),
             Generator::Normal { seed, mean, deviation } => (Rule::Normal { seed, mean, deviation }, DType::F64),
             Generator::Integers { seed, low, high } => {
                 assert!(low < high, "generate: no integer in [{low}, {high})");
@@ -182,8 +192,10 @@ impl Fill {
                     value
                 }
             }),
-            Rule::Uniform { seed, low, high } => {
-                self.random(seed, flat, row, |pair| pair.map(|bits| low + (high - low) * unit(bits)));
+            Rule::Uniform { seed, low, high, last } => {
+                self.random(seed, flat, row, |pair| {
+                    pair.map(|bits| (low + (high - low) * unit(bits)).min(last))
+                });
             }
             Rule::Normal { seed, mean, deviation } => self.random(seed, flat, row, |[first, second]| {
                 // 1 - u lies in (0, 1], where the logarithm is finite.
@@ -280,6 +292,30 @@ fn linspace(start: f64, stop: f64, count: u64, endpoint: bool, index: u64) -> f6
         index as f64 / intervals as f64 * delta + start
     } else {
         index as f64 * step + start
+    }
+}
+
+/// The largest value of the type (of a complex one's parts, of double precision for integers) that is less than `high`.
+fn below(high: f64, dtype: DType) -> f64 {
+    // Rounding gives one of the two neighbours of `high`, or `high` itself.
+    let (nearest, previous) = match dtype.real() {
+        DType::F16 => {
+            let nearest = half::narrow_double(high);
+            (
+                half::widen(nearest).into(),
+                half::widen(half::next_after(nearest, f16::NEG_INFINITY)).into(),
+            )
+        }
+        DType::F32 => {
+            let nearest = high as f32;
+            (f64::from(nearest), f64::from(nearest.next_down()))
+        }
+        _ => (high, high.next_down()),
+    };
+    if nearest < high {
+        nearest
+    } else {
+        previous
     }
 }
 

@@ -24,7 +24,8 @@ pub enum Generator {
     },
     /// 1 where the last axis's index is the one before plus `k`, else 0.
     Eye { k: i64 },
-    /// `low + (high - low) u`, `u` one of the 2^53 multiples of 2^-53 in `[0, 1)`.
+    /// `low + (high - low) u`, `u` one of the 2^53 multiples of 2^-53 in `[0, 1)`; what would round to `high` is the
+    /// value before it.
     Uniform { seed: u64, low: f64, high: f64 },
     /// Normal deviates by Box and Muller (1958), two from each random block.
     Normal { seed: u64, mean: f64, deviation: f64 },

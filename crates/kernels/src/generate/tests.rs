@@ -180,3 +180,51 @@ fn equality_and_hashes_look_at_bits() {
 fn a_region_outside_the_array_is_refused() {
     make(&Generator::Full(Scalar::Int(0)), DType::I8, &[4], &[3], &[2]);
 }
+
+/// In half precision one draw of 4096 would round to 1, and more where the interval has few values.
+#[test]
+fn uniform_draws_stay_below_high_in_every_float_type() {
+    let largest = |low: f64, high: f64, dtype: DType| {
+        let count = 100_000;
+        let bytes = make(
+            &Generator::Uniform { seed: 3, low, high },
+            dtype,
+            &[count as u64],
+            &[0],
+            &[count],
+        );
+        let mut aligned = vec![0u64; (count * dtype.size()).div_ceil(8)];
+        let aligned = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut aligned)[..bytes.len()];
+        aligned.copy_from_slice(&bytes);
+        let mut wide = vec![0f64; count];
+        crate::cast_kernel(dtype, DType::F64)(aligned, bytemuck::cast_slice_mut(&mut wide));
+        assert!(wide.iter().all(|x| (low..high).contains(x)), "[{low}, {high}) {dtype}");
+        wide.into_iter().fold(f64::NEG_INFINITY, f64::max)
+    };
+    assert_eq!(largest(0.0, 1.0, DType::F16), 1.0 - f64::powi(2.0, -11));
+    assert!(largest(-1.0, 0.0, DType::F16) < 0.0);
+    assert_eq!(largest(-2.0, -1.0, DType::F16), -1.0 - f64::powi(2.0, -10));
+    assert_eq!(largest(1.0, 1.0004, DType::F16), 1.0);
+    assert_eq!(
+        largest(65536.0, 65536.03125, DType::F32),
+        65536.03125 - f64::powi(2.0, -7)
+    );
+    assert_eq!(
+        largest(65536.0, 65536.03125, DType::C64),
+        65536.03125 - f64::powi(2.0, -7)
+    );
+    assert_eq!(
+        largest(1.0, 1.0 + 4.0 * f64::EPSILON, DType::F64),
+        1.0 + 3.0 * f64::EPSILON
+    );
+}
+
+#[test]
+fn an_empty_interval_gives_its_one_end() {
+    let draws = Generator::Uniform {
+        seed: 3,
+        low: 2.5,
+        high: 2.5,
+    };
+    assert_eq!(doubles(&draws, 3), [2.5; 3]);
+}

@@ -1,7 +1,7 @@
 //! Positions of extrema. Every value maps to an unsigned key whose order is the wanted one, with NaN first, so that the
 //! first smallest `(key, position)` is the answer for both directions and for every type.
 
-use super::{Block, Combine, Kernels};
+use super::{Block, Combine, Kernels, Neutral};
 use crate::fence::shells::{FoldBody, UnaryBody};
 use bytemuck::Pod;
 use outcore_dtype::{f16, with_dtype, Complex, DType};
@@ -243,7 +243,7 @@ body!(Largest, descending);
 
 fn kernels<B: FoldBody + UnaryBody>() -> Kernels {
     // An empty accumulator loses to every candidate, since no position is as large.
-    let mut neutral = [0xff; 32];
+    let mut neutral = [0xff; size_of::<Neutral>()];
     neutral[..8].copy_from_slice(&i64::MAX.to_ne_bytes());
     Kernels {
         neutral,

@@ -9,7 +9,7 @@
 //! | `Any`, `All` | one byte |
 //! | `CountNonzero` | `i64` |
 //! | `ArgMin`, `ArgMax` | position `i64` and an order-preserving key `u64` (two for complex) |
-//! | `Moments` | count, sum (one or two), sum of squared deviations, all `f64` |
+//! | `Moments` | count, sum and its rest (one or two each), sum of squared deviations, all `f64` |
 //!
 //! **Invariant.** The order of additions is a function of `(outer, length, inner)`, never of the processor.
 
@@ -119,6 +119,8 @@ pub struct Block<'a> {
 }
 
 type Accumulate = fn(Block<'_>, &mut [u8]);
+/// The neutral element's bytes, as long as the largest accumulator.
+type Neutral = [u8; 48];
 type Combine = fn(&[u8], &mut [u8]);
 
 /// One reduction of one type, its kernels already looked up.
@@ -126,20 +128,20 @@ type Combine = fn(&[u8], &mut [u8]);
 pub struct Reducer {
     pub op: Reduce,
     pub input: DType,
-    neutral: [u8; 32],
+    neutral: Neutral,
     accumulate: Accumulate,
     combine: Combine,
 }
 
 /// What a family of reductions hands the reducer.
 struct Kernels {
-    neutral: [u8; 32],
+    neutral: Neutral,
     accumulate: Accumulate,
     combine: Combine,
 }
 
-fn neutral<T: bytemuck::Pod>(value: T) -> [u8; 32] {
-    let mut bytes = [0; 32];
+fn neutral<T: bytemuck::Pod>(value: T) -> Neutral {
+    let mut bytes = [0; size_of::<Neutral>()];
     let source = bytemuck::bytes_of(&value);
     bytes[..source.len()].copy_from_slice(source);
     bytes

@@ -1,7 +1,11 @@
 //! Count, sum and sum of squared deviations, in double precision for every floating type.
 //!
-//! Within a block two passes: `m = sum x / n`, then `M2 = sum |x - m|^2`. Between blocks the parallel update `M2 = M2a + M2b + |mb - ma|^2 na nb / (na + nb)` (Chan, Golub, LeVeque 1983). The sum is kept instead
-//! of the mean, so that the mean is the rounded sum over `n` and an infinity stays one.
+//! Within a block two passes: `m = sum x / n`, then `D = sum (x - m)` and `M2 = sum |x - m|^2 - |D|^2 / n`, where `D`
+//! would be 0 but for the rounding of `m`. Between blocks the parallel update
+//! `M2 = M2a + M2b + |mb - ma|^2 na nb / (na + nb)` (both Chan, Golub, LeVeque 1983).
+//!
+//! The sum is kept instead of the mean, so that the mean is the rounded sum over `n` and an infinity stays one. Beside
+//! it stands its rest, what the rounded sum leaves out, so that `mb - ma` has all its digits however large the means.
 
 use super::{fold::fold_columns, neutral, Block, Combine, Finish, Kernels};
 use crate::fence::shells::{FoldBody, UnaryBody};
@@ -10,18 +14,19 @@ use bytemuck::Pod;
 use outcore_dtype::{f16, Complex, DType};
 use std::marker::PhantomData;
 
-/// 64-bit words of an accumulator: count, sum (two parts of a complex one), M2.
+/// 64-bit words of an accumulator: count, sum and rest (two parts each of complex ones), M2.
 pub fn words(input: DType) -> usize {
-    if input.is_complex() {
-        4
-    } else {
-        3
-    }
+    words_of(if input.is_complex() { 2 } else { 1 })
+}
+
+const fn words_of(parts: usize) -> usize {
+    2 + 2 * parts
 }
 
 /// A float as the doubles it holds: one, or real and imaginary part.
 trait Parts: Pod {
     const PARTS: usize;
+    const WORDS: usize = words_of(Self::PARTS);
     type Real: Pod;
     fn double(part: Self::Real) -> f64;
 }
@@ -54,7 +59,7 @@ impl<T: Parts> FoldBody for Body<T> {
         let accumulators: &mut [f64] = bytemuck::cast_slice_mut(accumulators);
         // Complex columns are two real ones: their sums and their squared deviations add independently.
         let columns = block.inner * T::PARTS;
-        let words = T::PARTS + 2;
+        let words = T::WORDS;
         let rows = x.chunks_exact(block.length * columns);
         for (x, accumulators) in rows.zip(accumulators.chunks_exact_mut(block.inner * words)) {
             for first in (0..columns).step_by(LANES) {
@@ -88,35 +93,62 @@ fn accumulate_chunk<T: Parts>(
         |a, b| a + b,
         |lane, sum| sums[lane] = sum,
     );
-    let means = sums.map(|sum| sum / count);
-    let mut squares = [0f64; LANES];
+    let mut means = [0f64; LANES];
+    for lane in 0..width {
+        means[lane] = sums[lane] / count;
+    }
+    let (mut rests, mut squares) = ([0f64; LANES], [0f64; LANES]);
     fold_columns::<_, _, LANES>(
         x,
         length,
         columns,
         width,
-        0.0,
+        [0.0; 2],
         |lane, value| {
             let deviation = T::double(value) - means[lane];
-            deviation * deviation
+            [deviation, deviation * deviation]
         },
-        |a, b| a + b,
-        |lane, sum| squares[lane] = sum,
+        |a, b| [a[0] + b[0], a[1] + b[1]],
+        |lane, [sum, square]| (rests[lane], squares[lane]) = (sum, square),
     );
-    for (index, target) in targets.chunks_exact_mut(T::PARTS + 2).enumerate() {
-        let mut other = [0f64; 4];
+    for lane in 0..width {
+        let square = squares[lane] - rests[lane] * (rests[lane] * (1.0 / count));
+        // Rounding alone can leave less than nothing; NaN stays.
+        squares[lane] = if square < 0.0 { 0.0 } else { square };
+        rests[lane] += count.mul_add(means[lane], -sums[lane]);
+    }
+    for (index, target) in targets.chunks_exact_mut(T::WORDS).enumerate() {
+        let mut other = [0f64; 6];
         other[0] = count;
         for part in 0..T::PARTS {
-            other[1 + part] = sums[index * T::PARTS + part];
-            other[1 + T::PARTS] += squares[index * T::PARTS + part];
+            let lane = index * T::PARTS + part;
+            other[1 + part] = sums[lane];
+            other[1 + T::PARTS + part] = rests[lane];
+            other[1 + 2 * T::PARTS] += squares[lane];
         }
-        merge(target, &other[..T::PARTS + 2]);
+        merge::<T>(target, &other[..T::WORDS]);
     }
+}
+
+/// The mean of `count` values with the given sum and rest, as a double and what it leaves out. `sum - count mean` is
+/// exact, since the count is an integer and the mean within a unit or two of its last place.
+#[inline(always)]
+fn mean(count: f64, inverse: f64, sum: f64, rest: f64) -> [f64; 2] {
+    let mean = sum * inverse;
+    [mean, ((-count).mul_add(mean, sum) + rest) * inverse]
+}
+
+/// `a + b`, and what its rounding leaves out (D. Knuth, TAOCP 2, 4.2.2).
+#[inline(always)]
+fn two_sum(a: f64, b: f64) -> [f64; 2] {
+    let sum = a + b;
+    let of_b = sum - a;
+    [sum, (a - (sum - of_b)) + (b - of_b)]
 }
 
 /// `target` and `other` as one sample; either may be empty.
 #[inline(always)]
-fn merge(target: &mut [f64], other: &[f64]) {
+fn merge<T: Parts>(target: &mut [f64], other: &[f64]) {
     let (na, nb) = (target[0], other[0]);
     if nb == 0.0 {
         return;
@@ -124,12 +156,18 @@ fn merge(target: &mut [f64], other: &[f64]) {
     if na == 0.0 {
         return target.copy_from_slice(other);
     }
-    let last = target.len() - 1;
+    let last = T::WORDS - 1;
+    let (ia, ib) = (1.0 / na, 1.0 / nb);
     let mut distance = 0.0;
-    for part in 1..last {
-        let delta = other[part] / nb - target[part] / na;
+    for sum in 1..=T::PARTS {
+        let rest = sum + T::PARTS;
+        let ma = mean(na, ia, target[sum], target[rest]);
+        let mb = mean(nb, ib, other[sum], other[rest]);
+        let delta = (mb[0] - ma[0]) + (mb[1] - ma[1]);
         distance += delta * delta;
-        target[part] += other[part];
+        let [total, lost] = two_sum(target[sum], other[sum]);
+        target[sum] = total;
+        target[rest] += other[rest] + lost;
     }
     target[last] += other[last] + distance * (na / (na + nb) * nb);
     target[0] = na + nb;
@@ -140,18 +178,15 @@ impl<T: Parts> UnaryBody for Body<T> {
     fn run(right: &[u8], left: &mut [u8]) {
         let right: &[f64] = bytemuck::cast_slice(right);
         let left: &mut [f64] = bytemuck::cast_slice_mut(left);
-        for (left, right) in left
-            .chunks_exact_mut(T::PARTS + 2)
-            .zip(right.chunks_exact(T::PARTS + 2))
-        {
-            merge(left, right);
+        for (left, right) in left.chunks_exact_mut(T::WORDS).zip(right.chunks_exact(T::WORDS)) {
+            merge::<T>(left, right);
         }
     }
 }
 
 fn kernels_of<T: Parts>() -> Kernels {
     Kernels {
-        neutral: neutral([0f64; 4]),
+        neutral: neutral([0f64; 6]),
         accumulate: <Body<T> as FoldBody>::kernel(),
         combine: <Body<T> as UnaryBody>::kernel() as Combine,
     }

@@ -288,3 +288,69 @@ fn arguments_follow_the_step_and_take_the_smaller_position() {
         }
     }
 }
+
+/// Blocks folded one by one, then the halves combined, against exact integer arithmetic.
+#[test]
+fn variances_keep_their_digits_under_a_large_offset() {
+    let reducer = Reducer::new(Reduce::Moments, DType::F64).unwrap();
+    let variance = |x: &[f64], block: usize| {
+        let size = reducer.op.accumulator_size(DType::F64);
+        let mut halves = [[0u64; 4]; 2];
+        for (x, accumulator) in x.chunks(x.len().div_ceil(2)).zip(&mut halves) {
+            let accumulator = &mut bytemuck::cast_slice_mut(accumulator)[..size];
+            reducer.init(accumulator);
+            for x in x.chunks(block) {
+                reducer.accumulate(bytemuck::cast_slice(x), 1, x.len(), 1, 0, 1, accumulator);
+            }
+        }
+        let [mut left, right] = halves;
+        reducer.combine(bytemuck::cast_slice_mut(&mut left), bytemuck::cast_slice(&right));
+        let mut result = [0f64];
+        let finish = Finish::Variance { correction: 0.0 };
+        reducer.finish(
+            bytemuck::cast_slice(&left),
+            finish,
+            bytemuck::cast_slice_mut(&mut result),
+        );
+        result[0]
+    };
+    for (offset, unit, count, block) in [
+        (1e9, f64::powi(2.0, -23), 1_000_000, 30_011),
+        (1e9, f64::powi(2.0, -23), 300_000, 1000),
+        (1e13, f64::powi(2.0, -9), 1000, 1000),
+        (1e13, f64::powi(2.0, -9), 1000, 37),
+        (-1e15, 0.125, 5000, 64),
+    ] {
+        // Deviations are whole numbers of units, below 2^20 of them, so that the integers hold every sum.
+        let steps: Vec<i128> = (0..count as u64)
+            .map(|i| i128::from(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44) * if offset < 2e9 { 8 } else { 1 })
+            .collect();
+        let x: Vec<f64> = steps.iter().map(|step| offset + *step as f64 * unit).collect();
+        let (sum, squares) = steps
+            .iter()
+            .fold((0, 0), |(sum, squares), s| (sum + s, squares + s * s));
+        let n = i128::from(count);
+        let expected = (n * squares - sum * sum) as f64 / (n * n) as f64 * unit * unit;
+        let result = variance(&x, block);
+        assert!(
+            (result - expected).abs() <= 2e-15 * expected,
+            "{offset} in blocks of {block}: {result}, not {expected}"
+        );
+    }
+    assert_eq!(variance(&[0.1; 1000], 77), 0.0);
+    assert!(variance(&[1.0, f64::INFINITY, 2.0], 1).is_nan());
+}
+
+#[test]
+fn an_infinite_mean_stays_infinite() {
+    let shape = Shape {
+        outer: 1,
+        length: 9,
+        inner: 1,
+    };
+    let mut x = [1.0f64; 9];
+    x[7] = f64::INFINITY;
+    for result in reduce::<f64, f64>(Reduce::Moments, DType::F64, &x, &shape, Finish::Mean) {
+        assert_eq!(result, [f64::INFINITY]);
+    }
+}
