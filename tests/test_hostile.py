@@ -65,6 +65,26 @@ def test_a_file_rewritten_under_way_gives_no_result(tmp_path: Path) -> None:
     assert files_below(tmp_path) == ["x.npy"]
 
 
+@pytest.mark.parametrize("suffix", ["npy", "zarr"])
+def test_a_backup_under_way_costs_no_result(tmp_path: Path, suffix: str) -> None:
+    """A link to a file, as backups make them, changes its status and not its bytes."""
+    path = tmp_path / f"x.{suffix}"
+    oc.store({path: oc.ones((400, 4096))})
+    x = oc.open(path)
+    file = path if suffix == "npy" else next(part for part in path.rglob("c/**/*") if part.is_file())
+
+    def back_up(block: Any) -> Any:
+        link = tmp_path / "backup"
+        if not link.exists():
+            link.hardlink_to(file)
+        return block + 1
+
+    # In one thread: two would meet at the link.
+    with oc.Session(threads=1, progress=False):
+        oc.store({tmp_path / "y.npy": oc.map_blocks(back_up, x, dtype=x.dtype)})
+    assert np.load(tmp_path / "y.npy").min() == 2
+
+
 def test_buffers_for_encoded_chunks_are_counted_where_the_chunks_are(tmp_path: Path) -> None:
     """All chunks at the edges are missing, as in a masked map; the largest lies inside."""
     side, chunk = 1500, 500

@@ -43,6 +43,14 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// `changed`, when the files are not what they were when opened.
     fn check_unchanged(&self) -> Result<(), StoreError>;
+    /// As `check_unchanged`, of the bytes alone: a link or a permission that changed under way is no reason to throw away
+    /// what was computed.
+    ///
+    /// # Errors
+    /// `changed`, when the files were written to or replaced since they were opened.
+    fn check_unwritten(&self) -> Result<(), StoreError> {
+        self.check_unchanged()
+    }
     /// The bytes that `read` transfers from disk for this region.
     fn read_bytes(&self, region: &Region) -> Result<u64, StoreError>;
     /// The capacity that the frame needs: the data and the slack of alignment.

@@ -56,8 +56,13 @@ impl Stamp {
         format!("{}@{device}:{inode}:{modified_ns}:{changed_ns}:{bytes}", path.display())
     }
 
-    /// Refuses a path that is no longer what it was.
-    pub(crate) fn check(&self, path: &Path) -> Result<(), StoreError> {
+    /// Without the time of status change, which links and permissions move too.
+    pub(crate) fn written(self) -> Stamp {
+        Stamp { changed_ns: 0, ..self }
+    }
+
+    /// Refuses a path that is no longer what it was, by what `part` takes of the stamps.
+    pub(crate) fn check(&self, path: &Path, part: fn(Stamp) -> Stamp) -> Result<(), StoreError> {
         let changed = |reason: &str| StoreError::Changed {
             path: path.to_path_buf(),
             reason: reason.to_string(),
@@ -66,7 +71,7 @@ impl Stamp {
         if now.bytes != self.bytes {
             return Err(changed(&format!("{} bytes then, {} now", self.bytes, now.bytes)));
         }
-        if now != *self {
+        if part(now) != part(*self) {
             return Err(changed("modified or replaced"));
         }
         Ok(())

@@ -13,7 +13,7 @@ pub mod span;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use outcore_store::{Layout, Source, StoreError};
+use outcore_store::{Layout, Source};
 
 pub use compile::{Accumulation, Pass, PassRoot, Step, StepKind};
 pub use gather::{ArrayId, Base, Gather};
@@ -151,12 +151,11 @@ impl Plan {
         self.passes.iter().map(|pass| pass.domain.cells()).sum()
     }
 
-    /// # Errors
-    /// `changed`, when a file is not what it was when it was opened.
-    pub fn check_unchanged(&self) -> Result<(), StoreError> {
-        self.arrays.iter().try_for_each(|array| match &array.kind {
-            ArrayKind::Source(source) => source.check_unchanged(),
-            _ => Ok(()),
+    /// The stored arrays that it reads.
+    pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn Source>> {
+        self.arrays.iter().filter_map(|array| match &array.kind {
+            ArrayKind::Source(source) => Some(source),
+            _ => None,
         })
     }
 

@@ -142,7 +142,7 @@ impl Session {
         let plan = plan::plan(&requested, self.options.plan)?;
         check_wanted(unwanted)?;
         memory.reserve_program(program_bytes(&plan, plan.arrays.iter().map(ArrayInfo::tiles).sum()))?;
-        plan.check_unchanged()?;
+        plan.sources().try_for_each(|source| source.check_unchanged())?;
         let outputs = check_targets(&plan, targets)?;
         let tiles = number_tiles(&plan, &Costs(&outputs))?;
         check_wanted(unwanted)?;

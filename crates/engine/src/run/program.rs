@@ -88,7 +88,7 @@ impl Program {
         let _turn = session.wait_for_turn(progress)?;
         session.check_usable()?;
         let _inside = nesting::enter();
-        self.plan.check_unchanged()?;
+        self.plan.sources().try_for_each(|source| source.check_unchanged())?;
         self.make_room()?;
         let resident = self.take_kept()?;
         let ledger = session.ledger();
@@ -117,8 +117,8 @@ impl Program {
             }
         };
         // What was read while somebody wrote is of no time. All outputs are durable before the first gets its name.
-        let unchanged = self.plan.check_unchanged();
-        let sealed = unchanged.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.seal(&session.io)));
+        let unwritten = self.plan.sources().try_for_each(|source| source.check_unwritten());
+        let sealed = unwritten.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.seal(&session.io)));
         let finished = sealed.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.publish()));
         if let Err(error) = finished {
             sinks.abort();

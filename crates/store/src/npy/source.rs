@@ -130,7 +130,11 @@ impl Source for NpySource {
     }
 
     fn check_unchanged(&self) -> Result<(), StoreError> {
-        self.stamp.check(&self.path)
+        self.stamp.check(&self.path, |stamp| stamp)
+    }
+
+    fn check_unwritten(&self) -> Result<(), StoreError> {
+        self.stamp.check(&self.path, Stamp::written)
     }
 
     fn read_bytes(&self, region: &Region) -> Result<u64, StoreError> {

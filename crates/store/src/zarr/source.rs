@@ -115,6 +115,20 @@ impl ZarrArray {
         })
     }
 
+    /// Refuses an array whose files are not what they were, by parts of their stamps and of their inventory.
+    fn check(&self, stamp: fn(Stamp) -> Stamp, hash: fn(&Inventory) -> u64) -> Result<(), StoreError> {
+        self.stamp.check(&self.dir.join("zarr.json"), stamp)?;
+        let changed = |reason: &str| StoreError::Changed {
+            path: self.dir.clone(),
+            reason: reason.into(),
+        };
+        let now = Inventory::of(&self.dir, self.metadata.shape.len() + 1).map_err(|_| changed("it is gone"))?;
+        if hash(&now) != hash(&self.inventory) {
+            return Err(changed("a chunk was added, removed or rewritten"));
+        }
+        Ok(())
+    }
+
     fn found(&self) -> MutexGuard<'_, HashMap<Vec<u64>, Option<Chunk>>> {
         self.found.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -353,16 +367,11 @@ impl Source for ZarrArray {
     }
 
     fn check_unchanged(&self) -> Result<(), StoreError> {
-        self.stamp.check(&self.dir.join("zarr.json"))?;
-        let changed = |reason: &str| StoreError::Changed {
-            path: self.dir.clone(),
-            reason: reason.into(),
-        };
-        let now = Inventory::of(&self.dir, self.metadata.shape.len() + 1).map_err(|_| changed("it is gone"))?;
-        if now != self.inventory {
-            return Err(changed("a chunk was added, removed or rewritten"));
-        }
-        Ok(())
+        self.check(|stamp| stamp, |inventory| inventory.hash)
+    }
+
+    fn check_unwritten(&self) -> Result<(), StoreError> {
+        self.check(Stamp::written, |inventory| inventory.written)
     }
 
     fn read_bytes(&self, region: &Region) -> Result<u64, StoreError> {
