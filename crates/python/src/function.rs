@@ -62,7 +62,7 @@ impl PyFunction {
         copy_out(&result, output)?;
         if dtype == DType::Bool {
             // Kernels take bools to be 0 or 1; a view of other bytes may be anything.
-            output.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            outcore_store::normalize_bools(output);
         }
         Ok(())
     }

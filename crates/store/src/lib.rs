@@ -42,7 +42,7 @@ pub use partial::{clean_partials, Cleaned};
 pub use pool::IoPool;
 pub use process::Turn;
 pub use region::Region;
-pub use rowmajor::GROUP_STAGING_BYTES;
+pub use rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use scratch::{clean, scratch_room, Scratch, Slot};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, Sink, SinkPlan};

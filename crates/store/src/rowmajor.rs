@@ -248,7 +248,7 @@ pub(crate) fn swap_bytes(data: &mut [u8], dtype: outcore_dtype::DType) {
     }
 }
 
-/// Makes any non-zero byte a true one: files may hold what kernels must not see.
-pub(crate) fn normalize_bools(data: &mut [u8]) {
+/// Makes any non-zero byte a true one: files and functions may give what kernels must not see.
+pub fn normalize_bools(data: &mut [u8]) {
     data.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
 }

@@ -11,7 +11,6 @@ pub use program::{Instruction, Program, Totals};
 pub use simulate::{simulate, Shortage, Start};
 
 use std::collections::HashMap;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::plan::{Plan, PlanOptions};

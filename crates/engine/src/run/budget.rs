@@ -186,6 +186,23 @@ impl Session {
         ahead.min((memory / (4 * tile)) as usize * per_read).max(threads)
     }
 
+    /// Has the other sessions give up what they can do without, as far as `wish` bytes here need its room. Returns what
+    /// this session may grant then and what the others still hold. In its turn only.
+    pub(super) fn claim_room(&self, wish: u64) -> (u64, u64) {
+        let others = self.ledger().shrink_others(self.room().saturating_sub(wish) as usize) as u64;
+        (self.budget().min(self.room().saturating_sub(others)), others)
+    }
+
+    /// Where the limit's bytes are.
+    pub(super) fn describe_limit(&self, here: u64, elsewhere: u64) -> String {
+        format!(
+            "limit {} bytes, of which {} are the process itself, {here} are held by earlier results and {elsewhere} by \
+             results of other sessions",
+            self.options.memory_limit,
+            self.overhead()
+        )
+    }
+
     /// The error for a program that does not fit, with the smallest limit that would do: of the pool where that is what
     /// it does not fit, else of the process.
     pub(super) fn refuse(&self, plan: &Plan, shortage: Shortage, held: Held, budget: u64) -> EngineError {
@@ -204,12 +221,7 @@ impl Session {
             need: shortage.need,
             available: self.budget_beside(held),
             smallest,
-            detail: format!(
-                "limit {} bytes, of which {} are the process itself, {here} are held by earlier results and {elsewhere} \
-                 by results of other sessions",
-                self.options.memory_limit,
-                self.overhead()
-            ),
+            detail: self.describe_limit(here, elsewhere),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Memory that planning itself takes.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
 
 use outcore_store::{return_freed_memory, Reclaim, Reservation, Turn};
 
@@ -28,7 +27,7 @@ pub(super) struct PlanningMemory<'a> {
 }
 
 impl<'a> PlanningMemory<'a> {
-    pub fn new(session: &'a Arc<Session>, nested: bool, unwanted: &'a AtomicBool) -> PlanningMemory<'a> {
+    pub fn new(session: &'a Session, nested: bool, unwanted: &'a AtomicBool) -> PlanningMemory<'a> {
         PlanningMemory {
             session,
             unwanted,
@@ -43,11 +42,7 @@ impl<'a> PlanningMemory<'a> {
         self.reserve(operators as u64 * BYTES_PER_OPERATOR)
     }
 
-    pub fn reserve_program(&mut self, bytes: u64) -> Result<(), EngineError> {
-        self.reserve(bytes)
-    }
-
-    fn reserve(&mut self, bytes: u64) -> Result<(), EngineError> {
+    pub fn reserve(&mut self, bytes: u64) -> Result<(), EngineError> {
         self.wanted += bytes;
         if self.wanted <= SMALL {
             return Ok(());
@@ -56,23 +51,18 @@ impl<'a> PlanningMemory<'a> {
         let session = self.session;
         let ledger = session.ledger();
         let held = ledger.held() as u64;
-        let others = ledger.shrink_others(session.room().saturating_sub(held + self.wanted) as usize) as u64;
-        let limit = session.budget().min(session.room().saturating_sub(others));
-        if held + self.wanted > limit {
+        let need = held + self.wanted;
+        let (limit, elsewhere) = session.claim_room(need);
+        if need > limit {
             return Err(EngineError::Memory {
                 operator: "planning".into(),
                 need: self.wanted,
                 available: limit.saturating_sub(held),
-                smallest: session.overhead() + others + held + self.wanted,
-                detail: format!(
-                    "limit {} bytes, of which {} are the process itself, {held} are held by earlier results and \
-                     {others} by results of other sessions",
-                    session.options().memory_limit,
-                    session.overhead()
-                ),
+                smallest: session.overhead() + elsewhere + need,
+                detail: session.describe_limit(held, elsewhere),
             });
         }
-        session.kept.shrink_to((limit - held - self.wanted) as usize);
+        session.kept.shrink_to((limit - need) as usize);
         ledger.set_limit(limit as usize);
         let reserved: u64 = self.reserved.iter().map(|part| part.bytes() as u64).sum();
         let missing = (self.wanted - reserved) as usize;

@@ -20,7 +20,7 @@ use crate::ops;
 use crate::place::slabs::find_slabs;
 use crate::plan::{self, ArrayInfo, ArrayKind, Plan};
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
-use crate::schedule::{TileId, TileTable};
+use crate::schedule::TileId;
 use crate::EngineError;
 
 /// Bytes that tasks, tiles and instructions take, per task and per tile.
@@ -141,7 +141,8 @@ impl Session {
         memory.reserve_operators(operators)?;
         let plan = plan::plan(&requested, self.options.plan)?;
         check_wanted(unwanted)?;
-        memory.reserve_program(program_bytes(&plan, plan.arrays.iter().map(ArrayInfo::tiles).sum()))?;
+        let program_bytes = program_bytes(&plan);
+        memory.reserve(program_bytes)?;
         plan.sources().try_for_each(|source| source.check_unchanged())?;
         let outputs = check_targets(&plan, targets)?;
         let tiles = number_tiles(&plan, &Costs(&outputs))?;
@@ -156,8 +157,8 @@ impl Session {
                 }
             })
             .sum();
-        let io_bytes = self.io_bytes(&plan, &outputs);
-        let fixed_bytes = self.fixed_bytes(&plan, &tiles, &outputs) + io_bytes;
+        let unseen_bytes = self.io_bytes(&plan, &outputs) + program_bytes;
+        let fixed_bytes = self.fixed_bytes(&plan, &outputs) + unseen_bytes;
         let start = self.find_start(&plan);
         let wanted = Wanted {
             plan: &plan,
@@ -173,7 +174,6 @@ impl Session {
         check_wanted(unwanted)?;
         self.check_disks(&outputs, placed.program.totals.scratch_bytes)?;
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
-        let freed = ReturnFreed::after(program_bytes(&plan, tiles.len() as u64));
         Ok(Program {
             session: self.clone(),
             plan,
@@ -181,18 +181,18 @@ impl Session {
             placed,
             slabs,
             fixed_bytes,
-            io_bytes,
+            unseen_bytes,
             memory,
             metadata_bytes,
             plan_seconds: begin.elapsed().as_secs_f64(),
             outputs,
             start,
-            _freed: freed,
+            _freed: ReturnFreed::after(program_bytes),
         })
     }
 
-    /// Memory reserved for the whole run beside buffers of encoded I/O: workspaces, results in memory, the program.
-    pub(super) fn fixed_bytes(&self, plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> u64 {
+    /// Memory reserved for the whole run in frames: workspaces, results in memory.
+    pub(super) fn fixed_bytes(&self, plan: &Plan, outputs: &[Output]) -> u64 {
         let functions = function_bytes(plan);
         let workers = self.options.threads.max(1) as u64 * (workspace_bytes(plan) + functions);
         let results: u64 = outputs
@@ -204,7 +204,7 @@ impl Session {
                 Output::File(_) => 0,
             })
             .sum();
-        workers + results + program_bytes(plan, tiles.len() as u64)
+        workers + results
     }
 
     /// Buffers that encoded reads and padded writes use while they run, one per I/O thread.
@@ -250,6 +250,9 @@ impl Session {
             })
             .collect();
         // Spills go to each directory in turn while it has room.
+        if scratch_bytes == 0 {
+            return Ok(check_space(&needs)?);
+        }
         let directories = self.options.scratch.iter().zip(scratch_room(&self.options.scratch)?);
         let mut roomy: Vec<_> = directories.collect();
         roomy.sort_by_key(|&(_, room)| room);
@@ -323,7 +326,8 @@ pub(super) fn function_bytes(plan: &Plan) -> u64 {
 }
 
 /// What a program takes while it is made and played.
-pub(super) fn program_bytes(plan: &Plan, tiles: u64) -> u64 {
+fn program_bytes(plan: &Plan) -> u64 {
+    let tiles: u64 = plan.arrays.iter().map(ArrayInfo::tiles).sum();
     let bytes = plan.bytes() + plan.tasks() * BYTES_PER_TASK + tiles * BYTES_PER_TILE;
     bytes.next_multiple_of(outcore_store::PAGE as u64)
 }

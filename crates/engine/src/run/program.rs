@@ -10,7 +10,7 @@ use super::budget::spare_bytes;
 use super::nesting;
 use super::planning::ReturnFreed;
 use super::player::{play, Progress, Stage};
-use super::prepare::{function_bytes, program_bytes, Output};
+use super::prepare::{function_bytes, Output};
 use super::session::{locked, KeptKey, Session};
 use super::state::{Event, Shared};
 use super::value::TileMemory;
@@ -29,8 +29,8 @@ pub struct Program {
     pub placed: Placed,
     pub slabs: Vec<Vec<Slab>>,
     pub fixed_bytes: u64,
-    /// The part of them that buffers of encoded I/O take.
-    pub(super) io_bytes: u64,
+    /// The part of them that buffers of encoded I/O and the program itself take.
+    pub(super) unseen_bytes: u64,
     /// What tiles and partial results may take.
     pub memory: u64,
     /// Bytes of headers and metadata the outputs write.
@@ -215,9 +215,7 @@ impl Program {
     fn reserve_unseen(&self) -> Result<Reservation, StoreError> {
         let options = &self.session.options;
         let functions = function_bytes(&self.plan);
-        let bytes = self.io_bytes
-            + program_bytes(&self.plan, self.tiles.len() as u64)
-            + options.threads.max(1) as u64 * functions;
+        let bytes = self.unseen_bytes + options.threads.max(1) as u64 * functions;
         self.session
             .ledger()
             .reserve(bytes as usize, "I/O buffers and the program")
@@ -230,8 +228,7 @@ impl Program {
         let ledger = session.ledger();
         let need = ledger.held() as u64 + self.peak_bytes();
         let wish = need + spare_bytes(&self.tiles, self.memory);
-        let others = ledger.shrink_others(session.room().saturating_sub(wish) as usize) as u64;
-        let limit = session.budget().min(session.room().saturating_sub(others));
+        let (limit, _) = session.claim_room(wish);
         if need > limit {
             return Err(EngineError::Stale(
                 "more memory is held by results than when this program was planned; plan it again".into(),
