@@ -23,6 +23,7 @@ mod process;
 mod region;
 mod rowmajor;
 mod scratch;
+mod selection;
 #[allow(unsafe_code)] // disjoint mutable ranges of one buffer
 mod shared;
 mod sink;
@@ -44,6 +45,7 @@ pub use process::Turn;
 pub use region::Region;
 pub use rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use scratch::{clean, scratch_room, Scratch, Slot};
+pub use selection::{Positions, Selection};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, Sink, SinkPlan};
 pub use source::{open, Layout, MemoryView, Opened, Source};

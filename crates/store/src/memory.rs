@@ -96,6 +96,25 @@ impl Source for MemorySource {
         &self.identity
     }
 
+    fn reshaped(&self, first: u64, shape: &[u64]) -> Option<Arc<dyn Source>> {
+        let whole = Region::full(&self.shape);
+        let in_order = self.lattice.strides == Lattice::of_box(&self.shape, &vec![0; self.shape.len()]).strides;
+        if !in_order || checked_elements(shape)?.checked_add(first)? > whole.elements() {
+            return None;
+        }
+        let lattice = Lattice {
+            offset: self.lattice.offset + first as i64,
+            ..Lattice::of_box(shape, &vec![0; shape.len()])
+        };
+        Some(Arc::new(MemorySource {
+            owner: self.owner.clone(),
+            dtype: self.dtype,
+            shape: shape.to_vec(),
+            lattice,
+            identity: format!("{}+{first}:{shape:?}", self.identity),
+        }))
+    }
+
     fn check_unchanged(&self) -> Result<(), StoreError> {
         Ok(())
     }

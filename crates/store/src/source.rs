@@ -79,6 +79,15 @@ pub trait Source: Send + Sync + std::fmt::Debug {
             self.name()
         )))
     }
+    /// The `identity` of the array that this one is a part or another shape of: their files are the same.
+    fn origin(&self) -> &str {
+        self.identity()
+    }
+    /// The elements from `first` on, in C order, as an array of another shape: for arrays that lie as one run. Nothing
+    /// where that is not so; the shape must not leave the array.
+    fn reshaped(&self, _first: u64, _shape: &[u64]) -> Option<Arc<dyn Source>> {
+        None
+    }
     /// The array itself, when it is in memory.
     fn memory(&self) -> Option<MemoryView<'_>> {
         None

@@ -4,6 +4,8 @@
 use outcore_dtype::DType;
 use outcore_store::Layout;
 
+use super::Node;
+
 /// Bytes of a tile that is a run of whole rows.
 pub const PANEL_BYTES: u64 = 4 << 20;
 /// Bytes of a square tile, and the most that an inherited tile may have before it is cut down.
@@ -103,27 +105,47 @@ fn chunk_tile(shape: &[u64], chunk: &[u64], item: u64) -> Vec<u64> {
     tile
 }
 
-/// Makes a tile shape put together from inherited lengths sensible: not longer than the axes, neither huge nor, when
-/// cut along several axes, tiny.
-pub fn settle(shape: &[u64], dtype: DType, tile: Vec<u64>) -> Vec<u64> {
-    let item = dtype.size() as u64;
-    let mut tile: Vec<u64> = tile
-        .iter()
-        .zip(shape)
-        .map(|(&tile, &length)| tile.clamp(1, length.max(1)))
-        .collect();
-    let cut = tile.iter().zip(shape).filter(|(tile, length)| tile < length).count();
-    let size = bytes(&tile, item);
-    if cut >= 2 && size < SMALL_BYTES {
-        return default_tile(shape, dtype);
-    }
-    if size > 4 * SQUARE_BYTES {
-        let fallback = default_tile(shape, dtype);
-        for (tile, fallback) in tile.iter_mut().zip(fallback) {
+/// A tile shape within the axes.
+fn clamped(shape: &[u64], tile: &[u64]) -> Vec<u64> {
+    let lengths = tile.iter().zip(shape);
+    lengths.map(|(&tile, &length)| tile.clamp(1, length.max(1))).collect()
+}
+
+/// A tile shape within the axes, cut down where it is huge.
+pub fn bounded(shape: &[u64], dtype: DType, tile: &[u64]) -> Vec<u64> {
+    let mut tile = clamped(shape, tile);
+    if bytes(&tile, dtype.size() as u64) > 4 * SQUARE_BYTES {
+        for (tile, fallback) in tile.iter_mut().zip(default_tile(shape, dtype)) {
             *tile = (*tile).min(fallback);
         }
     }
     tile
+}
+
+/// Makes a tile shape put together from inherited lengths sensible: not longer than the axes, neither huge nor, when
+/// cut along several axes, tiny.
+pub fn settle(shape: &[u64], dtype: DType, tile: Vec<u64>) -> Vec<u64> {
+    let tile = clamped(shape, &tile);
+    let cut = tile.iter().zip(shape).filter(|(tile, length)| tile < length).count();
+    if cut >= 2 && bytes(&tile, dtype.size() as u64) < SMALL_BYTES {
+        return default_tile(shape, dtype);
+    }
+    bounded(shape, dtype, &tile)
+}
+
+/// Shortens the leading lengths of a tile by powers of two until it has `elements` at most.
+pub fn halve(tile: &mut [u64], elements: u64) {
+    while tile.iter().product::<u64>() > elements {
+        let Some(length) = tile.iter_mut().find(|length| **length > 1) else {
+            return;
+        };
+        *length = floor_power_of_two(*length - 1);
+    }
+}
+
+/// Whether a reduction along `axes` runs over several tiles.
+pub fn is_cut(input: &Node, axes: &[usize]) -> bool {
+    axes.iter().any(|&axis| input.tile[axis] < input.shape[axis])
 }
 
 /// Tiles along each axis; zero for an empty axis.

@@ -18,10 +18,12 @@ pub use generate::{constant, generate};
 pub use map_blocks::map_blocks;
 pub use matmul::{matmul, product_kind, Product};
 pub use reduce::reduce;
+pub(crate) use reshape::is_row_major;
 pub use reshape::reshape;
 pub use source::source;
 pub use view::{broadcast_to, expand_dims, permute, slice, squeeze};
 
+use crate::expr::{Expr, Op};
 use crate::EngineError;
 use outcore_dtype::DType;
 
@@ -31,6 +33,34 @@ pub(crate) fn show(shape: &[u64]) -> String {
         [one] => format!("({one},)"),
         _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Element-wise steps and views that are looked through for the stored array below.
+const DEPTH_MAX: usize = 16;
+
+/// Whether the largest values that `x` is made of, element by element, are stored arrays: reading few of its elements
+/// then reads few of theirs.
+pub(crate) fn is_made_of_stored(x: &Expr) -> bool {
+    fn look(x: &Expr, size: u64, depth: usize) -> bool {
+        match &x.op {
+            Op::Source(_) => true,
+            Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Select
+            | Op::Cast
+            | Op::Permute(_)
+            | Op::Slice(_)
+            | Op::Expand(_)
+            | Op::Squeeze(_)
+                if depth > 0 =>
+            {
+                let mut large = x.inputs.iter().filter(|input| input.elements() >= size).peekable();
+                large.peek().is_some() && large.all(|input| look(input, size, depth - 1))
+            }
+            _ => false,
+        }
+    }
+    look(x, x.elements(), DEPTH_MAX)
 }
 
 /// Refuses shapes whose byte count does not fit in 63 bits: they come from files and callers.

@@ -4,8 +4,11 @@ use outcore_dtype::{DType, Scalar};
 use outcore_kernels::{Finish, Generator, Reduce, Reducer};
 
 use super::{generate, permute, reshape, show};
-use crate::expr::{Expr, FinishKey, Node, Op};
+use crate::expr::{grid, Expr, FinishKey, Node, Op};
 use crate::EngineError;
+
+/// Elements of a partial result at most: several are alive at a time, and one may take 24 bytes an element.
+const PARTIAL_ELEMENTS: u64 = 1 << 18;
 
 /// Reduces `x` over `axes` (none: every element on its own), dropping them. Input of the right type is the caller's
 /// business: `sum` adds in the type it is given.
@@ -44,7 +47,10 @@ pub fn reduce(op: Reduce, finish: Finish, x: &Expr, axes: &[usize]) -> Result<Ex
     }
     let kept: Vec<usize> = (0..x.ndim()).filter(|axis| axes.binary_search(axis).is_err()).collect();
     let shape: Vec<u64> = kept.iter().map(|&axis| x.shape[axis]).collect();
-    let tile: Vec<u64> = kept.iter().map(|&axis| x.tile[axis]).collect();
+    let mut tile: Vec<u64> = kept.iter().map(|&axis| x.tile[axis]).collect();
+    if grid::is_cut(x, &axes) {
+        grid::halve(&mut tile, PARTIAL_ELEMENTS);
+    }
     let dtype = reducer.finish_dtype(finish);
     if empty {
         return generate(Generator::Full(neutral(op, dtype)), shape, dtype);

@@ -1,12 +1,12 @@
 //! Reshape in C order.
 
-use super::{check_size, show};
+use super::{astype, binary, broadcast_to, check_size, select, show, unary, DEPTH_MAX};
 use crate::expr::{grid, Expr, Node, Op};
 use crate::EngineError;
 use outcore_store::Layout;
 
 /// `x` with another shape of as many elements, in C order. Its tiles are runs of whole trailing axes, so that each is
-/// one run of the flat index.
+/// one run of the flat index; those of a stored array in C order are what that array would have in the shape.
 ///
 /// # Errors
 /// A shape with another number of elements.
@@ -27,7 +27,16 @@ pub fn reshape(x: &Expr, shape: &[u64]) -> Result<Expr, EngineError> {
     if let Op::Reshape = x.op {
         return reshape(&x.inputs[0], shape);
     }
-    let tile = grid::source_tile(shape, x.dtype, &Layout::Chunks(vec![1; shape.len()]));
+    if leads_to_rows(x, DEPTH_MAX) {
+        if let Some(sunk) = sink(x, shape)? {
+            return Ok(sunk);
+        }
+    }
+    let layout = match is_row_major(x) {
+        true => Layout::RowMajor,
+        false => Layout::Chunks(vec![1; shape.len()]),
+    };
+    let tile = grid::source_tile(shape, x.dtype, &layout);
     Ok(Node::intern(
         Op::Reshape,
         vec![x.clone()],
@@ -35,4 +44,50 @@ pub fn reshape(x: &Expr, shape: &[u64]) -> Result<Expr, EngineError> {
         x.dtype,
         tile,
     ))
+}
+
+/// A stored array in C order, or a run of its rows: another shape of it is another way to look at the file.
+pub(crate) fn is_row_major(x: &Expr) -> bool {
+    match &x.op {
+        Op::Source(key) => key.0.layout() == Layout::RowMajor,
+        Op::Slice(slices) => {
+            let input = &x.inputs[0];
+            let whole = |axis: usize| slices[axis].start == 0 && x.shape[axis] == input.shape[axis];
+            matches!(input.op, Op::Source(_))
+                && is_row_major(input)
+                && slices.iter().all(|slice| slice.step == 1)
+                && (1..x.ndim()).all(whole)
+        }
+        _ => false,
+    }
+}
+
+/// Whether `x` is computed element by element from such an array of its own shape.
+fn leads_to_rows(x: &Expr, depth: usize) -> bool {
+    if is_row_major(x) {
+        return true;
+    }
+    // A copy into other tiles is asked for by name.
+    let is_copy = matches!(x.op, Op::Cast) && x.inputs[0].dtype == x.dtype;
+    let elementwise = matches!(x.op, Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast) && !is_copy;
+    let mut same = x.inputs.iter().filter(|input| input.shape == x.shape);
+    elementwise && depth > 0 && same.any(|input| leads_to_rows(input, depth - 1))
+}
+
+/// The reshape of an element-wise value as that of its operands, which are then read in the shape.
+fn sink(x: &Expr, shape: &[u64]) -> Result<Option<Expr>, EngineError> {
+    let side = |index: usize| {
+        let input = &x.inputs[index];
+        match input.elements() {
+            1 if x.elements() != 1 => reshape(input, &[]),
+            _ => reshape(&broadcast_to(input, &x.shape)?, shape),
+        }
+    };
+    Ok(Some(match &x.op {
+        Op::Unary(op) => unary(*op, &side(0)?)?,
+        Op::Binary(op) => binary(*op, &side(0)?, &side(1)?)?,
+        Op::Select => select(&side(0)?, &side(1)?, &side(2)?)?,
+        Op::Cast => astype(&side(0)?, x.dtype)?,
+        _ => return Ok(None),
+    }))
 }

@@ -1,6 +1,6 @@
 //! Operators that move no data: they sink into the reads of whoever uses them.
 
-use super::{check_size, show};
+use super::{astype, binary, check_size, select, show, unary};
 use crate::expr::{grid, AxisSlice, Expr, Node, Op};
 use crate::EngineError;
 
@@ -80,9 +80,13 @@ pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, Eng
     if unchanged {
         return Ok(x.clone());
     }
-    let tile = (0..x.ndim())
+    if let Some(sunk) = sink(x, slices, counts)? {
+        return Ok(sunk);
+    }
+    let mut tile: Vec<u64> = (0..x.ndim())
         .map(|axis| (x.tile[axis] / slices[axis].step.unsigned_abs()).clamp(1, counts[axis].max(1)))
         .collect();
+    join_spread(x, slices, counts, &mut tile);
     let tile = grid::settle(counts, x.dtype, tile);
     // A single element or an empty axis has no direction; one form for each keeps equal nodes equal.
     let slices = slices
@@ -103,6 +107,61 @@ pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, Eng
         x.dtype,
         tile,
     ))
+}
+
+/// A slice that leaves elements out, of an element-wise value, as that of its operands: what is left out is neither read
+/// nor computed.
+fn sink(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Option<Expr>, EngineError> {
+    let spread = slices
+        .iter()
+        .zip(counts)
+        .any(|(slice, &count)| slice.step.unsigned_abs() > 1 && count > 1);
+    if !spread || !super::is_made_of_stored(x) {
+        return Ok(None);
+    }
+    let side = |index: usize| {
+        let input = &x.inputs[index];
+        let skipped = x.ndim() - input.ndim();
+        let kept = |axis: usize| input.shape[axis] == x.shape[skipped + axis];
+        let whole = AxisSlice { start: 0, step: 1 };
+        let along = |axis: usize| {
+            if kept(axis) {
+                (slices[skipped + axis], counts[skipped + axis])
+            } else {
+                (whole, 1)
+            }
+        };
+        let (slices, counts): (Vec<_>, Vec<_>) = (0..input.ndim()).map(along).unzip();
+        slice(input, &slices, &counts)
+    };
+    Ok(Some(match &x.op {
+        Op::Unary(op) => unary(*op, &side(0)?)?,
+        Op::Binary(op) => binary(*op, &side(0)?, &side(1)?)?,
+        Op::Select => select(&side(0)?, &side(1)?, &side(2)?)?,
+        Op::Cast => astype(&side(0)?, x.dtype)?,
+        Op::Permute(axes) => {
+            let mut inner = (slices.to_vec(), counts.to_vec());
+            for (position, &axis) in axes.iter().enumerate() {
+                (inner.0[axis], inner.1[axis]) = (slices[position], counts[position]);
+            }
+            permute(&slice(&x.inputs[0], &inner.0, &inner.1)?, axes)?
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Elements that lie more than a tile apart, and are small, make tiles of several: each is read alone.
+fn join_spread(x: &Expr, slices: &[AxisSlice], counts: &[u64], tile: &mut [u64]) {
+    const TOGETHER: u64 = 64;
+    const SMALL_BYTES: u64 = 32 << 10;
+    let spread = |axis: usize| slices[axis].step.unsigned_abs() > x.tile[axis] && counts[axis] > 1;
+    let Some(axis) = (0..tile.len()).find(|&axis| spread(axis)) else {
+        return;
+    };
+    let bytes = tile.iter().product::<u64>() * x.dtype.size() as u64;
+    if bytes <= SMALL_BYTES && super::is_made_of_stored(x) {
+        tile[axis] = TOGETHER.min(counts[axis]);
+    }
 }
 
 /// `x` repeated along axes of length one and new leading axes.

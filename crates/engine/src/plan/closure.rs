@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use outcore_kernels::Generator;
 
-use super::partition::{is_assembly, is_cut, is_view, natural_root, Root, RootKind};
+use super::partition::{is_assembly, is_view, natural_root, Root, RootKind};
 use super::span::{demand, Span};
 use super::PlanOptions;
 use crate::cancel;
+use crate::expr::grid::is_cut;
 use crate::expr::{Expr, Node, Op};
 use crate::ops::{product_kind, Product};
 

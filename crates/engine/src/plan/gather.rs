@@ -2,6 +2,7 @@
 
 use outcore_kernels::Generator;
 
+use super::pieces::each_piece;
 use crate::expr::{Node, Op};
 
 /// Index of an array in `Plan::arrays`.
@@ -103,42 +104,12 @@ impl Gather {
 
     /// The box of the base that a box of the gathered value touches.
     pub fn base_box(&self, region: &[(u64, u64)]) -> Box {
-        self.axes
-            .iter()
-            .map(|axis| match axis.output {
-                None => (axis.start as u64, 1),
-                Some(outer) => {
-                    let (start, length) = region[outer];
-                    if length == 0 {
-                        return (0, 0);
-                    }
-                    let first = axis.start + axis.step * start as i64;
-                    let last = first + axis.step * (length as i64 - 1);
-                    (first.min(last) as u64, first.abs_diff(last) + 1)
-                }
-            })
-            .collect()
+        base_box(&self.axes, region)
     }
 
     /// Calls `touch` with every array and the box of it that a box of the gathered value needs.
     pub fn visit(&self, region: &[(u64, u64)], touch: Touch<'_>) {
-        let base = self.base_box(region);
-        if base.iter().any(|&(_, length)| length == 0) {
-            return;
-        }
-        match &self.base {
-            Base::Array(array) => touch(*array, &base),
-            Base::Generate { .. } => {}
-            Base::Concat { axis, parts, ends } => {
-                for (part, piece) in concat_pieces(*axis, ends, &base) {
-                    parts[part].visit(&piece.local, touch);
-                }
-            }
-            Base::Reshape { inner, from, to } => {
-                let (first, last) = (flat_index(to, &base, false), flat_index(to, &base, true));
-                inner.visit(&hull(from, first, last), touch);
-            }
-        }
+        visit(&self.base, &self.axes, region, touch);
     }
 
     /// The arrays at the bottom.
@@ -148,6 +119,47 @@ impl Gather {
             Base::Generate { .. } => {}
             Base::Concat { parts, .. } => parts.iter().for_each(|part| part.arrays(found)),
             Base::Reshape { inner, .. } => inner.arrays(found),
+        }
+    }
+}
+
+/// The box of the base that a box of a value over it, by `axes`, touches.
+pub fn base_box(axes: &[BaseAxis], region: &[(u64, u64)]) -> Box {
+    axes.iter()
+        .map(|axis| match axis.output {
+            None => (axis.start as u64, 1),
+            Some(outer) => {
+                let (start, length) = region[outer];
+                if length == 0 {
+                    return (0, 0);
+                }
+                let first = axis.start + axis.step * start as i64;
+                let last = first + axis.step * (length as i64 - 1);
+                (first.min(last) as u64, first.abs_diff(last) + 1)
+            }
+        })
+        .collect()
+}
+
+fn visit(base: &Base, axes: &[BaseAxis], region: &[(u64, u64)], touch: Touch<'_>) {
+    let touched = base_box(axes, region);
+    if touched.iter().any(|&(_, length)| length == 0) {
+        return;
+    }
+    match base {
+        Base::Array(array) => touch(*array, &touched),
+        Base::Generate { .. } => {}
+        Base::Concat { axis, parts, ends } => {
+            for (part, piece) in concat_pieces(*axis, ends, &touched) {
+                parts[part].visit(&piece.local, touch);
+            }
+        }
+        Base::Reshape { inner, from, to } => {
+            let strides = vec![0; region.len()];
+            each_piece(from, to, axes, region, &strides, &mut |piece| {
+                let axes: Vec<BaseAxis> = inner.axes.iter().map(|axis| piece.compose(axis)).collect();
+                visit(&inner.base, &axes, &piece.region, touch);
+            });
         }
     }
 }

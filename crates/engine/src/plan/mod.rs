@@ -2,15 +2,17 @@
 
 pub mod closure;
 pub mod compile;
+pub mod few;
 pub mod fuse;
 pub mod gather;
 pub mod group;
 pub mod partition;
+pub mod pieces;
 pub mod rewrite;
 pub mod slots;
 pub mod span;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use outcore_store::{Layout, Source};
@@ -155,10 +157,13 @@ impl Plan {
 
     /// The stored arrays that it reads.
     pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn Source>> {
-        self.arrays.iter().filter_map(|array| match &array.kind {
+        let stored = self.arrays.iter().filter_map(|array| match &array.kind {
             ArrayKind::Source(source) => Some(source),
             _ => None,
-        })
+        });
+        // Several parts of an array lie in the same files.
+        let mut seen = HashSet::new();
+        stored.filter(move |source| seen.insert(source.origin().to_string()))
     }
 
     /// What the plan takes in memory, counting generously what its parts have allocated.
@@ -213,6 +218,7 @@ impl ArrayTable {
 /// # Errors
 /// When a rewrite cannot be built, which would be a bug of ours.
 pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError> {
+    let outputs = rewrite::read_in_shape(outputs)?;
     // Stored arrays that are outputs themselves are copied.
     let outputs: Vec<Expr> = outputs
         .iter()
@@ -237,8 +243,10 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
     for (position, &id) in ids.iter().enumerate() {
         table.arrays[id as usize].outputs.push(position);
     }
+    let (mut arrays, mut passes) = (table.arrays, passes);
+    few::select_few(&mut arrays, &mut passes)?;
     let plan = Plan {
-        arrays: table.arrays,
+        arrays,
         passes,
         outputs: ids,
         rewrites,

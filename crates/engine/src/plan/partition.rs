@@ -10,6 +10,7 @@ use super::closure::{Closure, Walker};
 use super::span::Span;
 use super::PlanOptions;
 use crate::cancel;
+use crate::expr::grid::is_cut;
 use crate::expr::{topological, Expr, Node, Op};
 use crate::ops::{product_kind, Product};
 
@@ -75,16 +76,20 @@ pub struct Partition {
 
 /// Spans of `node` over its own tile grid, adding the cut axes to `domain`.
 fn own_spans(node: &Node, domain: &mut Domain) -> Vec<Span> {
-    (0..node.ndim())
-        .map(|axis| {
-            // An empty axis makes an empty domain: no task runs.
-            if node.tile[axis] < node.shape[axis] || node.shape[axis] == 0 {
-                Span::along(domain.push(node.shape[axis], node.tile[axis]))
-            } else {
-                Span::whole(node.shape[axis])
-            }
-        })
-        .collect()
+    spans_of(&node.shape, &node.tile, domain)
+}
+
+fn spans_of(shape: &[u64], tile: &[u64], domain: &mut Domain) -> Vec<Span> {
+    let axes = shape.iter().zip(tile);
+    axes.map(|(&length, &tile)| {
+        // An empty axis makes an empty domain: no task runs.
+        if tile < length || length == 0 {
+            Span::along(domain.push(length, tile))
+        } else {
+            Span::whole(length)
+        }
+    })
+    .collect()
 }
 
 /// The root that computes the node by a walk over its own tiles.
@@ -93,11 +98,18 @@ pub fn natural_root(node: &Expr) -> Root {
     let (kind, spans, operands) = match &node.op {
         Op::Reduce { axes, .. } if is_cut(&node.inputs[0], axes) => {
             let input = &node.inputs[0];
-            let demanded = own_spans(input, &mut domain);
-            let kept = (0..input.ndim()).filter(|axis| axes.binary_search(axis).is_err());
+            let kept: Vec<usize> = (0..input.ndim())
+                .filter(|axis| axes.binary_search(axis).is_err())
+                .collect();
+            // Kept axes are cut as the result is, which may be finer; reduced ones as the input.
+            let mut tile = input.tile.clone();
+            kept.iter()
+                .zip(&node.tile)
+                .for_each(|(&axis, &length)| tile[axis] = length);
+            let demanded = spans_of(&input.shape, &tile, &mut domain);
             (
                 RootKind::Reduce,
-                kept.map(|axis| demanded[axis]).collect(),
+                kept.iter().map(|&axis| demanded[axis]).collect(),
                 vec![(input.clone(), demanded)],
             )
         }
@@ -138,11 +150,6 @@ fn product_root(node: &Expr, inner_tile: u64, kind: RootKind, domain: &mut Domai
         })
         .collect();
     (kind, spans, operands)
-}
-
-/// Whether a reduction along `axes` runs over several tiles.
-pub fn is_cut(input: &Node, axes: &[usize]) -> bool {
-    axes.iter().any(|&axis| input.tile[axis] < input.shape[axis])
 }
 
 /// Nodes that move no data.

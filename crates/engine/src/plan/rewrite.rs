@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::expr::{topological, Expr, Node, Op};
+use outcore_store::Layout;
+
+use crate::expr::{topological, Expr, Node, Op, SourceKey};
 use crate::ops;
 use crate::{cancel, EngineError};
 
@@ -49,6 +51,53 @@ pub fn reassociate(roots: &[Expr]) -> Result<(Vec<Expr>, Vec<String>), EngineErr
         rewritten.insert(node.id, new);
     }
     Ok((roots.iter().map(|root| rewritten[&root.id].clone()).collect(), log))
+}
+
+/// Shapes of stored arrays as the arrays themselves: the file is read as if it had been written in that shape. Where the
+/// array is also read in its own shape, by tiles of as many leading rows, it stays one array, so that one read serves both.
+///
+/// # Errors
+/// None that the original expression would not have given.
+pub fn read_in_shape(roots: &[Expr]) -> Result<Vec<Expr>, EngineError> {
+    let order = topological(roots);
+    let is_stored_shape = |node: &Expr| matches!(node.op, Op::Reshape) && ops::is_row_major(&node.inputs[0]);
+    let is_memory_shape = |node: &Expr| match (&node.op, &node.inputs[..]) {
+        (Op::Reshape, [input]) => matches!(&input.op, Op::Source(key) if key.0.layout() == Layout::Memory),
+        _ => false,
+    };
+    let mut read_otherwise = HashSet::new();
+    for node in order.iter().filter(|node| !is_stored_shape(node)) {
+        read_otherwise.extend(node.inputs.iter().map(|input| input.id));
+    }
+    let mut rewritten: HashMap<u64, Expr> = HashMap::new();
+    for node in &order {
+        cancel::check();
+        let seen = (is_stored_shape(node) || is_memory_shape(node)) && {
+            let input = &node.inputs[0];
+            let same_rows = input.shape.first() == node.shape.first() && input.tile.first() == node.tile.first();
+            !(same_rows && read_otherwise.contains(&input.id))
+        };
+        let new = match seen.then(|| in_shape(node)).flatten() {
+            Some(source) => Node::intern(source, vec![], node.shape.clone(), node.dtype, node.tile.clone()),
+            None => rebuild(node, &rewritten)?,
+        };
+        rewritten.insert(node.id, new);
+    }
+    Ok(roots.iter().map(|root| rewritten[&root.id].clone()).collect())
+}
+
+/// The stored array below a reshape, in the shape.
+fn in_shape(node: &Expr) -> Option<Op> {
+    let input = &node.inputs[0];
+    let (stored, first) = match &input.op {
+        Op::Slice(slices) => {
+            let row: u64 = input.shape[1..].iter().product();
+            (&input.inputs[0], slices[0].start as u64 * row)
+        }
+        _ => (input, 0),
+    };
+    let Op::Source(key) = &stored.op else { return None };
+    key.0.reshaped(first, &node.shape).map(SourceKey).map(Op::Source)
 }
 
 fn is_plain_product(node: &Expr) -> bool {

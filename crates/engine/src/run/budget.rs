@@ -74,7 +74,8 @@ impl Session {
             .saturating_sub(held.here)
     }
 
-    /// Places in a budget, with a shorter window where memory is short: down to one task at work.
+    /// Places in a budget, with a shorter window where memory is short: down to one task at work. A shorter one that
+    /// leaves room to keep what is read again is taken where that saves enough.
     fn attempt(
         &self,
         wanted: Wanted<'_>,
@@ -82,13 +83,21 @@ impl Session {
         budget: u64,
         offered: &[(TileId, KeptKey)],
     ) -> Result<Placement, Shortage> {
+        let within = |window| self.attempt_within(wanted, fixed_bytes, budget, offered, window);
         let mut window = self.window(wanted.plan, wanted.tiles, budget.saturating_sub(fixed_bytes));
-        loop {
-            match self.attempt_within(wanted, fixed_bytes, budget, offered, window) {
-                Err(_) if window > 1 && self.options.window.is_none() => window /= 2,
-                result => return result,
+        let mut best = within(window);
+        if self.options.window.is_some() {
+            return best;
+        }
+        while window > 1 && best.as_ref().map_or(true, |best| may_save(wanted, best)) {
+            window /= 2;
+            let found = within(window);
+            let (before, now) = (moved(&best), moved(&found));
+            if best.is_err() || now + now / 3 <= before {
+                best = found;
             }
         }
+        best
     }
 
     /// Places with a window: reading neighbouring tiles together where that is possible and moves less, else one by one.
@@ -257,6 +266,24 @@ impl Session {
             detail: self.describe_limit(held),
         }
     }
+}
+
+fn moved(placement: &Result<Placement, Shortage>) -> u64 {
+    placement
+        .as_ref()
+        .map_or(u64::MAX / 2, |placement| placement.placed.moved_bytes())
+}
+
+/// Programs of more tasks are not placed again and again.
+const TASKS_FOR_WINDOWS: u64 = 20_000;
+
+/// Whether a placement reads so much again that other windows are worth trying.
+fn may_save(wanted: Wanted<'_>, placement: &Placement) -> bool {
+    if wanted.plan.tasks() > TASKS_FOR_WINDOWS {
+        return false;
+    }
+    let once: u64 = wanted.tiles.source_bytes(wanted.plan);
+    placement.placed.program.totals.read_bytes > once + once / 3
 }
 
 /// The smallest budget that fits, by bisection from a guess.

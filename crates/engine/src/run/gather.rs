@@ -4,7 +4,8 @@ use outcore_dtype::DType;
 use outcore_kernels::{copy_strided, generate, Generator};
 
 use super::value::{contiguous, Inputs, Place, Strided};
-use crate::plan::gather::{concat_pieces, flat_boxes, flat_index, BaseAxis};
+use crate::plan::gather::{concat_pieces, BaseAxis};
+use crate::plan::pieces::each_piece;
 use crate::plan::{ArrayId, ArrayKind, Base, Gather, Plan};
 use crate::schedule::tasks::each_tile;
 use crate::schedule::tiles::coordinates;
@@ -94,7 +95,21 @@ impl Reader<'_> {
                     self.copy_part(gather, *axis, &parts[part], (begin, ends[part]), dtype, region, target);
                 }
             }
-            Base::Reshape { inner, from, to } => self.copy_reshaped(gather, inner, (from, to), dtype, region, target),
+            Base::Reshape { inner, from, to } => {
+                let begin = target.offset;
+                each_piece(from, to, &gather.axes, region, &target.strides, &mut |piece| {
+                    let composed = Gather {
+                        base: inner.base.clone(),
+                        axes: inner.axes.iter().map(|axis| piece.compose(axis)).collect(),
+                    };
+                    let mut part = Target {
+                        data: &mut *target.data,
+                        offset: begin.wrapping_add_signed(piece.offset),
+                        strides: piece.strides.clone(),
+                    };
+                    self.copy(&composed, dtype, &piece.region, &mut part);
+                });
+            }
         }
     }
 
@@ -142,7 +157,9 @@ impl Reader<'_> {
             let shape: Vec<usize> = lengths.iter().map(|&length| length as usize).collect();
             let value = strided(gather, &part, Place::Input(position), 0, &contiguous(&shape), &origin);
             let sub: Vec<usize> = part.iter().map(|&(_, length)| length as usize).collect();
-            let into = target.offset + inner_offset(&part, region, &target.strides);
+            let into = target
+                .offset
+                .wrapping_add_signed(inner_offset(&part, region, &target.strides));
             let bytes = self.inputs.0[position].1.bytes();
             copy_strided(
                 dtype.size(),
@@ -197,96 +214,9 @@ impl Reader<'_> {
             axes,
         };
         let saved = target.offset;
-        target.offset += inner_offset(&sub, region, &target.strides);
+        target.offset = saved.wrapping_add_signed(inner_offset(&sub, region, &target.strides));
         self.copy(&composed, dtype, &sub, target);
         target.offset = saved;
-    }
-
-    /// Runs of the flat index, each a few boxes of the inner array.
-    fn copy_reshaped(
-        &self,
-        gather: &Gather,
-        inner: &Gather,
-        (from, to): (&[u64], &[u64]),
-        dtype: DType,
-        region: &[(u64, u64)],
-        target: &mut Target<'_>,
-    ) {
-        let ndim = to.len();
-        let identity = |(axis, base): (usize, &BaseAxis)| {
-            *base
-                == BaseAxis {
-                    output: Some(axis),
-                    start: 0,
-                    step: 1,
-                }
-        };
-        let plain = gather.axes.len() == region.len() && gather.axes.iter().enumerate().all(identity);
-        let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
-        // Trailing axes that are whole make one run with the axis before them, if the target is contiguous there.
-        let mut run_axis = ndim.saturating_sub(1);
-        if plain && target.strides == contiguous(&shape) {
-            while run_axis > 0 && region[run_axis] == (0, to[run_axis]) {
-                run_axis -= 1;
-            }
-        }
-        let touched = gather.base_box(region);
-        let run: u64 = if plain {
-            touched[run_axis.min(ndim)..]
-                .iter()
-                .map(|&(_, length)| length)
-                .product()
-        } else {
-            0
-        };
-        let outer_axes = if plain { run_axis } else { ndim };
-        let counts: Vec<u64> = if plain {
-            touched[..outer_axes.min(touched.len())]
-                .iter()
-                .map(|&(_, length)| length)
-                .collect()
-        } else {
-            region.iter().map(|&(_, length)| length).collect()
-        };
-        let mut at = Vec::new();
-        for index in 0..counts.iter().product::<u64>() {
-            coordinates(&counts, index, &mut at);
-            let (flat, length, offset, stride) = if plain {
-                let mut first: Vec<(u64, u64)> = touched.clone();
-                let mut offset = target.offset;
-                for (axis, &position) in at.iter().enumerate() {
-                    first[axis].0 += position;
-                    offset += position as usize * target.strides[axis] as usize;
-                }
-                let stride = target.strides.last().copied().unwrap_or(1);
-                (flat_index(to, &first, false), run, offset, stride)
-            } else {
-                // Under another view: element by element along the flat index.
-                let single: Vec<(u64, u64)> = at
-                    .iter()
-                    .zip(region)
-                    .map(|(&position, &(start, _))| (start + position, 1))
-                    .collect();
-                let offset = target.offset
-                    + at.iter()
-                        .zip(&target.strides)
-                        .map(|(&position, &stride)| position as usize * stride as usize)
-                        .sum::<usize>();
-                (flat_index(to, &gather.base_box(&single), false), 1, offset, 1)
-            };
-            let mut done = 0;
-            for (inner_box, elements) in flat_boxes(from, flat, length) {
-                let box_shape: Vec<usize> = inner_box.iter().map(|&(_, length)| length as usize).collect();
-                let strides = contiguous(&box_shape).into_iter().map(|step| step * stride).collect();
-                let mut piece = Target {
-                    data: target.data,
-                    offset: offset + done as usize * stride as usize,
-                    strides,
-                };
-                self.copy(inner, dtype, &inner_box, &mut piece);
-                done += elements;
-            }
-        }
     }
 }
 
@@ -347,11 +277,11 @@ fn restrict(axes: &[BaseAxis], region: &[(u64, u64)], origin: &[u64], lengths: &
 }
 
 /// Elements between the start of `region` and that of `part` in the target.
-fn inner_offset(part: &[(u64, u64)], region: &[(u64, u64)], strides: &[isize]) -> usize {
+fn inner_offset(part: &[(u64, u64)], region: &[(u64, u64)], strides: &[isize]) -> isize {
     part.iter()
         .zip(region)
         .zip(strides)
-        .map(|((&(start, _), &(from, _)), &stride)| (start - from) as usize * stride as usize)
+        .map(|((&(start, _), &(from, _)), &stride)| (start - from) as isize * stride)
         .sum()
 }
 

@@ -53,6 +53,14 @@ impl TileTable {
         })
     }
 
+    /// Bytes that reading every tile of the stored arrays once transfers.
+    pub fn source_bytes(&self, plan: &Plan) -> u64 {
+        let arrays = plan.arrays.iter().zip(&self.first);
+        let stored = arrays.filter(|(array, _)| matches!(array.kind, ArrayKind::Source(_)));
+        let tiles = stored.flat_map(|(array, &first)| &self.weights[first as usize..][..array.tiles() as usize]);
+        tiles.map(|weight| weight.read).sum()
+    }
+
     /// The array a tile belongs to, and its position in that array's grid.
     pub fn locate(&self, tile: TileId) -> (ArrayId, u64) {
         let array = self.first.partition_point(|&first| first <= tile) - 1;

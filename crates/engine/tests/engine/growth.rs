@@ -65,8 +65,7 @@ fn views_and_assemblies_over_materialized_values_are_read_piece_by_piece() {
     insta::assert_snapshot!(roots(&[gram, flat], PlanOptions::ALL), @r"
     0 Reduce sum over [1048576]
     1 Map matmul over []
-    1 Map add over [1048576]
-    2 Map reshape over [104857600]
+    1 Map add over [104857600]
     ");
 }
 

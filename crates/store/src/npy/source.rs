@@ -9,6 +9,7 @@ use super::header::{header_bytes, parse_npy_header};
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
 use crate::mapping::AlignedBuffer;
+use crate::region::checked_elements;
 use crate::rowmajor::{normalize_bools, swap_bytes, RowMajor};
 use crate::source::{Layout, Source};
 use crate::stamp::{settled, Stamp};
@@ -20,6 +21,7 @@ pub struct NpyFile {
     pub transposed: bool,
 }
 
+#[derive(Clone)]
 struct NpySource {
     path: PathBuf,
     file: File,
@@ -28,6 +30,8 @@ struct NpySource {
     swapped: bool,
     stamp: Stamp,
     identity: String,
+    /// The identity of the file's whole array.
+    origin: String,
 }
 
 impl std::fmt::Debug for NpySource {
@@ -73,6 +77,7 @@ pub fn open_npy(path: &Path, io: &Io) -> Result<NpyFile, StoreError> {
         swapped: header.swapped,
         stamp,
         identity: stamp.name(path),
+        origin: stamp.name(path),
     };
     Ok(NpyFile {
         source: Arc::new(source),
@@ -127,6 +132,27 @@ impl Source for NpySource {
 
     fn identity(&self) -> &str {
         &self.identity
+    }
+
+    fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    fn reshaped(&self, first: u64, shape: &[u64]) -> Option<Arc<dyn Source>> {
+        let wanted = checked_elements(shape)?.checked_add(first)?;
+        if wanted > checked_elements(&self.array.shape)? {
+            return None;
+        }
+        let array = RowMajor {
+            base: self.array.base + first * self.array.item as u64,
+            shape: shape.to_vec(),
+            ..self.array.clone()
+        };
+        Some(Arc::new(NpySource {
+            identity: format!("{}+{first}:{shape:?}", self.identity),
+            array,
+            ..self.clone()
+        }))
     }
 
     fn check_unchanged(&self) -> Result<(), StoreError> {

@@ -1,0 +1,356 @@
+//! A box of a reshaped array as boxes of the array below it.
+//!
+//! Two shapes of as many elements split into groups of axes with equal products. In a group of one axis on either side
+//! nothing changes. In the others a box is runs of the group's flat index, and each run a few boxes of the axes below.
+
+use super::gather::{flat_boxes, BaseAxis};
+use crate::cancel;
+
+/// A box of the array below, in coordinates of its own: where they lie in the array, and where the box goes.
+#[derive(Clone, Debug, Default)]
+pub struct Piece {
+    /// Start and length per axis of the array below.
+    pub region: Vec<(u64, u64)>,
+    /// Index in the array below is `start + step · coordinate`, per axis.
+    pub within: Vec<(i64, i64)>,
+    /// Where the box begins in the target, and how far apart its elements go per axis.
+    pub offset: isize,
+    pub strides: Vec<isize>,
+}
+
+impl Piece {
+    /// An axis of something over the array below, as an axis over the piece.
+    pub fn compose(&self, axis: &BaseAxis) -> BaseAxis {
+        let Some(through) = axis.output else { return *axis };
+        let (start, step) = self.within[through];
+        BaseAxis {
+            output: axis.output,
+            start: axis.start + axis.step * start,
+            step: axis.step * step,
+        }
+    }
+}
+
+/// What is read of one axis of the reshaped array.
+#[derive(Clone, Copy)]
+struct Along {
+    length: u64,
+    start: i64,
+    step: i64,
+    /// Positions that are read: first, count, and how far apart they go in the target.
+    first: u64,
+    count: u64,
+    stride: isize,
+}
+
+impl Along {
+    fn new(length: u64, axis: &BaseAxis, region: &[(u64, u64)], strides: &[isize]) -> Along {
+        let (first, count, stride) = match axis.output {
+            Some(output) => (region[output].0, region[output].1, strides[output]),
+            None => (0, 1, 0),
+        };
+        let BaseAxis { start, step, .. } = *axis;
+        Along {
+            length,
+            start,
+            step,
+            first,
+            count,
+            stride,
+        }
+    }
+
+    fn index(&self, at: u64) -> i64 {
+        self.start + self.step * (self.first + at) as i64
+    }
+
+    /// This axis and the one behind it as one, where that is read whole and goes behind each of this one's elements.
+    fn joined(&self, inner: &Along) -> Option<Along> {
+        let whole = inner.index(0) == 0 && inner.step == 1 && inner.count == inner.length;
+        let follows = self.count == 1 || self.step == 1 && self.stride == inner.stride * inner.length as isize;
+        (whole && follows).then(|| Along {
+            length: self.length * inner.length,
+            start: self.index(0) * inner.length as i64,
+            step: 1,
+            first: 0,
+            count: self.count * inner.count,
+            stride: inner.stride,
+        })
+    }
+}
+
+/// Calls `visit` with the pieces of shape `from` that make the box `region` of a view, `axes`, of shape `to`. `strides`
+/// are those of the target.
+pub fn each_piece(
+    from: &[u64],
+    to: &[u64],
+    axes: &[BaseAxis],
+    region: &[(u64, u64)],
+    strides: &[isize],
+    visit: &mut dyn FnMut(&Piece),
+) {
+    let along: Vec<Along> = to
+        .iter()
+        .zip(axes)
+        .map(|(&length, axis)| Along::new(length, axis, region, strides))
+        .collect();
+    let groups: Vec<Vec<Piece>> = groups(from, to)
+        .into_iter()
+        .map(|(below, above)| match (&from[below.clone()], &along[above]) {
+            (&[_], &[one]) => vec![unchanged(&one)],
+            (below, above) => runs(below, above),
+        })
+        .collect();
+    combine(&groups, &mut Piece::default(), visit);
+}
+
+/// Every choice of one piece per group, put together.
+fn combine(groups: &[Vec<Piece>], piece: &mut Piece, visit: &mut dyn FnMut(&Piece)) {
+    let Some((first, rest)) = groups.split_first() else {
+        cancel::check();
+        return visit(piece);
+    };
+    let axes = piece.region.len();
+    for part in first {
+        piece.region.extend(&part.region);
+        piece.within.extend(&part.within);
+        piece.strides.extend(&part.strides);
+        piece.offset += part.offset;
+        combine(rest, piece, visit);
+        piece.region.truncate(axes);
+        piece.within.truncate(axes);
+        piece.strides.truncate(axes);
+        piece.offset -= part.offset;
+    }
+}
+
+/// The axes of either shape that belong together.
+fn groups(from: &[u64], to: &[u64]) -> Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> {
+    let mut groups = Vec::new();
+    let (mut below, mut above) = (0, 0);
+    while below < from.len() || above < to.len() {
+        let (first_below, first_above) = (below, above);
+        let (mut left, mut right) = (1u64, 1u64);
+        loop {
+            // Axes of length one go with whatever comes next; at the end, with the last group.
+            if left == right && below > first_below && above > first_above {
+                break;
+            }
+            if below < from.len() && (left <= right || above == to.len()) {
+                left *= from[below];
+                below += 1;
+            } else if above < to.len() {
+                right *= to[above];
+                above += 1;
+            } else {
+                break;
+            }
+        }
+        groups.push((first_below..below, first_above..above));
+    }
+    groups
+}
+
+fn unchanged(one: &Along) -> Piece {
+    Piece {
+        region: vec![(0, one.count)],
+        within: vec![(one.index(0), one.step)],
+        offset: 0,
+        strides: vec![one.stride],
+    }
+}
+
+/// The pieces of a group: runs of its flat index, cut into boxes of the axes below.
+fn runs(below: &[u64], above: &[Along]) -> Vec<Piece> {
+    let mut axes: Vec<Along> = above.to_vec();
+    while let [.., outer, inner] = axes[..] {
+        let Some(joined) = outer.joined(&inner) else { break };
+        axes.truncate(axes.len() - 2);
+        axes.push(joined);
+    }
+    let mut pieces = Vec::new();
+    let Some((last, leading)) = axes.split_last() else {
+        // No axes above: one element, whatever axes of length one are below.
+        push_boxes(below, (0, 1), 0, 0, &mut pieces);
+        return pieces;
+    };
+    let mut at = vec![0u64; leading.len()];
+    loop {
+        cancel::check();
+        let flat = leading
+            .iter()
+            .zip(&at)
+            .fold(0, |flat, (axis, &at)| flat * axis.length as i64 + axis.index(at));
+        let flat = flat * last.length as i64;
+        let offset = leading
+            .iter()
+            .zip(&at)
+            .map(|(axis, &at)| at as isize * axis.stride)
+            .sum();
+        match last.step {
+            1 => push_boxes(
+                below,
+                ((flat + last.index(0)) as u64, last.count),
+                offset,
+                last.stride,
+                &mut pieces,
+            ),
+            -1 => {
+                let far = last.count - 1;
+                let run = ((flat + last.index(far)) as u64, last.count);
+                push_boxes(
+                    below,
+                    run,
+                    offset + far as isize * last.stride,
+                    -last.stride,
+                    &mut pieces,
+                );
+            }
+            _ => (0..last.count).for_each(|at| {
+                let run = ((flat + last.index(at)) as u64, 1);
+                push_boxes(below, run, offset + at as isize * last.stride, 0, &mut pieces);
+            }),
+        }
+        let Some(axis) = (0..at.len()).rev().find(|&axis| at[axis] + 1 < leading[axis].count) else {
+            return pieces;
+        };
+        at[axis] += 1;
+        at[axis + 1..].fill(0);
+    }
+}
+
+fn push_boxes(below: &[u64], (flat, count): (u64, u64), offset: isize, stride: isize, pieces: &mut Vec<Piece>) {
+    let apart = |axis: usize| below[axis + 1..].iter().product::<u64>() as isize * stride;
+    let mut done = 0;
+    for (region, elements) in flat_boxes(below, flat, count) {
+        pieces.push(Piece {
+            within: vec![(0, 1); below.len()],
+            offset: offset + done as isize * stride,
+            strides: (0..below.len()).map(apart).collect(),
+            region,
+        });
+        done += elements;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn indices(shape: &[u64], at: &[u64]) -> u64 {
+        at.iter().zip(shape).fold(0, |flat, (&at, &length)| flat * length + at)
+    }
+
+    fn each(region: &[(u64, u64)], visit: &mut dyn FnMut(&[u64])) {
+        let total: u64 = region.iter().map(|&(_, length)| length).product();
+        for index in 0..total {
+            let mut rest = index;
+            let mut at = vec![0; region.len()];
+            for axis in (0..region.len()).rev() {
+                at[axis] = rest % region[axis].1;
+                rest /= region[axis].1;
+            }
+            visit(&at);
+        }
+    }
+
+    /// What goes where, found from the pieces, is what the definition says.
+    fn check(from: &[u64], to: &[u64], axes: &[BaseAxis], region: &[(u64, u64)]) {
+        let lengths: Vec<u64> = region.iter().map(|&(_, length)| length).collect();
+        let strides: Vec<isize> = (0..lengths.len())
+            .map(|axis| lengths[axis + 1..].iter().product::<u64>() as isize)
+            .collect();
+        let mut filled = vec![None; lengths.iter().product::<u64>() as usize];
+        each_piece(from, to, axes, region, &strides, &mut |piece| {
+            each(&piece.region, &mut |at| {
+                let position = |axis: usize| {
+                    let (start, step) = piece.within[axis];
+                    (start + step * (piece.region[axis].0 + at[axis]) as i64) as u64
+                };
+                let index: Vec<u64> = (0..from.len()).map(position).collect();
+                let target: isize = at
+                    .iter()
+                    .zip(&piece.strides)
+                    .map(|(&at, &stride)| at as isize * stride)
+                    .sum();
+                let old = filled[(piece.offset + target) as usize].replace(indices(from, &index));
+                assert_eq!(old, None, "each element goes somewhere once");
+            });
+        });
+        each(region, &mut |at| {
+            let index: Vec<u64> = axes
+                .iter()
+                .map(|axis| match axis.output {
+                    None => axis.start as u64,
+                    Some(output) => (axis.start + axis.step * (region[output].0 + at[output]) as i64) as u64,
+                })
+                .collect();
+            assert_eq!(
+                filled[indices(&lengths, at) as usize],
+                Some(indices(to, &index)),
+                "{from:?} {to:?} {at:?}"
+            );
+        });
+    }
+
+    fn view(outputs: &[(usize, i64, i64)]) -> Vec<BaseAxis> {
+        let axis = |&(output, start, step): &(usize, i64, i64)| BaseAxis {
+            output: Some(output),
+            start,
+            step,
+        };
+        outputs.iter().map(axis).collect()
+    }
+
+    #[test]
+    fn splits_joins_and_both_under_views_go_where_they_belong() {
+        let plain = view(&[(0, 0, 1), (1, 0, 1), (2, 0, 1)]);
+        check(&[24, 5], &[4, 6, 5], &plain, &[(1, 2), (2, 3), (0, 5)]);
+        check(&[24, 5], &[4, 6, 5], &plain, &[(0, 4), (0, 6), (1, 3)]);
+        check(&[4, 6, 5], &[24, 5], &plain[..2], &[(3, 11), (2, 3)]);
+        check(&[4, 1, 6, 5], &[2, 12, 5], &plain, &[(0, 2), (5, 7), (0, 5)]);
+        check(&[6, 10], &[4, 15], &plain[..2], &[(1, 3), (2, 11)]);
+        let turned = view(&[(1, 0, 1), (0, 0, 1)]);
+        check(&[60], &[6, 10], &turned, &[(2, 7), (1, 4)]);
+        check(&[3, 20], &[6, 10], &view(&[(0, 5, -1), (1, 9, -1)]), &[(0, 6), (2, 8)]);
+        check(&[3, 20], &[6, 10], &view(&[(0, 0, 2), (1, 1, 3)]), &[(0, 3), (0, 3)]);
+        check(
+            &[24, 5],
+            &[4, 6, 5],
+            &view(&[(2, 0, 1), (0, 0, 2), (1, 4, -2)]),
+            &[(0, 3), (0, 3), (1, 3)],
+        );
+        check(&[1, 7, 1], &[7], &plain[..1], &[(2, 4)]);
+        check(&[1], &[], &[], &[]);
+        check(&[], &[1, 1], &plain[..2], &[(0, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn an_axis_that_is_fixed_or_repeated_is_read_once() {
+        let fixed = [
+            BaseAxis {
+                output: None,
+                start: 3,
+                step: 1,
+            },
+            BaseAxis {
+                output: Some(0),
+                start: 0,
+                step: 1,
+            },
+        ];
+        check(&[24], &[4, 6], &fixed, &[(1, 4)]);
+        let mut pieces = 0;
+        each_piece(
+            &[8, 365, 9],
+            &[2920, 9],
+            &view(&[(0, 0, 1), (1, 0, 1)]),
+            &[(360, 16), (0, 9)],
+            &[9, 1],
+            &mut |_| {
+                pieces += 1;
+            },
+        );
+        assert_eq!(pieces, 2, "a run over the end of a row below is two boxes");
+    }
+}
