@@ -19,6 +19,7 @@ from outcore._session import Outcome, current
 from outcore.errors import DTypeError, MissingFileError, ShapeError, StaleProgramError
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
+_PLANS_MAX = 8
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are invariant in their keys
 
@@ -94,14 +95,21 @@ def compute(*arrays: Operand) -> Any:
 def _plan_and_run(
     exprs: list[_core.Expr], targets: Sequence[_core.Target | None], progress: bool | None = None
 ) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
-    """Plans and runs; again when another thread's run took the tiles that the plan would have started from."""
+    """Plans and runs; again when another thread's run took the tiles that the plan would have started from.
+
+    Raises StaleProgramError where that happens time after time.
+    """
     session = current()
-    while True:
+    for left in reversed(range(_PLANS_MAX)):
         program = session.plan(exprs, targets)
         try:
             return session.run(program, progress)
         except StaleProgramError:
-            continue
+            if left == 0:
+                raise
+            # What others take from under a plan are kept tiles mostly: the next one is to start without.
+            session.clear()
+    raise AssertionError("unreachable")
 
 
 def store(

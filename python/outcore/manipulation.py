@@ -174,16 +174,16 @@ def repeat(x: Operand, repeats: int, /, *, axis: int | None = None) -> Array:
 
 
 def tile(x: Operand, repetitions: int | tuple[int, ...], /) -> Array:
-    """The array laid beside itself, `repetitions` times along each axis."""
+    """The array laid beside itself, `repetitions` times along each axis. A view: nothing is copied or held for it."""
     array, given = Array(node(x)), integers(repetitions)
-    counts = (1,) * (array.ndim - len(given)) + given
-    array = reshape(array, (1,) * (len(counts) - array.ndim) + array.shape)
-    for place, count in enumerate(shape_of(counts)):
-        if count == 0:
-            array = array[(*(slice(None),) * place, slice(0))]
-        elif count > 1:
-            array = concat([array] * count, axis=place)
-    return array
+    counts = shape_of((1,) * (array.ndim - len(given)) + given)
+    shape = (1,) * (len(counts) - array.ndim) + array.shape
+    if all(count == 1 for count in counts):
+        return reshape(array, shape)
+    # Each axis repeats behind one that counts the repetitions; the two read as one are the result's.
+    apart = reshape(array, tuple(length for part in shape for length in (1, part)))
+    laid = broadcast_to(apart, tuple(length for pair in zip(counts, shape, strict=True) for length in pair))
+    return reshape(laid, tuple(count * length for count, length in zip(counts, shape, strict=True)))
 
 
 __all__ = [
