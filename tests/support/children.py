@@ -109,6 +109,58 @@ def store(program: str, iterations: str, inputs: str, out: str, scratch: str, op
     print("done", flush=True)
 
 
+def long_factorization(x: str, w: str, iterations: int, options: dict[str, int]) -> int:
+    """Tasks of a factorization's program."""
+    import outcore as oc
+
+    features, left, right = oc.open(x), oc.open(w), oc.ones((10, 100))
+    for _ in range(iterations):
+        left = left * (features @ right.T) / (left @ right @ right.T)
+        right = right * (left.T @ features) / (left.T @ left @ right)
+    with oc.Session(threads=2, progress=False, **options):
+        return int(oc.explain(left, right).tasks)
+
+
+def long_chain(folder: str, products: int) -> dict[str, Any]:
+    """The plan of a vector multiplied very often, under a limit of this process's."""
+    import numpy as np
+
+    import outcore as oc
+
+    np.save(f"{folder}/A.npy", np.eye(1000))
+    np.save(f"{folder}/x.npy", np.ones((1000, 1)))
+    a, x = oc.open(f"{folder}/A.npy"), oc.open(f"{folder}/x.npy")
+    for _ in range(products):
+        x = a @ x
+    with oc.Session(memory_limit=256 << 20, threads=2, progress=False):
+        told = oc.explain(x)
+    return {"flops": told.flops, "passes": len(told.passes)}
+
+
+def interrupted_plan_then_another() -> dict[str, Any]:
+    """An alarm, as Ctrl-C would come, while one session plans so much that it holds the turn; then another computes."""
+    import outcore as oc
+
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    x = oc.random.uniform((3_000_000, 50), seed=0)
+    lazy = x.sum(axis=0)
+    for _ in range(6000):
+        lazy = lazy + (x * lazy).sum(axis=0)
+    interrupted = False
+    with oc.Session(progress=False):
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        try:
+            oc.explain(lazy)
+        except KeyboardInterrupt:
+            interrupted = True
+    with oc.Session(progress=False):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)  # ends the process if the turn is still taken
+        total = float(oc.compute(oc.ones(3).sum()))
+        signal.alarm(0)
+    return {"interrupted": interrupted, "total": total}
+
+
 def builder(program: str, iterations: str) -> Any:
     """The expression of a workload without its inputs, which the parent has made."""
     make: workloads.Maker = getattr(workloads, program)
