@@ -250,3 +250,77 @@ fn describe(product: &Expr, factors: &[Expr]) -> String {
     let [x, y] = [0, 1].map(|side| describe(&product.inputs[side], factors));
     format!("({x} @ {y})")
 }
+
+#[cfg(test)]
+mod tests {
+    use outcore_dtype::{DType, Scalar};
+    use outcore_kernels::Generator;
+
+    use super::*;
+
+    fn chain(dimensions: &[u64]) -> Vec<Expr> {
+        let one = Generator::Full(Scalar::Int(1));
+        let factor = |pair: &[u64]| ops::generate(one.clone(), pair.to_vec(), DType::F64).expect("a matrix");
+        dimensions.windows(2).map(factor).collect()
+    }
+
+    /// Multiplications in a tree of products.
+    fn cost(product: &Expr) -> u64 {
+        match product.op {
+            Op::Matmul => {
+                let [x, y] = [&product.inputs[0], &product.inputs[1]];
+                cost(x) + cost(y) + x.shape[0] * x.shape[1] * y.shape[1]
+            }
+            _ => 0,
+        }
+    }
+
+    /// The fewest multiplications, over all ways to cut the chain.
+    fn least(dimensions: &[u64]) -> u64 {
+        let count = dimensions.len();
+        let mut best = vec![vec![0u64; count]; count];
+        for length in 2..count {
+            for from in 0..count - length {
+                let to = from + length;
+                let cut = |middle: usize| {
+                    let [a, b, c] = [from, middle, to].map(|at| dimensions[at]);
+                    best[from][middle] + best[middle][to] + a * b * c
+                };
+                best[from][to] = (from + 1..to).map(cut).min().expect("two factors or more");
+            }
+        }
+        best[0][count - 1]
+    }
+
+    #[test]
+    fn one_sweep_is_within_a_quarter_of_the_cheapest_way() {
+        let mut state = 7u64;
+        for length in [3, 5, 9, 17, 40] {
+            for _ in 0..40 {
+                let dimensions: Vec<u64> = (0..=length)
+                    .map(|_| {
+                        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        1 + (state >> 33) % 97
+                    })
+                    .collect();
+                let product = product_by_sweep(&chain(&dimensions)).expect("shapes fit");
+                assert_eq!(product.shape, [dimensions[0], dimensions[length]]);
+                let (swept, best) = (cost(&product), least(&dimensions));
+                assert!(4 * swept <= 5 * best, "{dimensions:?}: {swept} where {best} do");
+            }
+        }
+    }
+
+    #[test]
+    fn a_vector_is_multiplied_first_whichever_end_it_stands_at() {
+        let mut dimensions = vec![50; 300];
+        dimensions.push(1);
+        let from_the_right = cost(&product_by_sweep(&chain(&dimensions)).expect("shapes fit"));
+        dimensions.reverse();
+        let from_the_left = cost(&product_by_sweep(&chain(&dimensions)).expect("shapes fit"));
+        assert_eq!(
+            (from_the_right, from_the_left),
+            (50 * 50 * 298 + 50 * 50, 50 * 50 * 298 + 50 * 50)
+        );
+    }
+}
