@@ -8,8 +8,10 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use rustix::fs::{access, statvfs, Access};
 
+use crate::locked::parent_of;
 use crate::npy::NpyPlan;
-use crate::partial::{check_replaceable, parent_of};
+use crate::partial::{check_replaceable, Partial};
+use crate::publish::place_all;
 use crate::region::checked_elements;
 use crate::zarr::ZarrPlan;
 use crate::{ClaimedSlice, Io, Region, StoreError};
@@ -18,7 +20,7 @@ use crate::{ClaimedSlice, Io, Region, StoreError};
 ///
 /// What callers promise: every region is one whole cell of the `tile` grid, clipped at the array's edge, and is written
 /// once. What a sink promises: `write_bytes` and `overhead_bytes` are exact, and nothing has the final name before
-/// `finish` returns.
+/// it is published.
 pub trait Sink: Send + Sync {
     fn name(&self) -> String;
     /// The grid that writes come in.
@@ -38,15 +40,26 @@ pub trait Sink: Send + Sync {
     }
     /// Makes what was written durable, still without its name: several outputs are sealed before any is published.
     fn seal(&self, io: &Io) -> Result<(), StoreError>;
-    /// Gives a sealed output its name, atomically.
-    fn publish(&self) -> Result<(), StoreError>;
-    /// Seals and publishes.
+    /// Refuses a sealed output that is not what was written any more: moved, cut short, with files missing.
+    fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// The output beside its name, where it has one.
+    fn partial(&self) -> Option<&Partial> {
+        None
+    }
+    /// Seals and publishes this output alone.
     fn finish(&self, io: &Io) -> Result<(), StoreError> {
         self.seal(io)?;
-        self.publish()
+        self.check()?;
+        place_all(self.partial().as_slice(), io)
     }
     /// Removes what was written. Dropping an unfinished sink does the same.
-    fn abort(&self);
+    fn abort(&self) {
+        if let Some(partial) = self.partial() {
+            partial.discard();
+        }
+    }
 }
 
 /// An output that has been checked but not created: what it will cost, before anything happens.

@@ -23,12 +23,16 @@ impl FaultKind {
     }
 }
 
-/// Which calls misbehave, counted from 1 since the faults were set. Each fires once.
+/// Which calls misbehave, counted from 1 since the faults were set. Each fires once, but for `fail_renames_from`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     pub fail_read_at: Option<u64>,
     pub fail_write_at: Option<u64>,
     pub fail_sync_at: Option<u64>,
+    /// Names given to finished outputs, and taken back.
+    pub fail_rename_at: Option<u64>,
+    /// This one and all after it.
+    pub fail_renames_from: Option<u64>,
     /// Transfers half of what was asked; the caller must go on.
     pub short_read_at: Option<u64>,
     pub short_write_at: Option<u64>,
@@ -41,8 +45,8 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Reads settings such as `read:3`, `write:7:enospc`, `short-read:2`, `torn-write:1`, `sync:1` or
-    /// `delay-read:4:50` (milliseconds), separated by commas.
+    /// Reads settings such as `read:3`, `write:7:enospc`, `short-read:2`, `torn-write:1`, `sync:1`, `rename:2`,
+    /// `renames-from:2` or `delay-read:4:50` (milliseconds), separated by commas.
     ///
     /// # Errors
     /// A line that names the setting that is not understood.
@@ -68,6 +72,8 @@ impl Faults {
         match (name, extra) {
             ("read", None | Some("eio")) => self.fail_read_at = nth,
             ("sync", None | Some("eio")) => self.fail_sync_at = nth,
+            ("rename", None | Some("eio")) => self.fail_rename_at = nth,
+            ("renames-from", None | Some("eio")) => self.fail_renames_from = nth,
             ("write" | "torn-write", _) => {
                 self.write_error = match extra {
                     None | Some("eio") => FaultKind::Eio,
@@ -110,6 +116,7 @@ struct Plan {
     reads: u64,
     writes: u64,
     syncs: u64,
+    renames: u64,
 }
 
 impl FaultState {
@@ -168,6 +175,17 @@ impl FaultState {
             Some((faults, call)) if faults.fail_sync_at == Some(call) => Err(FaultKind::Eio.error()),
             _ => Ok(()),
         }
+    }
+
+    pub(super) fn before_rename(&self) -> std::io::Result<()> {
+        let Some((faults, call)) = self.count(|plan| &mut plan.renames) else {
+            return Ok(());
+        };
+        let fails = faults.fail_rename_at == Some(call) || faults.fail_renames_from.is_some_and(|first| call >= first);
+        if fails {
+            return Err(FaultKind::Eio.error());
+        }
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 mod backend;
 mod faults;
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -260,6 +261,19 @@ impl Io {
         injected
             .and_then(|()| file.blob.sync())
             .map_err(|cause| StoreError::io(&file.path, 0, "sync", cause))
+    }
+
+    /// Where tests make the naming of a finished output fail.
+    pub(crate) fn before_rename(&self) -> std::io::Result<()> {
+        self.0.faults.before_rename()
+    }
+
+    /// Makes the names in an open directory durable.
+    pub(crate) fn sync_names(&self, directory: impl AsFd, path: &Path) -> Result<(), StoreError> {
+        let injected = self.0.faults.before_sync();
+        injected
+            .and_then(|()| Ok(rustix::fs::fsync(directory)?))
+            .map_err(|cause| StoreError::io(path, 0, "sync", cause))
     }
 
     /// Makes everything written to the file system that holds `path` durable.
