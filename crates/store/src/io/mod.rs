@@ -82,6 +82,11 @@ impl File {
         Ok(self.len()? == 0)
     }
 
+    /// Device and inode, where it has them.
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        self.blob.identity()
+    }
+
     pub fn set_len(&self, bytes: u64) -> Result<(), StoreError> {
         self.blob
             .set_len(bytes)
