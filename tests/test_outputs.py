@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.killing import wait
 from support.running import files_below, load, session
 
 import outcore as oc
@@ -96,6 +97,30 @@ def test_what_cannot_be_taken_back_is_named_with_the_place_of_the_old_one(out: P
     assert np.array_equal(np.load(kept), np.zeros(10))
     assert np.array_equal(load(out / "a.npy"), np.ones(10))
     assert not (out / "b.npy").exists()
+
+
+PUBLISHING = """
+import sys
+import outcore as oc
+with oc.Session(threads=1, progress=False, memory_limit="8GiB", faults="delay-rename:2:100000"):
+    oc.store({sys.argv[1]: oc.ones(10), sys.argv[2]: oc.ones(10)}, overwrite=True)
+"""
+
+
+@pytest.mark.parametrize("suffix", ["npy", "zarr"])
+def test_killed_between_two_names_each_is_the_old_or_the_new(suffix: str, out: Path) -> None:
+    first, second = out / f"a.{suffix}", out / f"b.{suffix}"
+    oc.store({first: oc.zeros(10), second: oc.zeros(10)})
+    child = subprocess.Popen([sys.executable, "-c", PUBLISHING, first, second])
+    while load(first)[0] == 0:
+        assert not wait(child, 0.01), "the child ended before it was killed"
+    child.kill()
+    child.wait()
+    assert (load(first)[0], load(second)[0]) == (1, 0)
+    assert len(list(out.iterdir())) == 4
+    oc.store({out / "c.npy": oc.ones(1)})
+    assert sorted(path.name for path in out.iterdir()) == [first.name, second.name, "c.npy"]
+    assert (load(first)[0], load(second)[0]) == (1, 0)
 
 
 STORING = """

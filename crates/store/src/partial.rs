@@ -151,11 +151,15 @@ impl Partial {
         }
     }
 
-    /// The permissions of what is replaced. The owner's own stay for a directory, which could not be moved without.
+    /// The permissions of what is replaced, where the file system has them. The owner's own stay for a directory, which
+    /// could not be moved without.
     fn take_mode(&self, there: &Stat) -> Result<(), StoreError> {
         let own = if self.directory { Mode::RWXU } else { Mode::empty() };
         let mode = Mode::from_raw_mode(there.st_mode) | own;
-        chmodat(self.folder.held(), NEW, mode, AtFlags::empty()).map_err(self.error("set the permissions of"))
+        match chmodat(self.folder.held(), NEW, mode, AtFlags::empty()) {
+            Ok(()) | Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(cause) => Err(self.error("set the permissions of")(cause)),
+        }
     }
 
     /// For file systems without exchange: files are replaced atomically, directories in two steps.

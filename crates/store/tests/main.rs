@@ -4,4 +4,5 @@ mod faults;
 mod files;
 mod old_files;
 mod outputs;
+mod sources;
 mod support;

@@ -41,6 +41,7 @@ pub struct Faults {
     /// Sleeps before the call.
     pub delay_read_at: Option<(u64, Duration)>,
     pub delay_write_at: Option<(u64, Duration)>,
+    pub delay_rename_at: Option<(u64, Duration)>,
     pub write_error: FaultKind,
 }
 
@@ -89,6 +90,7 @@ impl Faults {
             ("short-read", None) => self.short_read_at = nth,
             ("short-write", None) => self.short_write_at = nth,
             ("delay-read", Some(_)) => self.delay_read_at = Some(delay()?),
+            ("delay-rename", Some(_)) => self.delay_rename_at = Some(delay()?),
             ("delay-write", Some(_)) => self.delay_write_at = Some(delay()?),
             _ => return None,
         }
@@ -181,6 +183,7 @@ impl FaultState {
         let Some((faults, call)) = self.count(|plan| &mut plan.renames) else {
             return Ok(());
         };
+        delay(faults.delay_rename_at, call);
         let fails = faults.fail_rename_at == Some(call) || faults.fail_renames_from.is_some_and(|first| call >= first);
         if fails {
             return Err(FaultKind::Eio.error());
