@@ -63,9 +63,9 @@ def test_what_another_process_disturbs_is_an_error_and_not_an_output(what: str, 
     def some_are_written() -> bool:
         return what == "cut" or any((part_of(out) / "c").glob("*/*"))
 
+    x = disturbed(oc.open(tmp_path / "x.npy"), lambda: DISTURBANCES[what](out), some_are_written)
     with session(threads=1, window=1), pytest.raises(StorageError, match="disturbed") as failed:
-        x = oc.open(tmp_path / "x.npy")
-        oc.store({target: disturbed(x, lambda: DISTURBANCES[what](out), some_are_written)})
+        oc.store({target: x})
     assert str(out) in str(failed.value)
     assert not target.exists()
     left = tmp_path / "moved" if what == "parent renamed" else out
@@ -256,14 +256,14 @@ def test_names_need_not_be_text(out: Path) -> None:
             oc.store({os.fsdecode(path): rows()})
 
 
-DENIED = """
+DENIED = f"""
 import os, sys
 import outcore as oc
 what, path = sys.argv[1:]
 if os.getuid() == 0:
     os.setgroups([])
-    os.setgid({nobody})
-    os.setuid({nobody})
+    os.setgid({NOBODY})
+    os.setuid({NOBODY})
 os.umask(0)
 try:
     with oc.Session(threads=1, progress=False, memory_limit="8GiB", scratch=["/nowhere"]):
@@ -273,7 +273,7 @@ try:
             oc.explain({{path: oc.ones(3)}}, overwrite=True)
 except oc.errors.OutcoreError as error:
     print(error.code, error)
-""".format(nobody=NOBODY)
+"""
 
 
 def denied(what: str, path: Path) -> str:
