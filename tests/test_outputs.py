@@ -66,7 +66,7 @@ def test_what_another_process_disturbs_is_an_error_and_not_an_output(what: str, 
     x = disturbed(oc.open(tmp_path / "x.npy"), lambda: DISTURBANCES[what](out), some_are_written)
     with session(threads=1, window=1), pytest.raises(StorageError, match="disturbed") as failed:
         oc.store({target: x})
-    assert str(out) in str(failed.value)
+    assert f"while {target} was written" in str(failed.value)
     assert not target.exists()
     left = tmp_path / "moved" if what == "parent renamed" else out
     assert not left.exists() or files_below(left) == []

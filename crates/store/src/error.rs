@@ -21,8 +21,13 @@ pub enum StoreError {
     Exists { path: PathBuf },
     #[error("{}: changed since it was opened ({reason})", path.display())]
     Changed { path: PathBuf, reason: String },
-    #[error("{}: disturbed by another process: {reason}", path.display())]
-    Disturbed { path: PathBuf, reason: String },
+    /// Another process was at work on what this one writes; `output` is the name that will not be given then.
+    #[error("{}: disturbed by another process{}: {reason}", path.display(), meanwhile(output.as_deref()))]
+    Disturbed {
+        path: PathBuf,
+        output: Option<PathBuf>,
+        reason: String,
+    },
     #[error("{cause}; taking back the outputs published before it failed: {}", standing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     HalfPublished {
         cause: Arc<StoreError>,
@@ -60,6 +65,12 @@ impl std::fmt::Display for Standing {
             None => Ok(()),
         }
     }
+}
+
+fn meanwhile(output: Option<&Path>) -> String {
+    output.map_or(String::new(), |output| {
+        format!(" while {} was written", output.display())
+    })
 }
 
 fn is_full(cause: &std::io::Error) -> bool {
@@ -102,8 +113,17 @@ impl StoreError {
     pub(crate) fn disturbed(path: &Path, reason: impl Into<String>) -> StoreError {
         StoreError::Disturbed {
             path: path.to_path_buf(),
+            output: None,
             reason: reason.into(),
         }
+    }
+
+    /// The same error, naming the output that suffers from it.
+    pub(crate) fn at_output(mut self, target: &Path) -> StoreError {
+        if let StoreError::Disturbed { output, .. } = &mut self {
+            *output = Some(target.to_path_buf());
+        }
+        self
     }
 
     pub(crate) fn format(path: &Path, reason: impl Into<String>) -> StoreError {

@@ -104,11 +104,17 @@ impl Partial {
         move |cause| StoreError::io(&self.target, 0, action, cause)
     }
 
+    /// Where the output will be.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// Refuses an output that is not where it was made; the directory it will appear in, open.
     pub(crate) fn check(&self) -> Result<OwnedFd, StoreError> {
-        let parent = self.folder.check()?;
+        let parent = self.folder.check().map_err(|error| error.at_output(&self.target))?;
         if id_at(self.folder.held(), NEW) != Ok(self.made) {
-            return Err(StoreError::disturbed(&self.path, "it was moved, removed or replaced"));
+            let error = StoreError::disturbed(&self.path, "it was moved, removed or replaced");
+            return Err(error.at_output(&self.target));
         }
         Ok(parent)
     }

@@ -104,7 +104,11 @@ fn what_is_disturbed_while_it_is_written_is_never_published() {
                 let old = overwrite.then(|| write(&dir.join(name), &SHAPE, DType::I8, &TILE, &Io::direct()).unwrap());
                 let what = format!("disturbance {number} after {at} tiles, overwriting: {overwrite}");
                 let error = store(&dir.join(name), overwrite, at, disturb).expect_err(&what);
-                assert!(error.to_string().contains(named), "{what}: {error}");
+                let told = error.to_string();
+                assert!(
+                    told.contains(named) && told.contains(&format!("/out/{name} was written")),
+                    "{what}: {error}"
+                );
                 assert_eq!((error.code(), error.to_string().lines().count()), ("io", 1), "{what}");
                 let dir = if dir.exists() { dir } else { root.path().join("moved") };
                 let mut left = names(&dir);
@@ -236,4 +240,18 @@ fn many_writers_and_cleaners_share_a_folder() {
         names(folder),
         (0..6).map(|number| format!("own{number}.npy")).collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn what_fails_while_it_is_written_is_called_by_the_name_it_was_to_get() {
+    for (name, known) in [("a.npy", "a.npy"), ("a.zarr", "a.zarr/c/0/0")] {
+        let dir = tempfile::tempdir().unwrap();
+        let io = Io::with_faults(Faults::parse("write:2").unwrap());
+        let error = write(&dir.path().join(name), &SHAPE, DType::F64, &TILE, &io).unwrap_err();
+        let told = dir.path().join(known).display().to_string();
+        assert!(
+            error.to_string().starts_with(&format!("{told}: cannot write at byte")),
+            "{error}"
+        );
+    }
 }

@@ -71,6 +71,11 @@ impl File {
         &self.path
     }
 
+    /// The same file, called by another name in errors: the one that callers know.
+    pub(crate) fn named(self, path: PathBuf) -> File {
+        File { path, ..self }
+    }
+
     /// Bytes in the file now.
     pub fn len(&self) -> Result<u64, StoreError> {
         self.blob

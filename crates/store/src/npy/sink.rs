@@ -65,6 +65,7 @@ impl NpyPlan {
             Mode::CreateUnaligned
         };
         let (partial, file) = Partial::new(path, overwrite, |partial| io.open(partial, mode))?;
+        let file = file.named(path.to_path_buf());
         let mut page = AlignedBuffer::new(PAGE).map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
         page.copy_from_slice(&header_page(&self.shape, self.dtype));
         file.allocate(self.file_bytes())?;
@@ -94,7 +95,7 @@ impl NpySink {
             return Ok(());
         }
         let reason = format!("it has {length} bytes where {made} were written");
-        Err(StoreError::disturbed(self.partial.path(), reason))
+        Err(StoreError::disturbed(self.partial.path(), reason).at_output(self.partial.target()))
     }
 
     /// The length while tiles of whole pages are written.

@@ -160,12 +160,14 @@ impl ZarrSink {
     /// The chunk's file, in directories made on the way.
     fn create_chunk(&self, region: &Region, io: &Io) -> Result<File, StoreError> {
         let path = self.made().chunk_path(self.partial.path(), &self.index(region))?;
+        let known = path.strip_prefix(self.partial.path()).unwrap_or(&path);
         match io.open(&path, Mode::Create) {
+            Ok(file) => Ok(file.named(self.partial.target().join(known))),
             Err(StoreError::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => {
                 let parent = path.parent().unwrap_or(&path);
                 Err(StoreError::disturbed(parent, "this directory was moved or removed"))
             }
-            opened => opened,
+            Err(error) => Err(error),
         }
     }
 
@@ -205,6 +207,13 @@ impl ZarrSink {
             io.write(&file, strip, first * row_bytes as u64)?;
         }
         file.set_len(self.plan.chunk_bytes as u64)
+    }
+
+    fn check_content(&self) -> Result<(), StoreError> {
+        let array = self.partial.open_directory()?;
+        self.check_json(&array)?;
+        let chunk_bytes = self.plan.chunk_bytes as u64;
+        self.made().check(array.as_fd(), self.partial.path(), chunk_bytes)
     }
 
     /// The metadata, with the bytes that were written.
@@ -250,7 +259,8 @@ impl Sink for ZarrSink {
         if region.is_empty() {
             return Ok(());
         }
-        self.write_chunk(region, data, io)?;
+        self.write_chunk(region, data, io)
+            .map_err(|error| error.at_output(self.partial.target()))?;
         self.made().set_written(&self.index(region));
         Ok(())
     }
@@ -262,10 +272,8 @@ impl Sink for ZarrSink {
 
     fn check(&self) -> Result<(), StoreError> {
         self.partial.check()?;
-        let array = self.partial.open_directory()?;
-        self.check_json(&array)?;
-        self.made()
-            .check(array.as_fd(), self.partial.path(), self.plan.chunk_bytes as u64)
+        self.check_content()
+            .map_err(|error| error.at_output(self.partial.target()))
     }
 
     fn partial(&self) -> Option<&Partial> {
