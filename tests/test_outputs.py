@@ -221,6 +221,18 @@ def test_overwriting_keeps_permissions_and_links(suffix: str, out: Path, data: P
     assert [path.name for path in (*out.iterdir(), *data.iterdir())] == [link.name, real.name]
 
 
+def test_every_file_of_an_array_keeps_its_permissions(out: Path) -> None:
+    path = out / "x.zarr"
+    for overwrite in (False, True):
+        oc.store({path: oc.ones((4, 4))}, chunks={path: (2, 2)}, overwrite=overwrite)
+        inside = [path, *path.rglob("*")]
+        if overwrite:
+            modes = {stat.S_IMODE(each.stat().st_mode) for each in inside}
+            assert modes == {0o770, 0o660}
+        for each in inside:
+            each.chmod(0o770 if each.is_dir() else 0o660)
+
+
 def test_a_link_to_nothing_yet_is_followed(out: Path, data: Path) -> None:
     (out / "x.npy").symlink_to(data / "real.npy")
     oc.store({out / "x.npy": oc.ones(3)})

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{statat, AtFlags};
+use rustix::fs::{chmod, stat, statat, AtFlags, Mode};
 
 use crate::locked::open_dir;
 use crate::StoreError;
@@ -33,15 +33,48 @@ pub(super) struct Made {
     /// Per depth below the array's directory.
     directories: Vec<Bits>,
     chunks: Bits,
+    modes: Modes,
+}
+
+/// Permissions of the array that is replaced, where new files and directories get others.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Modes {
+    files: Option<Mode>,
+    directories: Option<Mode>,
+}
+
+impl Modes {
+    /// Those of the array at `old`, if there is one, against the one begun at `new`, whose `file` gets its own.
+    pub(super) fn kept(old: &Path, new: &Path, file: &str) -> Modes {
+        let differing = |old: &Path, new: &Path| {
+            let mode = |path: &Path| stat(path).map(|found| Mode::from_raw_mode(found.st_mode));
+            mode(old).ok().filter(|old| mode(new) != Ok(*old))
+        };
+        let modes = Modes {
+            files: differing(&old.join(file), &new.join(file)),
+            // What is in them must be made and removed.
+            directories: differing(old, new).map(|mode| mode | Mode::RWXU),
+        };
+        apply(modes.files, &new.join(file));
+        modes
+    }
+}
+
+/// As far as the file system has permissions.
+fn apply(mode: Option<Mode>, path: &Path) {
+    if let Some(mode) = mode {
+        let _ = chmod(path, mode);
+    }
 }
 
 impl Made {
-    pub(super) fn new(counts: Vec<u64>) -> Made {
+    pub(super) fn new(counts: Vec<u64>, modes: Modes) -> Made {
         let above = |axes: usize| counts[..axes].iter().product();
         Made {
             directories: (0..counts.len()).map(|axes| Bits::of(above(axes))).collect(),
             chunks: Bits::of(above(counts.len())),
             counts,
+            modes,
         }
     }
 
@@ -60,11 +93,17 @@ impl Made {
             let number = self.number(&index[..axes]);
             if !self.directories[axes].has(number) {
                 fs::create_dir(&path).map_err(|cause| gone_or(&path, "create", cause))?;
+                apply(self.modes.directories, &path);
                 self.directories[axes].set(number);
             }
             path.push(index[axes].to_string());
         }
         Ok(path)
+    }
+
+    /// Gives a chunk's new file its permissions.
+    pub(super) fn set_mode(&self, chunk: &Path) {
+        apply(self.modes.files, chunk);
     }
 
     pub(super) fn set_written(&mut self, index: &[u64]) {

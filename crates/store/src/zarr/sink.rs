@@ -9,7 +9,7 @@ use outcore_dtype::{DType, Kind};
 use rustix::fs::{openat, OFlags};
 use serde_json::json;
 
-use super::made::{gone_or, Made};
+use super::made::{gone_or, Made, Modes};
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
 use crate::mapping::AlignedBuffer;
@@ -105,6 +105,7 @@ impl ZarrPlan {
             let file = io.open(&dir.join(JSON), Mode::CreateUnaligned)?;
             io.write(&file, self.json.as_bytes(), 0)
         })?;
+        let modes = Modes::kept(path, partial.path(), JSON);
         let counts = self
             .shape
             .iter()
@@ -113,7 +114,7 @@ impl ZarrPlan {
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
             name: path.display().to_string(),
-            made: Mutex::new(Made::new(counts.collect())),
+            made: Mutex::new(Made::new(counts.collect(), modes)),
             partial,
         }))
     }
@@ -162,7 +163,10 @@ impl ZarrSink {
         let path = self.made().chunk_path(self.partial.path(), &self.index(region))?;
         let known = path.strip_prefix(self.partial.path()).unwrap_or(&path);
         match io.open(&path, Mode::Create) {
-            Ok(file) => Ok(file.named(self.partial.target().join(known))),
+            Ok(file) => {
+                self.made().set_mode(&path);
+                Ok(file.named(self.partial.target().join(known)))
+            }
             Err(StoreError::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => {
                 let parent = path.parent().unwrap_or(&path);
                 Err(StoreError::disturbed(parent, "this directory was moved or removed"))
