@@ -113,7 +113,9 @@ def store(
 ) -> Outcome:
     """Writes lazy arrays to paths that end in `.npy` or `.zarr` (version 3), all from one common program.
 
-    Each output is written beside its name and renamed when complete and synced: nothing half-done carries the name.
+    Outputs are written beside their names and renamed when all are complete, synced and still as they were written:
+    nothing half-done carries a name, and all outputs appear or none. Links are followed; what is replaced leaves its
+    permissions to the new.
     `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
     where someone watches. Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with
     their array, TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.

@@ -155,7 +155,7 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     }
 }
 
-/// Removes a file, or a directory with everything in it.
+/// Removes a file, or a directory with everything in it; what another removes meanwhile is gone as well.
 pub(crate) fn remove_at<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name) -> Result<(), Errno> {
     match unlinkat(dir, name, AtFlags::empty()) {
         Err(Errno::ISDIR | Errno::PERM) => {}
@@ -165,7 +165,10 @@ pub(crate) fn remove_at<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name) -> Re
     for entry in Dir::read_from(&below)? {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            remove_at(below.as_fd(), entry.file_name())?;
+            match remove_at(below.as_fd(), entry.file_name()) {
+                Err(Errno::NOENT) => {}
+                done => done?,
+            }
         }
     }
     unlinkat(dir, name, AtFlags::REMOVEDIR)

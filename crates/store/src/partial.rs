@@ -21,7 +21,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::locked::{clean_where, id_at, unique, Cleaned, FileId, LockedDir};
+use crate::locked::{clean_where, id_at, open_dir, parent_of, unique, Cleaned, FileId, LockedDir};
 use crate::zarr::JSON_MAX;
 use crate::{Io, StoreError};
 
@@ -68,7 +68,7 @@ impl Partial {
         overwrite: bool,
         make: impl FnOnce(&Path) -> Result<T, StoreError>,
     ) -> Result<(Partial, T), StoreError> {
-        let folder = LockedDir::make(&crate::locked::parent_of(target), MARK)?;
+        let folder = LockedDir::make(&parent_of(target), MARK)?;
         let path = folder.path().join(NEW);
         let made = make(&path).and_then(|made| {
             let stat = statat(folder.held(), NEW, AtFlags::SYMLINK_NOFOLLOW);
@@ -121,7 +121,7 @@ impl Partial {
 
     /// The output's directory, open.
     pub(crate) fn open_directory(&self) -> Result<OwnedFd, StoreError> {
-        crate::locked::open_dir(self.folder.held(), NEW).map_err(|cause| StoreError::io(&self.path, 0, "open", cause))
+        open_dir(self.folder.held(), NEW).map_err(|cause| StoreError::io(&self.path, 0, "open", cause))
     }
 
     /// Gives the output its name, atomically where the file system can, and keeps what had it.
@@ -204,7 +204,7 @@ impl Partial {
 
     /// Makes the name durable.
     pub(crate) fn sync_name(&self, io: &Io) -> Result<(), StoreError> {
-        io.sync_names(&self.folder.parent()?, &crate::locked::parent_of(&self.target))
+        io.sync_names(&self.folder.parent()?, &parent_of(&self.target))
     }
 
     /// Undoes `place`: the name leads to what it led to before.
