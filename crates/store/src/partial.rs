@@ -11,7 +11,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{Read, Write};
-use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -40,7 +40,8 @@ pub struct Partial {
     path: PathBuf,
     /// What was made as `new`.
     made: FileId,
-    directory: bool,
+    /// The same, open, if it is a directory.
+    directory: Option<OwnedFd>,
     state: Mutex<State>,
 }
 
@@ -70,21 +71,23 @@ impl Partial {
     ) -> Result<(Partial, T), StoreError> {
         let folder = LockedDir::make(&parent_of(target), MARK)?;
         let path = folder.path().join(NEW);
-        let made = make(&path).and_then(|made| {
-            let stat = statat(folder.held(), NEW, AtFlags::SYMLINK_NOFOLLOW);
-            Ok((made, stat.map_err(|cause| StoreError::io(&path, 0, "stat", cause))?))
-        });
-        let (made, stat) = made.inspect_err(|_| folder.remove())?;
+        let look = |made| {
+            let stat = statat(folder.held(), NEW, AtFlags::SYMLINK_NOFOLLOW)?;
+            let directory = is_directory(&stat).then(|| open_dir(folder.held(), NEW)).transpose()?;
+            Ok((made, FileId::from(&stat), directory))
+        };
+        let look = |made| look(made).map_err(|cause: Errno| StoreError::io(&path, 0, "look at", cause));
+        let (result, made, directory) = make(&path).and_then(look).inspect_err(|_| folder.remove())?;
         let partial = Partial {
             target: target.to_path_buf(),
             overwrite,
             path,
-            made: FileId::from(&stat),
-            directory: is_directory(&stat),
+            made,
+            directory,
             state: Mutex::new(State::Written),
             folder,
         };
-        Ok((partial, made))
+        Ok((partial, result))
     }
 
     /// Where the output is written.
@@ -119,9 +122,9 @@ impl Partial {
         Ok(parent)
     }
 
-    /// The output's directory, open.
-    pub(crate) fn open_directory(&self) -> Result<OwnedFd, StoreError> {
-        open_dir(self.folder.held(), NEW).map_err(|cause| StoreError::io(&self.path, 0, "open", cause))
+    /// The output's directory, open, if it is one.
+    pub(crate) fn directory(&self) -> Option<BorrowedFd<'_>> {
+        self.directory.as_ref().map(AsFd::as_fd)
     }
 
     /// Gives the output its name, atomically where the file system can, and keeps what had it.
@@ -133,7 +136,7 @@ impl Partial {
                 return Err(self.exists());
             }
             // Hours may have passed since this was checked first.
-            check_replaceable(&self.target, self.directory)?;
+            check_replaceable(&self.target, self.directory.is_some())?;
             self.take_mode(there)?;
         }
         io.before_rename()
@@ -160,7 +163,11 @@ impl Partial {
     /// The permissions of what is replaced, where the file system has them. The owner's own stay for a directory, which
     /// could not be moved without.
     fn take_mode(&self, there: &Stat) -> Result<(), StoreError> {
-        let own = if self.directory { Mode::RWXU } else { Mode::empty() };
+        let own = if self.directory.is_some() {
+            Mode::RWXU
+        } else {
+            Mode::empty()
+        };
         let mode = Mode::from_raw_mode(there.st_mode) | own;
         match chmodat(self.folder.held(), NEW, mode, AtFlags::empty()) {
             Ok(()) | Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
@@ -227,7 +234,7 @@ impl Partial {
                 renameat_with(folder, NEW, &parent, name, RenameFlags::EXCHANGE).map_err(&error)?;
             }
             State::Fresh => renameat(&parent, name, folder, NEW).map_err(&error)?,
-            State::Replaced if !self.directory => renameat(folder, OLD, &parent, name).map_err(&error)?,
+            State::Replaced if self.directory.is_none() => renameat(folder, OLD, &parent, name).map_err(&error)?,
             State::Replaced => {
                 renameat(&parent, name, folder, NEW).map_err(&error)?;
                 *state = State::Between;

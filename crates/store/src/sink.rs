@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use rustix::fs::{access, lstat, stat, statvfs, Access, FileType, Mode, Stat};
+use rustix::fs::{
+    access, lstat, stat, statvfs, statx, Access, AtFlags, FileType, Mode, Stat, StatxAttributes, StatxFlags, CWD,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -164,8 +166,8 @@ impl SinkPlan {
     fn check_movable(&self, directory: &Stat, there: &Stat) -> Result<(), StoreError> {
         check_replaceable(&self.target, matches!(self.format, Format::Zarr(_)))?;
         let refused = |cause: Errno| StoreError::io(&self.target, 0, "replace", cause);
-        if there.st_dev != directory.st_dev {
-            return Err(refused(Errno::BUSY)); // something is mounted there
+        if is_mount_point(&self.target) {
+            return Err(refused(Errno::BUSY));
         }
         let user = geteuid().as_raw();
         let sticky = Mode::from_raw_mode(directory.st_mode).contains(Mode::SVTX);
@@ -234,6 +236,11 @@ impl SinkPlan {
             Format::Zarr(plan) => plan.create(&self.target, self.overwrite, io),
         }
     }
+}
+
+fn is_mount_point(path: &Path) -> bool {
+    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// Where an absolute path leads, link by link, up to a name that may be free. What cannot be followed stays as it is.

@@ -1,7 +1,7 @@
 //! Zarr v3 output: one uncompressed chunk per tile, written past the page cache.
 
 use std::io::{ErrorKind, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -213,15 +213,14 @@ impl ZarrSink {
         file.set_len(self.plan.chunk_bytes as u64)
     }
 
-    fn check_content(&self) -> Result<(), StoreError> {
-        let array = self.partial.open_directory()?;
-        self.check_json(&array)?;
+    fn check_content(&self, array: BorrowedFd<'_>) -> Result<(), StoreError> {
+        self.check_json(array)?;
         let chunk_bytes = self.plan.chunk_bytes as u64;
-        self.made().check(array.as_fd(), self.partial.path(), chunk_bytes)
+        self.made().check(array, self.partial.path(), chunk_bytes)
     }
 
     /// The metadata, with the bytes that were written.
-    fn check_json(&self, array: &OwnedFd) -> Result<(), StoreError> {
+    fn check_json(&self, array: BorrowedFd<'_>) -> Result<(), StoreError> {
         let path = self.partial.path().join(JSON);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(array, JSON, flags, rustix::fs::Mode::empty());
@@ -276,7 +275,10 @@ impl Sink for ZarrSink {
 
     fn check(&self) -> Result<(), StoreError> {
         self.partial.check()?;
-        self.check_content()
+        let array = self.partial.directory();
+        let array = array.ok_or_else(|| StoreError::disturbed(self.partial.path(), "it is no directory"));
+        array
+            .and_then(|array| self.check_content(array))
             .map_err(|error| error.at_output(self.partial.target()))
     }
 
