@@ -62,10 +62,11 @@ def test_every_read_may_fail(data: Path, out: Path) -> None:
         run({str(out / "whole.zarr"): oc.open(data / "A.npy").T})
         reads = current.counters()["read_calls"]
     assert reads > 1
+    array = oc.open(data / "A.npy")  # outside of the sessions, whose faults would meet the reading of its header
     for n in range(1, reads + 1):
         target = out / f"T{n}.zarr"
         with session(pool_limit=100 << 20, faults=f"read:{n}") as current:
-            targets = {str(target): oc.open(data / "A.npy").T}
+            targets = {str(target): array.T}
             with pytest.raises(OutcoreError, match=r"A\.npy") as raised:
                 run(targets)
             assert raised.value.code == "io"

@@ -20,7 +20,7 @@ from outcore.errors import DTypeError, MissingFileError, ShapeError, StaleProgra
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 _PLANS_MAX = 8
-PathLike: TypeAlias = "str | os.PathLike[str]"
+PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are invariant in their keys
 
 
@@ -28,15 +28,15 @@ def open(path: PathLike) -> Array:
     """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
 
     Raises MissingFileError where nothing is, FormatError for what is neither or uses codecs outcore lacks, StorageError
-    where the path cannot be read. I/O: its metadata only. Tiles are read when a result needs them, and never after the
-    file has changed.
+    where the path cannot be read. I/O: its metadata only, counted by the session in use. Tiles are read when a result
+    needs them, and never after the file has changed; no file stays open.
     """
-    return Array(_core.open(present(path)))
+    return Array(_core.open(current()._core, present(path)))
 
 
 def present(path: PathLike) -> str:
     """The path of an input as text. Raises MissingFileError where nothing is; what else is wrong shows at opening."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     try:
         os.stat(name)
     except FileNotFoundError:
@@ -51,11 +51,11 @@ def _targets(
 ) -> tuple[list[_core.Expr], list[_core.Target | None]]:
     if not isinstance(targets, Mapping):
         raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
-    asked = {os.fspath(path): shape for path, shape in (chunks or {}).items()}
+    asked = {os.fsdecode(path): shape for path, shape in (chunks or {}).items()}
     found: list[_core.Target | None] = []
     exprs: list[_core.Expr] = []
     for path, array in targets.items():
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         expr = node(array)
         shape = asked.pop(name, None)
         lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
@@ -121,7 +121,9 @@ def store(
 ) -> Outcome:
     """Writes lazy arrays to paths that end in `.npy` or `.zarr` (version 3), all from one common program.
 
-    Each output is written beside its name and renamed when complete and synced: nothing half-done carries the name.
+    Outputs are written beside their names and renamed when all are complete, synced and still as they were written:
+    nothing half-done carries a name, and all outputs appear or none. Links are followed; what is replaced leaves its
+    permissions to the new.
     `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
     where someone watches. Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with
     their array, TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
@@ -139,7 +141,7 @@ def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:
         values: Sequence[npt.NDArray[Any]] = compute(*arrays) if len(arrays) != 1 else (compute(*arrays),)
         held = tuple(Array(_core.from_numpy(value)) for value in values)
     else:
-        paths = [Path(directory) / f"persist-{uuid.uuid4().hex}.zarr" for _ in arrays]
+        paths = [Path(os.fsdecode(directory)) / f"persist-{uuid.uuid4().hex}.zarr" for _ in arrays]
         store(dict(zip(paths, arrays, strict=True)))
         held = tuple(open(path) for path in paths)
     return held[0] if len(arrays) == 1 else held
@@ -165,7 +167,7 @@ def visualize(*arrays: Any, filename: PathLike | None = None, overwrite: bool = 
     """The plan as a graph of passes; notebooks show it. With a filename ending in `.dot` or `.svg`, also writes it."""
     picture = Picture(_program(arrays, overwrite).dot())
     if filename is not None:
-        path = Path(filename)
+        path = Path(os.fsdecode(filename))
         if path.suffix not in (".dot", ".svg"):
             raise ShapeError(f"visualize: {path.name} ends in neither .dot nor .svg")
         path.write_text(picture.dot if path.suffix == ".dot" else picture.svg())

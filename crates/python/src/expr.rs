@@ -8,13 +8,13 @@ use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{AxisSlice, Expr};
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
-use outcore_store::Io;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
 
 use crate::arrays;
 use crate::error::{store_error, to_python};
 use crate::function::PyFunction;
+use crate::session::PySession;
 
 /// One node of an expression: immutable, and equal expressions are the same node (same `id`).
 #[pyclass(frozen, name = "Expr", module = "outcore._core")]
@@ -92,8 +92,9 @@ fn exprs(nodes: &[PyRef<'_, PyExpr>]) -> Vec<Expr> {
 }
 
 #[pyfunction]
-fn open(py: Python<'_>, path: PathBuf) -> Built {
-    let opened = py.detach(|| outcore_store::open(&path, &Io::direct()));
+fn open(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> Built {
+    let io = session.0.io().clone();
+    let opened = py.detach(|| outcore_store::open(&path, &io));
     let opened = opened.map_err(store_error)?;
     let node = ops::source(opened.source).map_err(to_python)?;
     if !opened.transposed {

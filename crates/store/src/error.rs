@@ -21,6 +21,18 @@ pub enum StoreError {
     Exists { path: PathBuf },
     #[error("{}: changed since it was opened ({reason})", path.display())]
     Changed { path: PathBuf, reason: String },
+    /// Another process was at work on what this one writes; `output` is the name that will not be given then.
+    #[error("{}: disturbed by another process{}: {reason}", path.display(), meanwhile(output.as_deref()))]
+    Disturbed {
+        path: PathBuf,
+        output: Option<PathBuf>,
+        reason: String,
+    },
+    #[error("{cause}; taking back the outputs published before it failed: {}", standing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    HalfPublished {
+        cause: Arc<StoreError>,
+        standing: Vec<Standing>,
+    },
     #[error("{what} needs {need} bytes, but {used} of {limit} bytes are in use")]
     Memory {
         what: String,
@@ -36,6 +48,31 @@ pub enum StoreError {
     Invalid(String),
 }
 
+/// An output that could not be taken back.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub path: PathBuf,
+    /// Where what it replaced is now.
+    pub old: Option<PathBuf>,
+    pub cause: String,
+}
+
+impl std::fmt::Display for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.path.display(), self.cause)?;
+        match &self.old {
+            Some(old) => write!(f, ", what was there before is {}", old.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn meanwhile(output: Option<&Path>) -> String {
+    output.map_or(String::new(), |output| {
+        format!(" while {} was written", output.display())
+    })
+}
+
 fn is_full(cause: &std::io::Error) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(cause.kind(), StorageFull | QuotaExceeded)
@@ -44,9 +81,15 @@ fn is_full(cause: &std::io::Error) -> bool {
 impl StoreError {
     /// A word that callers in any language may test; it never changes.
     pub fn code(&self) -> &'static str {
+        use std::io::ErrorKind::{NotFound, PermissionDenied};
         match self {
             StoreError::Io { cause, .. } if is_full(cause) => "space",
-            StoreError::Io { .. } => "io",
+            StoreError::Io { cause, .. } if cause.kind() == PermissionDenied => "permission",
+            StoreError::Io {
+                cause, action: "open", ..
+            } if cause.kind() == NotFound => "missing",
+            StoreError::Io { .. } | StoreError::Disturbed { .. } => "io",
+            StoreError::HalfPublished { cause, .. } => cause.code(),
             StoreError::Format { .. } => "format",
             StoreError::Unsupported { .. } => "unsupported",
             StoreError::Exists { .. } => "exists",
@@ -65,6 +108,22 @@ impl StoreError {
             action,
             cause: Arc::new(cause.into()),
         }
+    }
+
+    pub(crate) fn disturbed(path: &Path, reason: impl Into<String>) -> StoreError {
+        StoreError::Disturbed {
+            path: path.to_path_buf(),
+            output: None,
+            reason: reason.into(),
+        }
+    }
+
+    /// The same error, naming the output that suffers from it.
+    pub(crate) fn at_output(mut self, target: &Path) -> StoreError {
+        if let StoreError::Disturbed { output, .. } = &mut self {
+            *output = Some(target.to_path_buf());
+        }
+        self
     }
 
     pub(crate) fn format(path: &Path, reason: impl Into<String>) -> StoreError {

@@ -234,12 +234,6 @@ impl Sink for MemorySink {
     fn seal(&self, _io: &Io) -> Result<(), StoreError> {
         Ok(())
     }
-
-    fn publish(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn abort(&self) {}
 }
 
 #[cfg(test)]

@@ -1,146 +1,287 @@
-//! Outputs while they are written: beside their name, locked, and swapped in when complete.
+//! Outputs while they are written: in a locked directory beside their name, and swapped in when complete.
+//!
+//! Of the directory `.outcore-partial-<pid>-<random>` an output takes three names:
+//! - `new`, the output. When names are exchanged, what the output replaces comes to stand here.
+//! - `old`, what is replaced, on file systems that cannot exchange names.
+//! - `name`, the name that `old` had, written before it is moved: who cleans up after a dead process gives it back.
+//!
+//! So a name leads to what it led to before, or to the finished output, whenever the process dies; the name of a directory
+//! may be free for a moment where names cannot be exchanged, until the next clean-up.
 
-use std::collections::hash_map::RandomState;
-use std::fs::{self, File};
-use std::hash::{BuildHasher, Hasher};
-use std::os::unix::fs::MetadataExt;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
 
-use rustix::fs::{flock, renameat_with, FlockOperation, RenameFlags, CWD};
+use rustix::fs::{
+    chmodat, fsync, linkat, openat, renameat, renameat_with, statat, AtFlags, Mode, OFlags, RenameFlags, Stat, CWD,
+};
+use rustix::io::Errno;
 
+use crate::locked::{clean_where, id_at, open_dir, parent_of, unique, Cleaned, FileId, LockedDir};
 use crate::zarr::JSON_MAX;
-use crate::StoreError;
+use crate::{Io, StoreError};
 
 const MARK: &str = ".outcore-partial-";
-const REPLACED: &str = ".outcore-replaced-";
+const REPLACED: &str = "outcore-replaced-";
+const NEW: &str = "new";
+const OLD: &str = "old";
+const NAME: &str = "name";
+const NAME_BYTES_MAX: u64 = 255;
 
-/// What a clean-up removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cleaned {
-    pub count: u64,
-    pub bytes: u64,
-}
-
-/// The name of a file or directory that is being written, with its lock. Removed on drop unless put in place.
-pub(crate) struct Partial {
-    path: PathBuf,
+/// An output that has not got its name yet, with what it replaces until that is settled. Removed on drop unless published.
+pub struct Partial {
+    folder: LockedDir,
     target: PathBuf,
     overwrite: bool,
-    lock: Option<File>,
+    path: PathBuf,
+    /// What was made as `new`.
+    made: FileId,
+    /// The same, open, if it is a directory.
+    directory: Option<OwnedFd>,
+    state: Mutex<State>,
 }
 
-/// `<pid>-<random>`: a suffix no other process or call uses.
-pub(crate) fn unique() -> String {
-    format!(
-        "{}-{:016x}",
-        std::process::id(),
-        RandomState::new().build_hasher().finish()
-    )
-}
-
-/// Locks what is at `path` for this process; false when another holds it.
-pub(crate) fn lock(path: &Path) -> std::io::Result<Option<File>> {
-    let file = File::open(path)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {
-            // A cleaner may have removed the name between its creation and the lock.
-            let same = fs::metadata(path).is_ok_and(|now| file.metadata().is_ok_and(|held| held.ino() == now.ino()));
-            Ok(same.then_some(file))
-        }
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(cause) => Err(cause.into()),
-    }
+/// Where the output is, and what it replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In its folder.
+    Written,
+    /// In its folder; what it replaces is `old`, and the name is free.
+    Between,
+    /// Under its name, which was free.
+    Fresh,
+    /// Under its name; what it replaced is `new`.
+    Exchanged,
+    /// Under its name; what it replaced is `old`.
+    Replaced,
+    /// Published, removed, or left to the user.
+    Gone,
 }
 
 impl Partial {
-    /// A fresh name beside `target`, made by `make`.
-    pub(crate) fn new(
+    /// A place for an output beside `target`, whose file or directory `make` makes.
+    pub(crate) fn new<T>(
         target: &Path,
         overwrite: bool,
-        make: impl Fn(&Path) -> Result<(), StoreError>,
-    ) -> Result<Partial, StoreError> {
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        loop {
-            let path = target.with_file_name(format!(".{name}{MARK}{}", unique()));
-            make(&path)?;
-            let error = |cause| StoreError::io(&path, 0, "lock", cause);
-            if let Some(held) = lock(&path).map_err(error)? {
-                return Ok(Partial {
-                    path,
-                    target: target.to_path_buf(),
-                    overwrite,
-                    lock: Some(held),
-                });
-            }
-        }
+        make: impl FnOnce(&Path) -> Result<T, StoreError>,
+    ) -> Result<(Partial, T), StoreError> {
+        let folder = LockedDir::make(&parent_of(target), MARK)?;
+        let path = folder.path().join(NEW);
+        let look = |made| {
+            let stat = statat(folder.held(), NEW, AtFlags::SYMLINK_NOFOLLOW)?;
+            let directory = is_directory(&stat).then(|| open_dir(folder.held(), NEW)).transpose()?;
+            Ok((made, FileId::from(&stat), directory))
+        };
+        let look = |made| look(made).map_err(|cause: Errno| StoreError::io(&path, 0, "look at", cause));
+        let (result, made, directory) = make(&path).and_then(look).inspect_err(|_| folder.remove())?;
+        let partial = Partial {
+            target: target.to_path_buf(),
+            overwrite,
+            path,
+            made,
+            directory,
+            state: Mutex::new(State::Written),
+            folder,
+        };
+        Ok((partial, result))
     }
 
+    /// Where the output is written.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives the finished output its name, atomically, and makes the name durable.
-    pub(crate) fn put_in_place(&mut self) -> Result<(), StoreError> {
-        let error = |cause: rustix::io::Errno| match cause {
-            rustix::io::Errno::EXIST => StoreError::Exists {
-                path: self.target.clone(),
-            },
-            cause => StoreError::io(&self.target, 0, "rename into place", cause),
-        };
-        let swapped = self.overwrite && self.target.symlink_metadata().is_ok();
-        if swapped {
-            // Hours may have passed since this was checked first.
-            check_replaceable(&self.target, self.path.is_dir())?;
-        }
-        let flags = if swapped {
-            RenameFlags::EXCHANGE
-        } else {
-            RenameFlags::NOREPLACE
-        };
-        match renameat_with(CWD, &self.path, CWD, &self.target, flags) {
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => self.rename_plainly()?,
-            Err(cause) => return Err(error(cause)),
-            Ok(()) if swapped => remove(&self.path),
-            Ok(()) => {}
-        }
-        self.lock = None;
-        let parent = parent_of(&self.target);
-        let sync = || File::open(&parent)?.sync_all();
-        sync().map_err(|cause| StoreError::io(&parent, 0, "sync", cause))
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// For file systems without exchange: files are replaced atomically, directories in two steps.
-    fn rename_plainly(&self) -> Result<(), StoreError> {
-        let exists = self.target.symlink_metadata();
-        if exists.is_ok() && !self.overwrite {
-            return Err(StoreError::Exists {
-                path: self.target.clone(),
-            });
+    fn name(&self) -> &OsStr {
+        self.target.file_name().unwrap_or_default()
+    }
+
+    fn error(&self, action: &'static str) -> impl Fn(Errno) -> StoreError + '_ {
+        move |cause| StoreError::io(&self.target, 0, action, cause)
+    }
+
+    /// Where the output will be.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Refuses an output that is not where it was made; the directory it will appear in, open.
+    pub(crate) fn check(&self) -> Result<OwnedFd, StoreError> {
+        let parent = self.folder.check().map_err(|error| error.at_output(&self.target))?;
+        if id_at(self.folder.held(), NEW) != Ok(self.made) {
+            let error = StoreError::disturbed(&self.path, "it was moved, removed or replaced");
+            return Err(error.at_output(&self.target));
         }
-        let rename = |from: &Path, to: &Path| {
-            fs::rename(from, to).map_err(|cause| StoreError::io(&self.target, 0, "rename into place", cause))
+        Ok(parent)
+    }
+
+    /// The output's directory, open, if it is one.
+    pub(crate) fn directory(&self) -> Option<BorrowedFd<'_>> {
+        self.directory.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Gives the output its name, atomically where the file system can, and keeps what had it.
+    pub(crate) fn place(&self, io: &Io) -> Result<(), StoreError> {
+        let parent = self.check()?;
+        let there = statat(&parent, self.name(), AtFlags::SYMLINK_NOFOLLOW).ok();
+        if let Some(there) = &there {
+            if !self.overwrite {
+                return Err(self.exists());
+            }
+            // Hours may have passed since this was checked first.
+            check_replaceable(&self.target, self.directory.is_some())?;
+            self.take_mode(there)?;
+        }
+        io.before_rename()
+            .map_err(|cause| StoreError::io(&self.target, 0, "rename into place", cause))?;
+        let (flags, done) = match there {
+            Some(_) => (RenameFlags::EXCHANGE, State::Exchanged),
+            None => (RenameFlags::NOREPLACE, State::Fresh),
         };
-        if !exists.is_ok_and(|metadata| metadata.is_dir()) {
-            return rename(&self.path, &self.target);
+        match renameat_with(self.folder.held(), NEW, &parent, self.name(), flags) {
+            Ok(()) => *self.state() = done,
+            Err(Errno::INVAL | Errno::NOSYS) => self.place_plainly(&parent)?,
+            Err(Errno::EXIST) => return Err(self.exists()),
+            Err(cause) => return Err(self.error("rename into place")(cause)),
         }
-        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
-        let aside = self.target.with_file_name(format!(".{name}{REPLACED}{}", unique()));
-        // While it is aside it is this process's; should that die, a cleaner gives it its name back.
-        let held = lock(&self.target).map_err(|cause| StoreError::io(&self.target, 0, "lock", cause))?;
-        rename(&self.target, &aside)?;
-        if let Err(error) = rename(&self.path, &self.target) {
-            rename(&aside, &self.target)?;
-            return Err(error);
-        }
-        remove(&aside);
-        drop(held);
         Ok(())
     }
 
+    fn exists(&self) -> StoreError {
+        StoreError::Exists {
+            path: self.target.clone(),
+        }
+    }
+
+    /// The permissions of what is replaced, where the file system has them. The owner's own stay for a directory, which
+    /// could not be moved without.
+    fn take_mode(&self, there: &Stat) -> Result<(), StoreError> {
+        let own = if self.directory.is_some() {
+            Mode::RWXU
+        } else {
+            Mode::empty()
+        };
+        let mode = Mode::from_raw_mode(there.st_mode) | own;
+        match chmodat(self.folder.held(), NEW, mode, AtFlags::empty()) {
+            Ok(()) | Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(cause) => Err(self.error("set the permissions of")(cause)),
+        }
+    }
+
+    /// For file systems without exchange: files are replaced atomically, directories in two steps.
+    fn place_plainly(&self, parent: &OwnedFd) -> Result<(), StoreError> {
+        let error = self.error("rename into place");
+        let folder = self.folder.held();
+        let into_place = || renameat(folder, NEW, parent, self.name()).map_err(&error);
+        let Ok(there) = statat(parent, self.name(), AtFlags::SYMLINK_NOFOLLOW) else {
+            into_place()?;
+            *self.state() = State::Fresh;
+            return Ok(());
+        };
+        if !self.overwrite {
+            return Err(self.exists());
+        }
+        let linked = !is_directory(&there) && linkat(parent, self.name(), folder, OLD, AtFlags::empty()).is_ok();
+        if !linked {
+            self.note_name()
+                .map_err(|cause| StoreError::io(&self.target, 0, "rename into place", cause))?;
+            renameat(parent, self.name(), folder, OLD).map_err(&error)?;
+            *self.state() = State::Between;
+        }
+        into_place()?;
+        *self.state() = State::Replaced;
+        Ok(())
+    }
+
+    /// Writes down, durably, whose name `old` will have had.
+    fn note_name(&self) -> std::io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+        let mut file = fs::File::from(openat(self.folder.held(), NAME, flags, Mode::RUSR | Mode::WUSR)?);
+        file.write_all(self.name().as_bytes())?;
+        file.sync_all()?;
+        Ok(fsync(self.folder.held())?)
+    }
+
+    /// Makes the name durable.
+    pub(crate) fn sync_name(&self, io: &Io) -> Result<(), StoreError> {
+        io.sync_names(&self.folder.parent()?, &parent_of(&self.target))
+    }
+
+    /// Undoes `place`: the name leads to what it led to before.
+    pub(crate) fn take_back(&self, io: &Io) -> Result<(), StoreError> {
+        let mut state = self.state();
+        if matches!(*state, State::Written | State::Gone) {
+            return Ok(());
+        }
+        let parent = self.folder.parent()?;
+        let (folder, name, error) = (self.folder.held(), self.name(), self.error("take back"));
+        if *state != State::Between {
+            if id_at(&parent, name) != Ok(self.made) {
+                return Err(StoreError::disturbed(&self.target, "it is not the output any more"));
+            }
+            io.before_rename()
+                .map_err(|cause| StoreError::io(&self.target, 0, "take back", cause))?;
+        }
+        match *state {
+            State::Exchanged => {
+                renameat_with(folder, NEW, &parent, name, RenameFlags::EXCHANGE).map_err(&error)?;
+            }
+            State::Fresh => renameat(&parent, name, folder, NEW).map_err(&error)?,
+            State::Replaced if self.directory.is_none() => renameat(folder, OLD, &parent, name).map_err(&error)?,
+            State::Replaced => {
+                renameat(&parent, name, folder, NEW).map_err(&error)?;
+                *state = State::Between;
+                renameat(folder, OLD, &parent, name).map_err(&error)?;
+            }
+            _ => renameat(folder, OLD, &parent, name).map_err(&error)?,
+        }
+        *state = State::Written;
+        Ok(())
+    }
+
+    /// Where what the output replaced is left, when it cannot be taken back.
+    pub(crate) fn leave(&self) -> (PathBuf, Option<PathBuf>) {
+        let mut state = self.state();
+        let old = match *state {
+            State::Exchanged => Some(NEW),
+            State::Between | State::Replaced => Some(OLD),
+            _ => None,
+        };
+        let left = old.map(|old| {
+            let folder = self.folder.give_up(&format!("{REPLACED}{}", unique()));
+            let folder = folder.unwrap_or_else(|_| {
+                // Still under a name that cleaners know: it stays locked as long as the process lives.
+                let _ = self.folder.held().try_clone_to_owned().map(IntoRawFd::into_raw_fd);
+                self.folder.path().to_path_buf()
+            });
+            folder.join(old)
+        });
+        if left.is_none() {
+            self.folder.remove();
+        }
+        *state = State::Gone;
+        (self.target.clone(), left)
+    }
+
+    /// Lets go of what the output replaced: it is published.
+    pub(crate) fn settle(&self) {
+        *self.state() = State::Gone;
+        self.folder.remove();
+    }
+
     /// Removes what was written.
-    pub(crate) fn discard(&mut self) {
-        if self.lock.take().is_some() {
-            remove(&self.path);
+    pub(crate) fn discard(&self) {
+        let mut state = self.state();
+        if *state == State::Written {
+            self.folder.remove();
+            *state = State::Gone;
         }
     }
 }
@@ -151,81 +292,43 @@ impl Drop for Partial {
     }
 }
 
-/// The directory that holds `path`.
-pub(crate) fn parent_of(path: &Path) -> PathBuf {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
-        .to_path_buf()
-}
-
-fn remove(path: &Path) {
-    let _ = if path.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
-}
-
-/// Bytes of a file, or of everything in a directory.
-fn size_of(path: &Path) -> u64 {
-    let Ok(metadata) = path.symlink_metadata() else {
-        return 0;
-    };
-    if !metadata.is_dir() {
-        return metadata.len();
-    }
-    fs::read_dir(path)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| size_of(&entry.path()))
-        .sum()
-}
-
-/// Removes what dead processes left in `dir`, of the names that `ours` picks. A live process holds its lock.
-pub(crate) fn clean_where(dir: &Path, ours: impl Fn(&str) -> bool) -> Result<Cleaned, StoreError> {
-    let mut cleaned = Cleaned::default();
-    let entries = fs::read_dir(dir).map_err(|cause| StoreError::io(dir, 0, "list", cause))?;
-    for entry in entries.flatten() {
-        let (name, path) = (entry.file_name(), entry.path());
-        if !name.to_str().is_some_and(&ours) || path.is_symlink() {
-            continue;
-        }
-        if let Ok(Some(_held)) = lock(&path) {
-            cleaned.count += 1;
-            cleaned.bytes += size_of(&path);
-            remove(&path);
-        }
-    }
-    Ok(cleaned)
+fn is_directory(stat: &Stat) -> bool {
+    rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir()
 }
 
 /// Removes the unfinished outputs that dead processes left in `dir`; what they had put aside gets its name back, where
 /// nothing has taken it.
 pub fn clean_partials(dir: &Path) -> Result<Cleaned, StoreError> {
-    restore_replaced(dir)?;
-    clean_where(dir, |name| {
-        name.starts_with('.') && (name.contains(MARK) || name.contains(REPLACED))
-    })
+    clean_where(
+        dir,
+        |name| name.starts_with('.') && name.contains(MARK),
+        |folder| restore(dir, folder),
+    )
 }
 
-fn restore_replaced(dir: &Path) -> Result<(), StoreError> {
-    let entries = fs::read_dir(dir).map_err(|cause| StoreError::io(dir, 0, "list", cause))?;
-    for entry in entries.flatten() {
-        let (name, path) = (entry.file_name(), entry.path());
-        let Some((target, _)) = name
-            .to_str()
-            .and_then(|name| name.strip_prefix('.')?.split_once(REPLACED))
-        else {
-            continue;
-        };
-        let target = dir.join(target);
-        if let (Ok(Some(_held)), Err(_)) = (lock(&path), target.symlink_metadata()) {
-            fs::rename(&path, &target).map_err(|cause| StoreError::io(&target, 0, "restore", cause))?;
-        }
+/// Gives `old` the name it had, where that is free.
+fn restore(dir: &Path, folder: &Path) -> Result<(), StoreError> {
+    let old = folder.join(OLD);
+    let Some(name) = noted_name(folder).filter(|_| old.symlink_metadata().is_ok()) else {
+        return Ok(());
+    };
+    let target = dir.join(name);
+    match renameat_with(CWD, &old, CWD, &target, RenameFlags::NOREPLACE) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(Errno::INVAL | Errno::NOSYS) if target.symlink_metadata().is_ok() => Ok(()),
+        Err(Errno::INVAL | Errno::NOSYS) => renameat(CWD, &old, CWD, &target),
+        Err(cause) => Err(cause),
     }
-    Ok(())
+    .map_err(|cause| StoreError::io(&target, 0, "restore", cause))
+}
+
+fn noted_name(folder: &Path) -> Option<OsString> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(openat(CWD, folder.join(NAME), flags, Mode::empty()).ok()?);
+    let mut name = Vec::new();
+    file.take(NAME_BYTES_MAX).read_to_end(&mut name).ok()?;
+    let plain = !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/');
+    plain.then(|| OsString::from_vec(name))
 }
 
 /// Refuses to put an output in the place of something else: a `.npy` file in that of a directory, an array's directory in
@@ -278,33 +381,82 @@ mod tests {
             .collect()
     }
 
+    fn written(target: &Path) -> Partial {
+        let make = |path: &Path| {
+            array(path, "new");
+            Ok(())
+        };
+        Partial::new(target, true, make).unwrap().0
+    }
+
     #[test]
     fn a_directory_is_replaced_in_two_steps_where_names_cannot_be_exchanged() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("x.zarr");
-        array(&target, "old");
-        let mut partial = Partial::new(&target, true, |path| {
-            array(path, "new");
-            Ok(())
-        })
-        .unwrap();
-        partial.rename_plainly().unwrap();
-        partial.lock = None;
-        assert_eq!(
-            (content(&target), names(dir.path())),
-            ("new".into(), vec!["x.zarr".into()])
-        );
+        for settles in [false, true] {
+            let _ = fs::remove_dir_all(&target);
+            array(&target, "old");
+            let partial = written(&target);
+            partial.place_plainly(&partial.check().unwrap()).unwrap();
+            assert_eq!(content(&target), "new");
+            if settles {
+                partial.settle();
+            } else {
+                partial.take_back(&Io::direct()).unwrap();
+            }
+            drop(partial);
+            let expected = if settles { "new" } else { "old" };
+            assert_eq!(
+                (content(&target), names(dir.path())),
+                (expected.into(), vec!["x.zarr".into()])
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_is_replaced_in_one_step_where_names_cannot_be_exchanged() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("x.npy");
+        for settles in [false, true] {
+            fs::write(&target, "old").unwrap();
+            let make = |path: &Path| {
+                fs::write(path, "new").unwrap();
+                Ok(())
+            };
+            let partial = Partial::new(&target, true, make).unwrap().0;
+            partial.place_plainly(&partial.check().unwrap()).unwrap();
+            assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+            if settles {
+                partial.settle();
+            } else {
+                partial.take_back(&Io::direct()).unwrap();
+            }
+            drop(partial);
+            let expected = if settles { "new" } else { "old" };
+            assert_eq!(fs::read_to_string(&target).unwrap(), expected);
+            assert_eq!(names(dir.path()), ["x.npy"]);
+        }
     }
 
     #[test]
     fn what_a_dead_process_put_aside_gets_its_name_back() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("x.zarr");
-        array(&dir.path().join(format!(".x.zarr{REPLACED}1-a")), "old");
+        let aside = |random: &str, old: &str| {
+            let folder = dir.path().join(format!("{MARK}1-{random}"));
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join(NAME), "x.zarr").unwrap();
+            array(&folder.join(NEW), "new");
+            array(&folder.join(OLD), old);
+        };
+        aside("a", "old");
         clean_partials(dir.path()).unwrap();
-        assert_eq!(content(&target), "old");
+        assert_eq!(
+            (content(&target), names(dir.path())),
+            ("old".into(), vec!["x.zarr".into()])
+        );
         // One whose name has been taken since is superfluous.
-        array(&dir.path().join(format!(".x.zarr{REPLACED}1-b")), "older");
+        aside("b", "older");
         clean_partials(dir.path()).unwrap();
         assert_eq!(
             (content(&target), names(dir.path())),

@@ -9,7 +9,7 @@ use rustix::fs::statfs;
 
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
-use crate::partial::{clean_where, lock, unique, Cleaned};
+use crate::locked::{clean_where, Cleaned, LockedDir};
 use crate::sink::disk_of;
 use crate::{Io, StoreError};
 
@@ -30,14 +30,13 @@ struct Shared {
 
 /// A locked directory and the file in it; both go away with the session.
 struct ScratchFile {
-    dir: PathBuf,
+    dir: LockedDir,
     file: File,
-    _lock: fs::File,
 }
 
 impl Drop for ScratchFile {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
+        self.dir.remove();
     }
 }
 
@@ -184,7 +183,7 @@ impl Scratch {
 
     /// Looks how far the files may grow, before a program.
     pub fn measure(&self) -> Result<(), StoreError> {
-        let dirs: Vec<PathBuf> = self.0.files.iter().map(|file| file.dir.clone()).collect();
+        let dirs: Vec<PathBuf> = self.0.files.iter().map(|file| file.dir.path().to_path_buf()).collect();
         let free = scratch_room(&dirs)?;
         let mut space = self.0.space();
         space.room = free
@@ -229,24 +228,15 @@ impl Scratch {
 }
 
 fn open_in(dir: &Path, io: &Io) -> Result<ScratchFile, StoreError> {
-    loop {
-        let own = dir.join(format!("{PREFIX}{}", unique()));
-        fs::create_dir(&own).map_err(|cause| StoreError::io(&own, 0, "create", cause))?;
-        let held = lock(&own).map_err(|cause| StoreError::io(&own, 0, "lock", cause))?;
-        if let Some(held) = held {
-            let file = io.open(&own.join("tiles"), Mode::Create)?;
-            return Ok(ScratchFile {
-                dir: own,
-                file,
-                _lock: held,
-            });
-        }
-    }
+    let dir = LockedDir::make(dir, PREFIX)?;
+    let file = io.open(&dir.path().join("tiles"), Mode::Create);
+    let file = file.inspect_err(|_| dir.remove())?;
+    Ok(ScratchFile { dir, file })
 }
 
 /// Removes the scratch that dead processes left in `dir`.
 pub fn clean(dir: &Path) -> Result<Cleaned, StoreError> {
-    clean_where(dir, |name| name.starts_with(PREFIX))
+    clean_where(dir, |name| name.starts_with(PREFIX), |_| Ok(()))
 }
 
 #[cfg(test)]

@@ -1,24 +1,35 @@
 //! Arrays to write.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use rustix::fs::{access, statvfs, Access};
+use rustix::fs::{
+    access, lstat, stat, statvfs, statx, Access, AtFlags, FileType, Mode, Stat, StatxAttributes, StatxFlags, CWD,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
 
+use crate::locked::parent_of;
 use crate::npy::NpyPlan;
-use crate::partial::{check_replaceable, parent_of};
+use crate::partial::{check_replaceable, Partial};
+use crate::publish::place_all;
 use crate::region::checked_elements;
 use crate::zarr::ZarrPlan;
 use crate::{ClaimedSlice, Io, Region, StoreError};
+
+/// Links that are followed to a target, as many as the system follows.
+const LINKS_MAX: usize = 40;
 
 /// An array being written, from several threads at once.
 ///
 /// What callers promise: every region is one whole cell of the `tile` grid, clipped at the array's edge, and is written
 /// once. What a sink promises: `write_bytes` and `overhead_bytes` are exact, and nothing has the final name before
-/// `finish` returns.
+/// it is published.
 pub trait Sink: Send + Sync {
     fn name(&self) -> String;
     /// The grid that writes come in.
@@ -38,21 +49,35 @@ pub trait Sink: Send + Sync {
     }
     /// Makes what was written durable, still without its name: several outputs are sealed before any is published.
     fn seal(&self, io: &Io) -> Result<(), StoreError>;
-    /// Gives a sealed output its name, atomically.
-    fn publish(&self) -> Result<(), StoreError>;
-    /// Seals and publishes.
+    /// Refuses a sealed output that is not what was written any more: moved, cut short, with files missing.
+    fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// The output beside its name, where it has one.
+    fn partial(&self) -> Option<&Partial> {
+        None
+    }
+    /// Seals and publishes this output alone.
     fn finish(&self, io: &Io) -> Result<(), StoreError> {
         self.seal(io)?;
-        self.publish()
+        self.check()?;
+        place_all(self.partial().as_slice(), io)
     }
     /// Removes what was written. Dropping an unfinished sink does the same.
-    fn abort(&self);
+    fn abort(&self) {
+        if let Some(partial) = self.partial() {
+            partial.discard();
+        }
+    }
 }
 
 /// An output that has been checked but not created: what it will cost, before anything happens.
 #[derive(Clone, Debug)]
 pub struct SinkPlan {
+    /// As it was named.
     path: PathBuf,
+    /// Where it will be: the directory without links, and the name that a link there leads to.
+    target: PathBuf,
     overwrite: bool,
     format: Format,
     bytes: u64,
@@ -66,7 +91,7 @@ enum Format {
 
 impl SinkPlan {
     /// Checks an output: `.npy` or `.zarr` by suffix, in a writable directory with enough free space, and not there yet
-    /// unless `overwrite`. Creates nothing.
+    /// unless `overwrite`. Links are followed: what they lead to is written. Creates nothing.
     pub fn new(
         path: &Path,
         shape: &[u64],
@@ -74,7 +99,11 @@ impl SinkPlan {
         tile: &[u64],
         overwrite: bool,
     ) -> Result<SinkPlan, StoreError> {
+        let as_directory = [&b"/"[..], b"/."]
+            .iter()
+            .any(|end| path.as_os_str().as_bytes().ends_with(end));
         let path = std::path::absolute(path).map_err(|cause| StoreError::io(path, 0, "resolve", cause))?;
+        let path: PathBuf = path.components().collect();
         let bytes = checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
         let Some(bytes) = bytes.filter(|bytes| *bytes < i64::MAX as u64 / 2) else {
             return Err(StoreError::Invalid(format!("shape {shape:?} of {dtype} overflows")));
@@ -90,38 +119,65 @@ impl SinkPlan {
             .map(|(tile, extent)| (*tile).min(*extent).max(1))
             .collect();
         let format = match path.extension().and_then(|suffix| suffix.to_str()) {
+            Some("npy") if as_directory => {
+                let reason = "ends in /, which names a directory, and a .npy output is a file";
+                return Err(StoreError::unsupported(&path, reason));
+            }
             Some("npy") => Format::Npy(NpyPlan::new(shape, dtype, &tile)),
             Some("zarr") => Format::Zarr(ZarrPlan::new(shape, dtype, &tile)?),
             _ => return Err(StoreError::unsupported(&path, "outputs end in .npy or .zarr")),
         };
         let plan = SinkPlan {
+            target: resolve(&path)?,
             path,
             overwrite,
             format,
             bytes,
         };
         plan.check_target()?;
-        check_space(&[(plan.path.clone(), bytes)])?;
+        check_space(&[(plan.target.clone(), bytes)])?;
         Ok(plan)
     }
 
     fn check_target(&self) -> Result<(), StoreError> {
-        let parent = parent_of(&self.path);
-        if !parent.is_dir() {
-            let cause = std::io::Error::new(std::io::ErrorKind::NotFound, "the output's directory does not exist");
-            return Err(StoreError::io(&parent, 0, "write in this directory", cause));
-        }
-        access(&parent, Access::WRITE_OK | Access::EXEC_OK)
-            .map_err(|cause| StoreError::io(&parent, 0, "write in this directory", cause))?;
-        if self.path.symlink_metadata().is_err() {
-            return Ok(());
-        }
-        if !self.overwrite {
-            return Err(StoreError::Exists {
+        let parent = parent_of(&self.target);
+        let refused = |cause: Errno| StoreError::io(&parent, 0, "write in this directory", cause);
+        let directory = match stat(&parent) {
+            Ok(found) if FileType::from_raw_mode(found.st_mode).is_dir() => found,
+            Ok(_) => return Err(refused(Errno::NOTDIR)),
+            Err(Errno::NOENT) => {
+                let cause = std::io::Error::new(ErrorKind::NotFound, "the output's directory does not exist");
+                return Err(StoreError::io(&parent, 0, "write in this directory", cause));
+            }
+            Err(cause) => return Err(refused(cause)),
+        };
+        access(&parent, Access::WRITE_OK | Access::EXEC_OK).map_err(refused)?;
+        match lstat(&self.target) {
+            Err(Errno::NOENT) => Ok(()),
+            Err(cause) => Err(StoreError::io(&self.target, 0, "look for", cause)),
+            Ok(_) if !self.overwrite => Err(StoreError::Exists {
                 path: self.path.clone(),
-            });
+            }),
+            Ok(there) => self.check_movable(&directory, &there),
         }
-        check_replaceable(&self.path, matches!(self.format, Format::Zarr(_)))
+    }
+
+    /// Refuses to replace what the run could not move out of the way when it has ended.
+    fn check_movable(&self, directory: &Stat, there: &Stat) -> Result<(), StoreError> {
+        check_replaceable(&self.target, matches!(self.format, Format::Zarr(_)))?;
+        let refused = |cause: Errno| StoreError::io(&self.target, 0, "replace", cause);
+        if is_mount_point(&self.target) {
+            return Err(refused(Errno::BUSY));
+        }
+        let user = geteuid().as_raw();
+        let sticky = Mode::from_raw_mode(directory.st_mode).contains(Mode::SVTX);
+        if sticky && user != 0 && user != there.st_uid && user != directory.st_uid {
+            return Err(refused(Errno::PERM));
+        }
+        if FileType::from_raw_mode(there.st_mode).is_dir() {
+            access(&self.target, Access::WRITE_OK | Access::EXEC_OK).map_err(refused)?;
+        }
+        Ok(())
     }
 
     /// The size of the output, without headers and metadata.
@@ -133,9 +189,14 @@ impl SinkPlan {
         &self.path
     }
 
+    /// Where the output will be: the same for all spellings of a path.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// The directory that the output appears in.
     pub fn directory(&self) -> PathBuf {
-        parent_of(&self.path)
+        parent_of(&self.target)
     }
 
     /// The grid that writes must come in.
@@ -171,10 +232,31 @@ impl SinkPlan {
     pub fn create(&self, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
         self.check_target()?;
         match &self.format {
-            Format::Npy(plan) => plan.create(&self.path, self.overwrite, io),
-            Format::Zarr(plan) => plan.create(&self.path, self.overwrite, io),
+            Format::Npy(plan) => plan.create(&self.target, self.overwrite, io),
+            Format::Zarr(plan) => plan.create(&self.target, self.overwrite, io),
         }
     }
+}
+
+fn is_mount_point(path: &Path) -> bool {
+    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// Where an absolute path leads, link by link, up to a name that may be free. What cannot be followed stays as it is.
+fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
+    let mut target = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        let (Some(name), Ok(parent)) = (target.file_name(), parent_of(&target).canonicalize()) else {
+            return Ok(target.canonicalize().unwrap_or(target));
+        };
+        let here = parent.join(name);
+        match std::fs::read_link(&here) {
+            Ok(link) => target = parent.join(link),
+            Err(_) => return Ok(here),
+        }
+    }
+    Err(StoreError::io(path, 0, "resolve", Errno::LOOP))
 }
 
 /// Checks that each file system has room for all that is to be written to it: paths, there or not yet, and bytes.

@@ -115,6 +115,9 @@ pub fn open(path: &Path, io: &Io) -> Result<Opened, StoreError> {
             transposed: false,
         });
     }
+    if !metadata.is_file() {
+        return Err(StoreError::format(path, "is neither a file nor a directory"));
+    }
     let file = npy::open_npy(&absolute, io)?;
     Ok(Opened {
         source: file.source,

@@ -1,10 +1,12 @@
 //! What a file was when it was opened: equal stamps mean equal bytes.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::StoreError;
+use crate::io::{File, Mode};
+use crate::{Io, StoreError};
 
 /// How long a file system's clock may stand still: two changes within it may carry the same time.
 const TICK: Duration = Duration::from_millis(10);
@@ -54,6 +56,20 @@ impl Stamp {
             bytes,
         } = self;
         format!("{}@{device}:{inode}:{modified_ns}:{changed_ns}:{bytes}", path.display())
+    }
+
+    /// Opens the file at `path` for reading, if that still is the file that was stamped; its bytes are not looked at.
+    pub(crate) fn open(&self, path: &Path, io: &Io) -> Result<File, StoreError> {
+        let changed = |reason: &str| StoreError::Changed {
+            path: path.to_path_buf(),
+            reason: reason.to_string(),
+        };
+        match io.open(path, Mode::Read) {
+            Ok(file) if file.identity() == Some((self.device, self.inode)) => Ok(file),
+            Ok(_) => Err(changed("replaced")),
+            Err(StoreError::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => Err(changed("it is gone")),
+            Err(error) => Err(error),
+        }
     }
 
     /// Without the time of status change, which links and permissions move too.

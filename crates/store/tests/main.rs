@@ -3,5 +3,7 @@
 mod faults;
 mod files;
 mod old_files;
+mod outputs;
 mod selection;
+mod sources;
 mod support;

@@ -241,7 +241,7 @@ impl Session {
         let mut needs: Vec<(PathBuf, u64)> = outputs
             .iter()
             .filter_map(|output| match output {
-                Output::File(sink) => Some((sink.path().to_path_buf(), sink.bytes())),
+                Output::File(sink) => Some((sink.target().to_path_buf(), sink.bytes())),
                 Output::Memory { .. } => None,
             })
             .collect();
@@ -322,7 +322,7 @@ fn program_bytes(plan: &Plan) -> u64 {
 }
 
 fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineError> {
-    let mut seen: Vec<&PathBuf> = Vec::new();
+    let mut seen: Vec<(PathBuf, &PathBuf)> = Vec::new();
     targets
         .iter()
         .zip(&plan.outputs)
@@ -335,14 +335,16 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
                     tile: node.tile.clone(),
                 },
                 Target::Path { path, overwrite, .. } => {
-                    if seen.contains(&path) {
+                    let sink = SinkPlan::new(path, &node.shape, node.dtype, &node.tile, *overwrite)?;
+                    if let Some((_, other)) = seen.iter().find(|(target, _)| target == sink.target()) {
                         return Err(EngineError::Plan(format!(
-                            "store: {} is named for two outputs",
+                            "store: {} and {} are one place, and two outputs cannot both be there",
+                            other.display(),
                             path.display()
                         )));
                     }
-                    seen.push(path);
-                    Output::File(SinkPlan::new(path, &node.shape, node.dtype, &node.tile, *overwrite)?)
+                    seen.push((sink.target().to_path_buf(), path));
+                    Output::File(sink)
                 }
             })
         })

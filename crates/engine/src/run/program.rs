@@ -119,7 +119,7 @@ impl Program {
         // What was read while somebody wrote is of no time. All outputs are durable before the first gets its name.
         let unwritten = self.plan.sources().try_for_each(|source| source.check_unwritten());
         let sealed = unwritten.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.seal(&session.io)));
-        let finished = sealed.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.publish()));
+        let finished = sealed.and_then(|()| outcore_store::publish(&sinks.all, &session.io));
         if let Err(error) = finished {
             sinks.abort();
             return Err(error.into());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -39,6 +39,10 @@ pub trait Blob: Send + Sync {
     fn allocate(&self, bytes: u64) -> Result<()> {
         self.set_len(bytes)
     }
+    /// Device and inode, where the file has a name that may come to lead to another.
+    fn identity(&self) -> Option<(u64, u64)> {
+        None
+    }
     /// What offsets, lengths and addresses must be multiples of.
     fn alignment(&self) -> usize;
     /// Lets the system forget what it cached of this file.
@@ -53,17 +57,28 @@ pub struct Buffered;
 
 struct SystemFile {
     file: fs::File,
+    identity: (u64, u64),
     direct: bool,
 }
 
-fn open(path: &Path, mode: Mode, flags: OFlags) -> Result<fs::File> {
-    let create = mode != Mode::Read;
-    OpenOptions::new()
-        .read(true)
-        .write(create)
-        .create_new(create)
-        .custom_flags(flags.bits() as i32)
-        .open(path)
+impl SystemFile {
+    fn open(path: &Path, mode: Mode, direct: bool) -> Result<SystemFile> {
+        let create = mode != Mode::Read;
+        let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(create)
+            .create_new(create)
+            // A FIFO without a writer would be waited for.
+            .custom_flags((flags | OFlags::NONBLOCK).bits() as i32)
+            .open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(Error::other("it is no regular file"));
+        }
+        let identity = (metadata.dev(), metadata.ino());
+        Ok(SystemFile { file, identity, direct })
+    }
 }
 
 impl Backend for Direct {
@@ -71,8 +86,8 @@ impl Backend for Direct {
         if mode == Mode::CreateUnaligned {
             return Buffered.open(path, mode);
         }
-        match open(path, mode, OFlags::DIRECT) {
-            Ok(file) => Ok(Arc::new(SystemFile { file, direct: true })),
+        match SystemFile::open(path, mode, true) {
+            Ok(file) => Ok(Arc::new(file)),
             Err(cause) if cause.kind() == ErrorKind::InvalidInput => {
                 if mode == Mode::Create {
                     // Linux creates the file before it finds that O_DIRECT is refused.
@@ -87,10 +102,7 @@ impl Backend for Direct {
 
 impl Backend for Buffered {
     fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>> {
-        Ok(Arc::new(SystemFile {
-            file: open(path, mode, OFlags::empty())?,
-            direct: false,
-        }))
+        Ok(Arc::new(SystemFile::open(path, mode, false)?))
     }
 }
 
@@ -121,6 +133,10 @@ impl Blob for SystemFile {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_len(bytes),
             Err(cause) => Err(cause.into()),
         }
+    }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        Some(self.identity)
     }
 
     fn alignment(&self) -> usize {

@@ -23,12 +23,16 @@ impl FaultKind {
     }
 }
 
-/// Which calls misbehave, counted from 1 since the faults were set. Each fires once.
+/// Which calls misbehave, counted from 1 since the faults were set. Each fires once, but for `fail_renames_from`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     pub fail_read_at: Option<u64>,
     pub fail_write_at: Option<u64>,
     pub fail_sync_at: Option<u64>,
+    /// Names given to finished outputs, and taken back.
+    pub fail_rename_at: Option<u64>,
+    /// This one and all after it.
+    pub fail_renames_from: Option<u64>,
     /// Transfers half of what was asked; the caller must go on.
     pub short_read_at: Option<u64>,
     pub short_write_at: Option<u64>,
@@ -37,12 +41,13 @@ pub struct Faults {
     /// Sleeps before the call.
     pub delay_read_at: Option<(u64, Duration)>,
     pub delay_write_at: Option<(u64, Duration)>,
+    pub delay_rename_at: Option<(u64, Duration)>,
     pub write_error: FaultKind,
 }
 
 impl Faults {
-    /// Reads settings such as `read:3`, `write:7:enospc`, `short-read:2`, `torn-write:1`, `sync:1` or
-    /// `delay-read:4:50` (milliseconds), separated by commas.
+    /// Reads settings such as `read:3`, `write:7:enospc`, `short-read:2`, `torn-write:1`, `sync:1`, `rename:2`,
+    /// `renames-from:2` or `delay-read:4:50` (milliseconds), separated by commas.
     ///
     /// # Errors
     /// A line that names the setting that is not understood.
@@ -68,6 +73,8 @@ impl Faults {
         match (name, extra) {
             ("read", None | Some("eio")) => self.fail_read_at = nth,
             ("sync", None | Some("eio")) => self.fail_sync_at = nth,
+            ("rename", None | Some("eio")) => self.fail_rename_at = nth,
+            ("renames-from", None | Some("eio")) => self.fail_renames_from = nth,
             ("write" | "torn-write", _) => {
                 self.write_error = match extra {
                     None | Some("eio") => FaultKind::Eio,
@@ -83,6 +90,7 @@ impl Faults {
             ("short-read", None) => self.short_read_at = nth,
             ("short-write", None) => self.short_write_at = nth,
             ("delay-read", Some(_)) => self.delay_read_at = Some(delay()?),
+            ("delay-rename", Some(_)) => self.delay_rename_at = Some(delay()?),
             ("delay-write", Some(_)) => self.delay_write_at = Some(delay()?),
             _ => return None,
         }
@@ -110,6 +118,7 @@ struct Plan {
     reads: u64,
     writes: u64,
     syncs: u64,
+    renames: u64,
 }
 
 impl FaultState {
@@ -168,6 +177,18 @@ impl FaultState {
             Some((faults, call)) if faults.fail_sync_at == Some(call) => Err(FaultKind::Eio.error()),
             _ => Ok(()),
         }
+    }
+
+    pub(super) fn before_rename(&self) -> std::io::Result<()> {
+        let Some((faults, call)) = self.count(|plan| &mut plan.renames) else {
+            return Ok(());
+        };
+        delay(faults.delay_rename_at, call);
+        let fails = faults.fail_rename_at == Some(call) || faults.fail_renames_from.is_some_and(|first| call >= first);
+        if fails {
+            return Err(FaultKind::Eio.error());
+        }
+        Ok(())
     }
 }
 

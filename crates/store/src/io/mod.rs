@@ -3,6 +3,7 @@
 mod backend;
 mod faults;
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -70,6 +71,11 @@ impl File {
         &self.path
     }
 
+    /// The same file, called by another name in errors: the one that callers know.
+    pub(crate) fn named(self, path: PathBuf) -> File {
+        File { path, ..self }
+    }
+
     /// Bytes in the file now.
     pub fn len(&self) -> Result<u64, StoreError> {
         self.blob
@@ -79,6 +85,11 @@ impl File {
 
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         Ok(self.len()? == 0)
+    }
+
+    /// Device and inode, where it has them.
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        self.blob.identity()
     }
 
     pub fn set_len(&self, bytes: u64) -> Result<(), StoreError> {
@@ -260,6 +271,19 @@ impl Io {
         injected
             .and_then(|()| file.blob.sync())
             .map_err(|cause| StoreError::io(&file.path, 0, "sync", cause))
+    }
+
+    /// Where tests make the naming of a finished output fail.
+    pub(crate) fn before_rename(&self) -> std::io::Result<()> {
+        self.0.faults.before_rename()
+    }
+
+    /// Makes the names in an open directory durable.
+    pub(crate) fn sync_names(&self, directory: impl AsFd, path: &Path) -> Result<(), StoreError> {
+        let injected = self.0.faults.before_sync();
+        injected
+            .and_then(|()| Ok(rustix::fs::fsync(directory)?))
+            .map_err(|cause| StoreError::io(path, 0, "sync", cause))
     }
 
     /// Makes everything written to the file system that holds `path` durable.

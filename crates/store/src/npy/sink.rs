@@ -1,7 +1,7 @@
 //! `.npy` output: one page of header, then the data.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use outcore_dtype::DType;
 
@@ -41,6 +41,10 @@ impl NpyPlan {
         region.elements() * self.dtype.size() as u64
     }
 
+    fn file_bytes(&self) -> u64 {
+        PAGE as u64 + self.data_bytes(&Region::full(&self.shape))
+    }
+
     pub(crate) fn write_bytes(&self, region: &Region) -> u64 {
         let bytes = self.data_bytes(region);
         if self.aligned {
@@ -60,24 +64,17 @@ impl NpyPlan {
         } else {
             Mode::CreateUnaligned
         };
-        let opened = Mutex::new(None);
-        let partial = Partial::new(path, overwrite, |partial| {
-            *opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(io.open(partial, mode)?);
-            Ok(())
-        })?;
-        let file = opened.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Some(file) = file else {
-            unreachable!("Partial::new makes the file")
-        };
+        let (partial, file) = Partial::new(path, overwrite, |partial| io.open(partial, mode))?;
+        let file = file.named(path.to_path_buf());
         let mut page = AlignedBuffer::new(PAGE).map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
         page.copy_from_slice(&header_page(&self.shape, self.dtype));
-        file.allocate(PAGE as u64 + self.data_bytes(&Region::full(&self.shape)))?;
+        file.allocate(self.file_bytes())?;
         io.write(&file, &page, 0)?;
         Ok(Arc::new(NpySink {
             plan: self.clone(),
             name: path.display().to_string(),
             file,
-            partial: Mutex::new(partial),
+            partial,
         }))
     }
 }
@@ -86,12 +83,24 @@ struct NpySink {
     plan: NpyPlan,
     name: String,
     file: File,
-    partial: Mutex<Partial>,
+    partial: Partial,
 }
 
 impl NpySink {
-    fn partial(&self) -> std::sync::MutexGuard<'_, Partial> {
-        self.partial.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Refuses a file that is shorter than it was made, or longer than `most`: writing on would fill what is missing with
+    /// zeros.
+    fn check_length(&self, most: u64) -> Result<(), StoreError> {
+        let (length, made) = (self.file.len()?, self.plan.file_bytes());
+        if (made..=most).contains(&length) {
+            return Ok(());
+        }
+        let reason = format!("it has {length} bytes where {made} were written");
+        Err(StoreError::disturbed(self.partial.path(), reason).at_output(self.partial.target()))
+    }
+
+    /// The length while tiles of whole pages are written.
+    fn padded_bytes(&self) -> u64 {
+        self.plan.file_bytes().next_multiple_of(PAGE as u64)
     }
 }
 
@@ -118,6 +127,7 @@ impl Sink for NpySink {
 
     fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
         region.check_in(&self.plan.shape, &self.name)?;
+        self.check_length(self.padded_bytes())?;
         let item = self.plan.dtype.size();
         let mut done = 0;
         for (element, elements) in region.runs(&self.plan.shape) {
@@ -137,18 +147,19 @@ impl Sink for NpySink {
     }
 
     fn seal(&self, io: &Io) -> Result<(), StoreError> {
-        self.file
-            .set_len(PAGE as u64 + self.plan.data_bytes(&Region::full(&self.plan.shape)))?;
+        self.check_length(self.padded_bytes())?;
+        self.file.set_len(self.plan.file_bytes())?;
         io.sync(&self.file)?;
         self.file.drop_cache();
         Ok(())
     }
 
-    fn publish(&self) -> Result<(), StoreError> {
-        self.partial().put_in_place()
+    fn check(&self) -> Result<(), StoreError> {
+        self.partial.check()?;
+        self.check_length(self.plan.file_bytes())
     }
 
-    fn abort(&self) {
-        self.partial().discard();
+    fn partial(&self) -> Option<&Partial> {
+        Some(&self.partial)
     }
 }

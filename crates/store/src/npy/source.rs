@@ -7,7 +7,7 @@ use outcore_dtype::DType;
 
 use super::header::{header_bytes, parse_npy_header};
 use crate::frames::PAGE;
-use crate::io::{File, Mode};
+use crate::io::File;
 use crate::mapping::AlignedBuffer;
 use crate::region::checked_elements;
 use crate::rowmajor::{normalize_bools, swap_bytes, RowMajor};
@@ -21,10 +21,10 @@ pub struct NpyFile {
     pub transposed: bool,
 }
 
+/// Holds no file open: any number of arrays can be, and each is read by the I/O of the session that reads.
 #[derive(Clone)]
 struct NpySource {
     path: PathBuf,
-    file: File,
     array: RowMajor,
     dtype: DType,
     swapped: bool,
@@ -46,7 +46,7 @@ impl std::fmt::Debug for NpySource {
 /// One line: not a `.npy` file, a type that is not supported, or a file shorter than its header says.
 pub fn open_npy(path: &Path, io: &Io) -> Result<NpyFile, StoreError> {
     let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
-    let file = io.open(path, Mode::Read)?;
+    let file = stamp.open(path, io)?;
     let bytes = read_header(&file, stamp.bytes, io)?;
     let header = parse_npy_header(&bytes).map_err(|reason| StoreError::format(path, reason))?;
     let data = header.shape.iter().product::<u64>() * header.dtype.size() as u64;
@@ -71,7 +71,6 @@ pub fn open_npy(path: &Path, io: &Io) -> Result<NpyFile, StoreError> {
     };
     let source = NpySource {
         path: path.to_path_buf(),
-        file,
         array,
         dtype: header.dtype,
         swapped: header.swapped,
@@ -178,8 +177,8 @@ impl Source for NpySource {
 
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
         region.check_in(self.shape(), &self.name())?;
-        let offset = self.array.read(&self.file, region, frame, io)?;
-        self.file.drop_cache();
+        let file = self.stamp.open(&self.path, io)?;
+        let offset = self.array.read(&file, region, frame, io)?;
         self.make_native(&mut frame[offset..offset + region.elements() as usize * self.array.item]);
         Ok(offset)
     }
@@ -201,8 +200,8 @@ impl Source for NpySource {
         for region in regions {
             region.check_in(self.shape(), &self.name())?;
         }
-        self.array.read_group(&self.file, regions, frames, staging, io)?;
-        self.file.drop_cache();
+        let file = self.stamp.open(&self.path, io)?;
+        self.array.read_group(&file, regions, frames, staging, io)?;
         for (region, frame) in regions.iter().zip(frames) {
             self.make_native(&mut frame[..region.elements() as usize * self.array.item]);
         }

@@ -4,6 +4,7 @@
 
 mod codec;
 mod inventory;
+mod made;
 mod metadata;
 mod shard;
 mod sink;

@@ -1,19 +1,24 @@
 //! Zarr v3 output: one uncompressed chunk per tile, written past the page cache.
 
+use std::io::{ErrorKind, Read};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use outcore_dtype::{DType, Kind};
+use rustix::fs::{openat, OFlags};
 use serde_json::json;
 
+use super::made::{gone_or, Made, Modes};
 use crate::frames::PAGE;
-use crate::io::Mode;
+use crate::io::{File, Mode};
 use crate::mapping::AlignedBuffer;
 use crate::partial::Partial;
 use crate::region::{copy_lattice, Lattice};
 use crate::sink::Sink;
 use crate::{Io, Region, StoreError};
 
+const JSON: &str = "zarr.json";
 /// Memory in which a chunk that is wider than its tile is put together, about.
 const STRIP_BYTES: usize = 512 << 10;
 
@@ -95,16 +100,22 @@ impl ZarrPlan {
     }
 
     pub(crate) fn create(&self, path: &Path, overwrite: bool, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
-        let make = |dir: &Path| std::fs::create_dir(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause));
-        let partial = Partial::new(path, overwrite, make)?;
-        let file = io.open(&partial.path().join("zarr.json"), Mode::CreateUnaligned)?;
-        io.write(&file, self.json.as_bytes(), 0)?;
-        let dir = partial.path().to_path_buf();
+        let (partial, ()) = Partial::new(path, overwrite, |dir| {
+            std::fs::create_dir(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause))?;
+            let file = io.open(&dir.join(JSON), Mode::CreateUnaligned)?;
+            io.write(&file, self.json.as_bytes(), 0)
+        })?;
+        let modes = Modes::kept(path, partial.path(), JSON);
+        let counts = self
+            .shape
+            .iter()
+            .zip(&self.tile)
+            .map(|(extent, tile)| extent.div_ceil(*tile));
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
             name: path.display().to_string(),
-            dir,
-            partial: Mutex::new(partial),
+            made: Mutex::new(Made::new(counts.collect(), modes)),
+            partial,
         }))
     }
 }
@@ -133,54 +144,38 @@ fn metadata(shape: &[u64], dtype: DType, chunk: &[u64]) -> String {
 struct ZarrSink {
     plan: ZarrPlan,
     name: String,
-    dir: std::path::PathBuf,
-    partial: Mutex<Partial>,
+    made: Mutex<Made>,
+    partial: Partial,
 }
 
 impl ZarrSink {
-    fn partial(&self) -> MutexGuard<'_, Partial> {
-        self.partial.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn index(&self, region: &Region) -> Vec<u64> {
+        let axes = region.start.iter().zip(&self.plan.tile);
+        axes.map(|(start, extent)| start / extent).collect()
     }
 
     /// The chunk's file, in directories made on the way.
-    fn create_chunk(&self, region: &Region, io: &Io) -> Result<crate::io::File, StoreError> {
-        let mut path = self.dir.join("c");
-        for (start, extent) in region.start.iter().zip(&self.plan.tile) {
-            path.push((start / extent).to_string());
+    fn create_chunk(&self, region: &Region, io: &Io) -> Result<File, StoreError> {
+        let path = self.made().chunk_path(self.partial.path(), &self.index(region))?;
+        let known = path.strip_prefix(self.partial.path()).unwrap_or(&path);
+        match io.open(&path, Mode::Create) {
+            Ok(file) => {
+                self.made().set_mode(&path);
+                Ok(file.named(self.partial.target().join(known)))
+            }
+            Err(StoreError::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => {
+                let parent = path.parent().unwrap_or(&path);
+                Err(StoreError::disturbed(parent, "this directory was moved or removed"))
+            }
+            Err(error) => Err(error),
         }
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(|cause| StoreError::io(parent, 0, "create", cause))?;
-        }
-        io.open(&path, Mode::Create)
-    }
-}
-
-impl Sink for ZarrSink {
-    fn name(&self) -> String {
-        self.name.clone()
     }
 
-    fn tile(&self) -> &[u64] {
-        &self.plan.tile
-    }
-
-    fn write_bytes(&self, region: &Region) -> u64 {
-        self.plan.write_bytes(region)
-    }
-
-    fn overhead_bytes(&self) -> u64 {
-        self.plan.overhead_bytes()
-    }
-
-    fn workspace_bytes(&self, region: &Region) -> usize {
-        self.plan.workspace_bytes(region)
-    }
-
-    fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
-        region.check_in(&self.plan.shape, &self.name)?;
-        if region.is_empty() {
-            return Ok(());
-        }
+    fn write_chunk(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
         let (bytes, padded) = (self.plan.data_bytes(region), self.plan.write_bytes(region) as usize);
         let short = || StoreError::Invalid(format!("{}: a tile of {} bytes is too short", self.name, data.len()));
         let file = self.create_chunk(region, io)?;
@@ -218,15 +213,76 @@ impl Sink for ZarrSink {
         file.set_len(self.plan.chunk_bytes as u64)
     }
 
+    fn check_content(&self, array: BorrowedFd<'_>) -> Result<(), StoreError> {
+        self.check_json(array)?;
+        let chunk_bytes = self.plan.chunk_bytes as u64;
+        self.made().check(array, self.partial.path(), chunk_bytes)
+    }
+
+    /// The metadata, with the bytes that were written.
+    fn check_json(&self, array: BorrowedFd<'_>) -> Result<(), StoreError> {
+        let path = self.partial.path().join(JSON);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(array, JSON, flags, rustix::fs::Mode::empty());
+        let file = file.map_err(|cause| gone_or(&path, "open", cause.into()))?;
+        let mut text = Vec::new();
+        let limit = self.plan.json.len() as u64 + 1;
+        let read = std::fs::File::from(file).take(limit).read_to_end(&mut text);
+        read.map_err(|cause| StoreError::io(&path, 0, "read", cause))?;
+        if text != self.plan.json.as_bytes() {
+            return Err(StoreError::disturbed(&path, "it is not what was written"));
+        }
+        Ok(())
+    }
+}
+
+impl Sink for ZarrSink {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn tile(&self) -> &[u64] {
+        &self.plan.tile
+    }
+
+    fn write_bytes(&self, region: &Region) -> u64 {
+        self.plan.write_bytes(region)
+    }
+
+    fn overhead_bytes(&self) -> u64 {
+        self.plan.overhead_bytes()
+    }
+
+    fn workspace_bytes(&self, region: &Region) -> usize {
+        self.plan.workspace_bytes(region)
+    }
+
+    fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
+        region.check_in(&self.plan.shape, &self.name)?;
+        if region.is_empty() {
+            return Ok(());
+        }
+        self.write_chunk(region, data, io)
+            .map_err(|error| error.at_output(self.partial.target()))?;
+        self.made().set_written(&self.index(region));
+        Ok(())
+    }
+
     fn seal(&self, io: &Io) -> Result<(), StoreError> {
-        io.sync_file_system(&self.dir)
+        self.partial.check()?;
+        io.sync_file_system(self.partial.path())
     }
 
-    fn publish(&self) -> Result<(), StoreError> {
-        self.partial().put_in_place()
+    fn check(&self) -> Result<(), StoreError> {
+        self.partial.check()?;
+        let array = self.partial.directory();
+        let array = array.ok_or_else(|| StoreError::disturbed(self.partial.path(), "it is no directory"));
+        array
+            .and_then(|array| self.check_content(array))
+            .map_err(|error| error.at_output(self.partial.target()))
     }
 
-    fn abort(&self) {
-        self.partial().discard();
+    fn partial(&self) -> Option<&Partial> {
+        Some(&self.partial)
     }
 }

@@ -1,0 +1,213 @@
+//! Directories that belong to a living process: made, locked, and removed by whoever comes after its death.
+//!
+//! Invariant: what is in such a directory is written by the holder of its lock only, and removed under the lock only.
+
+use std::collections::hash_map::RandomState;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{flock, fstat, openat, stat, statat, unlinkat, AtFlags, Dir, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+use crate::StoreError;
+
+/// How often a cleaner may take what has just been made before its maker gives up.
+const ATTEMPTS_MAX: usize = 100;
+
+/// What a clean-up removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    pub count: u64,
+    pub bytes: u64,
+}
+
+/// Device and inode: the same file, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId(u64, u64);
+
+impl From<&Stat> for FileId {
+    fn from(stat: &Stat) -> FileId {
+        FileId(stat.st_dev, stat.st_ino)
+    }
+}
+
+/// What a name in a directory leads to; links are not followed.
+pub(crate) fn id_at(dir: impl AsFd, name: impl Arg) -> Result<FileId, Errno> {
+    statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|found| FileId::from(&found))
+}
+
+/// `<pid>-<random>`: a suffix no other process or call uses.
+pub(crate) fn unique() -> String {
+    let random = RandomState::new().build_hasher().finish();
+    format!("{}-{random:016x}", std::process::id())
+}
+
+/// Opens a directory in another.
+pub(crate) fn open_dir(dir: impl AsFd, name: impl Arg) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(dir, name, flags, Mode::empty())
+}
+
+/// A directory that this process made and holds the lock of.
+pub(crate) struct LockedDir {
+    path: PathBuf,
+    held: File,
+}
+
+impl LockedDir {
+    /// A new directory in `parent`, for the eyes of its owner only.
+    pub(crate) fn make(parent: &Path, prefix: &str) -> Result<LockedDir, StoreError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let path = parent.join(format!("{prefix}{}", unique()));
+            let made = fs::DirBuilder::new().mode(0o700).create(&path);
+            made.map_err(|cause| StoreError::io(&path, 0, "create", cause))?;
+            // Until it is locked it looks dead: a cleaner may hold it or have removed it, and then it is the cleaner's.
+            if let Some(held) = lock(&path).map_err(|cause| StoreError::io(&path, 0, "lock", cause))? {
+                return Ok(LockedDir { path, held });
+            }
+        }
+        let reason = format!("{ATTEMPTS_MAX} new directories were removed by others before they could be locked");
+        Err(StoreError::disturbed(parent, reason))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn held(&self) -> BorrowedFd<'_> {
+        self.held.as_fd()
+    }
+
+    /// The directory it is in now, wherever its path leads.
+    pub(crate) fn parent(&self) -> Result<OwnedFd, StoreError> {
+        open_dir(&self.held, "..").map_err(|cause| StoreError::io(&self.path, 0, "open the directory of", cause))
+    }
+
+    fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
+    }
+
+    fn is_in(&self, parent: &OwnedFd) -> bool {
+        let own = fstat(&self.held).map(|own| FileId::from(&own));
+        own.is_ok_and(|own| id_at(parent, self.name()) == Ok(own))
+    }
+
+    /// Its parent, open, when both are still where they were made.
+    pub(crate) fn check(&self) -> Result<OwnedFd, StoreError> {
+        let parent = self.parent()?;
+        if !self.is_in(&parent) {
+            return Err(StoreError::disturbed(&self.path, "it was moved or removed"));
+        }
+        let named = parent_of(&self.path);
+        let same = fstat(&parent).and_then(|held| Ok(FileId::from(&held) == FileId::from(&stat(&named)?)));
+        if same != Ok(true) {
+            return Err(StoreError::disturbed(&named, "this directory was moved or removed"));
+        }
+        Ok(parent)
+    }
+
+    /// Leaves it to the user under another name, which cleaners do not know. It is nobody's then.
+    pub(crate) fn give_up(&self, name: &str) -> Result<PathBuf, StoreError> {
+        let parent = self.parent()?;
+        rustix::fs::renameat(&parent, self.name(), &parent, name)
+            .map_err(|cause| StoreError::io(&self.path, 0, "rename", cause))?;
+        Ok(self.path.with_file_name(name))
+    }
+
+    /// Removes it with what is in it, also where its parent has been renamed.
+    pub(crate) fn remove(&self) {
+        if let Ok(parent) = self.parent() {
+            if self.is_in(&parent) {
+                let _ = remove_at(parent.as_fd(), self.name());
+            }
+        }
+    }
+}
+
+/// The directory that holds `path`.
+pub(crate) fn parent_of(path: &Path) -> PathBuf {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+        .to_path_buf()
+}
+
+/// Locks what is at `path` for this process; nothing when another holds it or has removed it.
+fn lock(path: &Path) -> std::io::Result<Option<File>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            // The name may have gone, or gone on to another, between opening and locking.
+            let held = FileId::from(&fstat(&file)?);
+            Ok((id_at(rustix::fs::CWD, path) == Ok(held)).then_some(file))
+        }
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+/// Removes a file, or a directory with everything in it; what another removes meanwhile is gone as well.
+pub(crate) fn remove_at<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name) -> Result<(), Errno> {
+    match unlinkat(dir, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        done => return done,
+    }
+    let below = open_dir(dir, name)?;
+    for entry in Dir::read_from(&below)? {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            match remove_at(below.as_fd(), entry.file_name()) {
+                Err(Errno::NOENT) => {}
+                done => done?,
+            }
+        }
+    }
+    unlinkat(dir, name, AtFlags::REMOVEDIR)
+}
+
+/// Bytes of a file, or of everything in a directory.
+fn size_of(path: &Path) -> u64 {
+    let Ok(metadata) = path.symlink_metadata() else {
+        return 0;
+    };
+    if !metadata.is_dir() {
+        return metadata.len();
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| size_of(&entry.path())).sum()
+}
+
+/// Removes what dead processes left in `dir`, of the names that `ours` picks, after `rescue` has taken from each what
+/// must stay. A live process holds its lock.
+pub(crate) fn clean_where(
+    dir: &Path,
+    ours: impl Fn(&str) -> bool,
+    rescue: impl Fn(&Path) -> Result<(), StoreError>,
+) -> Result<Cleaned, StoreError> {
+    let mut cleaned = Cleaned::default();
+    let entries = fs::read_dir(dir).map_err(|cause| StoreError::io(dir, 0, "list", cause))?;
+    for entry in entries.flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        if !name.to_str().is_some_and(&ours) {
+            continue;
+        }
+        if let Ok(Some(_held)) = lock(&path) {
+            rescue(&path)?;
+            let bytes = size_of(&path);
+            if remove_at(rustix::fs::CWD, &path).is_ok() {
+                cleaned.count += 1;
+                cleaned.bytes += bytes;
+            }
+        }
+    }
+    Ok(cleaned)
+}
