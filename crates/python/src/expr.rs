@@ -8,7 +8,7 @@ use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{AxisSlice, Expr};
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
-use outcore_store::Io;
+use outcore_store::{Io, StoreError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
 
@@ -93,7 +93,17 @@ fn exprs(nodes: &[PyRef<'_, PyExpr>]) -> Vec<Expr> {
 
 #[pyfunction]
 fn open(py: Python<'_>, path: PathBuf) -> Built {
-    let opened = py.detach(|| outcore_store::open(&path, &Io::direct()));
+    let mut raised: Option<PyErr> = None;
+    let mut watch = || {
+        Python::attach(|py| py.check_signals()).map_err(|error| {
+            raised = Some(error);
+            StoreError::Invalid("opening was interrupted".into())
+        })
+    };
+    let opened = py.detach(|| outcore_store::open_watched(&path, &Io::direct(), &mut watch));
+    if let Some(error) = raised {
+        return Err(error);
+    }
     let opened = opened.map_err(store_error)?;
     let node = ops::source(opened.source).map_err(to_python)?;
     if !opened.transposed {

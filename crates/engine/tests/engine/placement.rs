@@ -36,7 +36,7 @@ struct Case {
 impl Case {
     fn new(outputs: &[Expr], options: PlanOptions) -> Case {
         let plan = plan(outputs, options).expect("a plan");
-        let tiles = number_tiles(&plan, &Written).expect("weights");
+        let tiles = number_tiles(&plan, &Written, &Io::memory()).expect("weights");
         Case { plan, tiles }
     }
 

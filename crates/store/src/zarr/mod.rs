@@ -4,10 +4,13 @@
 
 mod codec;
 mod inventory;
+mod keys;
+mod listing;
 mod metadata;
 mod shard;
 mod sink;
 mod source;
+mod units;
 
 pub use metadata::parse_zarr_json;
 pub(crate) use sink::ZarrPlan;
