@@ -9,7 +9,7 @@ use outcore_engine::place::{place, Instruction, Limits, Placed, Policy};
 use outcore_engine::plan::{plan, ArrayKind, Plan, PlanOptions};
 use outcore_engine::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use outcore_engine::schedule::TileTable;
-use outcore_store::Region;
+use outcore_store::{Io, Region};
 use proptest::prelude::*;
 
 use outcore_kernels::Binary;
