@@ -30,7 +30,7 @@ def open(path: PathLike) -> Array:
     where the path cannot be read. I/O: its metadata only. Tiles are read when a result needs them, and never after the
     file has changed.
     """
-    return Array(_core.open(present(path)))
+    return Array(_core.open(current()._core, present(path)))
 
 
 def present(path: PathLike) -> str:

@@ -17,12 +17,14 @@ pub enum EngineError {
     #[error("{0}")]
     Index(String),
     /// A plan that cannot fit, refused before anything ran.
-    #[error("{operator}: needs {need} bytes of memory at once, the limit leaves {available} ({detail}); the smallest limit that works is {smallest} bytes")]
+    #[error("{operator}: needs {need} bytes of memory at once, the limit leaves {available} ({detail}); {} {smallest} bytes", if *exact { "the smallest limit that works is" } else { "a limit that works is above" })]
     Memory {
         operator: String,
         need: u64,
         available: u64,
         smallest: u64,
+        /// Whether the limit named is known to work; else it is only known that less does not.
+        exact: bool,
         detail: String,
     },
     /// A plan that cannot be made for another reason.

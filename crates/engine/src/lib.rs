@@ -3,6 +3,7 @@
 //! Rooms stand in a row and use only what is to their left: `expr ← ops ← plan ← schedule ← place ← run`.
 #![forbid(unsafe_code)]
 
+pub mod cancel;
 pub mod error;
 pub mod expr;
 pub mod ops;

@@ -8,13 +8,13 @@ use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{AxisSlice, Expr};
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
-use outcore_store::{Io, StoreError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
 
 use crate::arrays;
-use crate::error::{store_error, to_python};
+use crate::error::to_python;
 use crate::function::PyFunction;
+use crate::session::PySession;
 
 /// One node of an expression: immutable, and equal expressions are the same node (same `id`).
 #[pyclass(frozen, name = "Expr", module = "outcore._core")]
@@ -92,19 +92,20 @@ fn exprs(nodes: &[PyRef<'_, PyExpr>]) -> Vec<Expr> {
 }
 
 #[pyfunction]
-fn open(py: Python<'_>, path: PathBuf) -> Built {
+fn open(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> Built {
+    let session = session.0.clone();
     let mut raised: Option<PyErr> = None;
     let mut watch = || {
         Python::attach(|py| py.check_signals()).map_err(|error| {
             raised = Some(error);
-            StoreError::Invalid("opening was interrupted".into())
+            EngineError::Cancelled
         })
     };
-    let opened = py.detach(|| outcore_store::open_watched(&path, &Io::direct(), &mut watch));
+    let opened = py.detach(|| session.open(&path, &mut watch));
     if let Some(error) = raised {
         return Err(error);
     }
-    let opened = opened.map_err(store_error)?;
+    let opened = opened.map_err(to_python)?;
     let node = ops::source(opened.source).map_err(to_python)?;
     if !opened.transposed {
         return Ok(PyExpr(node));

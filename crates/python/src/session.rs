@@ -20,7 +20,7 @@ use crate::expr::PyExpr;
 const TELL: Duration = Duration::from_millis(200);
 
 #[pyclass(frozen, name = "Session", module = "outcore._core")]
-pub struct PySession(Arc<Session>);
+pub struct PySession(pub Arc<Session>);
 
 fn option<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     options: &Bound<'py, PyDict>,

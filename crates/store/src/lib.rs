@@ -46,7 +46,7 @@ pub use rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use scratch::{clean, scratch_room, Scratch, Slot};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, Sink, SinkPlan};
-pub use source::{open, open_watched, Layout, MemoryView, Opened, ReadCost, Source};
+pub use source::{open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
 pub use zarr::{parse_zarr_json, ZarrArray};
 
 /// The result of everything here.

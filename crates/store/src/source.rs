@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
-use crate::{npy, zarr, Frame, Io, Region, StoreError};
+use crate::{npy, zarr, Frame, Io, Region, Reservation, StoreError};
 
 /// How an array lies in its store, which is what the planner chooses tiles by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,22 +114,37 @@ pub struct Opened {
 /// # Errors
 /// One line with the path: not found, not an array, or something in it that is not supported.
 pub fn open(path: &Path, io: &Io) -> Result<Opened, StoreError> {
-    open_watched(path, io, &mut || Ok(()))
+    open_for(path, io, &mut Unwatched)
 }
 
-/// As `open`, asking `watch` now and then whether the array is still wanted: an error of its is returned at once.
+/// Whom an array is opened for.
+pub trait Opening {
+    /// Asked now and then; an error ends the opening.
+    fn look(&mut self) -> Result<(), StoreError>;
+    /// Asked before memory is taken that the opened array keeps: the grant is given back with it.
+    fn keep(&mut self, bytes: usize) -> Result<Option<Reservation>, StoreError>;
+}
+
+struct Unwatched;
+
+impl Opening for Unwatched {
+    fn look(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn keep(&mut self, _bytes: usize) -> Result<Option<Reservation>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// As `open`, for somebody who may end it or refuse its memory.
 ///
 /// # Errors
-/// As `open`.
-pub fn open_watched(
-    path: &Path,
-    io: &Io,
-    watch: &mut dyn FnMut() -> Result<(), StoreError>,
-) -> Result<Opened, StoreError> {
+/// As `open`, and what `opening` answers.
+pub fn open_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Opened, StoreError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
     let metadata = std::fs::metadata(path).map_err(|cause| StoreError::io(path, 0, "open", cause))?;
     if metadata.is_dir() {
-        let source = zarr::ZarrArray::open(&absolute, watch)?;
+        let source = zarr::ZarrArray::open(&absolute, opening)?;
         return Ok(Opened {
             source: Arc::new(source),
             transposed: false,

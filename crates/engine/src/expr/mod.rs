@@ -11,7 +11,7 @@ use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
 use outcore_store::Source;
 
-use crate::FunctionError;
+use crate::{cancel, FunctionError};
 
 /// A shared, immutable node.
 pub type Expr = Arc<Node>;
@@ -330,6 +330,7 @@ pub fn topological(roots: &[Expr]) -> Vec<Expr> {
             stack.push((root.clone(), 0));
         }
         while let Some((node, next)) = stack.last_mut() {
+            cancel::check();
             if let Some(input) = node.inputs.get(*next).cloned() {
                 *next += 1;
                 if seen.insert(input.id) {

@@ -11,14 +11,13 @@ pub use program::{Instruction, Program, Totals};
 pub use simulate::{simulate, Shortage, Start};
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::plan::{Plan, PlanOptions};
 use crate::schedule::{candidates, order, pipeline, tasks, Candidate, TaskList, TileId, TileTable};
 
 /// What placement has to work with.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits<'a> {
+pub struct Limits {
     /// Bytes for tiles and partial results.
     pub memory: u64,
     /// Tasks that may be at work or read ahead for, besides the one issued.
@@ -28,21 +27,6 @@ pub struct Limits<'a> {
     pub sample: bool,
     /// Read neighbouring tiles of row-major sources together.
     pub group: bool,
-    /// Set when nobody waits for the program any more: placing then ends soon, as if nothing fitted.
-    pub unwanted: &'a AtomicBool,
-}
-
-impl Limits<'_> {
-    pub(super) fn check_wanted(&self, pass: u32) -> Result<(), Shortage> {
-        if self.unwanted.load(Ordering::Relaxed) {
-            return Err(Shortage {
-                pass,
-                need: 0,
-                available: self.memory,
-            });
-        }
-        Ok(())
-    }
 }
 
 /// More bytes than the exact next-use order moves that an even sample may cost: it hides reads behind work.
@@ -71,7 +55,7 @@ pub fn place(
     plan: &Plan,
     tiles: &TileTable,
     options: PlanOptions,
-    limits: Limits<'_>,
+    limits: Limits,
     resident: &[TileId],
 ) -> Result<Placed, Shortage> {
     let mut best: Option<Placed> = None;
@@ -81,7 +65,6 @@ pub fn place(
     let all = candidates(plan, options);
     let several = all.len() > 1;
     for candidate in all {
-        limits.check_wanted(0)?;
         let cells = order::sequential(plan, tiles, &candidate, limits.memory);
         let order: Vec<(u32, u32)> = if candidate.pipeline {
             pipeline::interleave(plan, tiles, &cells)
@@ -95,7 +78,6 @@ pub fn place(
         if several && seen.insert(order.clone(), ()).is_some() {
             continue;
         }
-        limits.check_wanted(0)?;
         let tasks = tasks::build_tasks(plan, tiles, &order);
         let exactly = Limits {
             sample: false,
@@ -135,7 +117,7 @@ pub fn place(
 }
 
 /// Keeps an even sample of tiles instead of the exact next-use order, where that costs next to nothing.
-fn keep_sample(plan: &Plan, tiles: &TileTable, limits: Limits<'_>, resident: &[TileId], exact: Placed) -> Placed {
+fn keep_sample(plan: &Plan, tiles: &TileTable, limits: Limits, resident: &[TileId], exact: Placed) -> Placed {
     if !limits.sample || limits.policy != Policy::NextUse || exact.program.totals.read_bytes == 0 {
         return exact;
     }

@@ -6,6 +6,7 @@ use super::policy::{Cost, Policy, Standing, Victims};
 use super::program::{Instruction, Program};
 use super::slabs::{find_slabs, Slab};
 use super::Limits;
+use crate::cancel;
 use crate::plan::{ArrayKind, Plan};
 use crate::schedule::{Role, TaskList, TileId, TileTable};
 
@@ -79,14 +80,11 @@ impl Uses {
     }
 }
 
-/// Tasks between two looks at whether the program is still wanted.
-const LOOK_UP: usize = 4096;
-
 struct Walk<'a> {
     plan: &'a Plan,
     weights: &'a TileTable,
     tasks: &'a TaskList,
-    limits: Limits<'a>,
+    limits: Limits,
     uses: Uses,
     tiles: Vec<Tile>,
     victims: Victims,
@@ -109,12 +107,12 @@ struct Walk<'a> {
 /// Walks `tasks` in order and emits the program.
 ///
 /// # Errors
-/// The first task whose operands do not fit even when everything else has left.
+/// The first task whose operands do not fit even when everything else has left; a start that does not fit.
 pub fn simulate(
     plan: &Plan,
     weights: &TileTable,
     tasks: &TaskList,
-    limits: Limits<'_>,
+    limits: Limits,
     start: &Start,
 ) -> Result<Program, Shortage> {
     let slabs = find_slabs(plan, tasks, limits.window);
@@ -148,6 +146,15 @@ pub fn simulate(
     walk.seed(start);
     walk.run()?;
     walk.settle(start);
+    // More may have been resident at the start than there is room for.
+    let need = walk.program.totals.peak_bytes;
+    if need > limits.memory {
+        return Err(Shortage {
+            pass: 0,
+            need,
+            available: limits.memory,
+        });
+    }
     Ok(walk.program)
 }
 
@@ -182,9 +189,7 @@ impl Walk<'_> {
         let mut opened = vec![false; self.plan.passes.len()];
         for task in 0..self.tasks.len() {
             self.pass = self.tasks.pass[task] as usize;
-            if task % LOOK_UP == 0 {
-                self.limits.check_wanted(self.pass as u32)?;
-            }
+            cancel::check();
             self.expire(task);
             let opens = !std::mem::replace(&mut opened[self.pass], true);
             self.issue(task, opens)?;
@@ -497,7 +502,7 @@ impl Walk<'_> {
         let across = *info.counts.last().expect("grouped tiles have axes");
         let horizon = (task + self.limits.window) as u64;
         let mut count = 1;
-        while index % across + count < across {
+        while index % across + count < across && count < u64::from(u16::MAX) {
             let next = tile + count as TileId;
             if self.tiles[next as usize].resident || self.next_use(next) > horizon && !self.is_input(task, next) {
                 break;

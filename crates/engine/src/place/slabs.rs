@@ -5,6 +5,7 @@
 
 use outcore_store::FramePool;
 
+use crate::cancel;
 use crate::plan::{Accumulation, Pass, PassRoot, Plan};
 use crate::schedule::tasks::{cell_extent, root_tile};
 use crate::schedule::tiles::coordinates;
@@ -65,6 +66,7 @@ pub fn find_slabs(plan: &Plan, tasks: &TaskList, window: usize) -> Vec<Vec<Slab>
     let counts: Vec<Vec<u64>> = plan.passes.iter().map(|pass| pass.domain.counts()).collect();
     let mut cell = Vec::new();
     for task in 0..tasks.len() {
+        cancel::check();
         let pass = tasks.pass[task] as usize;
         if open[pass].iter().all(|trees| !trees.counted) {
             continue;

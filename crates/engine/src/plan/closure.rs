@@ -8,6 +8,7 @@ use outcore_kernels::Generator;
 use super::partition::{is_assembly, is_cut, is_view, natural_root, Root, RootKind};
 use super::span::{demand, Span};
 use super::PlanOptions;
+use crate::cancel;
 use crate::expr::{Expr, Node, Op};
 use crate::ops::{product_kind, Product};
 
@@ -142,6 +143,7 @@ impl<'a> Walker<'a> {
         if !seen.insert((node.id, spans.to_vec())) {
             return;
         }
+        cancel::check();
         self.visits += 1;
         if depth > 0 {
             if self.is_leaf(node) {
@@ -273,6 +275,7 @@ impl<'a> Walker<'a> {
         let mut seen = HashSet::from([node.id]);
         let mut pending = vec![node.id];
         while let Some(id) = pending.pop() {
+            cancel::check();
             self.cheap.remove(&id);
             self.gathers.get_mut().remove(&id);
             for user in self.users.get(&id).into_iter().flatten() {

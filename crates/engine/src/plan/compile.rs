@@ -11,7 +11,7 @@ use super::partition::{is_assembly, is_view, Domain, Partition, Root, RootKind};
 use super::span::{demand, Span};
 use super::ArrayTable;
 use crate::expr::{Expr, FunctionKey, Op};
-use crate::EngineError;
+use crate::{cancel, EngineError};
 
 /// A tile is worked through in this many blocks along the walked dimension, so that a block stays in the CPU's cache.
 /// A constant: the blocks decide the order of additions, and so must not depend on the machine.
@@ -197,6 +197,40 @@ fn choose_block(domain: &Domain, roots: &[Root]) -> Option<(usize, u64)> {
     addressable.then(|| (dim, domain.tile[dim].div_ceil(BLOCKS_PER_TILE)))
 }
 
+/// Results of a pass that its name lists.
+const NAMED_MAX: usize = 8;
+
+/// What a pass computes: the operators of its results, those of a kind counted where they are many.
+fn summary(roots: &[PassRoot]) -> String {
+    let labels: Vec<String> = roots.iter().map(|root| root.node.label()).collect();
+    if labels.len() <= NAMED_MAX {
+        return labels.join(", ");
+    }
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for label in &labels {
+        match kinds.iter().position(|&(kind, _)| kind == label) {
+            Some(at) => kinds[at].1 += 1,
+            None if kinds.len() < NAMED_MAX => kinds.push((label, 1)),
+            None => {}
+        }
+    }
+    let named: usize = kinds.iter().map(|&(_, count)| count).sum();
+    let mut parts: Vec<String> = kinds
+        .iter()
+        .map(|&(kind, count)| {
+            if count == 1 {
+                kind.into()
+            } else {
+                format!("{kind} × {count}")
+            }
+        })
+        .collect();
+    if named < labels.len() {
+        parts.push(format!("and {} more", labels.len() - named));
+    }
+    parts.join(", ")
+}
+
 impl Compiler<'_> {
     fn is_leaf(&self, node: &Expr) -> bool {
         !self.local.contains_key(&node.id)
@@ -240,6 +274,7 @@ impl Compiler<'_> {
                 .collect();
             (self.kind(node), inputs)
         };
+        cancel::check();
         self.steps.push(Step {
             node: node.clone(),
             spans: spans.to_vec(),
@@ -342,11 +377,7 @@ impl Compiler<'_> {
             })
             .sum();
         let flops = self.flops(&roots);
-        let label = roots
-            .iter()
-            .map(|root| root.node.label())
-            .collect::<Vec<_>>()
-            .join(", ");
+        let label = summary(&roots);
         // A plan of many passes is held for as long as it runs.
         for step in &mut self.steps {
             if let StepKind::Fused(fused) = &mut step.kind {
@@ -399,6 +430,7 @@ impl Compiler<'_> {
         let mut head: Vec<usize> = (0..count).collect();
         let is_fused = |step: &Step| matches!(step.kind, StepKind::Fused(_));
         for position in (0..count).rev() {
+            cancel::check();
             let step = &self.steps[position];
             if !is_fused(step) || kept[position] || users[position].is_empty() {
                 continue;

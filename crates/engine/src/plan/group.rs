@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::closure::Closure;
 use super::partition::{pass_key, Partition, PassKey, Root};
 use super::PlanOptions;
+use crate::cancel;
 
 /// Roots that will be one pass, and the arrays that stream past them.
 struct Group {
@@ -44,6 +45,7 @@ pub fn group(partition: &Partition, options: &PlanOptions) -> Vec<Vec<Root>> {
     let mut groups: Vec<Option<Group>> = Vec::new();
     let mut alike: HashMap<PassKey<'_>, Vec<usize>> = HashMap::new();
     for node in &partition.order {
+        cancel::check();
         let Some(root) = partition.roots.get(&node.id) else {
             continue;
         };

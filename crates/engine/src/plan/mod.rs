@@ -112,7 +112,7 @@ impl ArrayInfo {
     pub fn tiles(&self) -> u64 {
         match self.kind {
             ArrayKind::Memory(_) => 0,
-            _ => self.counts.iter().product(),
+            _ => self.counts.iter().fold(1, |tiles, &count| tiles.saturating_mul(count)),
         }
     }
 
@@ -148,7 +148,9 @@ pub struct Plan {
 
 impl Plan {
     pub fn tasks(&self) -> u64 {
-        self.passes.iter().map(|pass| pass.domain.cells()).sum()
+        self.passes
+            .iter()
+            .fold(0, |sum, pass| sum.saturating_add(pass.domain.cells()))
     }
 
     /// The stored arrays that it reads.
@@ -235,10 +237,46 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
     for (position, &id) in ids.iter().enumerate() {
         table.arrays[id as usize].outputs.push(position);
     }
-    Ok(Plan {
+    let plan = Plan {
         arrays: table.arrays,
         passes,
         outputs: ids,
         rewrites,
-    })
+    };
+    check_widths(&plan)?;
+    Ok(plan)
+}
+
+/// Instructions are numbered in 32 bits, and a task has a few.
+const TASKS_MAX: u64 = (u32::MAX / 8) as u64;
+
+/// Refuses what cannot be numbered: tiles, tasks, passes and their results have 32 bits.
+fn check_widths(plan: &Plan) -> Result<(), EngineError> {
+    let tiles = plan
+        .arrays
+        .iter()
+        .fold(0u64, |sum, array| sum.saturating_add(array.tiles()));
+    let roots = plan
+        .passes
+        .iter()
+        .map(|pass| pass.roots.len() as u64)
+        .max()
+        .unwrap_or(0);
+    let limits = [
+        (tiles, u64::from(u32::MAX), "tiles"),
+        (plan.tasks(), TASKS_MAX, "tasks"),
+        (plan.passes.len() as u64, u64::from(u32::MAX), "passes"),
+        (roots, u64::from(u32::MAX), "results of one pass"),
+    ];
+    match limits.into_iter().find(|(count, most, _)| count > most) {
+        Some((count, _, what)) => Err(too_many(count, what)),
+        None => Ok(()),
+    }
+}
+
+/// The error for a program that is too long to be numbered.
+pub(crate) fn too_many(count: u64, what: &str) -> EngineError {
+    EngineError::Plan(format!(
+        "{count} {what} are more than one program can have; compute it in parts"
+    ))
 }

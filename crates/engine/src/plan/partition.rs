@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::closure::{Closure, Walker};
 use super::span::Span;
 use super::PlanOptions;
+use crate::cancel;
 use crate::expr::{topological, Expr, Node, Op};
 use crate::ops::{product_kind, Product};
 
@@ -31,7 +32,9 @@ impl Domain {
     }
 
     pub fn cells(&self) -> u64 {
-        self.counts().iter().product()
+        self.counts()
+            .iter()
+            .fold(1, |cells, &count| cells.saturating_mul(count))
     }
 }
 
@@ -280,6 +283,7 @@ impl<'a> Partitioner<'a> {
     }
 
     fn find_closure(&mut self, id: u64) {
+        cancel::check();
         let place = self.places[&id];
         if let Some(before) = self.closures.remove(&id) {
             for node in before.inlined {
@@ -310,6 +314,7 @@ impl<'a> Partitioner<'a> {
     /// A root runs after all that it reads, unless it reads it in the same pass.
     fn assign_levels(&mut self) {
         while let Some(place) = self.moved.pop_first() {
+            cancel::check();
             let after = self.producers[place]
                 .iter()
                 .map(|&(producer, together)| self.levels[producer] + usize::from(!together));
@@ -325,6 +330,7 @@ impl<'a> Partitioner<'a> {
     fn split_shared(&mut self) -> bool {
         // From the outputs down: what the consumer settles often settles its producers too.
         for place in (0..self.order.len()).rev() {
+            cancel::check();
             if self.fusers[place].len() < 2 || !self.is_in_several_passes(place) {
                 continue;
             }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::expr::{topological, Expr, Node, Op};
 use crate::ops;
-use crate::EngineError;
+use crate::{cancel, EngineError};
 
 /// Products with two axes are worth moving; what a byte written and read again costs in operations.
 const FLOPS_PER_BYTE: f64 = 60.0;
@@ -33,27 +33,19 @@ pub fn reassociate(roots: &[Expr]) -> Result<(Vec<Expr>, Vec<String>), EngineErr
         .flat_map(|node| node.inputs.iter().filter(|input| joins(input)).map(|input| input.id))
         .collect();
     for node in &order {
-        let new = if is_plain_product(node) && !absorbed.contains(&node.id) {
-            let mut factors = Vec::new();
-            collect_factors(node, &joins, &mut factors);
-            let factors: Vec<Expr> = factors.iter().map(|factor| rewritten[&factor.id].clone()).collect();
-            let product = if factors.len() > 2 {
-                cheapest_product(&factors)?
-            } else {
-                None
-            };
-            match product {
-                Some((product, text)) => {
-                    if text != written_order(node, &joins) {
-                        log.push(format!("reassociate: {text}"));
-                    }
-                    product
+        cancel::check();
+        let mut new = rebuild(node, &rewritten)?;
+        if is_plain_product(node) && !absorbed.contains(&node.id) {
+            let factors = collect_factors(node, &joins);
+            if factors.len() > 2 {
+                let factors: Vec<Expr> = factors.iter().map(|factor| rewritten[&factor.id].clone()).collect();
+                let product = cheapest_product(&factors)?;
+                if product.id != new.id {
+                    log.push(format!("reassociate: {}", describe(&product, &factors)));
+                    new = product;
                 }
-                None => rebuild(node, &rewritten)?,
             }
-        } else {
-            rebuild(node, &rewritten)?
-        };
+        }
         rewritten.insert(node.id, new);
     }
     Ok((roots.iter().map(|root| rewritten[&root.id].clone()).collect(), log))
@@ -63,14 +55,19 @@ fn is_plain_product(node: &Expr) -> bool {
     matches!(node.op, Op::Matmul) && node.ndim() == 2
 }
 
-fn collect_factors(node: &Expr, joins: &dyn Fn(&Expr) -> bool, factors: &mut Vec<Expr>) {
-    for input in &node.inputs {
-        if joins(input) {
-            collect_factors(input, joins, factors);
+/// The factors of a product, from left to right. In a loop: chains are as deep as programs are long.
+fn collect_factors(node: &Expr, joins: &dyn Fn(&Expr) -> bool) -> Vec<Expr> {
+    let mut factors = Vec::new();
+    let mut pending: Vec<Expr> = node.inputs.iter().rev().cloned().collect();
+    while let Some(factor) = pending.pop() {
+        cancel::check();
+        if joins(&factor) {
+            pending.extend(factor.inputs.iter().rev().cloned());
         } else {
-            factors.push(input.clone());
+            factors.push(factor);
         }
     }
+    factors
 }
 
 fn rebuild(node: &Expr, rewritten: &HashMap<u64, Expr>) -> Result<Expr, EngineError> {
@@ -90,20 +87,19 @@ fn rebuild(node: &Expr, rewritten: &HashMap<u64, Expr>) -> Result<Expr, EngineEr
     ))
 }
 
-/// The product as it was written, in the notation of `describe`.
-fn written_order(node: &Expr, joins: &dyn Fn(&Expr) -> bool) -> String {
-    let side = |input: &Expr| {
-        if joins(input) {
-            written_order(input, joins)
-        } else {
-            format!("[{}×{}]", input.shape[0], input.shape[1])
-        }
-    };
-    format!("({} @ {})", side(&node.inputs[0]), side(&node.inputs[1]))
+/// Chains of more factors are associated by a rule that needs one sweep, not by all ways to cut them.
+const FACTORS_MAX: usize = 128;
+
+fn cheapest_product(factors: &[Expr]) -> Result<Expr, EngineError> {
+    if factors.len() > FACTORS_MAX {
+        return product_by_sweep(factors);
+    }
+    let split = cheapest_splits(factors);
+    build(factors, &split, 0, factors.len() - 1)
 }
 
-/// The cheapest way to multiply `factors`; nothing when that is the way from the left.
-fn cheapest_product(factors: &[Expr]) -> Result<Option<(Expr, String)>, EngineError> {
+/// Where to cut each run of factors, by the recurrence over all ways to cut it.
+fn cheapest_splits(factors: &[Expr]) -> Vec<Vec<usize>> {
     let count = factors.len();
     let size = |from: usize, to: usize| factors[from].shape[0] as f64 * factors[to].shape[1] as f64;
     let item = factors[0].dtype.size() as f64;
@@ -128,8 +124,7 @@ fn cheapest_product(factors: &[Expr]) -> Result<Option<(Expr, String)>, EngineEr
             }
         }
     }
-    let product = build(factors, &split, 0, count - 1)?;
-    Ok(Some((product, describe(factors, &split, 0, count - 1))))
+    split
 }
 
 fn build(factors: &[Expr], split: &[Vec<usize>], from: usize, to: usize) -> Result<Expr, EngineError> {
@@ -143,14 +138,66 @@ fn build(factors: &[Expr], split: &[Vec<usize>], from: usize, to: usize) -> Resu
     )
 }
 
-fn describe(factors: &[Expr], split: &[Vec<usize>], from: usize, to: usize) -> String {
-    if from == to {
-        return format!("[{}×{}]", factors[from].shape[0], factors[from].shape[1]);
+/// One sweep over the dimensions `d₀ … dₙ` of a chain: products over a dimension that is large beside its neighbours
+/// come first, the rest spreads from the smallest dimension (Chin 1978; at most 25 % more operations than the cheapest
+/// way, Hu and Shing 1981).
+fn product_by_sweep(factors: &[Expr]) -> Result<Expr, EngineError> {
+    let dimension = |at: usize| match factors.get(at) {
+        Some(factor) => factor.shape[0] as f64,
+        None => factors[at - 1].shape[1] as f64,
+    };
+    let smallest = (0..=factors.len())
+        .min_by(|&a, &b| dimension(a).total_cmp(&dimension(b)))
+        .unwrap_or(0);
+    let inverse = |at: usize| 1.0 / dimension(at);
+    // Dimensions that are left, each with the product from the one before it.
+    let mut left: Vec<(usize, Option<Expr>)> = vec![(0, None)];
+    for (at, factor) in factors.iter().enumerate() {
+        cancel::check();
+        let mut product = factor.clone();
+        while let [.., (before, _), (inner, _)] = left[..] {
+            let worth = inverse(smallest) + inverse(inner) < inverse(before) + inverse(at + 1);
+            if inner == smallest || !worth {
+                break;
+            }
+            let (_, earlier) = left.pop().expect("matched above");
+            product = ops::matmul(&earlier.expect("only the first dimension has no product"), &product)?;
+        }
+        left.push((at + 1, Some(product)));
     }
-    let middle = split[from][to];
-    format!(
-        "({} @ {})",
-        describe(factors, split, from, middle),
-        describe(factors, split, middle + 1, to)
-    )
+    let middle = left.iter().position(|&(at, _)| at == smallest).unwrap_or(0);
+    let products = |part: &[(usize, Option<Expr>)]| part.iter().filter_map(|(_, product)| product.clone()).collect();
+    let (before, after): (Vec<Expr>, Vec<Expr>) = (products(&left[..=middle]), products(&left[middle + 1..]));
+    let fold = |product: Option<Expr>, next: Expr, is_left: bool| match product {
+        None => Ok(Some(next)),
+        Some(product) if is_left => ops::matmul(&next, &product).map(Some),
+        Some(product) => ops::matmul(&product, &next).map(Some),
+    };
+    let before = before
+        .into_iter()
+        .rev()
+        .try_fold(None, |product, next| fold(product, next, true))?;
+    let after = after
+        .into_iter()
+        .try_fold(None, |product, next| fold(product, next, false))?;
+    match (before, after) {
+        (Some(before), Some(after)) => ops::matmul(&before, &after),
+        (one, other) => Ok(one.or(other).expect("a chain has factors")),
+    }
+}
+
+/// Longest chain that is written out.
+const WRITTEN_MAX: usize = 16;
+
+/// The product in the notation of a formula, with shapes for names.
+fn describe(product: &Expr, factors: &[Expr]) -> String {
+    if factors.len() > WRITTEN_MAX {
+        return format!("a chain of {} products", factors.len() - 1);
+    }
+    let shape = |node: &Expr| format!("[{}×{}]", node.shape[0], node.shape[1]);
+    if factors.iter().any(|factor| factor.id == product.id) || product.inputs.len() != 2 {
+        return shape(product);
+    }
+    let [x, y] = [0, 1].map(|side| describe(&product.inputs[side], factors));
+    format!("({x} @ {y})")
 }

@@ -4,6 +4,7 @@ use super::compile::{Accumulation, Compiler, PassRoot, Step, StepKind};
 use super::gather::{Base, Gather};
 use super::span::Span;
 use super::ArrayKind;
+use crate::cancel;
 
 impl Compiler<'_> {
     /// The block that every later one is at most as large as.
@@ -93,6 +94,7 @@ impl Compiler<'_> {
         }
         let mut slots = SlotTable::default();
         for (position, ended) in ending.iter().enumerate() {
+            cancel::check();
             let step = &self.steps[position];
             let slot = self.needs_slot(step).then(|| slots.take(self.block_bytes(step)));
             let scratch: Vec<usize> = self

@@ -1,10 +1,7 @@
 //! How a program gets its memory: placed in what the session may grant, or refused with the least that would do.
 
-use std::sync::atomic::AtomicBool;
-
 use outcore_store::{FramePool, GROUP_STAGING_BYTES};
 
-use super::prepare::check_wanted;
 use super::session::{KeptKey, Session};
 use crate::place::{self, Limits, Placed, Shortage};
 use crate::plan::Plan;
@@ -19,12 +16,24 @@ const READS_AHEAD: usize = 8;
 /// Tasks of one read that the window counts at most: each holds its results too.
 const TASKS_PER_READ_MAX: u64 = 8;
 
-/// What is to be placed, and whether anybody still waits for it.
+/// What is to be placed.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) plan: &'a Plan,
     pub(super) tiles: &'a TileTable,
-    pub(super) unwanted: &'a AtomicBool,
+}
+
+/// How a placement is tried.
+#[derive(Clone, Copy)]
+struct Try<'a> {
+    budget: u64,
+    /// Reserved beside tiles and partial results.
+    fixed_bytes: u64,
+    /// Tiles in memory that may be started from, as far as they fit.
+    offered: &'a [(TileId, KeptKey)],
+    window_max: usize,
+    /// Read neighbouring tiles together.
+    group: bool,
 }
 
 /// A program that fits, and the memory it was given.
@@ -38,7 +47,7 @@ pub(super) struct Placement {
 /// Bytes that results take which the caller still has, of this session and of the process's others.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
-    here: u64,
+    pub(super) here: u64,
     elsewhere: u64,
 }
 
@@ -49,23 +58,11 @@ impl Session {
         fixed_bytes: u64,
         start: Vec<(TileId, KeptKey)>,
     ) -> Result<Placement, EngineError> {
-        let held = Held {
-            here: self.ledger().held() as u64,
-            elsewhere: self.ledger().held_by_others() as u64,
-        };
+        let held = self.held();
         let budget = self.budget_beside(held);
-        // Tiles kept from before are an offer: as many as fit are taken.
-        let mut start = start;
-        let mut offered = 0;
-        start.retain(|&(tile, _)| {
-            offered += wanted.tiles.weights[tile as usize].frame;
-            offered + fixed_bytes <= budget - budget / 20
-        });
-        self.attempt(wanted, fixed_bytes, budget, start).or_else(|shortage| {
-            let smallest = smallest_budget(shortage.need, &|budget| {
-                check_wanted(wanted.unwanted)?;
-                Ok(self.attempt(wanted, fixed_bytes, budget, vec![]).is_ok())
-            })?;
+        self.attempt(wanted, fixed_bytes, budget, &start).or_else(|shortage| {
+            let fits = |budget| self.attempt_within(wanted, fixed_bytes, budget, &[], 1).is_ok();
+            let smallest = smallest_budget(shortage.need, &fits);
             Err(self.refuse(wanted.plan, shortage, held, smallest))
         })
     }
@@ -77,57 +74,64 @@ impl Session {
             .saturating_sub(held.here)
     }
 
-    /// Places in a budget: reading neighbouring tiles together where that is possible and moves less, else one by one. A
-    /// large program that fits the first way is not placed the second: planning must not cost more than it saves.
-    pub(super) fn attempt(
+    /// Places in a budget, with a shorter window where memory is short: down to one task at work.
+    fn attempt(
         &self,
         wanted: Wanted<'_>,
         fixed_bytes: u64,
         budget: u64,
-        start: Vec<(TileId, KeptKey)>,
+        offered: &[(TileId, KeptKey)],
     ) -> Result<Placement, Shortage> {
-        let plan = wanted.plan;
-        let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
-        let placement = |(placed, memory), fixed_bytes, start| Placement {
-            placed,
-            fixed_bytes,
-            memory,
-            start,
-        };
-        let together = plan
-            .arrays
-            .iter()
-            .any(|array| array.grouped_source().is_some())
-            .then(|| {
-                let fixed_bytes = fixed_bytes + self.staging_bytes();
-                let found = self.attempt_reading(wanted, fixed_bytes, budget, &ids, true).ok()?;
-                found.0.program.reads_groups().then_some((found, fixed_bytes))
-            });
-        let together = together.flatten();
-        let tasks = plan.tasks();
-        let (found, fixed_together) = match together {
-            Some((found, fixed_bytes)) if tasks > TASKS_FOR_SEARCH => return Ok(placement(found, fixed_bytes, start)),
-            Some(together) => together,
-            None => {
-                let alone = self.attempt_reading(wanted, fixed_bytes, budget, &ids, false)?;
-                return Ok(placement(alone, fixed_bytes, start));
+        let mut window = self.window(wanted.plan, wanted.tiles, budget.saturating_sub(fixed_bytes));
+        loop {
+            match self.attempt_within(wanted, fixed_bytes, budget, offered, window) {
+                Err(_) if window > 1 && self.options.window.is_none() => window /= 2,
+                result => return result,
             }
-        };
-        match self.attempt_reading(wanted, fixed_bytes, budget, &ids, false) {
-            Ok(alone) if alone.0.moved_bytes() <= found.0.moved_bytes() => Ok(placement(alone, fixed_bytes, start)),
-            _ => Ok(placement(found, fixed_together, start)),
         }
     }
 
-    pub(super) fn attempt_reading(
+    /// Places with a window: reading neighbouring tiles together where that is possible and moves less, else one by one.
+    /// A large program that fits the first way is not placed the second: planning must not cost more than it saves.
+    fn attempt_within(
         &self,
         wanted: Wanted<'_>,
         fixed_bytes: u64,
         budget: u64,
-        start: &[TileId],
-        group: bool,
-    ) -> Result<(Placed, u64), Shortage> {
-        let Wanted { plan, tiles, unwanted } = wanted;
+        offered: &[(TileId, KeptKey)],
+        window_max: usize,
+    ) -> Result<Placement, Shortage> {
+        let plan = wanted.plan;
+        let alone = Try {
+            budget,
+            fixed_bytes,
+            offered,
+            window_max,
+            group: false,
+        };
+        let together = Try {
+            fixed_bytes: fixed_bytes + self.staging_bytes(),
+            group: true,
+            ..alone
+        };
+        let may_group = plan.arrays.iter().any(|array| array.grouped_source().is_some());
+        let found = may_group.then(|| self.attempt_reading(wanted, together).ok()).flatten();
+        let found = found.filter(|found| found.placed.program.reads_groups());
+        match found {
+            None => self.attempt_reading(wanted, alone),
+            Some(found) if plan.tasks() > TASKS_FOR_SEARCH => Ok(found),
+            Some(found) => match self.attempt_reading(wanted, alone) {
+                Ok(alone) if alone.placed.moved_bytes() <= found.placed.moved_bytes() => Ok(alone),
+                _ => Ok(found),
+            },
+        }
+    }
+
+    fn attempt_reading(&self, wanted: Wanted<'_>, how: Try<'_>) -> Result<Placement, Shortage> {
+        let Wanted { plan, tiles } = wanted;
+        let Try {
+            budget, fixed_bytes, ..
+        } = how;
         if fixed_bytes > budget {
             return Err(Shortage {
                 pass: 0,
@@ -135,23 +139,37 @@ impl Session {
                 available: budget,
             });
         }
-        let memory = budget - fixed_bytes;
-        let limits = |memory| Limits {
-            memory,
-            window: self.window(plan, tiles, memory),
-            policy: self.options.policy,
-            sample: true,
-            group,
-            unwanted,
+        let within = |memory: u64| {
+            // Tiles kept from before are an offer: as many as fit are taken.
+            let mut taken = 0;
+            let most = memory - memory / 20;
+            let start = how.offered.iter().take_while(|&&(tile, _)| {
+                taken += tiles.weights[tile as usize].frame;
+                taken <= most
+            });
+            let start: Vec<(TileId, KeptKey)> = start.cloned().collect();
+            let limits = Limits {
+                memory,
+                window: self.window(plan, tiles, memory).min(how.window_max),
+                policy: self.options.policy,
+                sample: true,
+                group: how.group,
+            };
+            let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
+            let placed = place::place(plan, tiles, self.options.plan, limits, &ids)?;
+            Ok(Placement {
+                placed,
+                fixed_bytes,
+                memory,
+                start,
+            })
         };
         // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
         // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.
-        let spare = spare_bytes(tiles, memory);
-        let within = |memory| place::place(plan, tiles, self.options.plan, limits(memory), start);
-        within(memory - spare)
-            .map(|placed| (placed, memory - spare))
-            .or_else(|_| within(memory).map(|placed| (placed, memory)))
-            .map_err(|shortage| Shortage {
+        let memory = budget - fixed_bytes;
+        within(memory - spare_bytes(tiles, memory))
+            .or_else(|_| within(memory))
+            .map_err(|shortage: Shortage| Shortage {
                 need: shortage.need + fixed_bytes,
                 available: budget,
                 ..shortage
@@ -194,7 +212,8 @@ impl Session {
     }
 
     /// Where the limit's bytes are.
-    pub(super) fn describe_limit(&self, here: u64, elsewhere: u64) -> String {
+    pub(super) fn describe_limit(&self, held: Held) -> String {
+        let Held { here, elsewhere } = held;
         format!(
             "limit {} bytes, of which {} are the process itself, {here} are held by earlier results and {elsewhere} by \
              results of other sessions",
@@ -203,15 +222,28 @@ impl Session {
         )
     }
 
+    /// The limit under which `budget` bytes are there beside what is held: of the pool where that is what binds, else of
+    /// the process.
+    pub(super) fn limit_for(&self, budget: u64, held: Held) -> u64 {
+        let pool = self.options.pool_limit.filter(|&pool| budget + held.here > pool);
+        match pool {
+            Some(_) => budget + held.here,
+            None => budget + held.here + held.elsewhere + self.overhead(),
+        }
+    }
+
+    /// What results take that the caller still has.
+    pub(super) fn held(&self) -> Held {
+        Held {
+            here: self.ledger().held() as u64,
+            elsewhere: self.ledger().held_by_others() as u64,
+        }
+    }
+
     /// The error for a program that does not fit, with the smallest limit that would do: of the pool where that is what
     /// it does not fit, else of the process.
     pub(super) fn refuse(&self, plan: &Plan, shortage: Shortage, held: Held, budget: u64) -> EngineError {
-        let Held { here, elsewhere } = held;
-        let pool = self.options.pool_limit.filter(|&pool| budget + here > pool);
-        let smallest = match pool {
-            Some(_) => budget + here,
-            None => budget + here + elsewhere + self.overhead(),
-        };
+        let smallest = self.limit_for(budget, held);
         let operator = plan
             .passes
             .get(shortage.pass as usize)
@@ -221,27 +253,28 @@ impl Session {
             need: shortage.need,
             available: self.budget_beside(held),
             smallest,
-            detail: self.describe_limit(here, elsewhere),
+            exact: true,
+            detail: self.describe_limit(held),
         }
     }
 }
 
 /// The smallest budget that fits, by bisection from a guess.
-fn smallest_budget(guess: u64, fits: &dyn Fn(u64) -> Result<bool, EngineError>) -> Result<u64, EngineError> {
+fn smallest_budget(guess: u64, fits: &dyn Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, guess.max(1 << 20));
-    while high <= 1 << 60 && !fits(high)? {
+    while high <= 1 << 60 && !fits(high) {
         low = high;
         high *= 2;
     }
     while high - low > 64 << 10 {
         let middle = low + (high - low) / 2;
-        if fits(middle)? {
+        if fits(middle) {
             high = middle;
         } else {
             low = middle;
         }
     }
-    Ok(high)
+    high
 }
 
 /// Room for frames that wait to be used again.

@@ -1,24 +1,23 @@
 //! Memory that planning itself takes.
 
-use std::sync::atomic::AtomicBool;
-
 use outcore_store::{return_freed_memory, Reclaim, Reservation, Turn};
 
-use super::prepare::check_wanted;
 use super::session::{Session, POLL};
-use crate::EngineError;
+use crate::{cancel, EngineError};
 
 /// What planning takes per operator at most, beside the program that comes of it: rewritten nodes, maps over them, and the
 /// stack of whoever walks a chain as deep as it is long.
 const BYTES_PER_OPERATOR: u64 = 2048;
 /// Smaller plans are covered by the allowances beside the ledger.
 const SMALL: u64 = 8 << 20;
+/// A plan that needs no more than this beyond the limit is made all the same, to be refused with the limit that works: the
+/// allowances for workers and products lie idle meanwhile.
+const BEYOND: u64 = 16 << 20;
 
 /// Memory reserved for a plan while it is made. A large one waits for its turn, as programs do: what it takes, kept tiles
 /// and idle frames give up, of all sessions.
 pub(super) struct PlanningMemory<'a> {
     session: &'a Session,
-    unwanted: &'a AtomicBool,
     /// Whether the caller works for a run: waiting for that run's turn to end would be waiting for itself.
     nested: bool,
     wanted: u64,
@@ -27,10 +26,9 @@ pub(super) struct PlanningMemory<'a> {
 }
 
 impl<'a> PlanningMemory<'a> {
-    pub fn new(session: &'a Session, nested: bool, unwanted: &'a AtomicBool) -> PlanningMemory<'a> {
+    pub fn new(session: &'a Session, nested: bool) -> PlanningMemory<'a> {
         PlanningMemory {
             session,
-            unwanted,
             nested,
             wanted: 0,
             reserved: vec![],
@@ -50,17 +48,21 @@ impl<'a> PlanningMemory<'a> {
         self.take_turn()?;
         let session = self.session;
         let ledger = session.ledger();
-        let held = ledger.held() as u64;
-        let need = held + self.wanted;
-        let (limit, elsewhere) = session.claim_room(need);
-        if need > limit {
+        let held = session.held();
+        let need = held.here + self.wanted;
+        let (limit, _) = session.claim_room(need);
+        if need > limit + BEYOND {
             return Err(EngineError::Memory {
                 operator: "planning".into(),
                 need: self.wanted,
-                available: limit.saturating_sub(held),
-                smallest: session.overhead() + elsewhere + need,
-                detail: session.describe_limit(held, elsewhere),
+                available: limit.saturating_sub(held.here),
+                smallest: session.limit_for(self.wanted, held),
+                exact: false,
+                detail: session.describe_limit(held),
             });
+        }
+        if need > limit {
+            return Ok(());
         }
         session.kept.shrink_to((limit - need) as usize);
         ledger.set_limit(limit as usize);
@@ -82,7 +84,7 @@ impl<'a> PlanningMemory<'a> {
         }
         let turn = self.session.ledger().queue();
         while !turn.has_come(POLL) {
-            check_wanted(self.unwanted)?;
+            cancel::check();
         }
         self.turn = Some(turn);
         Ok(())

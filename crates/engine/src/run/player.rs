@@ -205,7 +205,7 @@ impl<'a> Issuer<'a, '_> {
                     .shared
                     .lock()
                     .slabs
-                    .entry((pass, root as u16))
+                    .entry((pass, root as u32))
                     .or_default()
                     .push(frame);
             }

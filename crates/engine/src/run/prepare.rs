@@ -21,7 +21,7 @@ use crate::place::slabs::find_slabs;
 use crate::plan::{self, ArrayInfo, ArrayKind, Plan};
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use crate::schedule::{TileId, TileTable};
-use crate::EngineError;
+use crate::{cancel, EngineError};
 
 /// Bytes that tasks, tiles and instructions take, per task and per tile.
 const BYTES_PER_TASK: u64 = 160;
@@ -84,7 +84,7 @@ impl Session {
             .name("outcore-plan".into())
             .stack_size(1 << 30)
             .spawn(move || {
-                let program = session.prepare_here(&outputs, &targets, nested, &seen);
+                let program = cancel::until(&seen, || session.prepare_here(&outputs, &targets, nested));
                 drop((session, outputs, targets));
                 // Nobody takes the program when the caller has gone.
                 let _ = sender.send(program);
@@ -115,7 +115,6 @@ impl Session {
         outputs: &[Expr],
         targets: &[Target],
         nested: bool,
-        unwanted: &AtomicBool,
     ) -> Result<Program, EngineError> {
         self.check_usable()?;
         self.overhead.settle();
@@ -136,17 +135,15 @@ impl Session {
                 _ => output.clone(),
             })
             .collect();
-        let mut memory = PlanningMemory::new(self, nested, unwanted);
+        let mut memory = PlanningMemory::new(self, nested);
         let operators = topological(&requested).len();
         memory.reserve_operators(operators)?;
         let plan = plan::plan(&requested, self.options.plan)?;
-        check_wanted(unwanted)?;
         let program_bytes = program_bytes(&plan);
         memory.reserve(program_bytes)?;
         plan.sources().try_for_each(|source| source.check_unchanged())?;
         let outputs = check_targets(&plan, targets)?;
         let tiles = number_tiles(&plan, &Costs(&outputs), &self.io)?;
-        check_wanted(unwanted)?;
         let metadata_bytes = outputs
             .iter()
             .map(|output| {
@@ -163,7 +160,6 @@ impl Session {
         let wanted = Wanted {
             plan: &plan,
             tiles: &tiles,
-            unwanted,
         };
         let Placement {
             placed,
@@ -171,7 +167,6 @@ impl Session {
             memory,
             start,
         } = self.place(wanted, fixed_bytes, start)?;
-        check_wanted(unwanted)?;
         self.check_disks(&outputs, placed.program.totals.scratch_bytes)?;
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
         Ok(Program {
@@ -280,13 +275,6 @@ impl Session {
         }
         found
     }
-}
-
-pub(super) fn check_wanted(unwanted: &AtomicBool) -> Result<(), EngineError> {
-    if unwanted.load(Ordering::Relaxed) {
-        return Err(EngineError::Cancelled);
-    }
-    Ok(())
 }
 
 /// First, last and one inner tile of a grid: the shapes a grid has.

@@ -60,7 +60,7 @@ pub struct Event {
     pub length: Duration,
 }
 
-pub type TreeKey = (u32, u16, u64);
+pub type TreeKey = (u32, u32, u64);
 
 #[derive(Default)]
 pub struct State {
@@ -78,7 +78,7 @@ pub struct State {
     /// Results whose tree is complete before their tile was issued.
     pub finished_trees: HashMap<TreeKey, Frame>,
     /// Free partial results, by pass and root.
-    pub slabs: HashMap<(u32, u16), Vec<Frame>>,
+    pub slabs: HashMap<(u32, u32), Vec<Frame>>,
     /// Writes and reads under way, for a clean stop.
     pub transfers: u32,
     pub running: u32,

@@ -99,7 +99,7 @@ fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
     }
     for (root_index, root) in pass.roots.iter().enumerate() {
         if matches!(root.kind, RootKind::Reduce | RootKind::Contraction) {
-            let key = (pass_index, root_index as u16);
+            let key = (pass_index, root_index as u32);
             let frame = state
                 .slabs
                 .get_mut(&key)
@@ -143,7 +143,7 @@ fn run(stage: &Stage<'_>, job: Job, workspace: &mut Workspace) -> Result<(), Eng
                 unreachable!("partials are frames")
             };
             let kept = root.kept_dims();
-            let key = (pass_index, root_index as u16, root_tile(&kept, &counts, &cell));
+            let key = (pass_index, root_index as u32, root_tile(&kept, &counts, &cell));
             join(
                 stage,
                 root,

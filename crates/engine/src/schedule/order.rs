@@ -3,6 +3,7 @@
 use super::blocking::{block_shape, is_blocked, product_dims, Footprint};
 use super::sharing::{may_share, shared_cells};
 use super::{Candidate, TileTable};
+use crate::cancel;
 use crate::plan::{Pass, Plan, RootKind};
 
 /// The cells of every pass in order. `memory` is what tiles may take, for the blocks of large products.
@@ -53,6 +54,7 @@ fn walk(counts: &[u64], dims: &[usize]) -> Vec<u32> {
     let mut at = vec![0u64; dims.len()];
     let mut cell = 0;
     for _ in 0..total {
+        cancel::check();
         cells.push(cell as u32);
         for axis in (0..dims.len()).rev() {
             at[axis] += 1;
@@ -88,6 +90,7 @@ fn blocked_cells(pass: &Pass, counts: &[u64], memory: u64) -> Vec<u32> {
                     columns.div_ceil(q) - 1 - turn
                 };
                 for k in 0..inner {
+                    cancel::check();
                     for row in row_block * p..((row_block + 1) * p).min(rows) {
                         for column in column_block * q..((column_block + 1) * q).min(columns) {
                             let cell = batch * per_batch

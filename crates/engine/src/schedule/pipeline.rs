@@ -4,6 +4,7 @@
 use super::blocking::is_blocked;
 use super::tasks::{cell_extent, root_tile, InputFinder};
 use super::tiles::{coordinates, TileId, TileTable};
+use crate::cancel;
 use crate::plan::{ArrayKind, Plan};
 
 /// When one task makes more than this many others ready, they are a pass of their own, not a pipeline.
@@ -34,6 +35,7 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
     for start in 0..flat.len() as u32 {
         stack.push(start);
         while let Some(task) = stack.pop() {
+            cancel::check();
             if std::mem::replace(&mut done[task as usize], true) {
                 continue;
             }

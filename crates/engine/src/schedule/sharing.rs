@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::tasks::{cell_extent, InputFinder};
 use super::tiles::{coordinates, TileId, TileTable};
+use crate::cancel;
 use crate::plan::{Pass, Plan, RootKind, StepKind};
 
 /// Passes with more cells keep the plain orders: choosing must not cost more than it saves.
@@ -130,6 +131,7 @@ impl Chooser {
     fn order(mut self) -> Vec<u32> {
         let mut order = Vec::with_capacity(self.inputs.len());
         while let Some((_, _, cell)) = self.waiting.pop_first() {
+            cancel::check();
             order.push(cell);
             for (tile, bytes) in self.inputs[cell as usize].clone() {
                 self.touch(tile, bytes);

@@ -1,8 +1,9 @@
 //! Tasks in order, with the tiles each touches, in flat arrays: a program may have millions.
 
 use super::tiles::{coordinates, TileId, TileTable};
+use crate::cancel;
 use crate::plan::span::resolve_all;
-use crate::plan::{ArrayKind, Pass, Plan, RootKind, StepKind};
+use crate::plan::{too_many, ArrayKind, Pass, Plan, RootKind, StepKind};
 
 /// What a task does to a tile it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug)]
 pub struct TaskOutput {
     pub tile: TileId,
-    pub root: u16,
+    pub root: u32,
     pub role: Role,
 }
 
@@ -100,6 +101,7 @@ impl<'a> InputFinder<'a> {
     }
 
     pub fn find(&mut self, pass: &Pass, extent: &[(u64, u64)], found: &mut Vec<TileId>) {
+        cancel::check();
         self.task += 1;
         let (plan, tiles, task) = (self.plan, self.tiles, self.task);
         let stamp = &mut self.stamp;
@@ -143,6 +145,13 @@ pub fn root_tile(kept: &[usize], counts: &[u64], cell: &[u64]) -> u64 {
     kept.iter().fold(0, |index, &dim| index * counts[dim] + cell[dim])
 }
 
+/// A count that is numbered in 32 bits.
+fn narrow(count: usize, what: &str) -> u32 {
+    count
+        .try_into()
+        .unwrap_or_else(|_| cancel::refuse(too_many(count as u64, what)))
+}
+
 /// Builds the task list of an order: `(pass, cell)` pairs.
 pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> TaskList {
     let mut list = TaskList::default();
@@ -175,14 +184,14 @@ pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> Task
             };
             list.outputs.extend(role.map(|role| TaskOutput {
                 tile,
-                root: root_index as u16,
+                root: root_index as u32,
                 role,
             }));
         }
         list.pass.push(pass_index);
         list.cell.push(cell_index);
-        list.input_ends.push(list.inputs.len() as u32);
-        list.output_ends.push(list.outputs.len() as u32);
+        list.input_ends.push(narrow(list.inputs.len(), "operands"));
+        list.output_ends.push(narrow(list.outputs.len(), "results"));
     }
     list
 }

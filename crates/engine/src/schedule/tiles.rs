@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use outcore_store::{FramePool, Io, Region, Source, StoreError};
 
 use super::blocking::is_blocked;
+use crate::cancel;
 use crate::plan::gather::BaseAxis;
 use crate::plan::{ArrayId, ArrayKind, Base, Gather, Pass, Plan, Step, StepKind};
 
@@ -131,6 +132,7 @@ pub fn number_tiles(plan: &Plan, outputs: &dyn OutputCost, io: &Io) -> Result<Ti
         table.first.push(table.weights.len() as TileId);
         let item = array.node.dtype.size() as u64;
         for index in 0..array.tiles() {
+            cancel::check();
             let region = tile_region(plan, id as ArrayId, index);
             let bytes = region.shape.iter().product::<u64>() * item;
             let frame = FramePool::frame_bytes(bytes as usize) as u64;

@@ -1,14 +1,15 @@
 //! Placed programs: replayed by an independent checker, and compared with what theory says they must cost.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use outcore_engine::expr::Expr;
-use std::sync::atomic::AtomicBool;
-
 use outcore_engine::place::{place, Instruction, Limits, Placed, Policy};
 use outcore_engine::plan::{plan, ArrayKind, Plan, PlanOptions};
 use outcore_engine::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use outcore_engine::schedule::TileTable;
+use outcore_engine::{cancel, EngineError};
 use outcore_store::{Io, Region};
 use proptest::prelude::*;
 
@@ -51,7 +52,6 @@ impl Case {
                 policy,
                 sample: true,
                 group: true,
-                unwanted: &AtomicBool::new(false),
             },
             &[],
         )
@@ -274,7 +274,28 @@ fn nothing_is_placed_for_nobody() {
         policy: Policy::NextUse,
         sample: true,
         group: true,
-        unwanted: &AtomicBool::new(true),
     };
-    assert!(place(&case.plan, &case.tiles, PlanOptions::ALL, limits, &[]).is_err());
+    let unwanted = Arc::new(AtomicBool::new(true));
+    let placed = cancel::until(&unwanted, || {
+        Ok(place(&case.plan, &case.tiles, PlanOptions::ALL, limits, &[]).is_ok())
+    });
+    assert!(matches!(placed, Err(EngineError::Cancelled)));
+}
+
+#[test]
+fn a_start_that_does_not_fit_is_refused() {
+    let case = Case::new(&[factorization("start", 100_000, 1).0], PlanOptions::ALL);
+    let limits = |memory| Limits {
+        memory,
+        window: 4,
+        policy: Policy::NextUse,
+        sample: true,
+        group: true,
+    };
+    let start: Vec<_> = (0..20).collect();
+    let bytes: u64 = start.iter().map(|&tile| case.tiles.weights[tile as usize].frame).sum();
+    let place = |memory| place(&case.plan, &case.tiles, PlanOptions::ALL, limits(memory), &start);
+    let shortage = place(bytes - 1).err().expect("the start alone takes more");
+    assert!(shortage.need >= bytes);
+    assert!(place(2 * bytes).is_ok_and(|placed| placed.program.totals.peak_bytes <= 2 * bytes));
 }

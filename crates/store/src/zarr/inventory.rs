@@ -4,7 +4,9 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
+use crate::source::Opening;
 use crate::stamp::Stamp;
+use crate::{Reservation, StoreError};
 
 /// A chunk's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,12 +25,13 @@ const LARGE: u32 = u32::MAX;
 /// The files of an array: one record for each that exists, so that a grid of any size costs nothing of itself.
 ///
 /// Invariant: records ascend by number.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Inventory {
     records: Vec<Record>,
     large: BTreeMap<u64, u64>,
     /// Over all records.
     pub hash: u64,
+    _granted: Vec<Reservation>,
 }
 
 /// Records in the making: listed with their inodes first, stamped then.
@@ -36,8 +39,11 @@ pub(super) struct Inventory {
 pub(super) struct Listed {
     pub records: Vec<Record>,
     large: BTreeMap<u64, u64>,
+    granted: Vec<Reservation>,
 }
 
+/// Records that memory is asked for at a time.
+const STEP: usize = (1 << 20) / size_of::<Record>();
 /// The number of a file that went away while it was listed.
 const GONE: u64 = u64::MAX;
 
@@ -68,6 +74,18 @@ impl Record {
 }
 
 impl Listed {
+    pub fn add(&mut self, record: Record, opening: &mut dyn Opening) -> Result<(), StoreError> {
+        if self.records.len() == self.records.capacity() {
+            // An array of a few chunks takes a few records.
+            let more = self.records.len().clamp(4, STEP);
+            let grant = opening.keep(more * size_of::<Record>())?;
+            self.granted.extend(grant);
+            self.records.reserve_exact(more);
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
     /// Sets what the file of record `at` is; nothing when it is gone.
     pub fn stamp(&mut self, at: usize, stamp: Option<Stamp>) {
         let record = &mut self.records[at];
@@ -83,7 +101,11 @@ impl Listed {
     }
 
     pub fn finish(self) -> Inventory {
-        let Listed { mut records, large } = self;
+        let Listed {
+            mut records,
+            large,
+            granted,
+        } = self;
         records.retain(|record| record.number != GONE);
         records.sort_unstable_by_key(|record| record.number);
         records.shrink_to_fit();
@@ -94,6 +116,7 @@ impl Listed {
             records,
             large,
             hash: hasher.finish(),
+            _granted: granted,
         }
     }
 }

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::inventory::{Inventory, Listed, Record};
 use super::keys::{coordinate, KeyEncoding};
 use crate::region::c_strides;
+use crate::source::Opening;
 use crate::stamp::{unsettled, Stamp, WAITS_MAX};
 use crate::StoreError;
 
@@ -19,13 +20,12 @@ const ENTRIES_BYTES: usize = 64 << 10;
 /// Files between two looks whether the array is still wanted: cold ones take a millisecond each.
 const FILES_PER_LOOK: usize = 256;
 
-/// Lists the chunks of the array in `dir`, whose grid is `counts`. Names that are no chunk's are passed over. `watch` is
-/// asked now and then; an error of its ends the listing.
+/// Lists the chunks of the array in `dir`, whose grid is `counts`. Names that are no chunk's are passed over.
 pub(super) fn list(
     dir: &Path,
     keys: &KeyEncoding,
     counts: &[u64],
-    watch: &mut dyn FnMut() -> Result<(), StoreError>,
+    opening: &mut dyn Opening,
 ) -> Result<Inventory, StoreError> {
     let mut lister = Lister {
         dir,
@@ -35,7 +35,7 @@ pub(super) fn list(
         listed: Listed::default(),
         entries: Vec::with_capacity(ENTRIES_BYTES),
         waits_left: WAITS_MAX,
-        watch,
+        opening,
     };
     let first = keys.folders(counts.len());
     let path = first.map_or(dir.to_path_buf(), |folder| dir.join(folder));
@@ -56,7 +56,7 @@ struct Lister<'a> {
     listed: Listed,
     entries: Vec<u8>,
     waits_left: usize,
-    watch: &'a mut dyn FnMut() -> Result<(), StoreError>,
+    opening: &'a mut dyn Opening,
 }
 
 impl Lister<'_> {
@@ -75,10 +75,12 @@ impl Lister<'_> {
         self.entries(&folder, |lister, name, inode| {
             let at = coordinate(name, lister.counts[axis]);
             below.extend(at.map(|at| (inode, at)));
+            Ok(())
         })?;
+        let _granted = self.opening.keep(below.capacity() * size_of::<(u64, u64)>())?;
         below.sort_unstable();
         for (_, at) in below {
-            (self.watch)()?;
+            self.opening.look()?;
             match self.open(folder.as_fd(), Path::new(&at.to_string())) {
                 Ok(inner) => self.folder(inner, Some(axis + 1), first + at * self.strides[axis])?,
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
@@ -100,8 +102,10 @@ impl Lister<'_> {
                     parts.map(|(at, stride)| at * stride).sum()
                 }),
             };
-            let record = number.map(|number| Record::listed(number, inode));
-            lister.listed.records.extend(record);
+            match number {
+                Some(number) => lister.listed.add(Record::listed(number, inode), lister.opening),
+                None => Ok(()),
+            }
         })?;
         // Inodes lie in order on disk, names anywhere.
         self.listed.records[from..].sort_unstable_by_key(Record::inode);
@@ -112,7 +116,7 @@ impl Lister<'_> {
         let (mut young, mut wait) = (Vec::new(), Duration::ZERO);
         for at in from..self.listed.records.len() {
             if at.is_multiple_of(FILES_PER_LOOK) {
-                (self.watch)()?;
+                self.opening.look()?;
             }
             let left = self.stamp(&folder, at, &name(self, self.listed.records[at].number))?;
             if !left.is_zero() {
@@ -156,17 +160,21 @@ impl Lister<'_> {
     }
 
     /// Calls `each` with the names and inodes of a folder.
-    fn entries(&mut self, folder: &OwnedFd, mut each: impl FnMut(&mut Self, &[u8], u64)) -> Result<(), StoreError> {
+    fn entries(
+        &mut self,
+        folder: &OwnedFd,
+        mut each: impl FnMut(&mut Self, &[u8], u64) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let mut buffer = std::mem::take(&mut self.entries);
         let space: &mut [MaybeUninit<u8>] = buffer.spare_capacity_mut();
         let mut entries = RawDir::new(folder, space);
         let mut seen = 0usize;
         while let Some(entry) = entries.next() {
             let entry = entry.map_err(|cause| StoreError::io(self.dir, 0, "list", cause))?;
-            each(self, entry.file_name().to_bytes(), entry.ino());
+            each(self, entry.file_name().to_bytes(), entry.ino())?;
             seen += 1;
             if seen.is_multiple_of(16 * FILES_PER_LOOK) {
-                (self.watch)()?;
+                self.opening.look()?;
             }
         }
         self.entries = buffer;

@@ -14,7 +14,7 @@ use crate::heap::return_freed_memory;
 use crate::mapping::AlignedBuffer;
 use crate::region::{c_strides, copy_lattice, Cells, Lattice};
 use crate::rowmajor::{normalize_bools, swap_bytes, Window};
-use crate::source::{Layout, ReadCost, Source};
+use crate::source::{Layout, Opening, ReadCost, Source};
 use crate::stamp::{settled, Stamp};
 use crate::{Io, Region, StoreError};
 
@@ -77,12 +77,12 @@ fn read_metadata(dir: &Path) -> Result<(ArrayMetadata, Stamp), StoreError> {
 
 impl ZarrArray {
     /// Opens the directory of an array. Costs one `stat` per chunk, the only way to know it again: `zarr.json` stays as
-    /// it is when a chunk is replaced. `watch` is asked now and then; an error of its ends it.
-    pub fn open(dir: &Path, watch: &mut dyn FnMut() -> Result<(), StoreError>) -> Result<ZarrArray, StoreError> {
+    /// it is when a chunk is replaced.
+    pub fn open(dir: &Path, opening: &mut dyn Opening) -> Result<ZarrArray, StoreError> {
         let (metadata, stamp) = read_metadata(dir)?;
         let extents = metadata.shape.iter().zip(&metadata.chunk);
         let counts: Vec<u64> = extents.map(|(length, chunk)| length.div_ceil(*chunk)).collect();
-        let inventory = list(dir, &metadata.keys, &counts, watch)?;
+        let inventory = list(dir, &metadata.keys, &counts, opening)?;
         if inventory.is_large() {
             return_freed_memory();
         }

@@ -1,0 +1,71 @@
+//! Planning that nobody waits for any more ends soon, wherever it is.
+//!
+//! A plan is a pure function of expressions, so it may be left in the middle of any loop: the stack unwinds to `until`,
+//! and locks, reservations and turns are given back on the way. Every loop that grows with a program calls `check`.
+
+use std::cell::RefCell;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use crate::EngineError;
+
+thread_local! {
+    static UNWANTED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// What unwinds: no fault, and so no message of the panic hook.
+struct Left(EngineError);
+
+/// Runs `work` on this thread; `check` ends it once `unwanted` is set.
+///
+/// # Errors
+/// `Cancelled` then, what `refuse` was given, else what `work` returns.
+pub fn until<T>(unwanted: &Arc<AtomicBool>, work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+    let outer = UNWANTED.replace(Some(unwanted.clone()));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    UNWANTED.set(outer);
+    match result {
+        Ok(result) => result,
+        Err(panic) => Err(panic
+            .downcast::<Left>()
+            .map_or_else(|panic| resume_unwind(panic), |left| left.0)),
+    }
+}
+
+/// Goes on, unless the work of this thread is not wanted any more.
+pub fn check() {
+    let unwanted = UNWANTED.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)));
+    if unwanted {
+        refuse(EngineError::Cancelled);
+    }
+}
+
+/// Leaves the work of this thread with an error, from a place that is too deep to return one.
+pub fn refuse(error: EngineError) -> ! {
+    resume_unwind(Box::new(Left(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_ends_at_the_next_look_and_only_where_it_was_begun() {
+        let flag = Arc::new(AtomicBool::new(false));
+        let mut steps = 0;
+        let ended = until(&flag, || {
+            loop {
+                check();
+                steps += 1;
+                flag.store(steps == 3, Ordering::Relaxed);
+            }
+            #[allow(unreachable_code)] // gives the closure its type
+            Ok(())
+        });
+        assert!(matches!(ended, Err(EngineError::Cancelled)));
+        assert_eq!(steps, 3);
+        check();
+        assert_eq!(until(&Arc::default(), || Ok(7)).expect("wanted"), 7);
+    }
+}
