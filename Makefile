@@ -13,7 +13,7 @@ requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("
 	print("\n".join(p["optional-dependencies"][sys.argv[1]] if sys.argv[1:] else p["dependencies"]))' $(1) \
 	> $(VENV)/requirements.txt && echo $(VENV)/requirements.txt)
 
-.PHONY: demo test test-rust test-python lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
+.PHONY: demo test test-rust test-python test-large lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
 	bench-overhead build clean fuzz
 
 demo: build
@@ -28,6 +28,10 @@ test-rust:
 
 test-python: $(VENV)/.core $(VENV)/.test
 	$(BIN)/python -m pytest
+
+# The sizes at which some tests were written, once: 10⁶ files and so on. Takes minutes, and some 10 GB of disk.
+test-large: $(VENV)/.core $(VENV)/.test
+	OUTCORE_LARGE=1 $(BIN)/python -m pytest -s tests/test_many_chunks.py
 
 lint: $(VENV)/.core $(VENV)/.test
 	cargo fmt --all --check

@@ -12,11 +12,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HANG_SECONDS = 240
+LARGE_HANG_SECONDS = 3600
 
 for folder in (ROOT, ROOT / "tests"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
+LARGE = os.environ.pop("OUTCORE_LARGE", "") != ""
 KILLS = int(os.environ.pop("OUTCORE_TEST_KILLS", "20"))
 
 for name in [name for name in os.environ if name.startswith("OUTCORE_")]:
@@ -26,7 +28,7 @@ for name in [name for name in os.environ if name.startswith("OUTCORE_")]:
 @pytest.fixture(autouse=True)
 def _no_hang() -> Iterator[None]:
     """A test that hangs prints every thread's stack and ends the process, instead of the build's time."""
-    faulthandler.dump_traceback_later(HANG_SECONDS, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(LARGE_HANG_SECONDS if LARGE else HANG_SECONDS, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
 
 use crate::arrays;
-use crate::error::{store_error, to_python};
+use crate::error::to_python;
 use crate::function::PyFunction;
 use crate::session::PySession;
 
@@ -93,9 +93,19 @@ fn exprs(nodes: &[PyRef<'_, PyExpr>]) -> Vec<Expr> {
 
 #[pyfunction]
 fn open(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> Built {
-    let io = session.0.io().clone();
-    let opened = py.detach(|| outcore_store::open(&path, &io));
-    let opened = opened.map_err(store_error)?;
+    let session = session.0.clone();
+    let mut raised: Option<PyErr> = None;
+    let mut watch = || {
+        Python::attach(|py| py.check_signals()).map_err(|error| {
+            raised = Some(error);
+            EngineError::Cancelled
+        })
+    };
+    let opened = py.detach(|| session.open(&path, &mut watch));
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    let opened = opened.map_err(to_python)?;
     let node = ops::source(opened.source).map_err(to_python)?;
     if !opened.transposed {
         return Ok(PyExpr(node));

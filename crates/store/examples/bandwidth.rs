@@ -103,7 +103,7 @@ fn run(path: &Path, suffix: &str, pool: &FramePool) -> Result<(), StoreError> {
         let source = Arc::clone(&open(path, &io)?.source);
         let reads = io.clone();
         measure(&format!("read {suffix}"), threads, pool, move |region, mut frame| {
-            assert!(source.frame_bytes(&region) <= frame.len());
+            assert!(source.cost(&region, &reads).expect("a cost").frame_bytes <= frame.len());
             source.read(&region, &mut frame, &reads).expect("read");
         });
     }

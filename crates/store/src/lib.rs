@@ -52,7 +52,7 @@ pub use scratch::{clean, scratch_room, Scratch, Slot};
 pub use selection::{Positions, Selection};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, Sink, SinkPlan};
-pub use source::{open, Layout, MemoryView, Opened, Source};
+pub use source::{open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
 pub use zarr::{parse_zarr_json, ZarrArray};
 
 /// The result of everything here.

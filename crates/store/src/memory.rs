@@ -6,7 +6,9 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 
 use crate::region::{checked_elements, copy_lattice, Lattice};
-use crate::{ClaimedSlice, FramePool, Io, Layout, MemoryView, Region, SharedBuffer, Sink, Source, StoreError};
+use crate::{
+    ClaimedSlice, FramePool, Io, Layout, MemoryView, ReadCost, Region, SharedBuffer, Sink, Source, StoreError,
+};
 
 /// An array whose bytes belong to someone else (a NumPy buffer, a `Vec`).
 pub struct MemorySource {
@@ -119,16 +121,11 @@ impl Source for MemorySource {
         Ok(())
     }
 
-    fn read_bytes(&self, _region: &Region) -> Result<u64, StoreError> {
-        Ok(0)
-    }
-
-    fn frame_bytes(&self, region: &Region) -> usize {
-        region.elements() as usize * self.dtype.size()
-    }
-
-    fn workspace_bytes(&self, _region: &Region) -> usize {
-        0
+    fn cost(&self, region: &Region, _io: &Io) -> Result<ReadCost, StoreError> {
+        Ok(ReadCost {
+            frame_bytes: region.elements() as usize * self.dtype.size(),
+            ..ReadCost::default()
+        })
     }
 
     fn read(&self, region: &Region, frame: &mut [u8], _io: &Io) -> Result<usize, StoreError> {

@@ -118,22 +118,6 @@ impl Region {
     pub fn is_contiguous_in(&self, array: &[u64]) -> bool {
         self.runs(array).nth(1).is_none()
     }
-
-    /// The numbers of the grid cells of shape `cell` that the box touches, in C order.
-    pub fn cells(&self, cell: &[u64]) -> Vec<Vec<u64>> {
-        if self.is_empty() {
-            return Vec::new();
-        }
-        let mut cells = vec![Vec::with_capacity(cell.len())];
-        for (axis, extent) in cell.iter().enumerate() {
-            let range = self.start[axis] / extent..=(self.end(axis) - 1) / extent;
-            cells = cells
-                .into_iter()
-                .flat_map(|prefix| range.clone().map(move |index| [prefix.as_slice(), &[index]].concat()))
-                .collect();
-        }
-        cells
-    }
 }
 
 /// Strides of a C-ordered array, in elements.
@@ -184,6 +168,58 @@ impl Iterator for Runs<'_> {
             self.position[axis] = 0;
         }
         Some(run)
+    }
+}
+
+/// The grid cells that a box touches, in C order, one after the other in the same memory.
+pub(crate) struct Cells {
+    low: Vec<u64>,
+    high: Vec<u64>,
+    at: Vec<u64>,
+    started: bool,
+    done: bool,
+}
+
+impl Cells {
+    /// The cells of shape `cell` that `region` touches.
+    pub(crate) fn of(region: &Region, cell: &[u64]) -> Cells {
+        let done = region.is_empty();
+        let axes = || (0..cell.len()).filter(|_| !done);
+        let low: Vec<u64> = axes().map(|axis| region.start[axis] / cell[axis]).collect();
+        Cells {
+            high: axes().map(|axis| (region.end(axis) - 1) / cell[axis]).collect(),
+            at: low.clone(),
+            low,
+            started: false,
+            done,
+        }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        if self.done {
+            return 0;
+        }
+        self.low
+            .iter()
+            .zip(&self.high)
+            .map(|(low, high)| high - low + 1)
+            .product()
+    }
+
+    pub(crate) fn next(&mut self) -> Option<&[u64]> {
+        if !self.done && self.started {
+            self.done = true;
+            for axis in (0..self.at.len()).rev() {
+                if self.at[axis] < self.high[axis] {
+                    self.at[axis] += 1;
+                    self.done = false;
+                    break;
+                }
+                self.at[axis] = self.low[axis];
+            }
+        }
+        self.started = true;
+        (!self.done).then_some(&self.at)
     }
 }
 
@@ -340,11 +376,15 @@ mod tests {
         #[test]
         fn cells_cover_the_box_once((array, region) in array_and_box(), cell in 1u64..4) {
             let cell = vec![cell; array.len()];
-            let covered: u64 = region.cells(&cell).iter().map(|index| {
+            let mut cells = Cells::of(&region, &cell);
+            let count = cells.count();
+            let (mut covered, mut seen) = (0, 0);
+            while let Some(index) = cells.next() {
                 let start: Vec<u64> = index.iter().zip(&cell).map(|(index, cell)| index * cell).collect();
-                region.intersect(&Region::new(start, cell.clone())).map_or(0, |part| part.elements())
-            }).sum();
-            prop_assert_eq!(covered, region.elements());
+                covered += region.intersect(&Region::new(start, cell.clone())).map_or(0, |part| part.elements());
+                seen += 1;
+            }
+            prop_assert_eq!((covered, seen), (region.elements(), count));
         }
     }
 }

@@ -5,9 +5,9 @@ use crate::io::File;
 use crate::{Frame, Io, Region, StoreError};
 
 /// Runs this close together are read in one go: skipping costs more than reading on.
-const GAP_BYTES: u64 = 16 << 10;
+pub(crate) const GAP_BYTES: u64 = 16 << 10;
 /// Runs are joined up to this window, which bounds the frame's slack.
-const WINDOW_BYTES: u64 = 1 << 20;
+pub(crate) const WINDOW_BYTES: u64 = 1 << 20;
 /// Memory that reading neighbours together takes while it runs.
 pub const GROUP_STAGING_BYTES: usize = 4 << 20;
 /// Where data is moved to when it would not be aligned for its type.

@@ -6,7 +6,7 @@ use outcore_dtype::DType;
 
 use crate::frames::PAGE;
 use crate::region::{copy_lattice, Lattice};
-use crate::source::{Layout, Source};
+use crate::source::{Layout, ReadCost, Source};
 use crate::{Io, Region, StoreError};
 
 /// Evenly spaced positions along one axis, ascending: `start + step · i` for `i < count`.
@@ -120,16 +120,6 @@ impl Selection {
     fn data_bytes(&self, region: &Region) -> usize {
         region.elements() as usize * self.dtype().size()
     }
-
-    /// The most that `cost` says of a piece.
-    fn largest(&self, region: &Region, cost: impl Fn(&Region) -> usize) -> usize {
-        let mut most = 0;
-        let _ = self.pieces(region, |piece, _| {
-            most = most.max(cost(piece));
-            Ok(())
-        });
-        most
-    }
 }
 
 fn listed(positions: &[Positions]) -> String {
@@ -170,27 +160,25 @@ impl Source for Selection {
         self.inner.check_unwritten()
     }
 
-    fn read_bytes(&self, region: &Region) -> Result<u64, StoreError> {
-        let mut total = 0;
+    fn check_region(&self, region: &Region) -> Result<(), StoreError> {
+        self.pieces(region, |piece, _| self.inner.check_region(piece))
+    }
+
+    fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
+        if let Some(piece) = self.sole_piece(region) {
+            return self.inner.cost(&piece, io);
+        }
+        let mut all = ReadCost::default();
         self.pieces(region, |piece, _| {
-            total += self.inner.read_bytes(piece)?;
+            let one = self.inner.cost(piece, io)?;
+            all.read_bytes += one.read_bytes;
+            all.frame_bytes = all.frame_bytes.max(one.frame_bytes);
+            all.workspace_bytes = all.workspace_bytes.max(one.workspace_bytes);
             Ok(())
         })?;
-        Ok(total)
-    }
-
-    fn frame_bytes(&self, region: &Region) -> usize {
-        match self.sole_piece(region) {
-            Some(piece) => self.inner.frame_bytes(&piece),
-            None => {
-                let staging = self.largest(region, |piece| self.inner.frame_bytes(piece));
-                self.data_bytes(region).next_multiple_of(PAGE) + staging
-            }
-        }
-    }
-
-    fn workspace_bytes(&self, region: &Region) -> usize {
-        self.largest(region, |piece| self.inner.workspace_bytes(piece))
+        // The data, and behind it the piece that is being read.
+        all.frame_bytes += self.data_bytes(region).next_multiple_of(PAGE);
+        Ok(all)
     }
 
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
-use crate::{npy, zarr, Frame, Io, Region, StoreError};
+use crate::{npy, zarr, Frame, Io, Region, Reservation, StoreError};
 
 /// How an array lies in its store, which is what the planner chooses tiles by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +28,22 @@ pub struct MemoryView<'a> {
     pub strides: &'a [i64],
 }
 
+/// What reading a region costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCost {
+    /// Bytes that are transferred from disk.
+    pub read_bytes: u64,
+    /// The capacity that the frame needs: the data and the slack of alignment.
+    pub frame_bytes: usize,
+    /// Memory besides the frame, while it runs.
+    pub workspace_bytes: usize,
+}
+
 /// An immutable array that can be read region by region, from several threads at once.
 ///
-/// What it promises: `read_bytes` is exact, `frame_bytes` and `workspace_bytes` are enough, and none of the three
-/// changes while `check_unchanged` succeeds. What it does not promise: that `frame[..]` outside of the region's bytes
-/// keeps its contents.
+/// What it promises: `cost` says exactly what `read` transfers and enough of what it takes, and that stays so while the
+/// files are what they were; bytes that `read` gives are those of the files as they were opened, or it fails. What it
+/// does not promise: that `frame[..]` outside of the region's bytes keeps its contents.
 pub trait Source: Send + Sync + std::fmt::Debug {
     fn name(&self) -> String;
     fn shape(&self) -> &[u64];
@@ -40,23 +51,29 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     fn layout(&self) -> Layout;
     /// Equal identities hold equal bytes.
     fn identity(&self) -> &str;
+    /// Looks at what all regions share: the file, or the metadata where each part of an array has a file of its own.
+    ///
     /// # Errors
-    /// `changed`, when the files are not what they were when opened.
+    /// `changed`, when that is not what it was when opened.
     fn check_unchanged(&self) -> Result<(), StoreError>;
     /// As `check_unchanged`, of the bytes alone: a link or a permission that changed under way is no reason to throw away
     /// what was computed.
     ///
     /// # Errors
-    /// `changed`, when the files were written to or replaced since they were opened.
+    /// `changed`, when the file was written to or replaced since it was opened.
     fn check_unwritten(&self) -> Result<(), StoreError> {
         self.check_unchanged()
     }
-    /// The bytes that `read` transfers from disk for this region.
-    fn read_bytes(&self, region: &Region) -> Result<u64, StoreError>;
-    /// The capacity that the frame needs: the data and the slack of alignment.
-    fn frame_bytes(&self, region: &Region) -> usize;
-    /// Memory that one `read` of this region uses besides the frame, while it runs.
-    fn workspace_bytes(&self, region: &Region) -> usize;
+    /// Looks at every file that holds part of a region and that `check_unchanged` does not look at: for regions that are
+    /// used without being read.
+    ///
+    /// # Errors
+    /// `changed`, when one was added, removed, or is not what it was when opened.
+    fn check_region(&self, _region: &Region) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// What a `read` of this region moves and takes. What must be read to know that is counted as metadata.
+    fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError>;
     /// Fills `frame[offset..]` with the region, C-contiguous and in native order, and returns `offset`, a multiple of
     /// the element size. The frame starts on a page.
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError>;
@@ -106,10 +123,37 @@ pub struct Opened {
 /// # Errors
 /// One line with the path: not found, not an array, or something in it that is not supported.
 pub fn open(path: &Path, io: &Io) -> Result<Opened, StoreError> {
+    open_for(path, io, &mut Unwatched)
+}
+
+/// Whom an array is opened for.
+pub trait Opening {
+    /// Asked now and then; an error ends the opening.
+    fn look(&mut self) -> Result<(), StoreError>;
+    /// Asked before memory is taken that the opened array keeps: the grant is given back with it.
+    fn keep(&mut self, bytes: usize) -> Result<Option<Reservation>, StoreError>;
+}
+
+struct Unwatched;
+
+impl Opening for Unwatched {
+    fn look(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn keep(&mut self, _bytes: usize) -> Result<Option<Reservation>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// As `open`, for somebody who may end it or refuse its memory.
+///
+/// # Errors
+/// As `open`, and what `opening` answers.
+pub fn open_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Opened, StoreError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
     let metadata = std::fs::metadata(path).map_err(|cause| StoreError::io(path, 0, "open", cause))?;
     if metadata.is_dir() {
-        let source = zarr::ZarrArray::open(&absolute, io)?;
+        let source = zarr::ZarrArray::open(&absolute, opening)?;
         return Ok(Opened {
             source: Arc::new(source),
             transposed: false,

@@ -1,5 +1,7 @@
 //! What a file was when it was opened: equal stamps mean equal bytes.
 
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,16 +13,16 @@ use crate::{Io, StoreError};
 /// How long a file system's clock may stand still: two changes within it may carry the same time.
 const TICK: Duration = Duration::from_millis(10);
 /// How often the clock is waited for: a file that is being written all the time is as it is.
-const WAITS_MAX: usize = 3;
+pub(crate) const WAITS_MAX: usize = 3;
 
 /// Inode, times of modification and of status change, and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     device: u64,
     inode: u64,
-    pub modified_ns: i128,
-    changed_ns: i128,
-    pub bytes: u64,
+    pub(crate) modified_ns: i128,
+    pub(crate) changed_ns: i128,
+    pub(crate) bytes: u64,
 }
 
 /// What `stamp` finds, and the time of its last modification, once that has passed: what is changed from then on has
@@ -28,15 +30,24 @@ pub(crate) struct Stamp {
 pub(crate) fn settled<T>(stamp: impl Fn() -> Result<(T, i128), StoreError>) -> Result<T, StoreError> {
     for _ in 0..WAITS_MAX {
         let (found, modified_ns) = stamp()?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let left = modified_ns + TICK.as_nanos() as i128 - now.as_nanos() as i128;
-        // A time in the future is another machine's.
-        if left <= 0 || left > TICK.as_nanos() as i128 {
+        let left = unsettled(modified_ns);
+        if left.is_zero() {
             return Ok(found);
         }
-        std::thread::sleep(Duration::from_nanos(left as u64));
+        std::thread::sleep(left);
     }
     stamp().map(|(found, _)| found)
+}
+
+/// How long it takes until a file that is changed again has another time of modification.
+pub(crate) fn unsettled(modified_ns: i128) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let left = modified_ns + TICK.as_nanos() as i128 - now.as_nanos() as i128;
+    // A time in the future is another machine's.
+    if left <= 0 || left > TICK.as_nanos() as i128 {
+        return Duration::ZERO;
+    }
+    Duration::from_nanos(left as u64)
 }
 
 impl Stamp {
@@ -77,6 +88,26 @@ impl Stamp {
         Stamp { changed_ns: 0, ..self }
     }
 
+    /// Hashes over what tells that the bytes were written to or replaced, and over the time of status change, which
+    /// tells of more.
+    pub(crate) fn hashes(self) -> (u64, u32) {
+        let (mut written, mut changed) = (DefaultHasher::new(), DefaultHasher::new());
+        self.written().hash(&mut written);
+        self.changed_ns.hash(&mut changed);
+        (written.finish(), changed.finish() as u32)
+    }
+
+    /// The stamp of something without inode or times.
+    pub(crate) fn of_bytes(bytes: u64) -> Stamp {
+        Stamp {
+            device: 0,
+            inode: 0,
+            modified_ns: 0,
+            changed_ns: 0,
+            bytes,
+        }
+    }
+
     /// Refuses a path that is no longer what it was, by what `part` takes of the stamps.
     pub(crate) fn check(&self, path: &Path, part: fn(Stamp) -> Stamp) -> Result<(), StoreError> {
         let changed = |reason: &str| StoreError::Changed {
@@ -102,6 +133,19 @@ impl From<&std::fs::Metadata> for Stamp {
             modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
             changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
             bytes: metadata.len(),
+        }
+    }
+}
+
+impl From<&rustix::fs::Stat> for Stamp {
+    #[allow(clippy::unnecessary_cast)] // the fields' types differ between machines
+    fn from(stat: &rustix::fs::Stat) -> Stamp {
+        Stamp {
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            modified_ns: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            changed_ns: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            bytes: stat.st_size as u64,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The room from outside: what is written is read, what is forecast is transferred, what fails leaves nothing.
 
+mod chunks;
 mod faults;
 mod files;
 mod old_files;

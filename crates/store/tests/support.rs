@@ -68,14 +68,14 @@ pub fn write(path: &Path, shape: &[u64], dtype: DType, tile: &[u64], io: &Io) ->
 
 /// Reads a region into a frame of exactly the size asked for, checking the forecast.
 pub fn read(source: &dyn Source, region: &Region, io: &Io) -> Result<Vec<u8>, StoreError> {
-    let (forecast, bytes) = (source.read_bytes(region)?, source.frame_bytes(region));
-    let mut frame = pool().allocate(bytes, "tile")?;
+    let cost = source.cost(region, io)?;
+    let mut frame = pool().allocate(cost.frame_bytes, "tile")?;
     frame.fill(0xa5);
     let before = io.counters();
     let at = source.read(region, &mut frame, io)?;
     assert_eq!(
         io.counters().since(&before).bytes_read,
-        forecast,
+        cost.read_bytes,
         "{source:?} {region:?}"
     );
     assert_eq!(at % source.dtype().size(), 0);

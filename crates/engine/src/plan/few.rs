@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use outcore_store::{Positions, Region, Selection, Source};
+use outcore_store::{Io, Positions, Region, Selection, Source};
 
 use super::compile::{Pass, StepKind};
 use super::gather::{concat_pieces, flat_index, hull, ArrayId, Base, BaseAxis, Gather};
 use super::span::{resolve_all, Span};
-use super::{ArrayInfo, ArrayKind};
+use super::{ArrayInfo, ArrayKind, Plan};
 use crate::expr::{grid, Node, Op, SourceKey};
 use crate::{cancel, EngineError};
 
@@ -33,16 +33,17 @@ struct Use {
     bytes: u64,
 }
 
-/// Gives reads of few elements arrays of their own.
+/// Gives reads of few elements arrays of their own. What sources have to read to know their costs goes through `io`.
 ///
 /// # Errors
 /// What sources report when asked for the cost of a read.
-pub fn select_few(arrays: &mut Vec<ArrayInfo>, passes: &mut [Pass]) -> Result<(), EngineError> {
+pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
+    let Plan { arrays, passes, .. } = plan;
     let mut found: BTreeMap<ArrayId, HashMap<Vec<Positions>, Use>> = BTreeMap::new();
     each_use(passes, &mut |array, axes, region, block| {
         let positions = positions(axes, region);
         let known = found.get(&array).is_some_and(|uses| uses.contains_key(&positions));
-        if let (false, Some(bytes)) = (known, few(&arrays[array as usize], &positions)?) {
+        if let (false, Some(bytes)) = (known, few(&arrays[array as usize], &positions, io)?) {
             let tile = tile_of(axes, &positions, block);
             found.entry(array).or_default().insert(positions, Use { tile, bytes });
         }
@@ -184,7 +185,7 @@ fn tile_of(axes: &[BaseAxis], positions: &[Positions], block: &[u64]) -> Vec<u64
 }
 
 /// The bytes that reading some positions moves, if those are few of the tiles they lie in.
-fn few(info: &ArrayInfo, positions: &[Positions]) -> Result<Option<u64>, EngineError> {
+fn few(info: &ArrayInfo, positions: &[Positions], io: &Io) -> Result<Option<u64>, EngineError> {
     let ArrayKind::Source(source) = &info.kind else {
         return Ok(None);
     };
@@ -194,7 +195,7 @@ fn few(info: &ArrayInfo, positions: &[Positions]) -> Result<Option<u64>, EngineE
     if chosen.saturating_mul(FEW) > touched {
         return Ok(None);
     }
-    Ok(Some(estimated_bytes(source, positions)?).filter(|&bytes| bytes < touched))
+    Ok(Some(estimated_bytes(source, positions, io)?).filter(|&bytes| bytes < touched))
 }
 
 /// Tiles along one axis that hold some of the positions: every `step`-th from the first on.
@@ -218,7 +219,7 @@ fn touched_bytes(node: &Node, positions: &[Positions]) -> u64 {
 }
 
 /// The bytes that reading a selection transfers, found from a part of it where it has very many pieces.
-fn estimated_bytes(source: &Arc<dyn Source>, positions: &[Positions]) -> Result<u64, EngineError> {
+fn estimated_bytes(source: &Arc<dyn Source>, positions: &[Positions], io: &Io) -> Result<u64, EngineError> {
     let selection = Selection::new(source.clone(), positions.to_vec())?;
     let mut shape = selection.shape().to_vec();
     let last = shape.len().saturating_sub(1);
@@ -236,7 +237,7 @@ fn estimated_bytes(source: &Arc<dyn Source>, positions: &[Positions]) -> Result<
             share *= whole as f64 / shape[axis] as f64;
         }
     }
-    let bytes = selection.read_bytes(&Region::full(&shape))?;
+    let bytes = selection.cost(&Region::full(&shape), io)?.read_bytes;
     Ok((bytes as f64 * share) as u64)
 }
 

@@ -243,10 +243,8 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
     for (position, &id) in ids.iter().enumerate() {
         table.arrays[id as usize].outputs.push(position);
     }
-    let (mut arrays, mut passes) = (table.arrays, passes);
-    few::select_few(&mut arrays, &mut passes)?;
     let plan = Plan {
-        arrays,
+        arrays: table.arrays,
         passes,
         outputs: ids,
         rewrites,

@@ -4,6 +4,7 @@ mod budget;
 mod fused;
 mod gather;
 mod nesting;
+mod opening;
 mod overhead;
 mod planning;
 mod player;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Instant;
 
-use outcore_store::{check_space, scratch_room, FramePool, Layout, Region, SinkPlan, StoreError};
+use outcore_store::{check_space, scratch_room, FramePool, Region, SinkPlan, StoreError};
 
 use super::budget::{Placement, Wanted};
 use super::nesting;
@@ -18,9 +18,9 @@ use super::workspace::workspace_bytes;
 use crate::expr::{topological, Expr};
 use crate::ops;
 use crate::place::slabs::find_slabs;
-use crate::plan::{self, ArrayInfo, ArrayKind, Plan};
+use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
-use crate::schedule::TileId;
+use crate::schedule::{TileId, TileTable};
 use crate::{cancel, EngineError};
 
 /// Bytes that tasks, tiles and instructions take, per task and per tile.
@@ -138,12 +138,13 @@ impl Session {
         let mut memory = PlanningMemory::new(self, nested);
         let operators = topological(&requested).len();
         memory.reserve_operators(operators)?;
-        let plan = plan::plan(&requested, self.options.plan)?;
+        let mut plan = plan::plan(&requested, self.options.plan)?;
+        few::select_few(&mut plan, &self.io)?;
         let program_bytes = program_bytes(&plan);
         memory.reserve(program_bytes)?;
         plan.sources().try_for_each(|source| source.check_unchanged())?;
         let outputs = check_targets(&plan, targets)?;
-        let tiles = number_tiles(&plan, &Costs(&outputs))?;
+        let tiles = number_tiles(&plan, &Costs(&outputs), &self.io)?;
         let metadata_bytes = outputs
             .iter()
             .map(|output| {
@@ -154,7 +155,7 @@ impl Session {
                 }
             })
             .sum();
-        let unseen_bytes = self.io_bytes(&plan, &outputs) + program_bytes;
+        let unseen_bytes = self.io_bytes(&plan, &tiles, &outputs) + program_bytes;
         let fixed_bytes = self.fixed_bytes(&plan, &outputs) + unseen_bytes;
         let start = self.find_start(&plan);
         let wanted = Wanted {
@@ -203,21 +204,10 @@ impl Session {
     }
 
     /// Buffers that encoded reads and padded writes use while they run, one per I/O thread.
-    pub(super) fn io_bytes(&self, plan: &Plan, outputs: &[Output]) -> u64 {
-        let (mut read, mut written) = (0, 0);
+    pub(super) fn io_bytes(&self, plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> u64 {
+        let (read, mut written) = (tiles.read_workspace, 0usize);
         for (id, array) in plan.arrays.iter().enumerate() {
             let region = |index| tile_region(plan, id as u32, index);
-            if let ArrayKind::Source(source) = &array.kind {
-                // What an encoded chunk takes depends on the chunk, so all are asked.
-                read = match source.layout() {
-                    Layout::Chunks(_) => (0..array.tiles())
-                        .inspect(|_| cancel::check())
-                        .map(|index| source.workspace_bytes(&region(index)))
-                        .fold(read, usize::max),
-                    _ if array.tiles() == 0 => read,
-                    _ => read.max(source.workspace_bytes(&region(0))),
-                };
-            }
             for index in edge_tiles(&array.counts) {
                 for &output in &array.outputs {
                     if let Output::File(sink) = &outputs[output] {

@@ -9,7 +9,7 @@ use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, GROUP_STAG
 use super::budget::spare_bytes;
 use super::nesting;
 use super::planning::ReturnFreed;
-use super::player::{play, Progress, Stage};
+use super::player::{play, Progress, ProgressReport, Stage};
 use super::prepare::{function_bytes, Output};
 use super::session::{locked, KeptKey, Session};
 use super::state::{Event, Shared};
@@ -18,6 +18,7 @@ use super::workspace::Workspace;
 use crate::place::slabs::Slab;
 use crate::place::Placed;
 use crate::plan::{ArrayKind, Plan};
+use crate::schedule::tiles::tile_region;
 use crate::schedule::{TileId, TileTable};
 use crate::EngineError;
 
@@ -90,7 +91,9 @@ impl Program {
         let _inside = nesting::enter();
         self.plan.sources().try_for_each(|source| source.check_unchanged())?;
         self.make_room()?;
+        session.io.begin_run();
         let resident = self.take_kept()?;
+        self.check_kept(progress)?;
         let ledger = session.ledger();
         let held = ledger.held();
         ledger.reset_peak();
@@ -250,6 +253,18 @@ impl Program {
                 Ok((*tile, memory))
             })
             .collect()
+    }
+
+    /// Refuses tiles whose files changed since: a run starts from them without looking at the files again.
+    fn check_kept(&self, progress: Progress<'_>) -> Result<(), EngineError> {
+        for &(tile, _) in &self.start {
+            let (array, index) = self.tiles.locate(tile);
+            if let ArrayKind::Source(source) = &self.plan.arrays[array as usize].kind {
+                source.check_region(&tile_region(&self.plan, array, index))?;
+            }
+            progress(&ProgressReport::default())?;
+        }
+        Ok(())
     }
 
     fn keep(&self, left: Vec<(TileId, Arc<TileMemory>)>) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use outcore_store::{FramePool, Region, Source, StoreError};
+use outcore_store::{FramePool, Io, Region, Source, StoreError};
 
 use super::blocking::is_blocked;
 use crate::cancel;
@@ -29,6 +29,8 @@ pub struct TileTable {
     pub weights: Vec<TileWeight>,
     /// Bytes that the final write of an output's tile transfers, zero for other tiles.
     pub writes: Vec<u64>,
+    /// Most memory that one read of a source takes besides its frame.
+    pub read_workspace: usize,
     /// Bytes that reading neighbours together transfers, by the first and their number, as found so far: every simulation
     /// asks again.
     groups: Mutex<HashMap<(TileId, u64), Option<u64>>>,
@@ -132,7 +134,7 @@ pub trait OutputCost {
 ///
 /// # Errors
 /// What the sources report when asked for the cost of a region; more tiles than fit in 32 bits.
-pub fn number_tiles(plan: &Plan, outputs: &dyn OutputCost) -> Result<TileTable, StoreError> {
+pub fn number_tiles(plan: &Plan, outputs: &dyn OutputCost, io: &Io) -> Result<TileTable, StoreError> {
     let mut table = TileTable::default();
     for (id, array) in plan.arrays.iter().enumerate() {
         table.first.push(table.weights.len() as TileId);
@@ -144,12 +146,12 @@ pub fn number_tiles(plan: &Plan, outputs: &dyn OutputCost) -> Result<TileTable, 
             let frame = FramePool::frame_bytes(bytes as usize) as u64;
             let (weight, write) = match &array.kind {
                 ArrayKind::Source(source) => {
-                    let capacity = source.frame_bytes(&region);
-                    let read = source.read_bytes(&region)?;
+                    let cost = source.cost(&region, io)?;
+                    table.read_workspace = table.read_workspace.max(cost.workspace_bytes);
                     (
                         TileWeight {
-                            frame: FramePool::frame_bytes(capacity) as u64,
-                            read,
+                            frame: FramePool::frame_bytes(cost.frame_bytes) as u64,
+                            read: cost.read_bytes,
                         },
                         0,
                     )

@@ -10,7 +10,7 @@ use outcore_engine::plan::{plan, ArrayKind, Plan, PlanOptions};
 use outcore_engine::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use outcore_engine::schedule::TileTable;
 use outcore_engine::{cancel, EngineError};
-use outcore_store::Region;
+use outcore_store::{Io, Region};
 use proptest::prelude::*;
 
 use outcore_kernels::Binary;
@@ -37,7 +37,7 @@ struct Case {
 impl Case {
     fn new(outputs: &[Expr], options: PlanOptions) -> Case {
         let plan = plan(outputs, options).expect("a plan");
-        let tiles = number_tiles(&plan, &Written).expect("weights");
+        let tiles = number_tiles(&plan, &Written, &Io::memory()).expect("weights");
         Case { plan, tiles }
     }
 

@@ -10,7 +10,7 @@ use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Session, SessionOptions, Target};
 use outcore_kernels::Binary;
-use outcore_store::{Io, Layout, Region, Source, StoreError};
+use outcore_store::{Io, Layout, ReadCost, Region, Source, StoreError};
 
 /// A stored array whose element at flat index `i` is `(i mod 97) / 97 + 1/8`: nothing on disk, every read counted.
 #[derive(Debug)]
@@ -43,14 +43,12 @@ impl Source for Made {
     fn check_unchanged(&self) -> Result<(), StoreError> {
         Ok(())
     }
-    fn read_bytes(&self, region: &Region) -> Result<u64, StoreError> {
-        Ok(region.elements() * 8)
-    }
-    fn frame_bytes(&self, region: &Region) -> usize {
-        region.elements() as usize * 8
-    }
-    fn workspace_bytes(&self, _region: &Region) -> usize {
-        0
+    fn cost(&self, region: &Region, _io: &Io) -> Result<ReadCost, StoreError> {
+        Ok(ReadCost {
+            read_bytes: region.elements() * 8,
+            frame_bytes: region.elements() as usize * 8,
+            workspace_bytes: 0,
+        })
     }
     fn read(&self, region: &Region, frame: &mut [u8], _io: &Io) -> Result<usize, StoreError> {
         let mut at = 0;

@@ -11,6 +11,7 @@ use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use crate::frames::PAGE;
+use crate::stamp::Stamp;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub trait Blob: Send + Sync {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<usize>;
     fn sync(&self) -> Result<()>;
     fn len(&self) -> Result<u64>;
+    /// What the open file is now.
+    fn stamp(&self) -> Result<Stamp>;
     fn set_len(&self, bytes: u64) -> Result<()>;
     /// Makes the file `bytes` long with its space set aside, where the file system can.
     fn allocate(&self, bytes: u64) -> Result<()> {
@@ -121,6 +124,10 @@ impl Blob for SystemFile {
 
     fn len(&self) -> Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        Ok(Stamp::from(&self.file.metadata()?))
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {
@@ -213,6 +220,10 @@ impl Blob for MemoryFile {
 
     fn len(&self) -> Result<u64> {
         Ok(self.bytes().len() as u64)
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        Ok(Stamp::of_bytes(self.bytes().len() as u64))
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {

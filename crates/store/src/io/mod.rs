@@ -5,12 +5,15 @@ mod faults;
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode};
 pub use faults::{FaultKind, Faults};
 
+use rustix::time::{clock_gettime, ClockId};
+
+use crate::stamp::Stamp;
 use crate::StoreError;
 use faults::{FaultState, Injected};
 
@@ -24,6 +27,8 @@ struct Shared {
     backend: Box<dyn Backend>,
     totals: Totals,
     faults: FaultState,
+    /// When the last run began, by the clock that files' times are taken from.
+    began_ns: AtomicI64,
 }
 
 #[derive(Default)]
@@ -83,6 +88,13 @@ impl File {
             .map_err(|cause| StoreError::io(&self.path, 0, "stat", cause))
     }
 
+    /// What the file is now.
+    pub(crate) fn stamp(&self) -> Result<Stamp, StoreError> {
+        self.blob
+            .stamp()
+            .map_err(|cause| StoreError::io(&self.path, 0, "stat", cause))
+    }
+
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         Ok(self.len()? == 0)
     }
@@ -117,6 +129,7 @@ impl Io {
             backend,
             totals: Totals::default(),
             faults: FaultState::default(),
+            began_ns: AtomicI64::new(i64::MAX),
         }))
     }
 
@@ -155,6 +168,18 @@ impl Io {
             write_calls: totals.write_calls.load(Relaxed),
             metadata_bytes_read: totals.metadata_bytes_read.load(Relaxed),
         }
+    }
+
+    /// Says that a run begins: a link or a permission of a file that is changed from now on changes nothing for it.
+    pub fn begin_run(&self) {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        let now_ns = now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec);
+        self.0.began_ns.store(now_ns, Relaxed);
+    }
+
+    /// When the last run began; no time is later before there was one.
+    pub(crate) fn began_ns(&self) -> i128 {
+        i128::from(self.0.began_ns.load(Relaxed))
     }
 
     pub fn open(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {

@@ -11,7 +11,7 @@ use crate::io::File;
 use crate::mapping::AlignedBuffer;
 use crate::region::checked_elements;
 use crate::rowmajor::{normalize_bools, swap_bytes, RowMajor};
-use crate::source::{Layout, Source};
+use crate::source::{Layout, ReadCost, Source};
 use crate::stamp::{settled, Stamp};
 use crate::{Frame, Io, Region, StoreError};
 
@@ -162,17 +162,13 @@ impl Source for NpySource {
         self.stamp.check(&self.path, Stamp::written)
     }
 
-    fn read_bytes(&self, region: &Region) -> Result<u64, StoreError> {
+    fn cost(&self, region: &Region, _io: &Io) -> Result<ReadCost, StoreError> {
         region.check_in(self.shape(), &self.name())?;
-        Ok(self.array.read_bytes(region))
-    }
-
-    fn frame_bytes(&self, region: &Region) -> usize {
-        self.array.frame_bytes(region)
-    }
-
-    fn workspace_bytes(&self, _region: &Region) -> usize {
-        0
+        Ok(ReadCost {
+            read_bytes: self.array.read_bytes(region),
+            frame_bytes: self.array.frame_bytes(region),
+            workspace_bytes: 0,
+        })
     }
 
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {

@@ -1,13 +1,12 @@
 //! `zarr.json`, read into what the source needs. Everything in it is untrusted.
 
-use std::path::PathBuf;
-
 use outcore_dtype::DType;
 use serde_json::Value;
 use zarrs::array::{ArrayMetadataV3, DataType};
 use zarrs::metadata::v3::MetadataV3;
 
 use super::codec::Chain;
+use super::keys::KeyEncoding;
 use crate::region::checked_elements;
 
 const AXES_MAX: usize = 64;
@@ -33,40 +32,6 @@ pub(super) struct Sharding {
     pub index_at_start: bool,
     pub index_crc: bool,
     pub index_big_endian: bool,
-}
-
-/// Chunk coordinates to file names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KeyEncoding {
-    /// `c` stands before the coordinates (`default`), or nothing does (`v2`).
-    prefixed: bool,
-    separator: char,
-}
-
-impl KeyEncoding {
-    pub(super) fn path(&self, index: &[u64]) -> PathBuf {
-        let mut parts: Vec<String> = index.iter().map(u64::to_string).collect();
-        if self.prefixed {
-            parts.insert(0, "c".into());
-        } else if parts.is_empty() {
-            parts.push("0".into());
-        }
-        PathBuf::from(parts.join(self.separator.encode_utf8(&mut [0; 4])))
-    }
-
-    fn from_metadata(metadata: &MetadataV3) -> Result<KeyEncoding, String> {
-        let (prefixed, usual) = match metadata.name() {
-            "default" => (true, "/"),
-            "v2" => (false, "."),
-            other => return Err(format!("chunk key encoding {other:?} is not supported")),
-        };
-        let separator = match setting(metadata, "separator").map_or(Some(usual), Value::as_str) {
-            Some("/") => '/',
-            Some(".") => '.',
-            _ => return Err("the chunk key separator is neither \"/\" nor \".\"".into()),
-        };
-        Ok(KeyEncoding { prefixed, separator })
-    }
 }
 
 /// One entry of an extension's configuration.

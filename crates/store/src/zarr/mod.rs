@@ -4,11 +4,14 @@
 
 mod codec;
 mod inventory;
+mod keys;
+mod listing;
 mod made;
 mod metadata;
 mod shard;
 mod sink;
 mod source;
+mod units;
 
 pub use metadata::parse_zarr_json;
 pub(crate) use sink::ZarrPlan;
