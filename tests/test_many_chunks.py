@@ -168,14 +168,21 @@ def opens(path: str, memory_limit: int) -> int:
         return int(held)
 
 
-@pytest.mark.skipif(not LARGE, reason="a smaller record is covered by the allowances; `make test-large` has a larger one")
 def test_the_record_of_chunks_is_part_of_the_limit(tmp_path: Path) -> None:
-    path = make_files(tmp_path / "files.zarr", CHUNKS)
-    held = opens(str(path), 256 << 20)
-    assert 24 * CHUNKS <= held <= 26 * CHUNKS
-    with pytest.raises(oc.errors.MemoryLimitError, match="record of an array's chunks"):
-        with oc.Session(pool_limit=held // 2, progress=False):
-            oc.open(path)
+    """Very many chunks, which are names of a few files: what is recorded of each is counted as long as it is held."""
+    chunks, links_max = 400_000, 60_000
+    path = make_files(tmp_path / "links.zarr", chunks // links_max + 1)
+    (path / "zarr.json").write_text(document([chunks * CHUNK], [CHUNK], [PLAIN]))
+    folder = os.open(path / "c", os.O_RDONLY)
+    for chunk in range(chunks // links_max + 1, chunks):
+        os.link(str(chunk // links_max), str(chunk), src_dir_fd=folder, dst_dir_fd=folder)
+    os.close(folder)
+    held = opens(str(path), 1 << 30)
+    assert 24 * chunks <= held <= 26 * chunks
+    small = oc.Session(pool_limit=held // 2, progress=False)
+    with small, pytest.raises(oc.errors.MemoryLimitError, match="the record of an array's chunks") as refused:
+        oc.open(path)
+    assert held // 2 < refused.value.smallest
 
 
 def test_opening_can_be_interrupted(tmp_path: Path) -> None:
