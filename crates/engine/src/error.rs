@@ -28,6 +28,11 @@ pub enum EngineError {
     /// A plan that cannot be made for another reason.
     #[error("{0}")]
     Plan(String),
+    /// An invariant that does not hold: a bug of ours, wherever it shows.
+    #[error(
+        "{0}; this is a bug in outcore: please report it with this message and, if you can, what explain() prints"
+    )]
+    Internal(String),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A program whose start state is gone; planning it again helps.
@@ -41,6 +46,9 @@ pub enum EngineError {
     Function(FunctionError),
     #[error("cancelled")]
     Cancelled,
+    /// Stopped because of what another program did; the message says which way.
+    #[error("{0}")]
+    Interrupted(String),
 }
 
 impl EngineError {
@@ -56,7 +64,8 @@ impl EngineError {
             EngineError::Store(error) => error.code(),
             EngineError::Session(_) => "session",
             EngineError::Function(_) => "function",
-            EngineError::Cancelled => "cancelled",
+            EngineError::Internal(_) => "internal",
+            EngineError::Cancelled | EngineError::Interrupted(_) => "cancelled",
         }
     }
 }

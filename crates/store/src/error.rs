@@ -44,8 +44,11 @@ fn is_full(cause: &std::io::Error) -> bool {
 impl StoreError {
     /// A word that callers in any language may test; it never changes.
     pub fn code(&self) -> &'static str {
+        use std::io::ErrorKind::{NotFound, PermissionDenied};
         match self {
             StoreError::Io { cause, .. } if is_full(cause) => "space",
+            StoreError::Io { cause, action, .. } if *action == "open" && cause.kind() == NotFound => "missing",
+            StoreError::Io { cause, .. } if cause.kind() == PermissionDenied => "permission",
             StoreError::Io { .. } => "io",
             StoreError::Format { .. } => "format",
             StoreError::Unsupported { .. } => "unsupported",

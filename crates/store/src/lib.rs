@@ -37,7 +37,7 @@ pub use io::{Counters, Faults, Io};
 pub use ledger::{Ledger, Reclaim, Reservation};
 pub use mapping::AlignedBuffer;
 pub use memory::{MemorySink, MemorySource};
-pub use npy::{open_npy, parse_npy_header, NpyFile, NpyHeader};
+pub use npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader, RawArray};
 pub use partial::{clean_partials, Cleaned};
 pub use pool::IoPool;
 pub use process::Turn;

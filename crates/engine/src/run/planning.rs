@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use outcore_store::{return_freed_memory, Reclaim, Reservation, Turn};
 
+use super::nesting;
 use super::prepare::check_wanted;
 use super::session::{Session, POLL};
 use crate::EngineError;
@@ -82,6 +83,7 @@ impl<'a> PlanningMemory<'a> {
         }
         let turn = self.session.ledger().queue();
         while !turn.has_come(POLL) {
+            nesting::check_welcome(&turn)?;
             check_wanted(self.unwanted)?;
         }
         self.turn = Some(turn);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, GROUP_STAGING_BYTES};
+use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, Turn, GROUP_STAGING_BYTES};
 
 use super::budget::spare_bytes;
 use super::nesting;
@@ -85,7 +85,7 @@ impl Program {
                     .into(),
             ));
         }
-        let _turn = session.wait_for_turn(progress)?;
+        let turn = session.wait_for_turn(progress)?;
         session.check_usable()?;
         let _inside = nesting::enter();
         self.plan.sources().try_for_each(|source| source.check_unchanged())?;
@@ -105,6 +105,7 @@ impl Program {
             &shared,
             resident,
             before.bytes_read + before.bytes_written,
+            &turn,
             &mut sinks,
             progress,
         );
@@ -151,6 +152,7 @@ impl Program {
         shared: &Arc<Shared>,
         resident: Vec<(TileId, Arc<TileMemory>)>,
         bytes_before: u64,
+        turn: &Turn,
         sinks: &mut Sinks,
         progress: Progress<'_>,
     ) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
@@ -188,6 +190,8 @@ impl Program {
             staging: Arc::new(Mutex::new(staging)),
             shared: shared.clone(),
             bytes_before,
+            io_threads: session.options.io_threads.max(1),
+            turn,
         };
         play(&stage, workspaces, resident, progress)
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use outcore_store::Frame;
 
+use super::estimate::PassDone;
 use super::tree::Tree;
 use super::value::TileMemory;
 use crate::schedule::TileId;
@@ -36,7 +37,7 @@ pub struct TileState {
 pub fn stopped(who: &str, panic: Box<dyn std::any::Any + Send>) -> EngineError {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
-    EngineError::Plan(format!(
+    EngineError::Internal(format!(
         "{who} stopped: {}",
         text.unwrap_or_else(|| "unknown cause".into())
     ))
@@ -82,6 +83,10 @@ pub struct State {
     /// Writes and reads under way, for a clean stop.
     pub transfers: u32,
     pub running: u32,
+    /// Those at work that call functions of the user, which may wait for anything.
+    pub in_functions: u32,
+    /// By pass.
+    pub done: Vec<PassDone>,
     pub error: Option<EngineError>,
     pub stopping: bool,
     pub busy: Busy,
