@@ -41,7 +41,7 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
     give it; nothing is read through the mapping, so its pages do not become resident. A mapping made with `mode="c"`
     (whose changes are in memory only), one of a deleted file, or a view that is no slice of the file stays borrowed,
     and is refused with MemoryLimitError where it could not be resident as a whole. A Zarr array of zarr-python in a
-    folder is opened there. Other arrays with a shape, a NumPy type and basic indexing (h5py, xarray, Dask, netCDF4) are read
+    folder is opened there. Others with a shape, a NumPy type and basic indexing (h5py, xarray, Dask, netCDF4) are read
     in blocks of tiles while a program runs, one call of theirs per tile: bytes are counted as they are handed over, and
     what the library holds beside them is its own. `copy=True` of any of these must fit the memory limit.
     """

@@ -25,6 +25,9 @@ pub enum EngineError {
         smallest: u64,
         detail: String,
     },
+    /// A value that the operation cannot take.
+    #[error("{0}")]
+    Argument(String),
     /// A plan that cannot be made for another reason.
     #[error("{0}")]
     Plan(String),
@@ -59,6 +62,7 @@ impl EngineError {
             EngineError::DType(_) => "dtype",
             EngineError::Index(_) => "index",
             EngineError::Memory { .. } => "memory",
+            EngineError::Argument(_) => "invalid",
             EngineError::Plan(_) => "plan",
             EngineError::Stale(_) => "stale",
             EngineError::Store(error) => error.code(),
