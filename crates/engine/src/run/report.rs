@@ -82,7 +82,7 @@ impl Program {
     }
 
     /// What a pass makes: the files it is stored to, else its name in the plan.
-    fn result_label(&self, array: u32) -> String {
+    fn result_labels(&self, array: u32) -> Vec<String> {
         let info = &self.plan.arrays[array as usize];
         let files: Vec<String> = info
             .outputs
@@ -93,9 +93,9 @@ impl Program {
             })
             .collect();
         if files.is_empty() {
-            info.label()
+            vec![info.label()]
         } else {
-            files.join(", ")
+            files
         }
     }
 
@@ -122,7 +122,8 @@ impl Program {
             list(
                 pass.roots
                     .iter()
-                    .map(|root| quoted(&self.result_label(root.array)))
+                    .flat_map(|root| self.result_labels(root.array))
+                    .map(|label| quoted(&label))
             ),
             pass.flops,
         )

@@ -201,3 +201,18 @@ impl Shared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_bug_of_ours_and_says_so() {
+        let panic = std::panic::catch_unwind(|| panic!("outputs are given back")).unwrap_err();
+        let error = stopped("a worker", panic);
+        assert_eq!(error.code(), "internal");
+        let text = error.to_string();
+        assert!(text.starts_with("a worker stopped: outputs are given back"), "{text}");
+        assert!(text.contains("bug in outcore"), "{text}");
+    }
+}

@@ -368,6 +368,13 @@ pub fn pow(a: Z, b: Z) -> Z {
         };
     }
     if b.im == 0.0 && b.re.fract() == 0.0 && b.re.abs() < 100.0 {
+        // The commonest powers are plain products: a factor of 1 would change the signs of their zeros.
+        match b.re as i32 {
+            1 => return a,
+            2 => return a * a,
+            3 => return a * (a * a),
+            _ => {}
+        }
         let mut exponent = b.re.abs() as u32;
         let (mut power, mut result) = (a, Complex::new(1.0, 0.0));
         while exponent > 0 {
