@@ -65,6 +65,7 @@ REASONS = {
     "complex zeros and infinities": "signs and NaN parts that C99, Annex G leaves open, or that NumPy's library misses",
     "complex overflow": "a step between overflows in NumPy where the result does not, or in both with another NaN",
     "rounding of a product": "NumPy fuses multiplication and addition where the processor can, so underflow has signs",
+    "single precision": "the C library's powers lose digits with the size of the exponent; outcore's go through double",
     "cancellation": "NumPy's complex log1p rounds 1 + z before it takes the logarithm; outcore does not",
 }
 NUMPY_NAMES = {ours: theirs for theirs, ours in _UFUNC_NAMES.items() if theirs not in ("fabs", "rint", "mod")}
@@ -160,6 +161,11 @@ def check(name: str, *operands: npt.NDArray[Any]) -> None:
     assert found.dtype == expected.dtype, types
     wrong = differs(name, found, expected)
     allowed = reason(name, operands[0], operands[1] if len(operands) > 1 else None)
+    if name == "pow" and expected.dtype == np.complex64:
+        allowed[abs(operands[1].astype("c16")) >= 100] = "single precision"
+    if name == "pow" and expected.dtype.kind == "c":
+        allowed[~np.isfinite(expected)] = "complex overflow"
+        allowed[abs(expected) < np.finfo(expected.dtype).tiny] = "rounding of a product"
     assert set(allowed[wrong]) <= {"", *REASONS}
     for place in np.flatnonzero(wrong & (allowed == ""))[:3]:
         given = tuple(operand[place] for operand in operands)

@@ -101,14 +101,7 @@ impl Program {
             all: Vec::new(),
             memory: Vec::new(),
         };
-        let result = self.play(
-            &shared,
-            resident,
-            before.bytes_read + before.bytes_written,
-            &turn,
-            &mut sinks,
-            progress,
-        );
+        let result = self.play(&shared, resident, &turn, &mut sinks, progress);
         session.shrink_scratch();
         let left = match result {
             Ok(left) => left,
@@ -151,7 +144,6 @@ impl Program {
         &self,
         shared: &Arc<Shared>,
         resident: Vec<(TileId, Arc<TileMemory>)>,
-        bytes_before: u64,
         turn: &Turn,
         sinks: &mut Sinks,
         progress: Progress<'_>,
@@ -176,6 +168,8 @@ impl Program {
             None
         };
         let io_pools = session.io_pools();
+        // Headers are written by now, and are no part of what progress is measured by.
+        let before = session.io.counters();
         let stage = Stage {
             plan: &self.plan,
             tiles: &self.tiles,
@@ -189,7 +183,7 @@ impl Program {
             scratch: scratch.as_ref(),
             staging: Arc::new(Mutex::new(staging)),
             shared: shared.clone(),
-            bytes_before,
+            bytes_before: before.bytes_read + before.bytes_written,
             io_threads: session.options.io_threads.max(1),
             turn,
         };

@@ -67,18 +67,24 @@ impl Program {
     fn candidates_json(&self) -> String {
         let chosen = self.placed.candidate.name();
         let chosen = self.placed.compared.iter().position(|(name, ..)| *name == chosen);
-        list(self.placed.compared.iter().enumerate().map(|(at, (name, read, written))| {
-            let is_chosen = chosen == Some(at);
-            let (read, written) = if is_chosen {
-                (self.read_bytes(), self.written_bytes())
-            } else {
-                (*read, written + self.metadata_bytes)
-            };
-            format!(
-                "{{\"order\":{},\"bytes_read\":{read},\"bytes_written\":{written},\"chosen\":{is_chosen}}}",
-                quoted(name)
-            )
-        }))
+        list(
+            self.placed
+                .compared
+                .iter()
+                .enumerate()
+                .map(|(at, (name, read, written))| {
+                    let is_chosen = chosen == Some(at);
+                    let (read, written) = if is_chosen {
+                        (self.read_bytes(), self.written_bytes())
+                    } else {
+                        (*read, written + self.metadata_bytes)
+                    };
+                    format!(
+                        "{{\"order\":{},\"bytes_read\":{read},\"bytes_written\":{written},\"chosen\":{is_chosen}}}",
+                        quoted(name)
+                    )
+                }),
+        )
     }
 
     /// What a pass makes: the files it is stored to, else its name in the plan.
