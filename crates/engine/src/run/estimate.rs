@@ -2,7 +2,8 @@
 //!
 //! A pass takes the longer of its computing and its transfers, since both go on at once:
 //! `time(p) = max(tasks · seconds per task / workers, bytes · seconds per byte / I/O threads)`. Seconds per task are
-//! measured for passes that have begun; others are judged by their operations, at the rate of those that have. What the
+//! measured for passes that have begun; others are judged by their operations, at the rate of those that have, and so is a
+//! pass of which no more than the first tasks, one per worker, are complete: the first ones often tell little. What the
 //! model leaves out (waiting, other programs) is in the ratio of the time that passed to the time it gives for what is
 //! done.
 
@@ -78,15 +79,12 @@ pub fn estimate(passes: &[PassWork], done: &[PassDone], measured: &Measured) -> 
     let (workers, io_threads) = (measured.workers.max(1) as f64, measured.io_threads.max(1) as f64);
     let (mut past, mut left) = (0.0, 0.0);
     for (pass, done) in passes.iter().zip(done).filter(|(pass, _)| pass.tasks > 0) {
-        let tasks = pass.tasks as f64;
-        let per_task = if done.tasks > 0 {
-            done.compute_ns as f64 / done.tasks as f64
-        } else {
-            per_operation * pass.operations / tasks
-        };
-        let per_task = (per_task / workers).max(per_byte * pass.bytes as f64 / tasks / io_threads);
-        past += per_task * done.tasks as f64;
-        left += per_task * (tasks - done.tasks as f64);
+        let (tasks, complete) = (pass.tasks as f64, done.tasks as f64);
+        let judged = per_operation * pass.operations / tasks;
+        let per_task = (done.compute_ns as f64 + workers * judged) / (complete + workers);
+        let transfer = per_byte * pass.bytes as f64 / tasks / io_threads;
+        past += (done.compute_ns as f64 / workers).max(transfer * complete);
+        left += (per_task / workers).max(transfer) * (tasks - complete);
     }
     Estimate {
         fraction: ratio(past, past + left),
@@ -163,9 +161,16 @@ mod tests {
         let passes = [pass(10, 1e9, 0), pass(5, 9e9, 0)];
         let found = estimate(&passes, &[at(10, 2), at(0, 0)], &measured(1.0, 0, 0));
         close(found, 0.1, 9.0);
-        // Once it has begun, its own pace counts: here a third of what its operations suggested.
-        let found = estimate(&passes, &[at(10, 2), at(1, 1)], &measured(1.5, 0, 0));
-        close(found, 3.0 / 7.0, 2.0);
+        // Once it has begun, its own pace counts more and more: half of what its operations suggested.
+        let left = |complete: u64| {
+            let found = estimate(
+                &passes,
+                &[at(10, 2), at(complete, complete)],
+                &measured(1.0 + complete as f64 / 2.0, 0, 0),
+            );
+            found.seconds_left.unwrap() / (5 - complete) as f64
+        };
+        assert!(1.8 > left(1) && left(1) > left(2) && left(2) > left(4) && left(4) > 0.5);
     }
 
     /// The remaining time of iterations that are all alike falls evenly.
