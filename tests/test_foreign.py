@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import mmap
 import subprocess
 import sys
 from collections.abc import Callable
+from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +146,21 @@ def test_a_mapping_that_can_only_be_borrowed_must_fit(tmp_path: Path) -> None:
         oc.asarray(mapped)
     assert refused.value.need == 4 << 30
     assert refused.value.limit < 1 << 30
+
+
+def test_shared_memory_is_memory() -> None:
+    block = shared_memory.SharedMemory(create=True, size=2 << 30)
+    try:
+        array = np.ndarray((1 << 28,), "f8", buffer=block.buf)
+        with session(memory_limit=1 << 30):
+            lazy = oc.asarray(array)[:10]
+        assert sources(lazy) == {"array in memory"}
+        same(lazy, np.zeros(10))
+        del array, lazy
+        gc.collect()
+    finally:
+        block.unlink()
+        block.close()
 
 
 def test_what_is_written_through_a_mapping_is_seen_or_refused(matrix: Path) -> None:

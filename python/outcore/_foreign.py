@@ -57,9 +57,11 @@ def mapped(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> _core.Expr | None:
         inner = mapped(array[tuple(slice(0, 1) if again else slice(None) for again in repeated)], dtype)
         return None if inner is None else _core.broadcast_to(inner, array.shape)
     low, high = _byte_bounds(root)
-    found = _file_range(low, high)
-    if found is not None:
-        path, start = found
+    place = _file_range(low, high)
+    if place is None:
+        return None
+    path, start = place
+    if path:
         made = _slices_of(array, root, path, start, dtype) or _contiguous(array, path, start - low, dtype)
         if made is not None:
             return made
@@ -87,7 +89,11 @@ def _byte_bounds(array: npt.NDArray[Any]) -> tuple[int, int]:
 
 
 def _file_range(low: int, high: int) -> tuple[str, int] | None:
-    """The file that is mapped at these addresses, shared with it, and the position of the first in it."""
+    """The file that is mapped at these addresses and the position of the first in it; None where that is memory.
+
+    No path is given for a file that does not have what the addresses show: changes to a private mapping are not in it,
+    and a file that was removed or replaced cannot be opened.
+    """
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             span, rights, offset, _, inode, *rest = line.rstrip("\n").split(maxsplit=5)
@@ -95,14 +101,14 @@ def _file_range(low: int, high: int) -> tuple[str, int] | None:
             if not (begin <= low and high <= end):
                 continue
             path = rest[0].replace("\\012", "\n") if rest else ""
-            if rights[3] != "s" or not path.startswith("/") or path.startswith(_MEMORY_FILES):
+            if not path.startswith("/") or path.startswith(_MEMORY_FILES):
                 return None
             try:
-                same = os.stat(path).st_ino == int(inode)
+                same = rights[3] == "s" and os.stat(path).st_ino == int(inode)
             except OSError:
-                return None
-            return (path, int(offset, 16) + low - begin) if same else None
-    return None
+                same = False
+            return (path if same else "", int(offset, 16) + low - begin)
+    return "", 0
 
 
 def _raw(path: str, start: int, shape: Sequence[int], dtype: np.dtype[Any], swapped: bool) -> _core.Expr | None:
