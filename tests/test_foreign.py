@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from support.running import ROOMY, session
 
 import outcore as oc
-from outcore.errors import DTypeError, FunctionError, MemoryLimitError, SourceChangedError
+from outcore.errors import DTypeError, FunctionError, MemoryLimitError, ShapeError, SourceChangedError
 
 h5py = pytest.importorskip("h5py")
 xarray = pytest.importorskip("xarray")
@@ -382,6 +382,12 @@ def test_a_copy_must_fit(tmp_path: Path) -> None:
         oc.asarray(mapped, copy=True)
     small = oc.asarray(mapped[:10], copy=True)
     assert sources(small) == {"array in memory"}
+
+
+def test_lengths_must_be_known() -> None:
+    unknown = dask_array.from_array(np.arange(10.0), chunks=5)
+    with pytest.raises(ShapeError, match="must be known"):
+        oc.asarray(unknown[unknown > 3])
 
 
 def test_types_without_kernels_are_refused_at_once(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ path; what only its own library can read is asked for one block at a time while 
 from __future__ import annotations
 
 import mmap
+import operator
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._sizes import format_size
-from outcore.errors import DTypeError, FormatError, MemoryLimitError
+from outcore.errors import DTypeError, FormatError, MemoryLimitError, ShapeError
 
 _IN_MEMORY = ("__array_interface__", "__array_struct__", "__dlpack__", "iloc")  # the last: pandas
 _MEMORY_FILES = ("/dev/shm/", "/memfd:", "/dev/zero", "/SYSV")
@@ -229,10 +230,13 @@ def _in_blocks(value: Any, kind: np.dtype[Any]) -> _core.Expr:
     from outcore._node import dtype_of
 
     dtype = dtype_of(kind)
-    shape = tuple(int(length) for length in value.shape)
     label = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
     name = getattr(value, "name", None)
     label = f"{label} {name}" if isinstance(name, str) and name else label
+    try:
+        shape = tuple(operator.index(length) for length in value.shape)
+    except TypeError:
+        raise ShapeError(f"asarray: {label} has the shape {value.shape}, and lengths must be known") from None
     return _core.from_blocks(_reader(value, label), shape, dtype.name, _chunk_shape(value, shape), label)
 
 

@@ -3,4 +3,5 @@
 mod faults;
 mod files;
 mod old_files;
+mod raw;
 mod support;
