@@ -39,10 +39,6 @@ fn known_constant(x: &Expr) -> Option<Scalar> {
     }
 }
 
-fn is_negative(value: Scalar) -> bool {
-    matches!(value, Scalar::Int(value) if value < 0)
-}
-
 /// `op(x, y)`, promoted and broadcast.
 ///
 /// # Errors
@@ -56,10 +52,11 @@ pub fn binary(op: Binary, x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
             y.dtype
         )));
     };
-    if op == Binary::Pow && !compute.is_inexact() && known_constant(y).is_some_and(is_negative) {
-        return Err(EngineError::Argument(
-            "Integers to negative integer powers are not allowed.".into(),
-        ));
+    if let (Binary::Pow, false, Some(Scalar::Int(power @ ..0))) = (op, compute.is_inexact(), known_constant(y)) {
+        return Err(EngineError::Argument(format!(
+            "pow: {} to the power {power}: integers to negative integer powers are not allowed; cast to a floating type",
+            x.dtype
+        )));
     }
     let shape = broadcast_shapes(op.name(), &[&x.shape, &y.shape])?;
     let dtype = op.output_dtype(compute);
