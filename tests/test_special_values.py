@@ -192,6 +192,12 @@ def test_functions_of_two_special_values(name: str) -> None:
             check(name, x, y)
 
 
+def test_a_power_that_a_cast_makes_positive_is_taken() -> None:
+    wrapped = oc.full((4,), -1).astype("u1")
+    with session():
+        np.testing.assert_array_equal(oc.compute(oc.ones((4,), dtype="i4") ** wrapped), np.ones(4, "i4"))
+
+
 def test_the_sweep_covers_every_element_wise_function() -> None:
     assert set(oc.elementwise.__all__) == {*UNARY, *BINARY, "clip"}
 

@@ -34,7 +34,10 @@ pub fn unary(op: Unary, x: &Expr) -> Result<Expr, EngineError> {
 fn known_constant(x: &Expr) -> Option<Scalar> {
     match &x.op {
         Op::Generate(Generator::Full(value)) => Some(*value),
-        Op::Cast | Op::Broadcast | Op::Expand(_) | Op::Squeeze(_) | Op::Reshape => known_constant(&x.inputs[0]),
+        // One that the type cannot hold becomes another.
+        Op::Cast if x.dtype == DType::Bool => None,
+        Op::Cast => known_constant(&x.inputs[0]).filter(|value| value.to_bytes(x.dtype).is_ok()),
+        Op::Broadcast | Op::Expand(_) | Op::Squeeze(_) | Op::Reshape => known_constant(&x.inputs[0]),
         _ => None,
     }
 }
