@@ -1,10 +1,9 @@
 //! How long a run will go on, from what its plan says is left and how fast things went so far.
 //!
 //! A pass takes the longer of its computing and its transfers, since both go on at once:
-//! `time(p) = max(tasks · seconds per task / workers, bytes · seconds per byte / I/O threads)`. Seconds per task are
-//! measured for passes that have begun; others are judged by their operations, at the rate of those that have, and so is a
-//! pass of which no more than the first tasks, one per worker, are complete: the first ones often tell little. What the
-//! model leaves out (waiting, other programs) is in the ratio of the time that passed to the time it gives for what is
+//! `time(p) = max(tasks · seconds per task / workers, bytes · seconds per byte / I/O threads)`. Passes are
+//! judged by their operations, at the rate of all work so far, until they begin; then by their own tasks, beside which
+//! that judgement weighs as one task per worker, because the first ones often tell little. What the model leaves out (waiting, other programs) is in the ratio of the time that passed to the time it gives for what is
 //! done.
 
 use crate::plan::{Pass, StepKind};
