@@ -1,10 +1,10 @@
 //! How long a run will go on, from what its plan says is left and how fast things went so far.
 //!
 //! A pass takes the longer of its computing and its transfers, since both go on at once:
-//! `time(p) = max(tasks · seconds per task / workers, bytes · seconds per byte / I/O threads)`. Passes are
-//! judged by their operations, at the rate of all work so far, until they begin; then by their own tasks, beside which
-//! that judgement weighs as one task per worker, because the first ones often tell little. What the model leaves out (waiting, other programs) is in the ratio of the time that passed to the time it gives for what is
-//! done.
+//! `time(p) = max(tasks · seconds per task / workers, bytes · seconds per byte / I/O threads)`. Passes are judged by their
+//! operations, at the rate of all work so far, until they begin; then by their own tasks, beside which that judgement
+//! weighs as one task per worker, because the first ones often tell little. What the model leaves out (waiting, other
+//! programs) is in the ratio of the time that passed to the time it gives for what is done.
 
 use crate::plan::{Pass, StepKind};
 
