@@ -266,7 +266,7 @@ def test_a_folder_without_permission(tmp_path: Path, out: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere; the read-only file system is the test that holds for root")
     out.chmod(0o500)
-    with session(), refusal("io", "out"):
+    with session(), refusal("permission", "out"):
         oc.store({out / "y.npy": oc.zeros((3,))})
 
 

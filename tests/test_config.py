@@ -177,6 +177,8 @@ def test_a_session_refuses_unknown_options():
         ("format", errors.FormatError, ValueError),
         ("io", errors.StorageError, OSError),
         ("missing", errors.MissingFileError, FileNotFoundError),
+        ("permission", errors.PermissionDeniedError, PermissionError),
+        ("internal", errors.InternalError, RuntimeError),
         ("range", errors.RangeError, OverflowError),
         ("exists", errors.TargetExistsError, FileExistsError),
         ("changed", errors.SourceChangedError, OSError),

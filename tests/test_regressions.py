@@ -208,7 +208,7 @@ def test_bool_arrays_of_zeros_and_ones_are_borrowed_still() -> None:
 
 
 def test_negative_powers_of_integers_are_cut_to_integers() -> None:
-    """NumPy raises; see `pow`."""
+    """Of data; NumPy raises; see `pow`."""
     agree(oc.pow(np.array([0, 1, -1, -1, 2, -3]), np.array([-1, -2, -2, -3, -1, -1])), np.array([0, 1, 1, -1, 0, 0]))
 
 

@@ -15,10 +15,16 @@ from outcore import _core
 from outcore._indexing import Index, index
 from outcore._node import DTypeLike, Operand, integers, is_weak
 from outcore._sizes import format_size
-from outcore.errors import DTypeError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 # Set while `map` traces a function: then the value of a lazy array must not be asked for.
 tracing: ContextVar[str | None] = ContextVar("outcore_tracing", default=None)
+
+
+def check_device(device: object) -> None:
+    """Refuses every device but "cpu", and None, which leaves the choice."""
+    if device is not None and device != "cpu":
+        raise ArgumentError(f"device {device!r} is not known; outcore computes on 'cpu'")
 
 
 def _operand(value: object) -> bool:
@@ -105,10 +111,26 @@ class Array:
             raise ShapeError("len() of an array without axes")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Array]:
+    def __iter__(self) -> Iterator[Any]:
+        """The elements along the first axis: values of a 1-D array, lazy arrays where there are further axes.
+
+        Values are computed a block at a time, as many as take a sixteenth of the memory budget, and come as NumPy
+        scalars: `list(x)`, `sum(x)` and plotting cost few programs. Rows are lazy, so that formulas may take an array
+        apart; each that is computed alone is a program of its own. While `map` traces, all elements are lazy.
+        """
         if not self.shape:
             raise DTypeError("iteration over a 0-d array")
-        return (self[position] for position in range(self.shape[0]))
+        if self.ndim > 1 or tracing.get() is not None:
+            return (self[position] for position in range(self.shape[0]))
+        return self._values()
+
+    def _values(self) -> Iterator[Any]:
+        from outcore._session import current
+
+        room = current().counters()["budget_bytes"] // (16 * self.dtype.itemsize)
+        length = max(room, self.tile[0], 1)
+        for start in range(0, self.shape[0], length):
+            yield from self[start : start + length].compute()
 
     def __copy__(self) -> Array:
         return self
@@ -212,9 +234,10 @@ class Array:
         return apply_function(function, args, options)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
-        """The array itself; "cpu" is the only device."""
-        if device != "cpu" or stream is not None:
-            raise ValueError(f"device {device!r} is not known; outcore computes on 'cpu'")
+        """The array itself; "cpu" is the only device. Raises ArgumentError for another one, or a stream."""
+        check_device(device)
+        if stream is not None:
+            raise ArgumentError(f"stream {stream!r} is not known; device 'cpu' has none")
         return self
 
     # -- parts and forms ----------------------------------------------------------------------------------------

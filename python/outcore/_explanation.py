@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import html
 import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from outcore._sizes import format_size
+
+_HANDED_ON = re.compile(r".*#\d+|array in memory", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -94,18 +98,25 @@ class Explanation:
         ]
 
     def _rows(self) -> list[tuple[str, ...]]:
-        header = ("pass", "what", "over", "tasks", "read", "written")
-        rows = [
-            (
-                str(part.index),
-                part.label,
-                " × ".join(f"{length}/{tile}" for length, tile in part.domain) or "once",
-                f"{part.tasks:,}",
-                format_size(part.bytes_read),
-                format_size(part.bytes_written),
-            )
-            for part in self.passes
-        ]
+        """One line per pass; those that repeat are one, with how often, and the tasks and bytes of all of them."""
+        header = ("pass", "what", "over", "tasks", "read", "written", "files")
+        files = _short_names(sorted({name for part in self.passes for name in _files(part)}))
+        rows = []
+        for first, times, period in _repeats([_kind(part) for part in self.passes]):
+            for place in range(first, first + period):
+                alike = self.passes[place : place + times * period : period]
+                part = alike[0]
+                rows.append(
+                    (
+                        str(part.index) if times == 1 else f"{part.index} × {times}",
+                        part.label,
+                        " × ".join(f"{length}/{tile}" for length, tile in part.domain) or "once",
+                        f"{sum(one.tasks for one in alike):,}",
+                        format_size(sum(one.bytes_read for one in alike)),
+                        format_size(sum(one.bytes_written for one in alike)),
+                        _flow(part, files),
+                    )
+                )
         return [header, *rows]
 
     def __str__(self) -> str:
@@ -118,7 +129,7 @@ class Explanation:
         for candidate in self.candidates:
             lines.append(
                 f"{'order tried':<{width}}  {candidate['order']}: {format_size(candidate['bytes_read'])} read, "
-                f"{format_size(candidate['bytes_written'])} written"
+                f"{format_size(candidate['bytes_written'])} written{', chosen' if candidate.get('chosen') else ''}"
             )
         return "\n".join(lines)
 
@@ -133,6 +144,57 @@ class Explanation:
             for name, value in self._totals()
         )
         return f"<table><tr>{cells}</tr>{rows}</table><table>{totals}</table>"
+
+
+def _files(part: Pass) -> tuple[str, ...]:
+    """The files and other libraries' arrays of a pass; what passes hand on carries the number of its node."""
+    return tuple(
+        name for name in (*part.inputs, *part.outputs) if os.path.isabs(name) or not _HANDED_ON.fullmatch(name)
+    )
+
+
+def _kind(part: Pass) -> tuple[Any, ...]:
+    """What passes have in common that are shown as one."""
+    return part.label, part.domain, part.tasks, _files(part)
+
+
+def _flow(part: Pass, files: Mapping[str, str]) -> str:
+    """The files a pass reads, and those it writes."""
+    read = ", ".join(files[name] for name in part.inputs if name in files)
+    written = ", ".join(files[name] for name in part.outputs if name in files)
+    return " ".join(text for text in (read, f"→ {written}" if written else "") if text)
+
+
+def _short_names(paths: Sequence[str]) -> dict[str, str]:
+    """Each path by as many of its last parts as tell it from the others."""
+    short = {}
+    for path in paths:
+        parts = path.split(os.sep)
+        count = 1
+        while count < len(parts) and any(
+            other.split(os.sep)[-count:] == parts[-count:] for other in paths if other != path
+        ):
+            count += 1
+        short[path] = os.sep.join(parts[-count:])
+    return short
+
+
+def _repeats(kinds: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """Runs of equal periods, from the front: first place, how often, length of the period (at most 64)."""
+    runs = []
+    first = 0
+    while first < len(kinds):
+        times, period = 1, 1
+        for length in range(1, min(64, (len(kinds) - first) // 2) + 1):
+            same = first
+            while same + length < len(kinds) and kinds[same] == kinds[same + length]:
+                same += 1
+            count = (same - first) // length + 1
+            if (count - 1) * length > (times - 1) * period:
+                times, period = count, length
+        runs.append((first, times, period))
+        first += times * period
+    return runs
 
 
 def _both(size: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core
+from outcore import _core, _foreign
 from outcore.errors import ArgumentError, DTypeError, RangeError, ShapeError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _NAMES = (
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64", "complex64", "complex128"),
 )
+_ROOM_ASKED_FROM = 1 << 20  # less than this fits everywhere
 _DEFAULTS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}
 
 
@@ -77,6 +78,7 @@ def weak(value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
 def node(value: object) -> _core.Expr:
     """The node of anything array-like. NumPy arrays are borrowed: they must not change while the node is in use.
 
+    Those mapped from a file, and other libraries' arrays that are not in memory, become sources: see `asarray`.
     Bool arrays are read through once, and copied if any byte is neither 0 nor 1.
     """
     from outcore._array import Array
@@ -87,17 +89,35 @@ def node(value: object) -> _core.Expr:
         return constant((), value, default_dtype(value))  # type: ignore[arg-type]
     if isinstance(value, np.generic):
         return constant((), value.item(), dtype_of(value.dtype))
+    found = _foreign.stored(value)
+    if found is not None:
+        return found
     array = as_numpy(value)
+    found = _foreign.mapped(array, dtype_of(array.dtype))
+    if found is not None:
+        return found
     native = array.astype(dtype_of(array.dtype), copy=False)
     return _core.from_numpy(_clean_bool(native) if native.dtype.kind == "b" else native)
 
 
 def as_numpy(value: object, dtype: DTypeLike = None) -> npt.NDArray[Any]:
-    """`np.asarray`, with its refusals as ours: ArgumentError for ragged lists, RangeError, DTypeError."""
+    """`np.asarray`, with its refusals as ours: ArgumentError for ragged lists, RangeError, DTypeError.
+
+    What it would load or copy into memory must fit there: MemoryLimitError.
+    """
     from outcore._array import Array
 
-    if isinstance(value, (list, tuple)) and any(isinstance(part, Array) for part in value):
-        raise DTypeError("a list of lazy arrays is not an array; use stack() or concat()")
+    if isinstance(value, (list, tuple)):
+        if any(isinstance(part, Array) or _foreign.is_stored(part) for part in value):
+            raise DTypeError("a list of lazy arrays is not an array; use stack() or concat()")
+        size = sum(part.nbytes for part in value if isinstance(part, np.ndarray))
+        if size > _ROOM_ASKED_FROM:
+            _foreign.check_room("asarray of a list of arrays", size, "use stack() or concat()")
+    elif not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "__array__"):
+        size = getattr(value, "nbytes", 0)
+        if isinstance(size, int) and size > _ROOM_ASKED_FROM:
+            what = f"asarray of {type(value).__module__}.{type(value).__name__}"
+            _foreign.check_room(what, size, "store it in a file and open that with outcore.open")
     if isinstance(value, np.ndarray) and type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
         raise DTypeError("masked arrays are not supported, their mask would be lost; pass x.filled(value) or x.data")
     try:

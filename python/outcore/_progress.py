@@ -1,13 +1,16 @@
-"""The progress bar: bytes done of bytes known, rate and time left, where someone is there to see it."""
+"""The progress bar: the share of the run's time that is done, bytes, tasks and the time left, where someone sees it."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-Report: TypeAlias = Callable[[int, int, int, int], None]
+from outcore._sizes import format_size
+
+Report: TypeAlias = Callable[[int, int, int, int, float, "float | None"], None]
 
 
 def _watched() -> bool:
@@ -39,38 +42,48 @@ class _Bar:
         self._bar: Any = None
         self._task: Any = None
 
-    def report(self, bytes_done: int, bytes_total: int, tasks_done: int, tasks_total: int) -> None:
-        # Programs without I/O are measured in tasks instead.
-        done, total = (bytes_done, bytes_total) if bytes_total else (tasks_done, tasks_total)
+    def report(
+        self,
+        bytes_done: int,
+        bytes_total: int,
+        tasks_done: int,
+        tasks_total: int,
+        fraction: float,
+        seconds_left: float | None,
+    ) -> None:
         if self._bar is None:
-            self._open(in_bytes=bool(bytes_total))
-        self._bar.update(self._task, completed=done, total=total, tasks=f"{tasks_done:,}/{tasks_total:,} tasks")
-
-    def _open(self, *, in_bytes: bool) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
+            self._open()
+        amount = f"{format_size(bytes_done)} of {format_size(bytes_total)}, " if bytes_total else ""
+        self._bar.update(
+            self._task,
+            completed=1.0 if tasks_done == tasks_total else fraction,
+            amount=f"{amount}{tasks_done:,} of {tasks_total:,} tasks",
+            left="" if seconds_left is None else f"{_clock(seconds_left)} left",
         )
 
-        amount = [DownloadColumn(binary_units=True), TransferSpeedColumn()] if in_bytes else [MofNCompleteColumn()]
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
         self._bar = Progress(
             TextColumn("outcore"),
             BarColumn(),
-            *amount,
-            TextColumn("{task.fields[tasks]}"),
-            TimeRemainingColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[amount]}"),
+            TextColumn("{task.fields[left]}"),
             console=Console(stderr=True),
             transient=False,
         )
         self._bar.start()
-        self._task = self._bar.add_task("run", total=None, tasks="")
+        self._task = self._bar.add_task("run", total=1.0, amount="", left="")
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def _clock(seconds: float) -> str:
+    """Hours, minutes and seconds, as a clock shows them."""
+    minutes, second = divmod(math.ceil(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

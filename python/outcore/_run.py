@@ -16,7 +16,7 @@ from outcore._explanation import Explanation
 from outcore._node import Operand, integers, node
 from outcore._picture import Picture
 from outcore._session import Outcome, current
-from outcore.errors import DTypeError, MissingFileError, ShapeError, StaleProgramError
+from outcore.errors import DTypeError, ShapeError, StaleProgramError
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 _PLANS_MAX = 8
@@ -27,23 +27,11 @@ Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are inv
 def open(path: PathLike) -> Array:
     """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
 
-    Raises MissingFileError where nothing is, FormatError for what is neither or uses codecs outcore lacks, StorageError
-    where the path cannot be read. I/O: its metadata only, counted by the session in use. Tiles are read when a result
-    needs them, and never after the file has changed; no file stays open.
+    Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for what is neither or uses codecs
+    outcore lacks, StorageError where the path cannot be read. I/O: its metadata only, counted by the session in use.
+    Tiles are read when a result needs them, and never after the file has changed; no file stays open.
     """
-    return Array(_core.open(current()._core, present(path)))
-
-
-def present(path: PathLike) -> str:
-    """The path of an input as text. Raises MissingFileError where nothing is; what else is wrong shows at opening."""
-    name = os.fsdecode(path)
-    try:
-        os.stat(name)
-    except FileNotFoundError:
-        raise MissingFileError(f"{name}: no such file or directory", {"path": name}) from None
-    except (OSError, ValueError):
-        pass
-    return name
+    return Array(_core.open(current()._core, os.fsdecode(path)))
 
 
 def _targets(

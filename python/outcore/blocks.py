@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,11 +10,56 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array, tracing
-from outcore._node import DTypeLike, Operand, dtype_of, node
+from outcore._node import DTypeLike, Operand, axes_of, dtype_of, node
 from outcore._sizes import parse_size
-from outcore.errors import DTypeError
+from outcore.errors import ArgumentError, DTypeError
 
 Result = TypeVar("Result")
+
+
+_SAMPLE_LENGTH = 4
+_SAMPLE_AXES = 5
+
+
+def _check_mixing(function: Callable[..., Any], exprs: list[_core.Expr], whole: Sequence[int]) -> None:
+    """Raises ArgumentError for a function whose values depend on how its operands are cut along an axis not in `whole`.
+
+    A sample of a few elements is given whole and in two parts. Functions that do not take the sample, or give
+    other values each time, are not judged.
+    """
+    ndim = max(len(expr.shape) for expr in exprs)
+    if not 0 < ndim <= _SAMPLE_AXES:
+        return
+    random = np.random.default_rng(0)
+    shape = (_SAMPLE_LENGTH,) * ndim
+    samples = [(7 * random.random(shape) + 1).astype(expr.dtype) for expr in exprs]
+
+    def call(part: tuple[slice, ...]) -> npt.NDArray[Any]:
+        return np.asarray(function(*(sample[part].copy() for sample in samples)))
+
+    half = _SAMPLE_LENGTH // 2
+    try:
+        with np.errstate(all="ignore"):
+            once, again = call(()), call(())
+            if once.shape != shape or not _alike(once, again):
+                return
+            for axis in (axis for axis in range(ndim) if axis not in whole):
+                before = (slice(None),) * axis
+                parts = [call((*before, slice(None, half))), call((*before, slice(half, None)))]
+                if not _alike(np.concatenate(parts, axis=axis), once):
+                    name = getattr(function, "__name__", "function")
+                    raise ArgumentError(
+                        f"map_blocks: {name} gives other values on parts than on the whole along axis {axis}, and "
+                        f"tiles are the planner's choice; declare whole=({axis},), or pass dtype= if that is right"
+                    )
+    except ArgumentError:
+        raise
+    except Exception:
+        return
+
+
+def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-2, atol=1e-6, equal_nan=a.dtype.kind in "fc"))
 
 
 def _probed_dtype(function: Callable[..., Any], exprs: list[_core.Expr]) -> np.dtype[Any]:
@@ -34,22 +79,34 @@ def map_blocks(
     *inputs: Operand,
     dtype: DTypeLike = None,
     workspace: int | str | None = None,
+    whole: int | Iterable[int] = (),
 ) -> Array:
     """A Python function applied to NumPy tiles: each call gets one tile per input and returns one of the same shape.
 
-    Shape: the inputs broadcast together, and each tile arrives broadcast. The function must be element-wise in effect,
-    since tile shapes are the planner's choice, and must not keep or change its arguments. `dtype` is the result's
-    type; unless given, the function is called once on a single element to find it. `workspace` is what one call
-    allocates ("8MiB"), which the ledger cannot see; unless given, one tile of the result's type per input and one more.
+    Shape: the inputs broadcast together, and each tile arrives broadcast. Tile shapes are the planner's choice, so the
+    function must be element-wise in effect along every axis that is not in `whole`: one that sorts, sums, shifts or
+    normalizes along an axis gives other values for every cut, and they are silently wrong. `whole` names the axes that
+    tiles reach along from end to end, such as `whole=0` for `np.sort(tile, axis=0)`; a tile is then as large as those
+    axes make it, and MemoryLimitError is raised at planning where that does not fit. A result of another shape than the
+    tile's raises FunctionError.
+
+    The function must not keep or change its arguments, nor wait for another computation of outcore: programs take
+    turns, so it would wait for itself until interrupted. `dtype` is the result's type; unless given, the function is
+    called on one element to find it, and on 4 elements per axis, whole and in parts: ArgumentError where these differ.
+    `workspace` is what one call allocates ("8MiB"), which the ledger cannot see; unless given, one tile of the widest
+    type per input and one more.
     """
     exprs = [node(value) for value in inputs]
     if not exprs:
         raise DTypeError("map_blocks: needs at least one array")
-    kind = _probed_dtype(function, exprs) if dtype is None else np.dtype(dtype)
-    if workspace is None:
-        largest = max(int(np.prod(expr.tile, dtype=np.int64)) for expr in exprs)
-        workspace = largest * max(kind.itemsize, *(np.dtype(expr.dtype).itemsize for expr in exprs)) * (len(exprs) + 1)
-    return Array(_core.map_blocks(function, exprs, dtype_of(kind).name, parse_size(workspace)))
+    axes = axes_of("map_blocks", whole, max(len(expr.shape) for expr in exprs))
+    if dtype is None:
+        kind = _probed_dtype(function, exprs)
+        _check_mixing(function, exprs, axes)
+    else:
+        kind = np.dtype(dtype)
+    room = None if workspace is None else parse_size(workspace)
+    return Array(_core.map_blocks(function, exprs, dtype_of(kind).name, room, axes))
 
 
 def map(function: Callable[..., Result], /, *arrays: Operand, **options: Any) -> Result:

@@ -13,7 +13,6 @@ import click
 
 import outcore as oc
 from outcore import _core, config
-from outcore._run import present
 from outcore._sizes import format_size, parse_size
 from outcore.errors import ArgumentError, OutcoreError
 
@@ -87,7 +86,7 @@ def main() -> None:
 @_errors_in_one_line
 def info(path: str, as_json: bool) -> None:
     """Shape, element type, chunks and codecs of the array at PATH."""
-    content = json.loads(_core.info(present(path)))
+    content = json.loads(_core.info(path))
     width = max(map(len, content))
     _show(content, as_json, "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in content.items()))
 

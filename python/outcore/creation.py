@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from outcore import _core
-from outcore._array import Array
+from outcore._array import Array, check_device
+from outcore._foreign import check_room, is_stored
 from outcore._node import (
     DTypeLike,
     Operand,
@@ -29,34 +30,46 @@ from outcore.errors import DTypeError, ShapeError
 
 
 def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, copy: bool | None = None) -> Array:
-    """The lazy array of a NumPy array, nested sequence, Python scalar or lazy array.
+    """The lazy array of a NumPy array, nested sequence, Python scalar, lazy array or another library's array.
 
-    A NumPy array is borrowed, not copied (any strides), and must not change while expressions use it; `copy=True`
-    copies it, as happens to a bool array that views bytes other than 0 and 1. It counts as memory the process already
-    has. Raises DTypeError for types outcore has no kernels for and for masked arrays. Sequences and scalars are read as
-    by `np.asarray`: RangeError, ArgumentError or DTypeError for numbers that `dtype` cannot hold.
+    A NumPy array in memory is borrowed, not copied (any strides), and must not change while expressions use it;
+    `copy=True` copies it, as happens to a bool array that views bytes other than 0 and 1. It counts as memory the
+    process already has. Raises DTypeError for types outcore has no kernels for and for masked arrays. Sequences and
+    scalars are read as by `np.asarray`: RangeError, ArgumentError or DTypeError for numbers that `dtype` cannot hold.
+
+    What is not in memory is not loaded. An `np.memmap` and any view of one is that part of its file, as `open` would
+    give it; nothing is read through the mapping, so its pages do not become resident. A mapping made with `mode="c"`
+    (whose changes are in memory only), one of a deleted file, or a view that is no slice of the file stays borrowed,
+    and is refused with MemoryLimitError where it could not be resident as a whole. A Zarr array of zarr-python in a
+    folder is opened there. Others with a shape, a NumPy type and basic indexing (h5py, xarray, Dask, netCDF4) are read
+    in blocks of tiles while a program runs, one call of theirs per tile: bytes are counted as they are handed over, and
+    what the library holds beside them is its own. `copy=True` of any of these must fit the memory limit.
     """
-    if copy and isinstance(obj, np.ndarray):
-        obj = obj.copy()
+    check_device(device)
+    if copy and (isinstance(obj, np.ndarray) or is_stored(obj)):
+        check_room("asarray with copy=True", obj.nbytes, "without it nothing is loaded")
+        obj = as_numpy(obj).copy()
     if dtype is None:
         return Array(node(obj))
     kind = dtype_of(dtype)
     if is_weak(obj):
         return Array(constant((), as_numpy(obj, kind).item(), kind))
-    if not isinstance(obj, (Array, np.ndarray, np.generic)):
+    if not isinstance(obj, (Array, np.ndarray, np.generic)) and not is_stored(obj):
         obj = as_numpy(obj, kind)
     return Array(node(obj)).astype(kind)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
     """The lazy array of any object that speaks DLPack on the CPU; borrowed as by `asarray`."""
-    return asarray(np.from_dlpack(x), copy=copy)
+    check_device(device)
+    return asarray(x if isinstance(x, (Array, np.ndarray)) else np.from_dlpack(x), copy=copy)
 
 
 def full(
     shape: int | Iterable[int], fill_value: Weak | np.generic, *, dtype: DTypeLike = None, device: str | None = None
 ) -> Array:
     """An array of one value; its type is the value's unless given. Raises RangeError where the type is too small."""
+    check_device(device)
     value: Weak = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, np.generic) else default_dtype(value)
@@ -65,44 +78,47 @@ def full(
 
 def zeros(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | None = None) -> Array:
     """An array of zeros, float64 unless told."""
+    check_device(device)
     return Array(constant(shape_of(shape), 0, dtype_of(dtype or float)))
 
 
 def ones(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | None = None) -> Array:
     """An array of ones, float64 unless told."""
+    check_device(device)
     return Array(constant(shape_of(shape), 1, dtype_of(dtype or float)))
 
 
 def empty(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | None = None) -> Array:
     """The same as `zeros`: a lazy array has no uninitialized memory to show."""
-    return zeros(shape, dtype=dtype)
+    return zeros(shape, dtype=dtype, device=device)
 
 
 def full_like(x: Operand, /, fill_value: Weak, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
     """An array of one value with the shape and, unless told, the type of `x`."""
     like = asarray(x)
-    return full(like.shape, fill_value, dtype=like.dtype if dtype is None else dtype)
+    return full(like.shape, fill_value, dtype=like.dtype if dtype is None else dtype, device=device)
 
 
 def zeros_like(x: Operand, /, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
     """Zeros with the shape and, unless told, the type of `x`."""
-    return full_like(x, 0, dtype=dtype)
+    return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Operand, /, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
     """Ones with the shape and, unless told, the type of `x`."""
-    return full_like(x, 1, dtype=dtype)
+    return full_like(x, 1, dtype=dtype, device=device)
 
 
 def empty_like(x: Operand, /, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
     """The same as `zeros_like`."""
-    return zeros_like(x, dtype=dtype)
+    return zeros_like(x, dtype=dtype, device=device)
 
 
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: DTypeLike = None, device: str | None = None
 ) -> Array:
     """Evenly spaced values from `start` up to, not including, `stop`. int64 when all are integers, else float64."""
+    check_device(device)
     if stop is None:
         start, stop = 0, start
     if step == 0:
@@ -130,6 +146,7 @@ def linspace(
 
     Integer types get the values rounded down, as in NumPy.
     """
+    check_device(device)
     if isinstance(start, complex) or isinstance(stop, complex):
         raise DTypeError("linspace: complex bounds are not supported")
     kind = dtype_of(dtype or float)
@@ -142,6 +159,7 @@ def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None, device: str | None = None
 ) -> Array:
     """Ones on the k-th diagonal, zeros elsewhere; square unless told."""
+    check_device(device)
     rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols))
     return Array(_core.eye(rows, columns, operator.index(k), dtype_of(dtype or float).name))
 

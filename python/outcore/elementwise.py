@@ -64,10 +64,30 @@ def _compare(name: str, text: str, above: bool, below: bool) -> Binary:
             if dtype.kind in "iu" and not np.iinfo(dtype).min <= x2 <= np.iinfo(dtype).max:
                 return Array(constant(left.shape, above if x2 > 0 else below, np.dtype(bool)))
             return Array(_core.binary(name, left, weak(x2, expr_dtype(left))))
-        return Array(_core.binary(name, *pair(x1, x2)))
+        left, right = pair(x1, x2)
+        if {expr_dtype(left).kind, expr_dtype(right).kind} == {"i", "u"}:
+            return _compare_signs(name, left, right)
+        return Array(_core.binary(name, left, right))
 
     _COMPARISONS[name] = function
     return _named(function, name, f"{text}\n\nGives bool. Shape: `x1` and `x2` broadcast together.")
+
+
+def _compare_signs(name: str, left: _core.Expr, right: _core.Expr) -> Array:
+    """A comparison of signed and unsigned integers, exact where their common type would be float64."""
+    if np.result_type(expr_dtype(left), expr_dtype(right)).kind != "f":
+        return Array(_core.binary(name, left, right))
+    # A negative number is below every unsigned one; all others are unsigned themselves.
+    signed_first = expr_dtype(left).kind == "i"
+    signed = left if signed_first else right
+    zero = constant((), 0, expr_dtype(signed))
+    sides = [_core.astype(side, "uint64") for side in (left, right)]
+    beyond = {"equal": False, "not_equal": True, "less": signed_first, "less_equal": signed_first}
+    answer = beyond.get(name, not signed_first)
+    below = _core.binary("less", signed, zero)
+    if answer:
+        return Array(_core.binary("logical_or", below, _core.binary(name, *sides)))
+    return Array(_core.binary("logical_and", _core.unary("logical_not", below), _core.binary(name, *sides)))
 
 
 def _named(function: Function, name: str, text: str) -> Function:
@@ -152,9 +172,12 @@ greater_equal = _compare("greater_equal", "Whether x1 ≥ x2.", above=False, bel
 def pow(x1: Operand, x2: Operand, /) -> Array:
     """`x1` to the power of `x2`. Shape: both broadcast together. A power of 2 is a square, as in NumPy.
 
-    A negative power of an integer is cut to an integer where NumPy raises, since values are not known when the node is
-    made: 1 for 1, ±1 for -1, else 0, also for 0.
+    An integer to a negative integer power raises ArgumentError, a ValueError, where the expression says that the power
+    is negative: a scalar, or a full array. Powers that are data are not known when the node is made; there NumPy
+    raises, and the result here is cut to an integer: 1 for 1, ±1 for -1, else 0, also for 0.
     """
+    if isinstance(x2, np.ndarray) and x2.ndim == 0:
+        x2 = x2[()]
     if is_weak(x2) and type(x2) in (int, float) and x2 == 2 and not is_weak(x1):
         base = node(x1)
         # Only where the exponent does not change the type: bool to integer, integer to float.

@@ -6,6 +6,7 @@ The Rust side raises through `from_code`, so both languages agree on the codes a
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -98,8 +99,24 @@ class RangeError(ArgumentError, OverflowError):
     code = "range"
 
 
-class StorageError(OutcoreError, OSError):
-    """A failed read or write; the message names path, offset and cause. The first one stops the run."""
+class _FileError(OutcoreError, OSError):
+    """An error about a file: `errno`, `strerror` and `filename` are set as Python's own OSError has them."""
+
+    usual_errno: int | None = None  # of the class, where the system named none
+
+    def __init__(self, message: str = "", details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, details)
+        number = self.details.get("errno")
+        self.errno = self.usual_errno if number is None else number
+        self.strerror = self.details.get("cause") if self.errno is None else os.strerror(self.errno)
+        self.filename = self.details.get("path")
+
+
+class StorageError(_FileError):
+    """A failed read or write; the message names path, offset and cause. The first one stops the run.
+
+    `details` holds what is known of `path`, `offset` (bytes), `action`, `cause` (text) and `errno`.
+    """
 
     code = "io"
 
@@ -108,24 +125,29 @@ class MissingFileError(StorageError, FileNotFoundError):
     """There is nothing at the path of an input; `filename` names it, as for Python's own error."""
 
     code = "missing"
+    usual_errno = errno.ENOENT
 
-    def __init__(self, message: str = "", details: Mapping[str, Any] | None = None) -> None:
-        super().__init__(message, details)
-        self.errno = errno.ENOENT
-        self.filename = self.details.get("path")
+
+class PermissionDeniedError(StorageError, PermissionError):
+    """The system does not let this user read or write there; `filename` names the path."""
+
+    code = "permission"
+    usual_errno = errno.EACCES
 
 
 class DiskFullError(StorageError):
     """Outputs and spills need more bytes than the file systems have free: refused before anything is written where that
-    shows then, else the write that failed."""
+    shows then, with `need` and `free` bytes in `details`, else the write that failed."""
 
     code = "space"
+    usual_errno = errno.ENOSPC
 
 
-class TargetExistsError(OutcoreError, FileExistsError):
+class TargetExistsError(_FileError, FileExistsError):
     """The output path exists and `overwrite=True` was not given."""
 
     code = "exists"
+    usual_errno = errno.EEXIST
 
 
 class SourceChangedError(StorageError):
@@ -135,7 +157,7 @@ class SourceChangedError(StorageError):
 
 
 class ScratchQuotaError(StorageError):
-    """The plan would spill more than `scratch_quota` allows."""
+    """The plan would spill more than `scratch_quota` allows: `need`, `used` and `quota` bytes are in `details`."""
 
     code = "quota"
 
@@ -152,8 +174,15 @@ class StaleProgramError(PlanError):
     code = "stale"
 
 
+class InternalError(OutcoreError, RuntimeError):
+    """An invariant of outcore's own does not hold. That is a bug: please report it with the message."""
+
+    code = "internal"
+
+
 class FunctionError(OutcoreError, RuntimeError):
-    """A function given to `map_blocks` raised: what it raised, with its traceback, is the `__cause__`.
+    """A function given to `map_blocks`, or another library's array that was read in blocks, raised: what it raised,
+    with its traceback, is the `__cause__`.
 
     KeyboardInterrupt and SystemExit are not wrapped.
     """
@@ -193,12 +222,14 @@ _CLASSES: dict[str, type[OutcoreError]] = {
         RangeError,
         StorageError,
         MissingFileError,
+        PermissionDeniedError,
         DiskFullError,
         TargetExistsError,
         SourceChangedError,
         ScratchQuotaError,
         PlanError,
         StaleProgramError,
+        InternalError,
         FunctionError,
         SessionError,
         ConfigError,
@@ -226,9 +257,11 @@ __all__ = [
     "FormatError",
     "FunctionError",
     "IndexingError",
+    "InternalError",
     "MemoryLimitError",
     "MissingFileError",
     "OutcoreError",
+    "PermissionDeniedError",
     "PlanError",
     "RangeError",
     "ScratchQuotaError",

@@ -27,9 +27,17 @@ pub enum EngineError {
         exact: bool,
         detail: String,
     },
+    /// A value that the operation cannot take.
+    #[error("{0}")]
+    Argument(String),
     /// A plan that cannot be made for another reason.
     #[error("{0}")]
     Plan(String),
+    /// An invariant that does not hold: a bug of ours, wherever it shows.
+    #[error(
+        "{0}; this is a bug in outcore: please report it with this message and, if you can, what explain() prints"
+    )]
+    Internal(String),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A program whose start state is gone; planning it again helps.
@@ -43,6 +51,9 @@ pub enum EngineError {
     Function(FunctionError),
     #[error("cancelled")]
     Cancelled,
+    /// Stopped because of what another program did; the message says which way.
+    #[error("{0}")]
+    Interrupted(String),
 }
 
 impl EngineError {
@@ -53,12 +64,14 @@ impl EngineError {
             EngineError::DType(_) => "dtype",
             EngineError::Index(_) => "index",
             EngineError::Memory { .. } => "memory",
+            EngineError::Argument(_) => "invalid",
             EngineError::Plan(_) => "plan",
             EngineError::Stale(_) => "stale",
             EngineError::Store(error) => error.code(),
             EngineError::Session(_) => "session",
             EngineError::Function(_) => "function",
-            EngineError::Cancelled => "cancelled",
+            EngineError::Internal(_) => "internal",
+            EngineError::Cancelled | EngineError::Interrupted(_) => "cancelled",
         }
     }
 }

@@ -99,13 +99,13 @@ pub fn narrow_double(value: f64) -> f16 {
     narrow(f32::from_bits(toward_zero | u32::from(inexact)))
 }
 
-/// The neighbour of `a` on the side of `b`.
+/// The neighbour of `a` on the side of `b`; `a` where they are equal, also of another sign, as NumPy's halves have it.
 pub fn next_after(a: f16, b: f16) -> f16 {
     let (x, y) = (widen(a), widen(b));
     if x.is_nan() || y.is_nan() {
         f16::NAN
     } else if x == y {
-        b
+        a
     } else if x == 0.0 {
         f16::from_bits(if y > 0.0 { 0x0001 } else { 0x8001 })
     } else if (x < y) == (x > 0.0) {

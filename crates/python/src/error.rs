@@ -1,5 +1,7 @@
 //! Errors of the engine as the exceptions of `outcore.errors`, by their stable code.
 
+use std::path::Path;
+
 use outcore_engine::EngineError;
 use outcore_store::StoreError;
 use pyo3::exceptions::PyException;
@@ -32,10 +34,7 @@ fn build(py: Python<'_>, error: &EngineError) -> PyResult<PyErr> {
             details.set_item("limit", available)?;
             details.set_item("smallest", smallest)?;
         }
-        EngineError::Store(StoreError::Memory { need, limit, .. }) => {
-            details.set_item("need", need)?;
-            details.set_item("limit", limit)?;
-        }
+        EngineError::Store(error) => describe(error, &details)?,
         _ => {}
     }
     let cause = raised(error).map(|raised| raised.error.clone_ref(py));
@@ -44,15 +43,78 @@ fn build(py: Python<'_>, error: &EngineError) -> PyResult<PyErr> {
         return Ok(stop.clone_ref(py));
     }
     let from_code = py.import("outcore.errors")?.getattr("from_code")?;
-    let exception = PyErr::from_value(from_code.call1((error.code(), error.to_string(), details))?);
+    let code = if matches!(error, EngineError::Store(_)) && cause.is_some() {
+        "function"
+    } else {
+        error.code()
+    };
+    let exception = PyErr::from_value(from_code.call1((code, error.to_string(), details))?);
     exception.set_cause(py, cause);
     Ok(exception)
 }
 
-/// What a Python function over tiles raised, if that is the error.
+/// The facts of a storage error, under the names that all of them share.
+fn describe(error: &StoreError, details: &Bound<'_, PyDict>) -> PyResult<()> {
+    let path = |path: &Path| details.set_item("path", path.to_string_lossy());
+    match error {
+        StoreError::Io {
+            path: file,
+            offset,
+            action,
+            cause,
+        } => {
+            path(file)?;
+            details.set_item("offset", offset)?;
+            details.set_item("action", action)?;
+            details.set_item("cause", cause.to_string())?;
+            details.set_item("errno", cause.raw_os_error())
+        }
+        StoreError::Format { path: file, reason }
+        | StoreError::Unsupported { path: file, reason }
+        | StoreError::Changed { path: file, reason } => {
+            path(file)?;
+            details.set_item("cause", reason)
+        }
+        StoreError::Disturbed { path: file, reason, .. } => {
+            path(file)?;
+            details.set_item("cause", reason)
+        }
+        StoreError::HalfPublished { cause, standing } => {
+            describe(cause, details)?;
+            let standing = standing.iter().map(|one| one.path.to_string_lossy().into_owned());
+            details.set_item("standing", standing.collect::<Vec<_>>())
+        }
+        StoreError::Exists { path: file } => path(file),
+        StoreError::Memory {
+            what,
+            need,
+            used,
+            limit,
+        } => {
+            details.set_item("operator", what)?;
+            details.set_item("need", need)?;
+            details.set_item("used", used)?;
+            details.set_item("limit", limit)
+        }
+        StoreError::Quota { need, used, quota } => {
+            details.set_item("need", need)?;
+            details.set_item("used", used)?;
+            details.set_item("quota", quota)
+        }
+        StoreError::Space { path: file, need, free } => {
+            path(file)?;
+            details.set_item("need", need)?;
+            details.set_item("free", free)
+        }
+        StoreError::Invalid(_) => Ok(()),
+    }
+}
+
+/// What a Python function over tiles or blocks raised, if that is the error.
 fn raised(error: &EngineError) -> Option<&Raised> {
     match error {
         EngineError::Function(cause) => cause.downcast_ref(),
+        EngineError::Store(StoreError::Io { cause, .. }) => cause.get_ref()?.downcast_ref(),
         _ => None,
     }
 }

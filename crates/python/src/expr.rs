@@ -8,11 +8,13 @@ use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{AxisSlice, Expr};
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
+use outcore_store::RawArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
 
 use crate::arrays;
-use crate::error::to_python;
+use crate::blocks::BlockSource;
+use crate::error::{store_error, to_python};
 use crate::function::PyFunction;
 use crate::session::PySession;
 
@@ -112,6 +114,33 @@ fn open(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> Built {
     }
     let axes: Vec<usize> = (0..node.ndim()).rev().collect();
     built(ops::permute(&node, &axes))
+}
+
+#[pyfunction]
+fn open_raw(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    path: PathBuf,
+    start: u64,
+    shape: Vec<u64>,
+    dtype: &str,
+    swapped: bool,
+) -> Built {
+    let io = session.0.io().clone();
+    let raw = RawArray {
+        start,
+        shape,
+        dtype: dtype_named(dtype)?,
+        swapped,
+    };
+    let source = py.detach(|| outcore_store::open_raw(&path, raw, &io));
+    built(ops::source(source.map_err(store_error)?))
+}
+
+#[pyfunction]
+fn from_blocks(read: &Bound<'_, PyAny>, shape: Vec<u64>, dtype: &str, chunks: Option<Vec<u64>>, name: String) -> Built {
+    let source = BlockSource::new(read, shape, dtype_named(dtype)?, chunks, name);
+    built(ops::source(Arc::new(source)))
 }
 
 #[pyfunction]
@@ -285,13 +314,22 @@ fn reduce(name: &str, x: &PyExpr, axes: Vec<usize>, correction: f64) -> Built {
 }
 
 #[pyfunction]
-fn map_blocks(function: &Bound<'_, PyAny>, inputs: Vec<PyRef<'_, PyExpr>>, dtype: &str, workspace: usize) -> Built {
-    let function = Arc::new(PyFunction::new(function, workspace));
-    built(ops::map_blocks(function, &exprs(&inputs), dtype_named(dtype)?))
+fn map_blocks(
+    function: &Bound<'_, PyAny>,
+    inputs: Vec<PyRef<'_, PyExpr>>,
+    dtype: &str,
+    workspace: Option<usize>,
+    whole: Vec<usize>,
+) -> Built {
+    let call = ops::map_blocks(&exprs(&inputs), dtype_named(dtype)?, &whole).map_err(to_python)?;
+    let workspace = workspace.unwrap_or(call.bytes() as usize);
+    Ok(PyExpr(call.node(Arc::new(PyFunction::new(function, workspace)))))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(open, module)?)?;
+    module.add_function(wrap_pyfunction!(open_raw, module)?)?;
+    module.add_function(wrap_pyfunction!(from_blocks, module)?)?;
     module.add_function(wrap_pyfunction!(from_numpy, module)?)?;
     module.add_function(wrap_pyfunction!(full, module)?)?;
     module.add_function(wrap_pyfunction!(arange, module)?)?;

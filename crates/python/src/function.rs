@@ -15,6 +15,15 @@ pub struct Raised {
     pub error: PyErr,
 }
 
+impl Raised {
+    pub fn new(function: &str, error: PyErr) -> Raised {
+        Raised {
+            function: function.to_string(),
+            error,
+        }
+    }
+}
+
 impl std::fmt::Display for Raised {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.function, self.error)
@@ -79,10 +88,8 @@ impl BlockFunction for PyFunction {
 
     fn call(&self, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> Result<(), FunctionError> {
         Python::attach(|py| {
-            self.call_python(py, inputs, output, dtype).map_err(|error| {
-                let function = self.name.clone();
-                Raised { function, error }.into()
-            })
+            self.call_python(py, inputs, output, dtype)
+                .map_err(|error| Raised::new(&self.name, error).into())
         })
     }
 }

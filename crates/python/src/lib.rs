@@ -1,6 +1,7 @@
 //! The Python module `outcore._core`: conversion, error mapping and signals. Nothing clever lives here.
 
 mod arrays;
+mod blocks;
 mod error;
 mod expr;
 mod function;

@@ -191,9 +191,11 @@ impl PyProgram {
                             bytes_total,
                             tasks_done,
                             tasks_total,
+                            estimate,
                         } = *report;
+                        let (fraction, left) = (estimate.fraction, estimate.seconds_left);
                         progress
-                            .call1(py, (bytes_done, bytes_total, tasks_done, tasks_total))
+                            .call1(py, (bytes_done, bytes_total, tasks_done, tasks_total, fraction, left))
                             .map(|_| ())
                     }
                     _ => Ok(()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// What can go wrong between memory and disk.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("{}: cannot {action} at byte {offset}: {cause}", path.display())]
+    #[error("{}", describe(path, *offset, action, cause))]
     Io {
         path: PathBuf,
         offset: u64,
@@ -71,6 +71,16 @@ fn meanwhile(output: Option<&Path>) -> String {
     output.map_or(String::new(), |output| {
         format!(" while {} was written", output.display())
     })
+}
+
+/// The byte is told where one was meant.
+fn describe(path: &Path, offset: u64, action: &str, cause: &std::io::Error) -> String {
+    let path = path.display();
+    match action {
+        "open" if cause.kind() == std::io::ErrorKind::NotFound => format!("{path}: no such file or directory"),
+        "read" | "write" => format!("{path}: cannot {action} at byte {offset}: {cause}"),
+        _ => format!("{path}: cannot {action}: {cause}"),
+    }
 }
 
 fn is_full(cause: &std::io::Error) -> bool {

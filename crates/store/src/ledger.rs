@@ -346,6 +346,20 @@ mod tests {
     }
 
     #[test]
+    fn the_one_whose_turn_it_is_may_turn_others_away_until_it_ends() {
+        let family = family();
+        let (first, second) = (family[0].0.queue(), family[1].0.queue());
+        second.turn_others_away();
+        assert!(!first.is_turned_away(), "it is not the second's turn");
+        first.turn_others_away();
+        let third = family[2].0.queue();
+        assert!(!first.is_turned_away() && second.is_turned_away() && third.is_turned_away());
+        drop(first);
+        assert!(second.has_come(Duration::ZERO));
+        assert!(!third.is_turned_away());
+    }
+
+    #[test]
     fn the_nth_reservation_fails_once() {
         let ledger = Ledger::new(100);
         ledger.fail_at(Some(2));

@@ -41,7 +41,7 @@ pub use ledger::{Ledger, Reclaim, Reservation};
 pub use locked::Cleaned;
 pub use mapping::AlignedBuffer;
 pub use memory::{MemorySink, MemorySource};
-pub use npy::{open_npy, parse_npy_header, NpyFile, NpyHeader};
+pub use npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader, RawArray};
 pub use partial::{clean_partials, Partial};
 pub use pool::IoPool;
 pub use process::Turn;

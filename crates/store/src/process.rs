@@ -28,6 +28,8 @@ pub(crate) struct Process {
 struct Queue {
     places: VecDeque<u64>,
     next: u64,
+    /// The first has been given up and cannot end while others wait behind it.
+    closed: bool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -108,12 +110,30 @@ impl Turn {
         }
         came
     }
+
+    /// Turns away all who wait behind this turn, also those still to come, until it ends.
+    pub fn turn_others_away(&self) {
+        let mut queue = locked(&self.process.queue);
+        if queue.places.front() == Some(&self.number) {
+            queue.closed = true;
+            self.process.moved.notify_all();
+        }
+    }
+
+    /// Whether the one whose turn it is turned this one away.
+    pub fn is_turned_away(&self) -> bool {
+        let queue = locked(&self.process.queue);
+        queue.closed && queue.places.front() != Some(&self.number)
+    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         self.ledger.end_turn(self.number);
-        locked(&self.process.queue).places.retain(|&place| place != self.number);
+        let mut queue = locked(&self.process.queue);
+        queue.closed &= queue.places.front() != Some(&self.number);
+        queue.places.retain(|&place| place != self.number);
+        drop(queue);
         self.process.moved.notify_all();
     }
 }

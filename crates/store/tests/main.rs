@@ -5,6 +5,7 @@ mod faults;
 mod files;
 mod old_files;
 mod outputs;
+mod raw;
 mod selection;
 mod sources;
 mod support;

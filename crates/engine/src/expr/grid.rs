@@ -148,6 +148,19 @@ pub fn is_cut(input: &Node, axes: &[usize]) -> bool {
     axes.iter().any(|&axis| input.tile[axis] < input.shape[axis])
 }
 
+/// The tile shape with the axes in `whole` not cut at all, and the others cut until a tile is no larger than a panel.
+pub fn uncut(shape: &[u64], dtype: DType, mut tile: Vec<u64>, whole: &[usize]) -> Vec<u64> {
+    for &axis in whole {
+        tile[axis] = shape[axis].max(1);
+    }
+    for axis in (0..shape.len()).filter(|axis| !whole.contains(axis)) {
+        while tile[axis] > 1 && bytes(&tile, dtype.size() as u64) > PANEL_BYTES {
+            tile[axis] = tile[axis].div_ceil(2);
+        }
+    }
+    tile
+}
+
 /// Tiles along each axis; zero for an empty axis.
 pub fn counts(shape: &[u64], tile: &[u64]) -> Vec<u64> {
     shape
@@ -182,6 +195,13 @@ mod tests {
     fn computed_matrices_are_cut_square() {
         assert_eq!(default_tile(&[20000, 20000], DType::F64), [1024, 1024]);
         assert_eq!(default_tile(&[100, 10], DType::F64), [100, 10]);
+    }
+
+    #[test]
+    fn uncut_axes_stay_whole_and_the_others_give_way() {
+        assert_eq!(uncut(&[1 << 20, 1000], DType::F64, vec![512, 1000], &[0]), [1 << 20, 1]);
+        assert_eq!(uncut(&[1000, 1 << 20], DType::F64, vec![1000, 512], &[0]), [1000, 512]);
+        assert_eq!(uncut(&[1 << 20, 0], DType::F64, vec![512, 1], &[0, 1]), [1 << 20, 1]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Element-wise operators: broadcasting, promotion, and the finest tile of the operands.
 
-use outcore_dtype::DType;
-use outcore_kernels::{Binary, Unary};
+use outcore_dtype::{DType, Scalar};
+use outcore_kernels::{Binary, Generator, Unary};
 
 use super::{broadcast_shapes, check_size};
 use crate::expr::{grid, Expr, Node, Op};
@@ -30,13 +30,24 @@ pub fn unary(op: Unary, x: &Expr) -> Result<Expr, EngineError> {
     ))
 }
 
+/// The one value of all elements, where the expression says it.
+fn known_constant(x: &Expr) -> Option<Scalar> {
+    match &x.op {
+        Op::Generate(Generator::Full(value)) => Some(*value),
+        // One that the type cannot hold becomes another.
+        Op::Cast if x.dtype == DType::Bool => None,
+        Op::Cast => known_constant(&x.inputs[0]).filter(|value| value.to_bytes(x.dtype).is_ok()),
+        Op::Broadcast | Op::Expand(_) | Op::Squeeze(_) | Op::Reshape => known_constant(&x.inputs[0]),
+        _ => None,
+    }
+}
+
 /// `op(x, y)`, promoted and broadcast.
 ///
 /// # Errors
-/// Shapes that do not broadcast; types the function does not take.
+/// Shapes that do not broadcast; types the function does not take; integers to a negative power, where it is known.
 pub fn binary(op: Binary, x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
-    let promoted = DType::promote(x.dtype, y.dtype);
-    let Some(compute) = op.compute_dtype(promoted) else {
+    let Some(compute) = op.compute_dtype_of(x.dtype, y.dtype) else {
         return Err(EngineError::DType(format!(
             "{}: not defined for {} and {}",
             op.name(),
@@ -44,6 +55,12 @@ pub fn binary(op: Binary, x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
             y.dtype
         )));
     };
+    if let (Binary::Pow, false, Some(Scalar::Int(power @ ..0))) = (op, compute.is_inexact(), known_constant(y)) {
+        return Err(EngineError::Argument(format!(
+            "pow: {} to the power {power}: integers to negative integer powers are not allowed; cast to a floating type",
+            x.dtype
+        )));
+    }
     let shape = broadcast_shapes(op.name(), &[&x.shape, &y.shape])?;
     let dtype = op.output_dtype(compute);
     check_size(op.name(), &shape, dtype)?;
@@ -73,7 +90,7 @@ pub fn astype(x: &Expr, dtype: DType) -> Result<Expr, EngineError> {
     if x.dtype == dtype {
         return Ok(x.clone());
     }
-    if let (Op::Generate(outcore_kernels::Generator::Full(value)), true) = (&x.op, x.shape.is_empty()) {
+    if let (Op::Generate(Generator::Full(value)), true) = (&x.op, x.shape.is_empty()) {
         if value.to_bytes(dtype).is_ok() && value.kind() <= dtype.kind() {
             return super::constant(*value, dtype);
         }

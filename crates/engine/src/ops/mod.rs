@@ -15,7 +15,7 @@ mod view;
 pub use concat::concat;
 pub use elementwise::{astype, binary, copy_tiled, select, unary};
 pub use generate::{constant, generate};
-pub use map_blocks::map_blocks;
+pub use map_blocks::{map_blocks, BlockCall};
 pub use matmul::{matmul, product_kind, Product};
 pub use reduce::reduce;
 pub(crate) use reshape::is_row_major;

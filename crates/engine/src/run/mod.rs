@@ -1,6 +1,7 @@
 //! Programs are played here: worker threads and asynchronous I/O, under one ledger.
 
 mod budget;
+mod estimate;
 mod fused;
 mod gather;
 mod nesting;

@@ -2,6 +2,10 @@
 
 use std::cell::Cell;
 
+use outcore_store::Turn;
+
+use crate::EngineError;
+
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
@@ -16,6 +20,18 @@ pub fn enter() -> Inside {
 /// Whether this thread works for a run: a worker, or whoever is being told about progress.
 pub fn is_inside() -> bool {
     INSIDE.get()
+}
+
+/// Refuses to wait behind a program that was given up and does not end: its function may wait for the very one who asks.
+pub(super) fn check_welcome(turn: &Turn) -> Result<(), EngineError> {
+    if turn.is_turned_away() {
+        return Err(EngineError::Interrupted(
+            "cancelled: the computation before this one was interrupted while its function over tiles was running, \
+             which may be waiting for this one; a function over tiles must not wait for another computation"
+                .into(),
+        ));
+    }
+    Ok(())
 }
 
 impl Drop for Inside {

@@ -2,6 +2,7 @@
 
 use outcore_store::{return_freed_memory, Reclaim, Reservation, Turn};
 
+use super::nesting;
 use super::session::{Session, POLL};
 use crate::{cancel, EngineError};
 
@@ -84,6 +85,7 @@ impl<'a> PlanningMemory<'a> {
         }
         let turn = self.session.ledger().queue();
         while !turn.has_come(POLL) {
+            nesting::check_welcome(&turn)?;
             cancel::check();
         }
         self.turn = Some(turn);

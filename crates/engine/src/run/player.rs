@@ -5,8 +5,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot};
+use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot, Turn};
 
+use super::estimate::{estimate, Estimate, Measured, PassDone, PassWork};
 use super::state::{stopped, Shared, State, TileState};
 use super::value::TileMemory;
 use super::worker;
@@ -30,6 +31,8 @@ pub struct ProgressReport {
     pub bytes_total: u64,
     pub tasks_done: u64,
     pub tasks_total: u64,
+    /// What that is of the whole run's time, and how much is left of it.
+    pub estimate: Estimate,
 }
 
 /// Everything a run works with.
@@ -48,6 +51,25 @@ pub struct Stage<'a> {
     pub staging: Arc<Mutex<Vec<Frame>>>,
     pub shared: Arc<Shared>,
     pub bytes_before: u64,
+    pub io_threads: usize,
+    pub turn: &'a Turn,
+}
+
+impl Stage<'_> {
+    /// What the plan says of each pass, for estimates.
+    fn work(&self) -> Vec<PassWork> {
+        let per_pass = &self.program.totals.per_pass;
+        self.plan
+            .passes
+            .iter()
+            .zip(per_pass)
+            .map(|(pass, &(read, written))| PassWork {
+                tasks: pass.domain.cells(),
+                operations: pass.operations(),
+                bytes: read + written,
+            })
+            .collect()
+    }
 }
 
 /// Threads for reads and for writes: a write waits for the file system, and reads must not wait behind it. The kernel
@@ -67,6 +89,8 @@ pub(super) struct Issuer<'a, 'p> {
     pub(super) read_backs: HashMap<TileId, u32>,
     progress: Progress<'p>,
     reported: Instant,
+    work: Vec<PassWork>,
+    workers: usize,
 }
 
 /// Runs the program with `workspaces.len()` workers; tiles that the program leaves resident stay in the state.
@@ -81,6 +105,7 @@ pub fn play(
 ) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
     {
         let mut state = stage.shared.lock();
+        state.done = vec![PassDone::default(); stage.plan.passes.len()];
         for (tile, memory) in resident {
             state.tiles.insert(
                 tile,
@@ -92,6 +117,7 @@ pub fn play(
             );
         }
     }
+    let workers = workspaces.len();
     let result = std::thread::scope(|scope| {
         for (thread, workspace) in workspaces.into_iter().enumerate() {
             scope.spawn(move || worker::work(stage, workspace, thread));
@@ -102,11 +128,12 @@ pub fn play(
             read_backs: stage.program.read_backs(),
             progress,
             reported: Instant::now(),
+            work: stage.work(),
+            workers,
         };
         let issue = AssertUnwindSafe(|| issuer.issue_all());
         let result = std::panic::catch_unwind(issue).unwrap_or_else(|panic| Err(stopped("the issuer", panic)));
-        issuer.settle(result.is_err());
-        result
+        issuer.settle(result)
     });
     let mut state = stage.shared.lock();
     let error = state.error.take();
@@ -186,15 +213,30 @@ impl<'a> Issuer<'a, '_> {
             return Ok(());
         }
         self.reported = Instant::now();
-        let counters = self.stage.io.counters();
-        let totals = &self.stage.program.totals;
-        let report = ProgressReport {
-            bytes_done: counters.bytes_read + counters.bytes_written - self.stage.bytes_before,
-            bytes_total: totals.read_bytes + totals.written_bytes,
-            tasks_done: self.stage.shared.lock().tasks_done,
-            tasks_total: self.stage.tasks.len() as u64,
-        };
+        let report = self.measure();
         (self.progress)(&report)
+    }
+
+    fn measure(&self) -> ProgressReport {
+        let stage = self.stage;
+        let counters = stage.io.counters();
+        let totals = &stage.program.totals;
+        let bytes_done = counters.bytes_read + counters.bytes_written - stage.bytes_before;
+        let state = stage.shared.lock();
+        let measured = Measured {
+            seconds: stage.shared.start.elapsed().as_secs_f64(),
+            transfer_ns: state.busy.read_ns + state.busy.write_ns,
+            transfer_bytes: bytes_done,
+            workers: self.workers,
+            io_threads: stage.io_threads,
+        };
+        ProgressReport {
+            bytes_done,
+            bytes_total: totals.read_bytes + totals.written_bytes,
+            tasks_done: state.tasks_done,
+            tasks_total: stage.tasks.len() as u64,
+            estimate: estimate(&self.work, &state.done, &measured),
+        }
     }
 
     fn open_pass(&mut self, pass: u32) -> Result<(), EngineError> {
@@ -226,7 +268,9 @@ impl<'a> Issuer<'a, '_> {
             let region = tile_region(stage.plan, array, index);
             let outputs = &stage.plan.arrays[array as usize].outputs;
             let claimed = outputs.iter().find_map(|&output| stage.sinks[output].borrow(&region));
-            TileMemory::Claimed(claimed.ok_or_else(|| EngineError::Plan("a result tile could not be borrowed".into()))?)
+            TileMemory::Claimed(
+                claimed.ok_or_else(|| EngineError::Internal("a result tile could not be borrowed".into()))?,
+            )
         };
         stage.shared.lock().tiles.insert(
             tile,
@@ -298,19 +342,39 @@ impl<'a> Issuer<'a, '_> {
         Ok(())
     }
 
-    /// Stops the workers and waits until nothing is at work any more.
-    fn settle(&mut self, failed: bool) {
+    /// Stops the workers and waits until nothing is at work any more. Gives back `result`, or why a run that failed
+    /// otherwise was given up by its caller while it was waited for.
+    ///
+    /// A function of the user, or an array of another library, may wait for another computation, which waits for this one to end. Once the caller has
+    /// given up, those that wait are turned away for as long as that function runs; before that it may still return.
+    fn settle(&mut self, mut result: Result<(), EngineError>) -> Result<(), EngineError> {
         let shared = self.stage.shared.clone();
+        let failed = result.is_err();
+        let mut given_up = matches!(result, Err(EngineError::Cancelled));
         let mut state = shared.lock();
         state.stopping = true;
         shared.notify();
         while state.transfers > 0 || state.running > 0 {
-            state = shared.wait(state);
+            state = shared.wait_timeout(state, POLL);
+            if !failed || state.transfers == 0 && state.in_functions == 0 {
+                continue;
+            }
+            if given_up {
+                self.stage.turn.turn_others_away();
+            } else {
+                drop(state);
+                let report = self.measure();
+                if let Err(error) = (self.progress)(&report) {
+                    (given_up, result) = (true, Err(error));
+                }
+                state = shared.lock();
+            }
         }
         if failed {
             state.tiles.clear();
         }
         drop(state);
         shared.notify();
+        result
     }
 }

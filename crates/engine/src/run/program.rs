@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, GROUP_STAGING_BYTES};
+use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, Turn, GROUP_STAGING_BYTES};
 
 use super::budget::spare_bytes;
 use super::nesting;
@@ -86,7 +86,7 @@ impl Program {
                     .into(),
             ));
         }
-        let _turn = session.wait_for_turn(progress)?;
+        let turn = session.wait_for_turn(progress)?;
         session.check_usable()?;
         let _inside = nesting::enter();
         self.plan.sources().try_for_each(|source| source.check_unchanged())?;
@@ -104,13 +104,7 @@ impl Program {
             all: Vec::new(),
             memory: Vec::new(),
         };
-        let result = self.play(
-            &shared,
-            resident,
-            before.bytes_read + before.bytes_written,
-            &mut sinks,
-            progress,
-        );
+        let result = self.play(&shared, resident, &turn, &mut sinks, progress);
         session.shrink_scratch();
         let left = match result {
             Ok(left) => left,
@@ -153,7 +147,7 @@ impl Program {
         &self,
         shared: &Arc<Shared>,
         resident: Vec<(TileId, Arc<TileMemory>)>,
-        bytes_before: u64,
+        turn: &Turn,
         sinks: &mut Sinks,
         progress: Progress<'_>,
     ) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
@@ -177,6 +171,8 @@ impl Program {
             None
         };
         let io_pools = session.io_pools();
+        // Headers are written by now, and are no part of what progress is measured by.
+        let before = session.io.counters();
         let stage = Stage {
             plan: &self.plan,
             tiles: &self.tiles,
@@ -190,7 +186,9 @@ impl Program {
             scratch: scratch.as_ref(),
             staging: Arc::new(Mutex::new(staging)),
             shared: shared.clone(),
-            bytes_before,
+            bytes_before: before.bytes_read + before.bytes_written,
+            io_threads: session.options.io_threads.max(1),
+            turn,
         };
         play(&stage, workspaces, resident, progress)
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::prepare::Output;
 use super::program::Program;
 use crate::plan::{ArrayKind, StepKind};
 
@@ -31,12 +32,7 @@ impl Program {
         let totals = &self.placed.program.totals;
         let options = self.session.options();
         let passes = list((0..self.plan.passes.len()).map(|index| self.pass_json(index)));
-        let candidates = list(self.placed.compared.iter().map(|(name, read, written)| {
-            format!(
-                "{{\"order\":{},\"bytes_read\":{read},\"bytes_written\":{written}}}",
-                quoted(name)
-            )
-        }));
+        let candidates = self.candidates_json();
         let program_bytes = self.placed.tasks.bytes() + self.placed.program.bytes();
         format!(
             "{{\"memory_limit\":{},\"overhead_bytes\":{},\"budget_bytes\":{},\"fixed_bytes\":{},\"peak_bytes\":{},\
@@ -66,6 +62,49 @@ impl Program {
         )
     }
 
+    /// The orders that were tried, with headers and metadata as the totals have them. The one that was chosen has its
+    /// final figures, after samples and grouped reads; the others those by which they were compared.
+    fn candidates_json(&self) -> String {
+        let chosen = self.placed.candidate.name();
+        let chosen = self.placed.compared.iter().position(|(name, ..)| *name == chosen);
+        list(
+            self.placed
+                .compared
+                .iter()
+                .enumerate()
+                .map(|(at, (name, read, written))| {
+                    let is_chosen = chosen == Some(at);
+                    let (read, written) = if is_chosen {
+                        (self.read_bytes(), self.written_bytes())
+                    } else {
+                        (*read, written + self.metadata_bytes)
+                    };
+                    format!(
+                        "{{\"order\":{},\"bytes_read\":{read},\"bytes_written\":{written},\"chosen\":{is_chosen}}}",
+                        quoted(name)
+                    )
+                }),
+        )
+    }
+
+    /// What a pass makes: the files it is stored to, else its name in the plan.
+    fn result_labels(&self, array: u32) -> Vec<String> {
+        let info = &self.plan.arrays[array as usize];
+        let files: Vec<String> = info
+            .outputs
+            .iter()
+            .filter_map(|&output| match &self.outputs[output] {
+                Output::File(sink) => Some(sink.path().display().to_string()),
+                Output::Memory { .. } => None,
+            })
+            .collect();
+        if files.is_empty() {
+            vec![info.label()]
+        } else {
+            files
+        }
+    }
+
     fn pass_json(&self, index: usize) -> String {
         let pass = &self.plan.passes[index];
         let (read, written) = self.placed.program.totals.per_pass[index];
@@ -89,7 +128,8 @@ impl Program {
             list(
                 pass.roots
                     .iter()
-                    .map(|root| quoted(&self.plan.arrays[root.array as usize].label()))
+                    .flat_map(|root| self.result_labels(root.array))
+                    .map(|label| quoted(&label))
             ),
             pass.flops,
         )

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use outcore_store::{Faults, FramePool, Io, IoPool, Ledger, Reclaim, Scratch, Turn};
 
+use super::nesting;
 use super::overhead::Overhead;
 use super::player::{IoPools, Progress, ProgressReport};
 use super::value::TileMemory;
@@ -240,6 +241,7 @@ impl Session {
     pub(super) fn wait_for_turn(&self, progress: Progress<'_>) -> Result<Turn, EngineError> {
         let turn = self.ledger().queue();
         while !turn.has_come(POLL) {
+            nesting::check_welcome(&turn)?;
             progress(&ProgressReport::default())?;
         }
         Ok(turn)

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use outcore_store::Frame;
 
+use super::estimate::PassDone;
 use super::tree::Tree;
 use super::value::TileMemory;
 use crate::schedule::TileId;
@@ -36,7 +37,7 @@ pub struct TileState {
 pub fn stopped(who: &str, panic: Box<dyn std::any::Any + Send>) -> EngineError {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
-    EngineError::Plan(format!(
+    EngineError::Internal(format!(
         "{who} stopped: {}",
         text.unwrap_or_else(|| "unknown cause".into())
     ))
@@ -82,6 +83,10 @@ pub struct State {
     /// Writes and reads under way, for a clean stop.
     pub transfers: u32,
     pub running: u32,
+    /// Those at work that call functions of the user, which may wait for anything.
+    pub in_functions: u32,
+    /// By pass.
+    pub done: Vec<PassDone>,
     pub error: Option<EngineError>,
     pub stopping: bool,
     pub busy: Busy,
@@ -194,5 +199,20 @@ impl Shared {
             };
             self.lock().events.push(event);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_bug_of_ours_and_says_so() {
+        let panic = std::panic::catch_unwind(|| panic!("outputs are given back")).unwrap_err();
+        let error = stopped("a worker", panic);
+        assert_eq!(error.code(), "internal");
+        let text = error.to_string();
+        assert!(text.starts_with("a worker stopped: outputs are given back"), "{text}");
+        assert!(text.contains("bug in outcore"), "{text}");
     }
 }

@@ -38,7 +38,9 @@ impl Issuer<'_, '_> {
                 scratch.read(&slot, &mut frames[0])?;
                 Ok(0)
             }
-            _ => Err(EngineError::Plan("a tile is read back that was never spilled".into())),
+            _ => Err(EngineError::Internal(
+                "a tile is read back that was never spilled".into(),
+            )),
         })
     }
 
@@ -49,7 +51,7 @@ impl Issuer<'_, '_> {
         let source = stage.plan.arrays[array as usize]
             .grouped_source()
             .cloned()
-            .ok_or_else(|| EngineError::Plan("tiles are read together that lie in no rows".into()))?;
+            .ok_or_else(|| EngineError::Internal("tiles are read together that lie in no rows".into()))?;
         let regions: Vec<_> = (0..u64::from(count))
             .map(|at| tile_region(stage.plan, array, index + at))
             .collect();
@@ -138,7 +140,7 @@ impl Issuer<'_, '_> {
         let scratch = stage
             .scratch
             .cloned()
-            .ok_or_else(|| EngineError::Plan("a program that spills has no scratch".into()))?;
+            .ok_or_else(|| EngineError::Internal("a program that spills has no scratch".into()))?;
         let slot = match self.slots.get(&tile) {
             Some(slot) => slot.clone(),
             None => Arc::new(scratch.slot(stage.tiles.weights[tile as usize].frame as usize)?),

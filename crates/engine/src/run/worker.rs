@@ -33,28 +33,29 @@ pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
             continue;
         };
         let begin = Instant::now();
+        let pass = stage.tasks.pass[task as usize] as usize;
+        let calls = u32::from(stage.plan.passes[pass].calls_functions());
         guard.running += 1;
+        guard.in_functions += calls;
         // A worker that panics ends the run like one that fails: its task would be waited for for ever.
         let taken = catch_unwind(AssertUnwindSafe(|| take(stage, &mut guard, task)));
         drop(guard);
         let work = |job| catch_unwind(AssertUnwindSafe(|| run(stage, job, &mut workspace)));
         let result = taken.and_then(work);
         let elapsed = begin.elapsed().as_nanos() as u64;
-        stage.shared.trace(
-            || {
-                stage.plan.passes[stage.tasks.pass[task as usize] as usize]
-                    .label
-                    .clone()
-            },
-            "compute",
-            thread,
-            begin,
-        );
+        stage
+            .shared
+            .trace(|| stage.plan.passes[pass].label.clone(), "compute", thread, begin);
         guard = stage.shared.lock();
         guard.busy.compute_ns += elapsed;
         guard.running -= 1;
+        guard.in_functions -= calls;
         match result {
-            Ok(Ok(())) => guard.mark_complete(task),
+            Ok(Ok(())) => {
+                guard.done[pass].tasks += 1;
+                guard.done[pass].compute_ns += elapsed;
+                guard.mark_complete(task);
+            }
             Ok(Err(error)) => guard.fail(error),
             Err(panic) => guard.fail(stopped("a worker", panic)),
         }

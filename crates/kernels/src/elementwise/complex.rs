@@ -13,6 +13,9 @@ pub trait ComplexNumber: bytemuck::Pod {
     fn through_double(self, f: impl Fn(Z) -> Z) -> Self;
     /// Smith's quotient, which scales by the larger part of the divisor (R. L. Smith, Algorithm 116, 1962).
     fn quotient(self, divisor: Self) -> Self;
+    /// Smith's quotient for a dividend of 1, whose parts are not multiplied: their signs at zeros are NumPy's.
+    fn reciprocal(self) -> Self;
+    /// `z / |z|`, scaled where `|z|` alone would overflow.
     fn sign(self) -> Self;
     /// Lexicographic order; NaN in either part propagates.
     fn minimum(self, other: Self) -> Self;
@@ -44,8 +47,23 @@ macro_rules! complex_number {
                 }
             }
             #[inline(always)]
+            fn reciprocal(self) -> Self {
+                if self.im.abs() <= self.re.abs() {
+                    let ratio = self.im / self.re;
+                    let scale = self.re + self.im * ratio;
+                    Complex::new(1.0 / scale, -ratio / scale)
+                } else {
+                    let ratio = self.re / self.im;
+                    let scale = self.re * ratio + self.im;
+                    Complex::new(ratio / scale, -1.0 / scale)
+                }
+            }
+            #[inline(always)]
             fn sign(self) -> Self {
                 let length = self.re.hypot(self.im);
+                if length.is_infinite() && self.re.is_finite() && self.im.is_finite() {
+                    return Complex::new(self.re * 0.25, self.im * 0.25).sign();
+                }
                 if length == 0.0 {
                     Complex::new(0.0, 0.0)
                 } else if self.re.is_infinite() != self.im.is_infinite() {
@@ -350,6 +368,13 @@ pub fn pow(a: Z, b: Z) -> Z {
         };
     }
     if b.im == 0.0 && b.re.fract() == 0.0 && b.re.abs() < 100.0 {
+        // The commonest powers are plain products: a factor of 1 would change the signs of their zeros.
+        match b.re as i32 {
+            1 => return a,
+            2 => return a * a,
+            3 => return a * (a * a),
+            _ => {}
+        }
         let mut exponent = b.re.abs() as u32;
         let (mut power, mut result) = (a, Complex::new(1.0, 0.0));
         while exponent > 0 {

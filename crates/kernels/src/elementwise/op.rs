@@ -96,6 +96,18 @@ impl Unary {
 }
 
 impl Binary {
+    /// The type operands of two types are cast to. Floating functions of integers take the smallest floating type that
+    /// holds either of them, which their promoted integer type may not: `int8` and `uint8` meet in `float16`.
+    pub fn compute_dtype_of(self, x: DType, y: DType) -> Option<DType> {
+        use Binary::*;
+        match self {
+            Atan2 | Hypot | LogAddExp | CopySign | NextAfter if !x.is_inexact() && !y.is_inexact() => {
+                Some(DType::promote(x.to_inexact(), y.to_inexact()))
+            }
+            _ => self.compute_dtype(DType::promote(x, y)),
+        }
+    }
+
     /// The type both operands are cast to, given their promoted type; `None` where NumPy has no such function.
     pub fn compute_dtype(self, common: DType) -> Option<DType> {
         use Binary::*;

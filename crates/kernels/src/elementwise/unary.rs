@@ -172,7 +172,7 @@ macro_rules! complex_kernels {
                 Unary::Absolute => library!(Z => $R, |z: Z| z.re.hypot(z.im)),
                 Unary::Sign => library!(Z => Z, |z: Z| ComplexNumber::sign(z)),
                 Unary::Square => unary_body!(Z => Z, |z: Z| z * z),
-                Unary::Reciprocal => unary_body!(Z => Z, |z: Z| Z::new(1.0, 0.0).quotient(z)),
+                Unary::Reciprocal => unary_body!(Z => Z, |z: Z| z.reciprocal()),
                 Unary::Round => {
                     unary_body!(Z => Z, |z: Z| Z::new(z.re.round_ties_even(), z.im.round_ties_even()))
                 }

@@ -219,6 +219,12 @@ impl Io {
         Ok(())
     }
 
+    /// Counts bytes that came another way than through a file of ours, so that forecast and counters speak of the same.
+    pub fn count_read(&self, bytes: u64) {
+        self.0.totals.read_calls.fetch_add(1, Relaxed);
+        self.0.totals.bytes_read.fetch_add(bytes, Relaxed);
+    }
+
     fn read_fully(&self, file: &File, buffer: &mut [u8], offset: u64, expected: usize) -> Result<u64, StoreError> {
         let error =
             |done: usize, cause: std::io::Error| StoreError::io(&file.path, offset + done as u64, "read", cause);

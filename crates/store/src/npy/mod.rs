@@ -6,4 +6,4 @@ mod source;
 
 pub use header::{parse_npy_header, NpyHeader};
 pub(crate) use sink::NpyPlan;
-pub use source::{open_npy, NpyFile};
+pub use source::{open_npy, open_raw, NpyFile, RawArray};

@@ -84,6 +84,68 @@ pub fn open_npy(path: &Path, io: &Io) -> Result<NpyFile, StoreError> {
     })
 }
 
+/// An array in C order within any file, as whoever mapped the file into memory sees it.
+#[derive(Clone, Debug)]
+pub struct RawArray {
+    /// Where its first byte is.
+    pub start: u64,
+    pub shape: Vec<u64>,
+    pub dtype: DType,
+    /// Bytes of an element are in the order opposite to this machine's.
+    pub swapped: bool,
+}
+
+/// Opens a part of a file that has no header, or whose header is somebody else's. The data of a whole `.npy` file is
+/// the same source that `open_npy` gives.
+///
+/// # Errors
+/// The file cannot be opened, or ends before the array does.
+pub fn open_raw(path: &Path, raw: RawArray, io: &Io) -> Result<Arc<dyn Source>, StoreError> {
+    let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
+    let file = stamp.open(path, io)?;
+    let need = checked_elements(&raw.shape)
+        .and_then(|elements| elements.checked_mul(raw.dtype.size() as u64)?.checked_add(raw.start));
+    if need.is_none_or(|need| stamp.bytes < need) {
+        let reason = format!(
+            "shape {:?} of {} from byte {} does not fit into {} bytes",
+            raw.shape, raw.dtype, raw.start, stamp.bytes
+        );
+        return Err(StoreError::format(path, reason));
+    }
+    let mut identity = stamp.name(path);
+    if !is_npy_data(&file, stamp.bytes, &raw, io) {
+        identity += &format!(":{}:{:?}:{}:{}", raw.start, raw.shape, raw.dtype, raw.swapped);
+    }
+    Ok(Arc::new(NpySource {
+        path: path.to_path_buf(),
+        array: RowMajor {
+            base: raw.start,
+            shape: raw.shape,
+            item: raw.dtype.size(),
+            file_bytes: stamp.bytes,
+        },
+        dtype: raw.dtype,
+        swapped: raw.swapped,
+        stamp,
+        origin: identity.clone(),
+        identity,
+    }))
+}
+
+/// Whether the file is a `.npy` file of just this array.
+fn is_npy_data(file: &File, file_bytes: u64, raw: &RawArray, io: &Io) -> bool {
+    let header = read_header(file, file_bytes, io)
+        .ok()
+        .and_then(|bytes| parse_npy_header(&bytes).ok());
+    header.is_some_and(|mut header| {
+        if header.fortran {
+            header.shape.reverse();
+        }
+        (header.data_start, header.dtype, header.swapped) == (raw.start, raw.dtype, raw.swapped)
+            && header.shape == raw.shape
+    })
+}
+
 /// The pages that hold the header.
 fn read_header(file: &File, file_bytes: u64, io: &Io) -> Result<Vec<u8>, StoreError> {
     let read = |bytes: usize| -> Result<Vec<u8>, StoreError> {

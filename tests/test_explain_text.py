@@ -1,0 +1,128 @@
+"""What `explain()` prints: files by name, repeated passes as one line, the chosen order as the totals."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.running import session
+
+import outcore as oc
+from outcore._explanation import _repeats, _short_names
+
+
+def text(explanation: Any) -> str:
+    """The explanation without what depends on the machine: the process's own bytes, and threads in the window."""
+    said = re.sub(r", [^,]* of it not for tiles", ", … of it not for tiles", str(explanation))
+    return re.sub(r" +$", "", said, flags=re.MULTILINE)
+
+
+@pytest.fixture
+def matrix(tmp_path: Path) -> oc.Array:
+    np.save(tmp_path / "x.npy", np.zeros((200_000, 40)))
+    return oc.open(tmp_path / "x.npy")
+
+
+def nmf(x: oc.Array, iterations: int) -> tuple[oc.Array, oc.Array]:
+    """W and H with W H ≈ X by multiplicative updates (Lee and Seung, 2001)."""
+    w, h = oc.ones((x.shape[0], 5)), oc.ones((5, x.shape[1]))
+    for _ in range(iterations):
+        h = h * (w.T @ x) / (w.T @ w @ h + 1e-9)
+        w = w * (x @ h.T) / (w @ (h @ h.T) + 1e-9)
+    return w, h
+
+
+def test_a_scan_into_two_files(matrix: oc.Array, tmp_path: Path) -> None:
+    with session(tmp_path, pool_limit=64 << 20, window=4):
+        said = text(oc.explain({tmp_path / "sum.npy": matrix.sum(axis=0), tmp_path / "y.zarr": matrix * 2.0}))
+    assert said == SCAN
+
+
+SCAN = """\
+pass  what           over         tasks      read   written  files
+────  ─────────────  ───────────  ─────  ────────  ────────  ───────────────────────
+   0  sum, multiply  200000/8192     25  61.1 MiB  61.0 MiB  x.npy → sum.npy, y.zarr
+
+bytes read (exact)     64,098,432 B (61.1 MiB)
+bytes written (exact)  64,008,694 B (61.0 MiB)
+  of these spilled     0 B, 0 B at once
+peak reserved (exact)  63,397,888 B (60.5 MiB) of 64.0 MiB
+memory limit           8,589,934,592 B (8.00 GiB), … of it not for tiles
+tasks                  25, 4 in flight
+policy, order          next-use, rows
+order tried            rows: 61.1 MiB read, 61.0 MiB written, chosen"""
+
+
+def test_iterations_are_one_line_each_with_their_count(matrix: oc.Array, tmp_path: Path) -> None:
+    w, h = nmf(matrix, 40)
+    with session(tmp_path, pool_limit=64 << 20, window=4):
+        explanation = oc.explain({tmp_path / "w.npy": w, tmp_path / "h.zarr": h})
+    assert text(explanation) == ITERATIONS
+    # What is folded is all there still.
+    assert len(explanation.passes) > 80
+    assert sum(part.bytes_read for part in explanation.passes) == explanation.bytes_read
+
+
+ITERATIONS = """\
+  pass  what                    over          tasks       read   written  files
+──────  ──────────────────────  ────────────  ─────  ─────────  ────────  ─────────────
+     0  matmul                  200000/8192      25   61.1 MiB       0 B  x.npy
+     1  matmul                  200000/65536      4        0 B       0 B
+2 × 39  divide, matmul          once             39        0 B       0 B
+3 × 39  divide, matmul, matmul  200000/8192     975  509.0 MiB       0 B  x.npy
+    80  divide, matmul          once              1        0 B  4.00 KiB  → h.zarr
+    81  divide                  200000/8192      25   12.5 MiB  7.63 MiB  x.npy → w.npy
+
+bytes read (exact)     610,916,992 B (582.6 MiB)
+bytes written (exact)  8,012,270 B (7.64 MiB)
+  of these spilled     0 B, 0 B at once
+peak reserved (exact)  63,393,792 B (60.5 MiB) of 64.0 MiB
+memory limit           8,589,934,592 B (8.00 GiB), … of it not for tiles
+tasks                  1,069, 4 in flight
+policy, order          next-use, rows, alternating
+order tried            rows: 709.4 MiB read, 7.64 MiB written
+order tried            rows, alternating: 582.6 MiB read, 7.64 MiB written, chosen
+order tried            shared tiles: 708.3 MiB read, 7.64 MiB written"""
+
+
+@pytest.mark.parametrize("pool", [16 << 20, 48 << 20, 512 << 20])
+def test_the_order_chosen_has_the_figures_of_the_totals(pool: int, matrix: oc.Array, tmp_path: Path) -> None:
+    w, h = nmf(matrix, 3)
+    with session(tmp_path, pool_limit=pool):
+        told = oc.explain({tmp_path / "w.npy": w, tmp_path / "h.zarr": h, tmp_path / "t.npy": matrix.T})
+    (chosen,) = (candidate for candidate in told.candidates if candidate["chosen"])
+    assert chosen["order"] == told.order
+    assert (chosen["bytes_read"], chosen["bytes_written"]) == (told.bytes_read, told.bytes_written)
+    assert str(told).count(", chosen") == 1
+
+
+def test_a_pass_names_its_files(matrix: oc.Array, tmp_path: Path) -> None:
+    with session():
+        told = oc.explain({tmp_path / "a.npy": matrix + 1, tmp_path / "b.npy": matrix + 1})
+    (part,) = told.passes
+    assert part.inputs == (str(tmp_path / "x.npy"),)
+    assert set(part.outputs) == {str(tmp_path / "a.npy"), str(tmp_path / "b.npy")}
+
+
+def test_files_of_one_name_are_told_apart() -> None:
+    found = _short_names(["/data/a/x.npy", "/data/b/x.npy", "/data/y.npy"])
+    assert found == {"/data/a/x.npy": "a/x.npy", "/data/b/x.npy": "b/x.npy", "/data/y.npy": "y.npy"}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "runs"),
+    [
+        ("", []),
+        ("a", [(0, 1, 1)]),
+        ("abc", [(0, 1, 1), (1, 1, 1), (2, 1, 1)]),
+        ("aaaa", [(0, 4, 1)]),
+        ("xabababy", [(0, 1, 1), (1, 3, 2), (7, 1, 1)]),
+        ("abcabcabca", [(0, 3, 3), (9, 1, 1)]),
+        ("aabaab", [(0, 2, 3)]),
+    ],
+)
+def test_repeats_are_found(kinds: str, runs: list[tuple[int, int, int]]) -> None:
+    assert _repeats(kinds) == runs

@@ -1,0 +1,65 @@
+"""The progress of a run: bytes, tasks, and the share and rest of its time as the estimate has them."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import outcore as oc
+from outcore._progress import _Bar, _clock
+
+
+def reports(array: oc.Array, tmp_path: Path) -> list[tuple[Any, ...]]:
+    """All that the core tells while an array is stored."""
+    told: list[tuple[Any, ...]] = []
+    with oc.Session(memory_limit="2GiB", threads=2, progress=False) as session:
+        target: Any = {"path": str(tmp_path / "y.npy"), "overwrite": True, "chunks": None}
+        session.plan([array._expr], [target]).run(lambda *report: told.append(report), None)
+    return told
+
+
+def test_the_last_report_is_complete(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((20_000, 100)))
+    told = reports(oc.open(tmp_path / "x.npy") + 1, tmp_path)
+    bytes_done, bytes_total, tasks_done, tasks_total, fraction, left = told[-1]
+    assert (bytes_done, tasks_done) == (bytes_total, tasks_total)
+    assert (fraction, left) == (1.0, 0.0)
+
+
+def test_reports_only_go_forward(tmp_path: Path) -> None:
+    slow = oc.map_blocks(
+        lambda tile: np.sort(np.sin(tile), axis=None).reshape(tile.shape), oc.ones((4_000_000,)), dtype="f8"
+    )
+    told = reports(slow, tmp_path)
+    for before, after in pairwise(told):
+        assert before[0] <= after[0]
+        assert before[2] <= after[2]
+    assert all(0 <= report[4] <= 1 for report in told)
+    assert all(report[5] is None or report[5] >= 0 for report in told)
+
+
+def test_the_bar_shows_share_amount_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+
+    shown = io.StringIO()
+    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=shown, width=120, force_terminal=True))
+    bar = _Bar()
+    bar.report(0, 4 << 30, 0, 40, 0.0, None)
+    bar.report(3 << 30, 4 << 30, 4, 40, 0.1, 3 * 3600 + 62.0)
+    bar.close()
+    text = shown.getvalue()
+    assert "10%" in text
+    assert "3.00 GiB of 4.00 GiB, 4 of 40 tasks" in text
+    assert "3:01:02 left" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (0.2, "0:01"), (59.5, "1:00"), (3600, "1:00:00"), (171, "2:51")]
+)
+def test_a_clock(seconds: float, text: str) -> None:
+    assert _clock(seconds) == text
