@@ -1,5 +1,6 @@
 //! Reading a Zarr v3 array, region by region.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use outcore_dtype::DType;
@@ -125,7 +126,7 @@ impl ZarrArray {
     fn check_absent(&self, index: &[u64]) -> Result<(), StoreError> {
         let path = self.path(index);
         match std::fs::symlink_metadata(&path) {
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
             Err(cause) => Err(StoreError::io(&path, 0, "stat", cause)),
             Ok(_) => Err(StoreError::Changed {
                 path,
