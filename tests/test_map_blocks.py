@@ -107,6 +107,8 @@ WAITING = """
     import outcore as oc
     from outcore.errors import OutcoreError
 
+    # A shell's background job, and its children with it, starts with interrupts ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     pool = ThreadPoolExecutor(1)
     ended = []
 

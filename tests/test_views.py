@@ -126,6 +126,15 @@ def test_reshapes_under_any_view_have_numpys_values(view: Any, kind: str, tmp_pa
     np.testing.assert_array_equal(view(lazy).compute(), view(values))
 
 
+@pytest.mark.parametrize("kind", ["generated", "memory", "npy"])
+def test_a_reshape_that_is_repeated_fills_every_place(kind: str, tmp_path: Path) -> None:
+    values = np.arange(12)
+    np.save(tmp_path / "x.npy", values)
+    made = {"generated": oc.arange(12), "memory": oc.asarray(values), "npy": oc.open(tmp_path / "x.npy")}[kind]
+    wide = oc.broadcast_to(made.reshape(1, 4, 1, 3), (5, 4, 2, 3))
+    np.testing.assert_array_equal(wide.compute(), np.broadcast_to(values.reshape(1, 4, 1, 3), (5, 4, 2, 3)))
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (2, 5), (3, 1, 4)])
 @pytest.mark.parametrize("counts", [1, 3, (3,), (2, 1), (2, 2, 3), (1, 1, 2, 2), 0, (0, 2)])
 def test_tiles_are_numpys(shape: tuple[int, ...], counts: Any) -> None:

@@ -101,7 +101,19 @@ pub fn each_piece(
             (below, above) => runs(below, above),
         })
         .collect();
-    combine(&groups, &mut Piece::default(), visit);
+    // Along axes that the view only repeats, everything goes to each place.
+    let is_read = |output: usize| axes.iter().any(|axis| axis.output == Some(output));
+    let repeated = (0..region.len()).filter(|&output| strides[output] != 0 && !is_read(output));
+    let repeated: Vec<(u64, isize)> = repeated.map(|output| (region[output].1, strides[output])).collect();
+    for place in 0..repeated.iter().map(|&(count, _)| count).product::<u64>() {
+        let mut piece = Piece::default();
+        let mut rest = place;
+        for &(count, stride) in repeated.iter().rev() {
+            piece.offset += (rest % count) as isize * stride;
+            rest /= count;
+        }
+        combine(&groups, &mut piece, visit);
+    }
 }
 
 /// Every choice of one piece per group, put together.
@@ -340,6 +352,20 @@ mod tests {
             },
         ];
         check(&[24], &[4, 6], &fixed, &[(1, 4)]);
+        check(&[24], &[4, 6], &fixed, &[(1, 4), (0, 3)]);
+        let repeated = [
+            BaseAxis {
+                output: None,
+                start: 0,
+                step: 1,
+            },
+            BaseAxis {
+                output: Some(1),
+                start: 0,
+                step: 1,
+            },
+        ];
+        check(&[12], &[1, 12], &repeated, &[(0, 3), (2, 5)]);
         let mut pieces = 0;
         each_piece(
             &[8, 365, 9],

@@ -60,10 +60,10 @@ impl Session {
     ) -> Result<Placement, EngineError> {
         let held = self.held();
         let budget = self.budget_beside(held);
-        self.attempt(wanted, fixed_bytes, budget, &start).or_else(|shortage| {
+        self.attempt(wanted, fixed_bytes, budget, &start).map_err(|shortage| {
             let fits = |budget| self.attempt_within(wanted, fixed_bytes, budget, &[], 1).is_ok();
             let smallest = smallest_budget(shortage.need, &fits);
-            Err(self.refuse(wanted.plan, shortage, held, smallest))
+            self.refuse(wanted.plan, shortage, held, smallest)
         })
     }
 
