@@ -16,7 +16,7 @@ use crate::arrays;
 use crate::blocks::BlockSource;
 use crate::error::{store_error, to_python};
 use crate::function::PyFunction;
-use crate::session::PySession;
+use crate::session::{watching_signals, PySession};
 
 /// One node of an expression: immutable, and equal expressions are the same node (same `id`).
 #[pyclass(frozen, name = "Expr", module = "outcore._core")]
@@ -96,18 +96,7 @@ fn exprs(nodes: &[PyRef<'_, PyExpr>]) -> Vec<Expr> {
 #[pyfunction]
 fn open(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> Built {
     let session = session.0.clone();
-    let mut raised: Option<PyErr> = None;
-    let mut watch = || {
-        Python::attach(|py| py.check_signals()).map_err(|error| {
-            raised = Some(error);
-            EngineError::Cancelled
-        })
-    };
-    let opened = py.detach(|| session.open(&path, &mut watch));
-    if let Some(error) = raised {
-        return Err(error);
-    }
-    let opened = opened.map_err(to_python)?;
+    let opened = watching_signals(py, |watch| session.open(&path, watch))?;
     let node = ops::source(opened.source).map_err(to_python)?;
     if !opened.transposed {
         return Ok(PyExpr(node));

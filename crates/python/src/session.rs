@@ -58,6 +58,25 @@ fn plan_options(options: &Bound<'_, PyDict>) -> PyResult<PlanOptions> {
     Ok(plan)
 }
 
+/// Works without the interpreter, looking for signals whenever the work asks: what one raises is what is raised here.
+pub fn watching_signals<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut dyn FnMut() -> Result<(), EngineError>) -> Result<T, EngineError> + Send,
+) -> PyResult<T> {
+    let mut raised: Option<PyErr> = None;
+    let mut watch = || {
+        Python::attach(|py| py.check_signals()).map_err(|error| {
+            raised = Some(error);
+            EngineError::Cancelled
+        })
+    };
+    let result = py.detach(|| work(&mut watch));
+    match raised {
+        Some(error) => Err(error),
+        None => result.map_err(to_python),
+    }
+}
+
 #[pymethods]
 impl PySession {
     #[new]
@@ -103,18 +122,7 @@ impl PySession {
             .map(|target| read_target(target.as_ref()))
             .collect::<PyResult<Vec<_>>>()?;
         let session = self.0.clone();
-        let mut raised: Option<PyErr> = None;
-        let mut watch = || {
-            Python::attach(|py| py.check_signals()).map_err(|error| {
-                raised = Some(error);
-                EngineError::Cancelled
-            })
-        };
-        let program = py.detach(|| session.prepare_watched(&nodes, &targets, &mut watch));
-        if let Some(error) = raised {
-            return Err(error);
-        }
-        let program = program.map_err(to_python)?;
+        let program = watching_signals(py, |watch| session.prepare_watched(&nodes, &targets, watch))?;
         let shapes = nodes.iter().map(|node| (node.shape.clone(), node.dtype)).collect();
         Ok(PyProgram { program, shapes })
     }
