@@ -23,6 +23,8 @@ const FEW: u64 = 8;
 const WORTH: u64 = 2;
 /// Tiles that a read may touch for them to be looked at one by one.
 const COUNTED_MAX: u64 = 1 << 16;
+/// Tiles of one array that are told apart at most; those beyond count as touched already.
+const SEEN_MAX: usize = 1 << 18;
 /// Pieces that a read's cost is found from.
 const SAMPLED: u64 = 1 << 14;
 
@@ -249,6 +251,9 @@ fn is_worth(info: &ArrayInfo, uses: &HashMap<Vec<Positions>, Use>) -> bool {
     let mut uncounted = 0u64;
     for positions in uses.keys() {
         cancel::check();
+        if seen.len() > SEEN_MAX {
+            break;
+        }
         let tiles = positions.iter().zip(&info.node.tile);
         let along: Vec<(u64, u64, u64)> = tiles.map(|(at, &tile)| touched(at, tile)).collect();
         let count = along.iter().fold(1u64, |tiles, along| tiles.saturating_mul(along.2));
