@@ -50,7 +50,7 @@ def _expanded(key: Index, ndim: int) -> list[Any]:
 
 
 def index(x: _core.Expr, key: Index) -> _core.Expr:
-    """The node of `x[key]`. Raises IndexingError. I/O: reads only the tiles the result touches."""
+    """The node of `x[key]`. Raises IndexingError. I/O: the tiles the result touches, or its own pages if few."""
     shape = tuple(x.shape)
     starts: list[int] = []
     steps: list[int] = []

@@ -33,7 +33,7 @@ def take(x: Operand, indices: Any, /, *, axis: int | None = None) -> Array:
     """The elements at the given positions of an axis. `indices`: a 1-D sequence or NumPy array of integers.
 
     Indices become slices wherever they run evenly, at most 4096 of them. Raises IndexingError for a position out of
-    bounds. I/O: reads the tiles the positions fall in.
+    bounds. I/O: the tiles the positions fall in, or the positions' own pages where those are fewer bytes.
     """
     array = Array(node(x))
     if isinstance(indices, Array):

@@ -129,7 +129,7 @@ fn listed(positions: &[Positions]) -> String {
 
 impl Source for Selection {
     fn name(&self) -> String {
-        format!("{}{}", self.inner.name(), listed(&self.positions))
+        self.inner.name()
     }
 
     fn shape(&self) -> &[u64] {

@@ -1,5 +1,6 @@
 //! `explain()`: what a program will do, as JSON and as a graph.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::prepare::Output;
@@ -120,11 +121,7 @@ impl Program {
              \"bytes_read\":{read},\"bytes_written\":{written},\"flops\":{}}}",
             quoted(&pass.label),
             pass.domain.cells(),
-            list(
-                self.pass_inputs(index)
-                    .iter()
-                    .map(|&array| quoted(&self.plan.arrays[array as usize].label()))
-            ),
+            list(self.input_names(index).iter().map(|name| quoted(name))),
             list(
                 pass.roots
                     .iter()
@@ -133,6 +130,15 @@ impl Program {
             ),
             pass.flops,
         )
+    }
+
+    /// The arrays a pass reads by name, those of one name once: several parts of a file are that file.
+    fn input_names(&self, index: usize) -> Vec<String> {
+        let arrays = self.pass_inputs(index).into_iter();
+        let mut seen = HashSet::new();
+        let mut names: Vec<String> = arrays.map(|array| self.plan.arrays[array as usize].label()).collect();
+        names.retain(|name| seen.insert(name.clone()));
+        names
     }
 
     fn pass_inputs(&self, index: usize) -> Vec<u32> {
