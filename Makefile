@@ -31,7 +31,7 @@ test-python: $(VENV)/.core $(VENV)/.test
 
 # The sizes at which some tests were written, once: 10⁶ files and so on. Takes minutes, and some 10 GB of disk.
 test-large: $(VENV)/.core $(VENV)/.test
-	OUTCORE_LARGE=1 $(BIN)/python -m pytest -s tests/test_many_chunks.py
+	OUTCORE_LARGE=1 $(BIN)/python -m pytest -s tests/test_many_chunks.py tests/test_few_rows.py
 
 lint: $(VENV)/.core $(VENV)/.test
 	cargo fmt --all --check
