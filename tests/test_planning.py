@@ -133,6 +133,15 @@ def test_a_shorter_window_is_taken_where_memory_is_short(tmp_path: Path) -> None
         assert oc.compute(lazy).sum() == 512 * 1024
 
 
+def test_a_window_that_was_asked_for_is_kept_by_the_limit_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((40, 512, 1024)))
+    lazy = oc.open(tmp_path / "x.npy").mean(axis=0)
+    with session(pool_limit=1, threads=2, window=6), pytest.raises(MemoryLimitError) as refused:
+        oc.compute(lazy)
+    with session(pool_limit=refused.value.smallest, threads=2, window=6):
+        assert oc.explain(lazy).window == 6
+
+
 def test_more_results_than_sixteen_bits_count() -> None:
     """65,537 results of one pass lost their numbers."""
     with session():

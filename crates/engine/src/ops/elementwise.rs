@@ -104,6 +104,20 @@ pub fn astype(x: &Expr, dtype: DType) -> Result<Expr, EngineError> {
     ))
 }
 
+/// The element-wise value `x` of other operands, which `side` gives by their number; nothing for other operators.
+pub(super) fn with_operands(
+    x: &Expr,
+    side: impl Fn(usize) -> Result<Expr, EngineError>,
+) -> Result<Option<Expr>, EngineError> {
+    Ok(Some(match &x.op {
+        Op::Unary(op) => unary(*op, &side(0)?)?,
+        Op::Binary(op) => binary(*op, &side(0)?, &side(1)?)?,
+        Op::Select => select(&side(0)?, &side(1)?, &side(2)?)?,
+        Op::Cast => astype(&side(0)?, x.dtype)?,
+        _ => return Ok(None),
+    }))
+}
+
 /// A copy of `x` cut into other tiles: what an output is written from when it is itself a stored array, or when the
 /// caller names the chunks.
 pub fn copy_tiled(x: &Expr, tile: Vec<u64>) -> Expr {

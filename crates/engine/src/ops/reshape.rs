@@ -1,6 +1,7 @@
 //! Reshape in C order.
 
-use super::{astype, binary, broadcast_to, check_size, select, show, unary, DEPTH_MAX};
+use super::elementwise::with_operands;
+use super::{broadcast_to, check_size, show, DEPTH_MAX};
 use crate::expr::{grid, Expr, Node, Op};
 use crate::EngineError;
 use outcore_store::Layout;
@@ -83,11 +84,5 @@ fn sink(x: &Expr, shape: &[u64]) -> Result<Option<Expr>, EngineError> {
             _ => reshape(&broadcast_to(input, &x.shape)?, shape),
         }
     };
-    Ok(Some(match &x.op {
-        Op::Unary(op) => unary(*op, &side(0)?)?,
-        Op::Binary(op) => binary(*op, &side(0)?, &side(1)?)?,
-        Op::Select => select(&side(0)?, &side(1)?, &side(2)?)?,
-        Op::Cast => astype(&side(0)?, x.dtype)?,
-        _ => return Ok(None),
-    }))
+    with_operands(x, side)
 }

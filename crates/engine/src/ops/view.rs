@@ -1,6 +1,7 @@
 //! Operators that move no data: they sink into the reads of whoever uses them.
 
-use super::{astype, binary, check_size, select, show, unary};
+use super::elementwise::with_operands;
+use super::{check_size, show};
 use crate::expr::{grid, AxisSlice, Expr, Node, Op};
 use crate::EngineError;
 
@@ -134,20 +135,14 @@ fn sink(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Option<Expr>, 
         let (slices, counts): (Vec<_>, Vec<_>) = (0..input.ndim()).map(along).unzip();
         slice(input, &slices, &counts)
     };
-    Ok(Some(match &x.op {
-        Op::Unary(op) => unary(*op, &side(0)?)?,
-        Op::Binary(op) => binary(*op, &side(0)?, &side(1)?)?,
-        Op::Select => select(&side(0)?, &side(1)?, &side(2)?)?,
-        Op::Cast => astype(&side(0)?, x.dtype)?,
-        Op::Permute(axes) => {
-            let mut inner = (slices.to_vec(), counts.to_vec());
-            for (position, &axis) in axes.iter().enumerate() {
-                (inner.0[axis], inner.1[axis]) = (slices[position], counts[position]);
-            }
-            permute(&slice(&x.inputs[0], &inner.0, &inner.1)?, axes)?
-        }
-        _ => return Ok(None),
-    }))
+    let Op::Permute(axes) = &x.op else {
+        return with_operands(x, side);
+    };
+    let mut inner = (slices.to_vec(), counts.to_vec());
+    for (position, &axis) in axes.iter().enumerate() {
+        (inner.0[axis], inner.1[axis]) = (slices[position], counts[position]);
+    }
+    permute(&slice(&x.inputs[0], &inner.0, &inner.1)?, axes).map(Some)
 }
 
 /// Elements that lie more than a tile apart, and are small, make tiles of several: each is read alone.

@@ -61,7 +61,8 @@ impl Session {
         let held = self.held();
         let budget = self.budget_beside(held);
         self.attempt(wanted, fixed_bytes, budget, &start).map_err(|shortage| {
-            let fits = |budget| self.attempt_within(wanted, fixed_bytes, budget, &[], 1).is_ok();
+            let shortest = self.options.window.unwrap_or(1);
+            let fits = |budget| self.attempt_within(wanted, fixed_bytes, budget, &[], shortest).is_ok();
             let smallest = smallest_budget(shortage.need, &fits);
             self.refuse(wanted.plan, shortage, held, smallest)
         })
