@@ -1,27 +1,14 @@
 //! Programs are played here: worker threads and asynchronous I/O, under one ledger.
+//!
+//! Rooms stand in a row: `compute ← session ← play ← prepare ← drive`.
 
-mod budget;
-mod estimate;
-mod fused;
-mod gather;
-mod nesting;
-mod opening;
-mod overhead;
-mod planning;
-mod player;
+mod compute;
+mod drive;
+mod play;
 mod prepare;
-mod product;
-mod program;
-pub mod report;
-pub mod session;
-mod state;
-mod task;
-mod transfers;
-mod tree;
-mod value;
-mod worker;
-mod workspace;
+mod session;
 
-pub use player::ProgressReport;
-pub use program::{Outcome, Program};
+pub use drive::{Outcome, Program};
+pub use play::player::ProgressReport;
+pub use prepare::report;
 pub use session::{Session, SessionOptions, Target};

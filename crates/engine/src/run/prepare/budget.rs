@@ -2,9 +2,9 @@
 
 use outcore_store::{FramePool, GROUP_STAGING_BYTES};
 
-use super::session::{KeptKey, Session};
 use crate::place::{self, Limits, Placed, Shortage};
 use crate::plan::Plan;
+use crate::run::session::{KeptKey, Session};
 use crate::schedule::tiles::tasks_per_read;
 use crate::schedule::{TileId, TileTable, TASKS_FOR_SEARCH};
 use crate::EngineError;
@@ -18,9 +18,9 @@ const TASKS_PER_READ_MAX: u64 = 8;
 
 /// What is to be placed.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) tiles: &'a TileTable,
+pub(in crate::run) struct Wanted<'a> {
+    pub(in crate::run) plan: &'a Plan,
+    pub(in crate::run) tiles: &'a TileTable,
 }
 
 /// How a placement is tried.
@@ -37,22 +37,22 @@ struct Try<'a> {
 }
 
 /// A program that fits, and the memory it was given.
-pub(super) struct Placement {
-    pub(super) placed: Placed,
-    pub(super) fixed_bytes: u64,
-    pub(super) memory: u64,
-    pub(super) start: Vec<(TileId, KeptKey)>,
+pub(in crate::run) struct Placement {
+    pub(in crate::run) placed: Placed,
+    pub(in crate::run) fixed_bytes: u64,
+    pub(in crate::run) memory: u64,
+    pub(in crate::run) start: Vec<(TileId, KeptKey)>,
 }
 
 /// Bytes that results take which the caller still has, of this session and of the process's others.
 #[derive(Clone, Copy)]
-pub(super) struct Held {
-    pub(super) here: u64,
+pub(in crate::run) struct Held {
+    pub(in crate::run) here: u64,
     elsewhere: u64,
 }
 
 impl Session {
-    pub(super) fn place(
+    pub(in crate::run) fn place(
         &self,
         wanted: Wanted<'_>,
         fixed_bytes: u64,
@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// What a program may take: kept tiles and idle frames, here and in other sessions, give way to it.
-    pub(super) fn budget_beside(&self, held: Held) -> u64 {
+    pub(in crate::run) fn budget_beside(&self, held: Held) -> u64 {
         self.budget()
             .min(self.room().saturating_sub(held.elsewhere))
             .saturating_sub(held.here)
@@ -187,11 +187,11 @@ impl Session {
     }
 
     /// Memory through which neighbouring tiles are read together.
-    pub(super) fn staging_bytes(&self) -> u64 {
+    pub(in crate::run) fn staging_bytes(&self) -> u64 {
         (self.options.io_threads.max(1) * FramePool::frame_bytes(GROUP_STAGING_BYTES)) as u64
     }
 
-    pub(super) fn window(&self, plan: &Plan, tiles: &TileTable, memory: u64) -> usize {
+    pub(in crate::run) fn window(&self, plan: &Plan, tiles: &TileTable, memory: u64) -> usize {
         let threads = self.options.threads.max(1);
         if let Some(window) = self.options.window {
             return window;
@@ -216,13 +216,13 @@ impl Session {
 
     /// Has the other sessions give up what they can do without, as far as `wish` bytes here need its room. Returns what
     /// this session may grant then and what the others still hold. In its turn only.
-    pub(super) fn claim_room(&self, wish: u64) -> (u64, u64) {
+    pub(in crate::run) fn claim_room(&self, wish: u64) -> (u64, u64) {
         let others = self.ledger().shrink_others(self.room().saturating_sub(wish) as usize) as u64;
         (self.budget().min(self.room().saturating_sub(others)), others)
     }
 
     /// Where the limit's bytes are.
-    pub(super) fn describe_limit(&self, held: Held) -> String {
+    pub(in crate::run) fn describe_limit(&self, held: Held) -> String {
         let Held { here, elsewhere } = held;
         format!(
             "limit {} bytes, of which {} are the process itself, {here} are held by earlier results and {elsewhere} by \
@@ -234,7 +234,7 @@ impl Session {
 
     /// The limit under which `budget` bytes are there beside what is held: of the pool where that is what binds, else of
     /// the process.
-    pub(super) fn limit_for(&self, budget: u64, held: Held) -> u64 {
+    pub(in crate::run) fn limit_for(&self, budget: u64, held: Held) -> u64 {
         let pool = self.options.pool_limit.filter(|&pool| budget + held.here > pool);
         match pool {
             Some(_) => budget + held.here,
@@ -243,7 +243,7 @@ impl Session {
     }
 
     /// What results take that the caller still has.
-    pub(super) fn held(&self) -> Held {
+    pub(in crate::run) fn held(&self) -> Held {
         Held {
             here: self.ledger().held() as u64,
             elsewhere: self.ledger().held_by_others() as u64,
@@ -252,7 +252,7 @@ impl Session {
 
     /// The error for a program that does not fit, with the smallest limit that would do: of the pool where that is what
     /// it does not fit, else of the process.
-    pub(super) fn refuse(&self, plan: &Plan, shortage: Shortage, held: Held, budget: u64) -> EngineError {
+    pub(in crate::run) fn refuse(&self, plan: &Plan, shortage: Shortage, held: Held, budget: u64) -> EngineError {
         let smallest = self.limit_for(budget, held);
         let operator = plan
             .passes
@@ -306,7 +306,7 @@ fn smallest_budget(guess: u64, fits: &dyn Fn(u64) -> bool) -> u64 {
 }
 
 /// Room for frames that wait to be used again.
-pub(super) fn spare_bytes(tiles: &TileTable, memory: u64) -> u64 {
+pub(in crate::run) fn spare_bytes(tiles: &TileTable, memory: u64) -> u64 {
     let frame = tiles.weights.iter().map(|weight| weight.frame).max().unwrap_or(0);
     (SPARE_FRAMES * frame).min(memory / 20)
 }

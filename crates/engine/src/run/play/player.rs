@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot, Turn};
 
-use super::estimate::{estimate, Estimate, Measured, PassDone, PassWork};
-use super::state::{stopped, Shared, State, TileState};
-use super::value::TileMemory;
-use super::worker;
-use super::workspace::Workspace;
 use crate::place::slabs::Slab;
 use crate::place::{Instruction, Program};
 use crate::plan::Plan;
+use crate::run::compute::value::TileMemory;
+use crate::run::compute::workspace::Workspace;
+use crate::run::play::estimate::{estimate, Estimate, Measured, PassDone, PassWork};
+use crate::run::play::state::{stopped, Shared, State, TileState};
+use crate::run::play::worker;
 use crate::schedule::tiles::tile_region;
 use crate::schedule::{Role, TaskList, TileId, TileTable};
 use crate::EngineError;
@@ -82,11 +82,11 @@ pub struct IoPools {
 }
 
 /// The issuer's own books.
-pub(super) struct Issuer<'a, 'p> {
-    pub(super) stage: &'a Stage<'a>,
-    pub(super) slots: HashMap<TileId, Arc<Slot>>,
+pub(in crate::run) struct Issuer<'a, 'p> {
+    pub(in crate::run) stage: &'a Stage<'a>,
+    pub(in crate::run) slots: HashMap<TileId, Arc<Slot>>,
     /// How often each spilled tile is still to be read back.
-    pub(super) read_backs: HashMap<TileId, u32>,
+    pub(in crate::run) read_backs: HashMap<TileId, u32>,
     progress: Progress<'p>,
     reported: Instant,
     work: Vec<PassWork>,
@@ -187,7 +187,10 @@ impl<'a> Issuer<'a, '_> {
     }
 
     /// Waits for `condition`, watching for errors and signals.
-    pub(super) fn wait_until(&mut self, mut condition: impl FnMut(&mut State) -> bool) -> Result<(), EngineError> {
+    pub(in crate::run) fn wait_until(
+        &mut self,
+        mut condition: impl FnMut(&mut State) -> bool,
+    ) -> Result<(), EngineError> {
         let shared = self.stage.shared.clone();
         let mut guard = shared.lock();
         loop {

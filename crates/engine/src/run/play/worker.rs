@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use outcore_store::Frame;
 
-use super::player::Stage;
-use super::product::add_partials;
-use super::state::{stopped, State, TreeKey};
-use super::task::{Task, TaskBuffer};
-use super::tree::{Step, Tree};
-use super::value::{Inputs, TileMemory};
-use super::workspace::Workspace;
 use crate::place::slabs::{leaf, leaves};
 use crate::plan::{Accumulation, PassRoot, RootKind};
+use crate::run::compute::product::add_partials;
+use crate::run::compute::task::{Task, TaskBuffer};
+use crate::run::compute::tree::{Step, Tree};
+use crate::run::compute::value::{Inputs, TileMemory};
+use crate::run::compute::workspace::Workspace;
+use crate::run::play::player::Stage;
+use crate::run::play::state::{stopped, State, TreeKey};
 use crate::schedule::tasks::root_tile;
 use crate::schedule::tiles::coordinates;
 use crate::schedule::{Role, TileId};
@@ -22,7 +22,7 @@ use crate::EngineError;
 
 /// Takes tasks until the program stops.
 pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
-    let _inside = super::nesting::enter();
+    let _inside = crate::run::session::nesting::enter();
     let mut guard = stage.shared.lock();
     loop {
         if guard.stopping {

@@ -2,8 +2,8 @@
 
 use outcore_store::{return_freed_memory, Reclaim, Reservation, Turn};
 
-use super::nesting;
-use super::session::{Session, POLL};
+use crate::run::session::nesting;
+use crate::run::session::{Session, POLL};
 use crate::{cancel, EngineError};
 
 /// What planning takes per operator at most, beside the program that comes of it: rewritten nodes, maps over them, and the
@@ -17,7 +17,7 @@ const BEYOND: u64 = 16 << 20;
 
 /// Memory reserved for a plan while it is made. A large one waits for its turn, as programs do: what it takes, kept tiles
 /// and idle frames give up, of all sessions.
-pub(super) struct PlanningMemory<'a> {
+pub(in crate::run) struct PlanningMemory<'a> {
     session: &'a Session,
     /// Whether the caller works for a run: waiting for that run's turn to end would be waiting for itself.
     nested: bool,
@@ -101,7 +101,7 @@ impl Drop for PlanningMemory<'_> {
 }
 
 /// Has the allocator give its free pages back when dropped, where so much was freed that it matters.
-pub(super) struct ReturnFreed {
+pub(in crate::run) struct ReturnFreed {
     matters: bool,
 }
 

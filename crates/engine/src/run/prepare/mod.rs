@@ -1,5 +1,9 @@
 //! From expressions to a placed program: plan, check sources and targets, count what the run reserves.
 
+pub mod budget;
+pub mod planning;
+pub mod report;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
@@ -8,17 +12,17 @@ use std::time::Instant;
 
 use outcore_store::{check_space, scratch_room, FramePool, Region, SinkPlan, StoreError};
 
-use super::budget::{Placement, Wanted};
-use super::nesting;
-use super::planning::{PlanningMemory, ReturnFreed};
-use super::program::Program;
-use super::session::{locked, KeptKey, Session, Target, POLL};
-use super::state::stopped;
-use super::workspace::workspace_bytes;
 use crate::expr::{topological, Expr};
 use crate::ops;
 use crate::place::slabs::find_slabs;
 use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
+use crate::run::compute::workspace::workspace_bytes;
+use crate::run::drive::Program;
+use crate::run::play::state::stopped;
+use crate::run::prepare::budget::{Placement, Wanted};
+use crate::run::prepare::planning::{PlanningMemory, ReturnFreed};
+use crate::run::session::nesting;
+use crate::run::session::{locked, KeptKey, Session, Target, POLL};
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use crate::schedule::{TileId, TileTable};
 use crate::{cancel, EngineError};
@@ -30,7 +34,7 @@ const BYTES_PER_TILE: u64 = 96;
 /// More than any machine has, and small enough that sums of a few do not wrap.
 const BYTES_MAX: u64 = 1 << 60;
 
-pub(super) enum Output {
+pub(in crate::run) enum Output {
     Memory {
         shape: Vec<u64>,
         dtype: outcore_dtype::DType,
@@ -110,7 +114,7 @@ impl Session {
         }
     }
 
-    pub(super) fn prepare_here(
+    pub(in crate::run) fn prepare_here(
         self: &Arc<Session>,
         outputs: &[Expr],
         targets: &[Target],
@@ -188,7 +192,7 @@ impl Session {
     }
 
     /// Memory reserved for the whole run in frames: workspaces, results in memory.
-    pub(super) fn fixed_bytes(&self, plan: &Plan, outputs: &[Output]) -> u64 {
+    pub(in crate::run) fn fixed_bytes(&self, plan: &Plan, outputs: &[Output]) -> u64 {
         let functions = function_bytes(plan);
         let workers = self.options.threads.max(1) as u64 * (workspace_bytes(plan) + functions);
         let results: u64 = outputs
@@ -204,7 +208,7 @@ impl Session {
     }
 
     /// Buffers that encoded reads and padded writes use while they run, one per I/O thread.
-    pub(super) fn io_bytes(&self, plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> u64 {
+    pub(in crate::run) fn io_bytes(&self, plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> u64 {
         let (read, mut written) = (tiles.read_workspace, 0usize);
         for (id, array) in plan.arrays.iter().enumerate() {
             let region = |index| tile_region(plan, id as u32, index);
@@ -257,7 +261,7 @@ impl Session {
     }
 
     /// Kept tiles that the plan can start from.
-    pub(super) fn find_start(&self, plan: &Plan) -> Vec<(TileId, KeptKey)> {
+    pub(in crate::run) fn find_start(&self, plan: &Plan) -> Vec<(TileId, KeptKey)> {
         let kept = locked(&self.kept.0);
         let mut first = 0;
         let mut found = Vec::new();
@@ -296,7 +300,7 @@ fn edge_tiles(counts: &[u64]) -> Vec<u64> {
 }
 
 /// Memory that a worker's functions of the user say they allocate, at most.
-pub(super) fn function_bytes(plan: &Plan) -> u64 {
+pub(in crate::run) fn function_bytes(plan: &Plan) -> u64 {
     plan.passes
         .iter()
         .map(|pass| pass.function_bytes as u64)

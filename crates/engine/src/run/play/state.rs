@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use outcore_store::Frame;
 
-use super::estimate::PassDone;
-use super::tree::Tree;
-use super::value::TileMemory;
+use crate::run::compute::tree::Tree;
+use crate::run::compute::value::TileMemory;
+use crate::run::play::estimate::PassDone;
 use crate::schedule::TileId;
 use crate::EngineError;
 

@@ -14,7 +14,7 @@ const TOLERANCE: u64 = 12 << 20;
 
 /// What is resident beside the ledgers' bytes: measured when a session is made, and again before each plan, for the
 /// caller's own data and expressions grow in between.
-pub(super) struct Overhead {
+pub(in crate::run) struct Overhead {
     allowance: u64,
     /// Resident bytes of mapped files when the session was made. The kernel takes later ones back when it needs to.
     mapped: u64,

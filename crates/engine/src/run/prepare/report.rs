@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::prepare::Output;
-use super::program::Program;
 use crate::plan::{ArrayKind, StepKind};
+use crate::run::drive::Program;
+use crate::run::prepare::Output;
 
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");

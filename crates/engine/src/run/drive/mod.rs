@@ -6,18 +6,18 @@ use std::time::Instant;
 
 use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, Turn, GROUP_STAGING_BYTES};
 
-use super::budget::spare_bytes;
-use super::nesting;
-use super::planning::ReturnFreed;
-use super::player::{play, Progress, ProgressReport, Stage};
-use super::prepare::{function_bytes, Output};
-use super::session::{locked, KeptKey, Session};
-use super::state::{Event, Shared};
-use super::value::TileMemory;
-use super::workspace::Workspace;
 use crate::place::slabs::Slab;
 use crate::place::Placed;
 use crate::plan::{ArrayKind, Plan};
+use crate::run::compute::value::TileMemory;
+use crate::run::compute::workspace::Workspace;
+use crate::run::play::player::{play, Progress, ProgressReport, Stage};
+use crate::run::play::state::{Event, Shared};
+use crate::run::prepare::budget::spare_bytes;
+use crate::run::prepare::planning::ReturnFreed;
+use crate::run::prepare::{function_bytes, Output};
+use crate::run::session::nesting;
+use crate::run::session::{locked, KeptKey, Session};
 use crate::schedule::tiles::tile_region;
 use crate::schedule::{TileId, TileTable};
 use crate::EngineError;
@@ -31,16 +31,16 @@ pub struct Program {
     pub slabs: Vec<Vec<Slab>>,
     pub fixed_bytes: u64,
     /// The part of them that buffers of encoded I/O and the program itself take.
-    pub(super) unseen_bytes: u64,
+    pub(in crate::run) unseen_bytes: u64,
     /// What tiles and partial results may take.
     pub memory: u64,
     /// Bytes of headers and metadata the outputs write.
     pub metadata_bytes: u64,
     pub plan_seconds: f64,
-    pub(super) outputs: Vec<Output>,
-    pub(super) start: Vec<(TileId, KeptKey)>,
+    pub(in crate::run) outputs: Vec<Output>,
+    pub(in crate::run) start: Vec<(TileId, KeptKey)>,
     /// Dropped after the rest.
-    pub(super) _freed: ReturnFreed,
+    pub(in crate::run) _freed: ReturnFreed,
 }
 
 /// Counted while the program ran.

@@ -1,5 +1,9 @@
 //! A session: the memory limit, the disks and the tiles kept between programs.
 
+pub mod nesting;
+pub mod opening;
+pub mod overhead;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,16 +12,15 @@ use std::time::Duration;
 
 use outcore_store::{Faults, FramePool, Io, IoPool, Ledger, Reclaim, Scratch, Turn};
 
-use super::nesting;
-use super::overhead::Overhead;
-use super::player::{IoPools, Progress, ProgressReport};
-use super::value::TileMemory;
 use crate::place::Policy;
 use crate::plan::PlanOptions;
+use crate::run::compute::value::TileMemory;
+use crate::run::play::player::{IoPools, Progress, ProgressReport};
+use crate::run::session::overhead::Overhead;
 use crate::EngineError;
 
 /// How long a caller waits at most, for its turn or for a plan, before it looks for signals.
-pub(super) const POLL: Duration = Duration::from_millis(50);
+pub(in crate::run) const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
@@ -54,23 +57,23 @@ pub enum Target {
 /// 2. While one runs, what its ledger may grant and what the other sessions hold are together at most `room`; so is what
 ///    all hold afterwards, until the next one runs.
 pub struct Session {
-    pub(super) options: SessionOptions,
-    pub(super) overhead: Overhead,
-    pub(super) pool: FramePool,
-    pub(super) io: Io,
+    pub(in crate::run) options: SessionOptions,
+    pub(in crate::run) overhead: Overhead,
+    pub(in crate::run) pool: FramePool,
+    pub(in crate::run) io: Io,
     io_pools: Mutex<Option<Arc<IoPools>>>,
     scratch: Mutex<Option<Scratch>>,
-    pub(super) kept: Arc<Kept>,
-    pub(super) closed: AtomicBool,
+    pub(in crate::run) kept: Arc<Kept>,
+    pub(in crate::run) closed: AtomicBool,
     /// The process that made the session.
     process: u32,
 }
 
 /// Clean tiles left by the last program, by source identity, tile shape and position.
 #[derive(Default)]
-pub(super) struct Kept(pub(super) Mutex<HashMap<KeptKey, Arc<TileMemory>>>);
+pub(in crate::run) struct Kept(pub(in crate::run) Mutex<HashMap<KeptKey, Arc<TileMemory>>>);
 
-pub(super) fn kept_bytes(tile: &TileMemory) -> usize {
+pub(in crate::run) fn kept_bytes(tile: &TileMemory) -> usize {
     FramePool::frame_bytes(tile.padded().len())
 }
 
@@ -101,9 +104,9 @@ impl Drop for Session {
     }
 }
 
-pub(super) type KeptKey = (String, Vec<u64>, u64);
+pub(in crate::run) type KeptKey = (String, Vec<u64>, u64);
 
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(in crate::run) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -167,7 +170,7 @@ impl Session {
     }
 
     /// What the sessions of the process may hold together: the memory limit less the overhead.
-    pub(super) fn room(&self) -> u64 {
+    pub(in crate::run) fn room(&self) -> u64 {
         self.options.memory_limit.saturating_sub(self.overhead())
     }
 
@@ -204,7 +207,7 @@ impl Session {
         locked(&self.scratch).take();
     }
 
-    pub(super) fn io_pools(&self) -> Arc<IoPools> {
+    pub(in crate::run) fn io_pools(&self) -> Arc<IoPools> {
         locked(&self.io_pools)
             .get_or_insert_with(|| {
                 Arc::new(IoPools {
@@ -216,7 +219,7 @@ impl Session {
             .clone()
     }
 
-    pub(super) fn scratch(&self) -> Result<Scratch, EngineError> {
+    pub(in crate::run) fn scratch(&self) -> Result<Scratch, EngineError> {
         let mut scratch = locked(&self.scratch);
         if scratch.is_none() {
             *scratch = Some(Scratch::new(
@@ -231,14 +234,14 @@ impl Session {
     }
 
     /// Empties the files of scratch after a program.
-    pub(super) fn shrink_scratch(&self) {
+    pub(in crate::run) fn shrink_scratch(&self) {
         if let Some(scratch) = locked(&self.scratch).as_ref() {
             scratch.shrink();
         }
     }
 
     /// Waits until no other program runs in this process, telling `progress` so that signals are seen.
-    pub(super) fn wait_for_turn(&self, progress: Progress<'_>) -> Result<Turn, EngineError> {
+    pub(in crate::run) fn wait_for_turn(&self, progress: Progress<'_>) -> Result<Turn, EngineError> {
         let turn = self.ledger().queue();
         while !turn.has_come(POLL) {
             nesting::check_welcome(&turn)?;
@@ -248,11 +251,11 @@ impl Session {
     }
 
     /// Threads and locks do not survive a fork.
-    pub(super) fn is_ours(&self) -> bool {
+    pub(in crate::run) fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
 
-    pub(super) fn check_usable(&self) -> Result<(), EngineError> {
+    pub(in crate::run) fn check_usable(&self) -> Result<(), EngineError> {
         if !self.is_ours() {
             return Err(EngineError::Session(
                 "this session belongs to the parent process; make a new one after a fork".into(),

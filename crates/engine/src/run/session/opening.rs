@@ -4,8 +4,8 @@ use std::path::Path;
 
 use outcore_store::{open_for, Opened, Opening, Reclaim, Reservation, StoreError};
 
-use super::nesting;
-use super::session::{Session, POLL};
+use crate::run::session::nesting;
+use crate::run::session::{Session, POLL};
 use crate::EngineError;
 
 /// What smaller arrays keep is covered by the allowances beside the ledger.

@@ -23,7 +23,7 @@ pub fn is_inside() -> bool {
 }
 
 /// Refuses to wait behind a program that was given up and does not end: its function may wait for the very one who asks.
-pub(super) fn check_welcome(turn: &Turn) -> Result<(), EngineError> {
+pub(in crate::run) fn check_welcome(turn: &Turn) -> Result<(), EngineError> {
     if turn.is_turned_away() {
         return Err(EngineError::Interrupted(
             "cancelled: the computation before this one was interrupted while its function over tiles was running, \

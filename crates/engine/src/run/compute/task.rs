@@ -3,14 +3,14 @@
 use outcore_kernels::{copy_strided, Reducer};
 use outcore_store::Frame;
 
-use super::fused::{self, Operands};
-use super::gather::Reader;
-use super::product::multiply;
-use super::value::{contiguous, is_contiguous, Inputs, Place, Strided, TileMemory};
-use super::workspace::Workspace;
 use crate::expr::Block;
 use crate::plan::span::resolve_all;
 use crate::plan::{Accumulation, ArrayKind, Pass, PassRoot, Plan, RootKind, Step, StepKind};
+use crate::run::compute::fused::{self, Operands};
+use crate::run::compute::gather::Reader;
+use crate::run::compute::product::multiply;
+use crate::run::compute::value::{contiguous, is_contiguous, Inputs, Place, Strided, TileMemory};
+use crate::run::compute::workspace::Workspace;
 use crate::schedule::tasks::cell_extent;
 use crate::schedule::TileTable;
 use crate::EngineError;

@@ -7,18 +7,18 @@ use std::time::Instant;
 
 use outcore_store::Frame;
 
-use super::player::{Issuer, Stage};
-use super::session::locked;
-use super::state::{stopped, Shared, State, TileState};
-use super::value::TileMemory;
 use crate::plan::ArrayKind;
+use crate::run::compute::value::TileMemory;
+use crate::run::play::player::{Issuer, Stage};
+use crate::run::play::state::{stopped, Shared, State, TileState};
+use crate::run::session::locked;
 use crate::schedule::tiles::tile_region;
 use crate::schedule::TileId;
 use crate::EngineError;
 
 impl Issuer<'_, '_> {
     /// Reads a tile from its source, or back from scratch.
-    pub(super) fn read(&mut self, tile: TileId) -> Result<(), EngineError> {
+    pub(in crate::run) fn read(&mut self, tile: TileId) -> Result<(), EngineError> {
         let stage = self.stage;
         let (array, index) = stage.tiles.locate(tile);
         let info = &stage.plan.arrays[array as usize];
@@ -45,7 +45,7 @@ impl Issuer<'_, '_> {
     }
 
     /// Reads neighbouring tiles of a source in one go.
-    pub(super) fn read_group(&mut self, first: TileId, count: u16) -> Result<(), EngineError> {
+    pub(in crate::run) fn read_group(&mut self, first: TileId, count: u16) -> Result<(), EngineError> {
         let stage = self.stage;
         let (array, index) = stage.tiles.locate(first);
         let source = stage.plan.arrays[array as usize]
@@ -131,7 +131,7 @@ impl Issuer<'_, '_> {
     }
 
     /// Writes a temporary to scratch, behind the tasks that follow.
-    pub(super) fn spill(&mut self, tile: TileId) -> Result<(), EngineError> {
+    pub(in crate::run) fn spill(&mut self, tile: TileId) -> Result<(), EngineError> {
         self.wait_until(|state| {
             let resident = state.tile(tile);
             resident.users == 0 && resident.memory.is_some()

@@ -7,8 +7,8 @@ use crate::plan::Plan;
 
 /// The memory of one worker: slots for block values and registers for strips. Reserved when a program starts.
 pub struct Workspace {
-    pub(super) slots: Vec<Option<Frame>>,
-    pub(super) registers: Vec<Option<Frame>>,
+    pub(in crate::run) slots: Vec<Option<Frame>>,
+    pub(in crate::run) registers: Vec<Option<Frame>>,
 }
 
 /// Bytes of each slot, and registers, that any pass of a plan needs.

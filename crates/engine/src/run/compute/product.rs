@@ -2,10 +2,10 @@
 
 use outcore_kernels::{gemm, Binary, Matrix, MatrixMut};
 
-use super::value::Strided;
+use crate::run::compute::value::Strided;
 
 /// `target (+)= x @ y` for every matrix of the batch; `target` is contiguous.
-pub(super) fn multiply(
+pub(in crate::run) fn multiply(
     dtype: outcore_dtype::DType,
     operands: [(&Strided, &Vec<usize>); 2],
     data: [&[u8]; 2],

@@ -3,10 +3,10 @@
 use outcore_dtype::DType;
 use outcore_kernels::{copy_strided, generate, Generator};
 
-use super::value::{contiguous, Inputs, Place, Strided};
 use crate::plan::gather::{concat_pieces, BaseAxis};
 use crate::plan::pieces::each_piece;
 use crate::plan::{ArrayId, ArrayKind, Base, Gather, Plan};
+use crate::run::compute::value::{contiguous, Inputs, Place, Strided};
 use crate::schedule::tasks::each_tile;
 use crate::schedule::tiles::coordinates;
 use crate::schedule::{TileId, TileTable};

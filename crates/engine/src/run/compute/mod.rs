@@ -1,0 +1,9 @@
+//! What a task does with its tiles: blocks of fused passes, products, partial results joined in trees.
+
+pub mod fused;
+pub mod gather;
+pub mod product;
+pub mod task;
+pub mod tree;
+pub mod value;
+pub mod workspace;

@@ -1,0 +1,7 @@
+//! A program played: one thread issues its instructions, workers compute, I/O threads read and write.
+
+pub mod estimate;
+pub mod player;
+pub mod state;
+pub mod transfers;
+pub mod worker;
