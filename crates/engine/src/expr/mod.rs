@@ -11,6 +11,7 @@ use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
 use outcore_store::Source;
 
+use crate::task::{Algorithm, Grid};
 use crate::{cancel, FunctionError};
 
 /// A shared, immutable node.
@@ -64,6 +65,26 @@ pub enum Op {
         axes: Vec<usize>,
     },
     MapBlocks(FunctionKey),
+    /// One of the tile sets that an algorithm makes of its inputs.
+    Algorithm(AlgorithmKey, usize),
+}
+
+/// An algorithm, equal to others of its name and key.
+#[derive(Clone, Debug)]
+pub struct AlgorithmKey(pub Arc<dyn Algorithm>);
+
+impl PartialEq for AlgorithmKey {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.name(), self.0.key()) == (other.0.name(), other.0.key())
+    }
+}
+
+impl Eq for AlgorithmKey {}
+
+impl Hash for AlgorithmKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.0.name(), self.0.key()).hash(state);
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -291,6 +312,16 @@ impl Node {
                 Finish::StandardDeviation { .. } => "std".into(),
             },
             Op::MapBlocks(key) => key.function.name(),
+            Op::Algorithm(key, _) => key.0.name(),
+        }
+    }
+
+    /// How the array is cut when it is held tile by tile.
+    pub fn grid(&self) -> Grid {
+        Grid {
+            shape: self.shape.clone(),
+            tile: self.tile.clone(),
+            dtype: self.dtype,
         }
     }
 }

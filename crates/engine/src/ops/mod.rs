@@ -2,6 +2,7 @@
 //!
 //! A builder checks its operands, names both sides when they do not go together, and interns the node.
 
+mod algorithm;
 mod concat;
 mod elementwise;
 mod generate;
@@ -12,6 +13,7 @@ mod reshape;
 mod source;
 mod view;
 
+pub use algorithm::algorithm;
 pub use concat::concat;
 pub use elementwise::{astype, binary, copy_tiled, select, unary};
 pub use generate::{constant, generate};

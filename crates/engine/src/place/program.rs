@@ -12,6 +12,10 @@ pub enum Instruction {
     OpenPass(u32),
     /// Give them back, when every task of the pass is complete.
     ClosePass(u32),
+    /// Reserve the workspace of a task.
+    OpenTask(u32),
+    /// Give it back, when the task is complete.
+    CloseTask(u32),
     /// Reserve a frame and read the tile into it, from its source or from scratch.
     Read(TileId),
     /// Reserve frames for neighbouring tiles of a source and read them in one go: the first, and how many.

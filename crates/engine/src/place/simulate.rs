@@ -94,6 +94,8 @@ struct Walk<'a> {
     written: VecDeque<(u32, TileId)>,
     /// Passes whose partial results are given back when the window has passed their last task.
     closing: VecDeque<(u32, u32)>,
+    /// Tasks whose workspace is given back when the window has passed them, and its bytes.
+    working: VecDeque<(u32, u64)>,
     slabs: Vec<u64>,
     used: u64,
     program: Program,
@@ -127,6 +129,7 @@ pub fn simulate(
         window: VecDeque::new(),
         written: VecDeque::new(),
         closing: VecDeque::new(),
+        working: VecDeque::new(),
         slabs: slabs
             .iter()
             .map(|slabs| slabs.iter().map(Slab::reserved).sum())
@@ -141,7 +144,7 @@ pub fn simulate(
         earlier: Vec::new(),
     };
     walk.program.instructions.reserve(tasks.len() * 4);
-    walk.program.totals.per_pass = vec![(0, 0); plan.passes.len()];
+    walk.program.totals.per_pass = vec![(0, 0); plan.producers.len()];
     walk.mark_computed();
     walk.seed(start);
     walk.run()?;
@@ -182,11 +185,11 @@ impl Walk<'_> {
     }
 
     fn run(&mut self) -> Result<(), Shortage> {
-        let mut last_task: Vec<Option<u32>> = vec![None; self.plan.passes.len()];
+        let mut last_task: Vec<Option<u32>> = vec![None; self.plan.producers.len()];
         for task in 0..self.tasks.len() {
             last_task[self.tasks.pass[task] as usize] = Some(task as u32);
         }
-        let mut opened = vec![false; self.plan.passes.len()];
+        let mut opened = vec![false; self.plan.producers.len()];
         for task in 0..self.tasks.len() {
             self.pass = self.tasks.pass[task] as usize;
             cancel::check();
@@ -213,6 +216,9 @@ impl Walk<'_> {
                 self.leave_window(tile);
             }
         }
+        while self.working.front().is_some_and(|&(used_at, _)| used_at < oldest) {
+            self.close_task();
+        }
         while self.written.front().is_some_and(|&(due, _)| due as usize <= task) {
             let (_, tile) = self.written.pop_front().expect("looked at");
             self.drop_tile(tile);
@@ -231,6 +237,14 @@ impl Walk<'_> {
         if bytes > 0 {
             self.used -= bytes;
             self.program.instructions.push(Instruction::ClosePass(pass));
+        }
+    }
+
+    /// Gives back the workspace of the oldest task that has any.
+    fn close_task(&mut self) {
+        if let Some((task, bytes)) = self.working.pop_front() {
+            self.used -= bytes;
+            self.program.instructions.push(Instruction::CloseTask(task));
         }
     }
 
@@ -308,6 +322,15 @@ impl Walk<'_> {
         while !self.find_room(task, bytes) {
             if let Some((_, tile)) = self.written.pop_front() {
                 self.drop_tile(tile);
+                continue;
+            }
+            let oldest = self.window.front().map_or(task as u32, |&(used_at, _)| used_at);
+            if self
+                .working
+                .front()
+                .is_some_and(|&(used_at, _)| used_at < oldest.min(task as u32))
+            {
+                self.close_task();
                 continue;
             }
             if let Some(&(used_at, tile)) = self.window.front() {
@@ -396,6 +419,8 @@ impl Walk<'_> {
                 }
                 Instruction::OpenPass(pass) => used += self.slabs[pass as usize],
                 Instruction::ClosePass(pass) => used -= self.slabs[pass as usize],
+                Instruction::OpenTask(task) => used += self.tasks.workspace(self.plan, task as usize),
+                Instruction::CloseTask(task) => used -= self.tasks.workspace(self.plan, task as usize),
                 Instruction::Free(tile) => used -= frame(tile),
                 Instruction::Run(_) | Instruction::Write(_) | Instruction::Spill(_) => {}
             }
@@ -433,8 +458,14 @@ impl Walk<'_> {
         if opens {
             need += self.slabs[self.pass];
         }
+        let workspace = tasks.workspace(self.plan, task);
+        need += workspace;
         self.make_room(task, need)?;
         self.used += need;
+        if workspace > 0 {
+            self.working.push_back((task as u32, workspace));
+            self.program.instructions.push(Instruction::OpenTask(task as u32));
+        }
         if opens && self.slabs[self.pass] > 0 {
             self.program.instructions.push(Instruction::OpenPass(self.pass as u32));
         }
@@ -578,6 +609,9 @@ impl Walk<'_> {
     fn end(&mut self) {
         while let Some((_, pass)) = self.closing.pop_front() {
             self.close(pass);
+        }
+        while !self.working.is_empty() {
+            self.close_task();
         }
         for tile in 0..self.tiles.len() as u32 {
             let state = self.tiles[tile as usize];

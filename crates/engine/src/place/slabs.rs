@@ -6,7 +6,7 @@
 use outcore_store::FramePool;
 
 use crate::cancel;
-use crate::plan::{Accumulation, Pass, PassRoot, Plan};
+use crate::plan::{Accumulation, Pass, PassRoot, Plan, Producer};
 use crate::schedule::tasks::{cell_extent, root_tile};
 use crate::schedule::tiles::coordinates;
 use crate::schedule::TaskList;
@@ -58,12 +58,12 @@ pub fn leaves(kept: &[usize], counts: &[u64]) -> u64 {
 
 /// Per pass, per root: the partial results that the order of `tasks` needs.
 pub fn find_slabs(plan: &Plan, tasks: &TaskList, window: usize) -> Vec<Vec<Slab>> {
-    let mut open: Vec<Vec<OpenTrees>> = plan
-        .passes
-        .iter()
-        .map(|pass| pass.roots.iter().map(|root| OpenTrees::new(pass, root)).collect())
+    let trees = |pass: &Pass| pass.roots.iter().map(|root| OpenTrees::new(pass, root)).collect();
+    let passes = plan.producers.iter().map(Producer::pass);
+    let mut open: Vec<Vec<OpenTrees>> = passes.clone().map(|pass| pass.map_or(vec![], trees)).collect();
+    let counts: Vec<Vec<u64>> = passes
+        .map(|pass| pass.map_or(vec![], |pass| pass.domain.counts()))
         .collect();
-    let counts: Vec<Vec<u64>> = plan.passes.iter().map(|pass| pass.domain.counts()).collect();
     let mut cell = Vec::new();
     for task in 0..tasks.len() {
         cancel::check();
@@ -76,10 +76,11 @@ pub fn find_slabs(plan: &Plan, tasks: &TaskList, window: usize) -> Vec<Vec<Slab>
             trees.add(&counts[pass], &cell);
         }
     }
-    plan.passes
+    plan.producers
         .iter()
         .zip(&open)
-        .map(|(pass, open)| {
+        .map(|(producer, open)| {
+            let Some(pass) = producer.pass() else { return vec![] };
             pass.roots
                 .iter()
                 .zip(open)

@@ -27,7 +27,7 @@ fn is_barrier(node: &Node, options: &PlanOptions) -> bool {
     match &node.op {
         Op::Reduce { axes, .. } => is_cut(&node.inputs[0], axes),
         Op::Matmul => !options.fuse_products || product_kind(node) != Product::Aligned,
-        Op::MapBlocks(_) => true,
+        Op::MapBlocks(_) | Op::Algorithm(..) => true,
         _ => false,
     }
 }
@@ -123,6 +123,16 @@ impl<'a> Walker<'a> {
     pub fn closure(&mut self, root: &Root) -> Closure {
         let mut closure = Closure::default();
         let mut seen = HashSet::new();
+        if root.kind == RootKind::Algorithm {
+            // It takes tiles, so its inputs are held, be they ever so cheap.
+            for input in &root.node.inputs {
+                if self.is_leaf(input) {
+                    closure.loads.push((input.clone(), None));
+                } else {
+                    closure.missing.push(input.clone());
+                }
+            }
+        }
         for (operand, spans) in &root.operands {
             let is_root_value = root.kind == RootKind::Map;
             let depth = usize::from(!is_root_value);

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use outcore_store::{Io, Positions, Region, Selection, Source};
 
-use super::compile::{Pass, StepKind};
+use super::compile::StepKind;
 use super::gather::{concat_pieces, flat_index, hull, ArrayId, Base, BaseAxis, Gather};
 use super::span::{resolve_all, Span};
-use super::{ArrayInfo, ArrayKind, Plan};
+use super::{ArrayInfo, ArrayKind, Plan, Producer};
 use crate::expr::{grid, Node, Op, SourceKey};
 use crate::{cancel, EngineError};
 
@@ -40,9 +40,9 @@ struct Use {
 /// # Errors
 /// What sources report when asked for the cost of a read.
 pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
-    let Plan { arrays, passes, .. } = plan;
+    let Plan { arrays, producers, .. } = plan;
     let mut found: BTreeMap<ArrayId, HashMap<Vec<Positions>, Use>> = BTreeMap::new();
-    each_use(passes, &mut |array, axes, region, block| {
+    each_use(producers, &mut |array, axes, region, block| {
         let positions = positions(axes, region);
         let known = found.get(&array).is_some_and(|uses| uses.contains_key(&positions));
         if let (false, Some(bytes)) = (known, few(&arrays[array as usize], &positions, io)?) {
@@ -56,8 +56,10 @@ pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
         return Ok(());
     }
     let mut selections: HashMap<(ArrayId, Vec<Positions>), ArrayId> = HashMap::new();
-    let mut used = HashSet::new();
-    each_use(passes, &mut |array, axes, region, _| {
+    // What an algorithm takes, it takes in tiles.
+    let works = producers.iter().filter_map(Producer::work);
+    let mut used: HashSet<ArrayId> = works.flat_map(|step| step.sets.clone()).collect();
+    each_use(producers, &mut |array, axes, region, _| {
         let positions = positions(axes, region);
         let Some(one) = found.get(&array).and_then(|uses| uses.get(&positions)) else {
             used.insert(array);
@@ -82,9 +84,10 @@ pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
 /// it at a time; gives the array to read instead.
 type Visit<'a> = &'a mut dyn FnMut(ArrayId, &[BaseAxis], &[(u64, u64)], &[u64]) -> Result<Option<ArrayId>, EngineError>;
 
-/// Calls `visit` for every gather of an array in `passes`.
-fn each_use(passes: &mut [Pass], visit: Visit<'_>) -> Result<(), EngineError> {
-    for pass in passes {
+/// Calls `visit` for every gather of an array in the passes.
+fn each_use(producers: &mut [Producer], visit: Visit<'_>) -> Result<(), EngineError> {
+    for producer in producers {
+        let Producer::Pass(pass) = producer else { continue };
         let whole: Vec<(u64, u64)> = pass.domain.shape.iter().map(|&length| (0, length)).collect();
         let tile: Vec<(u64, u64)> = pass.domain.tile.iter().map(|&length| (0, length)).collect();
         if whole.iter().any(|&(_, length)| length == 0) {

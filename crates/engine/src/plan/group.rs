@@ -1,11 +1,13 @@
 //! Which roots are computed by the same pass.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::closure::Closure;
 use super::partition::{pass_key, Partition, PassKey, Root};
 use super::PlanOptions;
 use crate::cancel;
+use crate::expr::Op;
 
 /// Roots that will be one pass, and the arrays that stream past them.
 struct Group {
@@ -43,6 +45,7 @@ fn streams(root: &Root, closure: &Closure) -> HashSet<u64> {
 pub fn group(partition: &Partition, options: &PlanOptions) -> Vec<Vec<Root>> {
     // A group that a later one absorbed leaves its place empty.
     let mut groups: Vec<Option<Group>> = Vec::new();
+    let mut algorithms: HashMap<_, usize> = HashMap::new();
     let mut alike: HashMap<PassKey<'_>, Vec<usize>> = HashMap::new();
     for node in &partition.order {
         cancel::check();
@@ -55,6 +58,17 @@ pub fn group(partition: &Partition, options: &PlanOptions) -> Vec<Vec<Root>> {
             members: vec![node.id],
             streams: streams(root, &partition.closures[&node.id]),
         };
+        if let Op::Algorithm(algorithm, _) = &node.op {
+            let inputs: Vec<u64> = node.inputs.iter().map(|input| input.id).collect();
+            match algorithms.entry((algorithm, inputs)) {
+                Entry::Occupied(place) => groups[*place.get()].as_mut().expect("never absorbed").absorb(group),
+                Entry::Vacant(place) => {
+                    place.insert(groups.len());
+                    groups.push(Some(group));
+                }
+            }
+            continue;
+        }
         let same_key = alike.entry(key).or_default();
         same_key.retain(|&place| {
             let other = groups[place].as_ref().expect("absorbed groups are not listed");

@@ -6,6 +6,7 @@ pub mod few;
 pub mod fuse;
 pub mod gather;
 pub mod group;
+pub mod lower;
 pub mod partition;
 pub mod pieces;
 pub mod rewrite;
@@ -19,6 +20,7 @@ use outcore_store::{Layout, Source};
 
 pub use compile::{Accumulation, Pass, PassRoot, Step, StepKind};
 pub use gather::{ArrayId, Base, Gather};
+pub use lower::WorkStep;
 pub use partition::{Domain, RootKind};
 
 use crate::expr::{grid, Expr, Op};
@@ -137,11 +139,50 @@ impl ArrayInfo {
     }
 }
 
-/// The passes of a program, in an order that respects their dependences.
+/// What gives a program its tasks.
+#[derive(Debug)]
+pub enum Producer {
+    /// A walk over a domain: one task for each cell.
+    Pass(Pass),
+    /// Tasks that name their tiles themselves.
+    Work(WorkStep),
+}
+
+impl Producer {
+    pub fn tasks(&self) -> u64 {
+        match self {
+            Producer::Pass(pass) => pass.domain.cells(),
+            Producer::Work(step) => step.work.tasks(),
+        }
+    }
+
+    pub fn label(&self) -> &str {
+        match self {
+            Producer::Pass(pass) => &pass.label,
+            Producer::Work(step) => &step.label,
+        }
+    }
+
+    pub fn pass(&self) -> Option<&Pass> {
+        match self {
+            Producer::Pass(pass) => Some(pass),
+            Producer::Work(_) => None,
+        }
+    }
+
+    pub fn work(&self) -> Option<&WorkStep> {
+        match self {
+            Producer::Pass(_) => None,
+            Producer::Work(step) => Some(step),
+        }
+    }
+}
+
+/// The passes and works of a program, in an order that respects their dependences.
 #[derive(Debug)]
 pub struct Plan {
     pub arrays: Vec<ArrayInfo>,
-    pub passes: Vec<Pass>,
+    pub producers: Vec<Producer>,
     /// The array that holds each requested output.
     pub outputs: Vec<ArrayId>,
     /// What the rewrites changed, one line each.
@@ -150,9 +191,21 @@ pub struct Plan {
 
 impl Plan {
     pub fn tasks(&self) -> u64 {
-        self.passes
-            .iter()
-            .fold(0, |sum, pass| sum.saturating_add(pass.domain.cells()))
+        let tasks = self.producers.iter().map(Producer::tasks);
+        tasks.fold(0, u64::saturating_add)
+    }
+
+    pub fn passes(&self) -> impl Iterator<Item = &Pass> {
+        self.producers.iter().filter_map(Producer::pass)
+    }
+
+    pub fn works(&self) -> impl Iterator<Item = &WorkStep> {
+        self.producers.iter().filter_map(Producer::work)
+    }
+
+    /// The pass that gives a task, where one does.
+    pub fn pass(&self, producer: u32) -> Option<&Pass> {
+        self.producers[producer as usize].pass()
     }
 
     /// The stored arrays that it reads.
@@ -176,11 +229,15 @@ impl Plan {
                 .sum::<usize>()
         };
         let roots = |pass: &Pass| pass.roots.len() * (size_of::<PassRoot>() + ALLOCATED);
-        let passes = self.passes.iter();
+        let passes = self.passes();
         let passes: usize = passes
             .map(|pass| size_of::<Pass>() + ALLOCATED + steps(pass) + roots(pass))
             .sum();
-        (passes + self.arrays.len() * (size_of::<ArrayInfo>() + ALLOCATED)) as u64
+        let works: usize = self
+            .works()
+            .map(|step| size_of::<Producer>() + ALLOCATED + 16 * step.sets.len())
+            .sum();
+        (passes + works + self.arrays.len() * (size_of::<ArrayInfo>() + ALLOCATED)) as u64
     }
 }
 
@@ -235,17 +292,20 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
     let partition = partition::partition(&outputs, &options);
     let groups = group::group(&partition, &options);
     let mut table = ArrayTable::default();
-    let passes = groups
-        .iter()
-        .map(|roots| compile::compile(roots, &partition, &mut table))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut producers = Vec::new();
+    for roots in &groups {
+        match &roots[0].node.op {
+            Op::Algorithm(key, _) => lower::lower(key, &roots[0].node, &mut table, &mut producers),
+            _ => producers.push(Producer::Pass(compile::compile(roots, &partition, &mut table)?)),
+        }
+    }
     let ids: Vec<ArrayId> = outputs.iter().map(|node| table.id(node, true)).collect();
     for (position, &id) in ids.iter().enumerate() {
         table.arrays[id as usize].outputs.push(position);
     }
     let plan = Plan {
         arrays: table.arrays,
-        passes,
+        producers,
         outputs: ids,
         rewrites,
     };
@@ -262,16 +322,11 @@ fn check_widths(plan: &Plan) -> Result<(), EngineError> {
         .arrays
         .iter()
         .fold(0u64, |sum, array| sum.saturating_add(array.tiles()));
-    let roots = plan
-        .passes
-        .iter()
-        .map(|pass| pass.roots.len() as u64)
-        .max()
-        .unwrap_or(0);
+    let roots = plan.passes().map(|pass| pass.roots.len() as u64).max().unwrap_or(0);
     let limits = [
         (tiles, u64::from(u32::MAX), "tiles"),
         (plan.tasks(), TASKS_MAX, "tasks"),
-        (plan.passes.len() as u64, u64::from(u32::MAX), "passes"),
+        (plan.producers.len() as u64, u64::from(u32::MAX), "passes"),
         (roots, u64::from(u32::MAX), "results of one pass"),
     ];
     match limits.into_iter().find(|(count, most, _)| count > most) {

@@ -49,6 +49,8 @@ pub enum RootKind {
     Contraction,
     /// A product whose result tiles are accumulators in memory while the inner dimension streams past.
     Blocked,
+    /// Tiles that an algorithm makes of whole tiles: no walk of ours.
+    Algorithm,
 }
 
 /// How one materialized node is computed.
@@ -118,6 +120,7 @@ pub fn natural_root(node: &Expr) -> Root {
             Product::Contraction { inner_tile } => product_root(node, inner_tile, RootKind::Contraction, &mut domain),
             Product::Blocked { inner_tile } => product_root(node, inner_tile, RootKind::Blocked, &mut domain),
         },
+        Op::Algorithm(..) => (RootKind::Algorithm, own_spans(node, &mut domain), vec![]),
         _ => (RootKind::Map, own_spans(node, &mut domain), vec![]),
     };
     let operands = if kind == RootKind::Map {

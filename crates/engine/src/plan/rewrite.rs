@@ -127,6 +127,16 @@ fn rebuild(node: &Expr, rewritten: &HashMap<u64, Expr>) -> Result<Expr, EngineEr
     if matches!(node.op, Op::Matmul) {
         return ops::matmul(&inputs[0], &inputs[1]);
     }
+    if matches!(node.op, Op::Algorithm(..)) {
+        // It was told how its inputs are cut.
+        let in_tiles = |(new, old): (&Expr, &Expr)| match new.tile == old.tile {
+            true => new.clone(),
+            false => ops::copy_tiled(new, old.tile.clone()),
+        };
+        let inputs = inputs.iter().zip(&node.inputs).map(in_tiles).collect();
+        let (shape, tile) = (node.shape.clone(), node.tile.clone());
+        return Ok(Node::intern(node.op.clone(), inputs, shape, node.dtype, tile));
+    }
     Ok(Node::intern(
         node.op.clone(),
         inputs,

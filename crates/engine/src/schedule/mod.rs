@@ -10,7 +10,7 @@ pub mod tiles;
 pub use tasks::{Role, TaskList};
 pub use tiles::{TileId, TileTable};
 
-use crate::plan::{Plan, PlanOptions};
+use crate::plan::{Plan, PlanOptions, Producer};
 
 /// Above this many tasks only the plain orders are tried: ordering must not cost more than it saves.
 pub const TASKS_FOR_SEARCH: u64 = 200_000;
@@ -62,7 +62,7 @@ pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
     };
     let mut all = vec![plain];
     if tasks > TASKS_FOR_SEARCH {
-        if options.pipeline && plan.passes.len() > 1 {
+        if options.pipeline && plan.producers.len() > 1 {
             all.push(Candidate {
                 pipeline: true,
                 ..plain
@@ -70,7 +70,8 @@ pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
         }
         return all;
     }
-    let several = plan.passes.iter().filter(|pass| !pass.domain.shape.is_empty()).count() > 1;
+    let walks = |producer: &Producer| producer.pass().is_none_or(|pass| !pass.domain.shape.is_empty());
+    let several = plan.producers.iter().filter(|producer| walks(producer)).count() > 1;
     if options.alternate && several {
         all.push(Candidate {
             alternate: true,
@@ -88,13 +89,13 @@ pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
             ..plain
         });
     }
-    if options.alternate && plan.passes.iter().any(|pass| pass.domain.shape.len() >= 2) {
+    if options.alternate && plan.passes().any(|pass| pass.domain.shape.len() >= 2) {
         all.push(Candidate { columns: true, ..plain });
     }
-    if options.share_tiles && plan.passes.iter().any(sharing::may_share) {
+    if options.share_tiles && plan.passes().any(sharing::may_share) {
         all.push(Candidate { shared: true, ..plain });
     }
-    if plan.passes.iter().any(blocking::is_blocked) {
+    if plan.passes().any(blocking::is_blocked) {
         all.extend(all.clone().into_iter().map(|candidate| Candidate {
             blocking: 0.8,
             ..candidate

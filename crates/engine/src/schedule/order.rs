@@ -4,14 +4,17 @@ use super::blocking::{block_shape, is_blocked, product_dims, Footprint};
 use super::sharing::{may_share, shared_cells};
 use super::{Candidate, TileTable};
 use crate::cancel;
-use crate::plan::{Pass, Plan, RootKind};
+use crate::plan::{Pass, Plan, Producer, RootKind};
 
 /// The cells of every pass in order. `memory` is what tiles may take, for the blocks of large products.
 pub fn sequential(plan: &Plan, tiles: &TileTable, candidate: &Candidate, memory: u64) -> Vec<Vec<u32>> {
     let mut backwards: std::collections::HashMap<Vec<u64>, bool> = std::collections::HashMap::new();
-    plan.passes
+    plan.producers
         .iter()
-        .map(|pass| {
+        .map(|producer| {
+            let Producer::Pass(pass) = producer else {
+                return (0..producer.tasks() as u32).collect();
+            };
             if candidate.shared && may_share(pass) {
                 return shared_cells(plan, tiles, pass, memory);
             }

@@ -2,10 +2,11 @@
 //! by tile die young (the tile-at-a-time pipeline of Kim 2023, for whole programs).
 
 use super::blocking::is_blocked;
-use super::tasks::{cell_extent, root_tile, InputFinder};
+use super::tasks::{root_tile, InputFinder};
 use super::tiles::{coordinates, TileId, TileTable};
 use crate::cancel;
-use crate::plan::{ArrayKind, Plan};
+use crate::plan::{ArrayKind, Plan, Producer};
+use crate::task::Access;
 
 /// When one task makes more than this many others ready, they are a pass of their own, not a pipeline.
 const READY_AT_ONCE_MAX: usize = 32;
@@ -14,6 +15,8 @@ const READY_AT_ONCE_MAX: usize = 32;
 struct Waiting {
     /// Per task (numbered pass by pass, in the given cell order): computed input tiles not yet made.
     missing: Vec<u32>,
+    /// Per task: all of them have been made, after some were missing.
+    made: Vec<bool>,
     /// Per tile: the tasks that read it, as a range of `readers`.
     reader_ends: Vec<u32>,
     readers: Vec<u32>,
@@ -41,11 +44,26 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
             }
             order.push(flat[task as usize]);
             let mut ready = complete(plan, tiles, &mut waiting, flat[task as usize]);
+            let producer = flat[task as usize].0;
             ready.retain(|&other| {
-                // Large products keep their own order: it is the order of their additions.
                 let pass = flat[other as usize].0;
-                !done[other as usize] && pass != flat[task as usize].0 && !is_blocked(&plan.passes[pass as usize])
+                let may_come = match &plan.producers[pass as usize] {
+                    // Large products keep their own order: it is the order of their additions.
+                    Producer::Pass(pass) => !is_blocked(pass),
+                    // So do the tasks of an algorithm.
+                    Producer::Work(_) => other == 0 || flat[other as usize - 1].0 != pass || done[other as usize - 1],
+                };
+                !done[other as usize] && pass != producer && may_come
             });
+            // A task of an algorithm whose tiles were there already, but not its turn.
+            let next = task + 1;
+            if plan.pass(producer).is_none()
+                && flat.get(next as usize).is_some_and(|&(other, _)| other == producer)
+                && waiting.made[next as usize]
+                && !done[next as usize]
+            {
+                stack.push(next);
+            }
             if ready.len() <= READY_AT_ONCE_MAX {
                 ready.sort_unstable_by(|a, b| b.cmp(a));
                 stack.extend(ready);
@@ -56,7 +74,17 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
 }
 
 fn outputs(plan: &Plan, tiles: &TileTable, (pass_index, cell_index): (u32, u32), mut each: impl FnMut(TileId)) {
-    let pass = &plan.passes[pass_index as usize];
+    let pass = match &plan.producers[pass_index as usize] {
+        Producer::Pass(pass) => pass,
+        Producer::Work(step) => {
+            step.operands(u64::from(cell_index), &mut |array, index, access| {
+                if access != Access::Read {
+                    each(tiles.id(array, index));
+                }
+            });
+            return;
+        }
+    };
     let counts = pass.domain.counts();
     let mut cell = Vec::new();
     coordinates(&counts, u64::from(cell_index), &mut cell);
@@ -78,6 +106,7 @@ fn complete(plan: &Plan, tiles: &TileTable, waiting: &mut Waiting, task: (u32, u
         for &reader in &waiting.readers[begin as usize..waiting.reader_ends[tile] as usize] {
             waiting.missing[reader as usize] -= 1;
             if waiting.missing[reader as usize] == 0 {
+                waiting.made[reader as usize] = true;
                 ready.push(reader);
             }
         }
@@ -90,15 +119,13 @@ fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> Waiting 
     let mut pairs: Vec<(TileId, u32)> = Vec::new();
     let mut missing = vec![0u32; flat.len()];
     let mut finder = InputFinder::new(plan, tiles);
-    let (mut cell, mut found) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     for (task, &(pass_index, cell_index)) in flat.iter().enumerate() {
         outputs(plan, tiles, (pass_index, cell_index), |tile| {
             contributions[tile as usize] += 1
         });
-        let pass = &plan.passes[pass_index as usize];
-        coordinates(&pass.domain.counts(), u64::from(cell_index), &mut cell);
         found.clear();
-        finder.find(pass, &cell_extent(pass, &cell), &mut found);
+        finder.find_task(&plan.producers[pass_index as usize], cell_index, &mut found);
         for &tile in &found {
             let (array, _) = tiles.locate(tile);
             if matches!(plan.arrays[array as usize].kind, ArrayKind::Computed) {
@@ -118,6 +145,7 @@ fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> Waiting 
         *ends = end;
     }
     Waiting {
+        made: vec![false; missing.len()],
         missing,
         reader_ends,
         readers: pairs.into_iter().map(|(_, task)| task).collect(),

@@ -1,9 +1,12 @@
 //! Tasks in order, with the tiles each touches, in flat arrays: a program may have millions.
 
+use outcore_store::FramePool;
+
 use super::tiles::{coordinates, TileId, TileTable};
 use crate::cancel;
 use crate::plan::span::resolve_all;
-use crate::plan::{too_many, ArrayKind, Pass, Plan, RootKind, StepKind};
+use crate::plan::{too_many, ArrayKind, Pass, Plan, Producer, RootKind, StepKind, WorkStep};
+use crate::task::Access;
 
 /// What a task does to a tile it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +64,17 @@ impl TaskList {
         &self.outputs[begin..self.output_ends[task] as usize]
     }
 
+    /// Workspace of a task of an algorithm, as its frame is charged; workers hold that of passes.
+    pub fn workspace(&self, plan: &Plan, task: usize) -> u64 {
+        match plan.producers[self.pass[task] as usize].work() {
+            Some(step) => match step.work.workspace_bytes(u64::from(self.cell[task])) {
+                0 => 0,
+                bytes => FramePool::frame_bytes(bytes as usize) as u64,
+            },
+            None => 0,
+        }
+    }
+
     /// Bytes the list itself holds.
     pub fn bytes(&self) -> usize {
         self.pass.capacity() * 4
@@ -98,6 +112,27 @@ impl<'a> InputFinder<'a> {
             stamp: vec![0; tiles.len()],
             task: 0,
         }
+    }
+
+    /// As `find`, for a task of any producer.
+    pub fn find_task(&mut self, producer: &Producer, cell: u32, found: &mut Vec<TileId>) {
+        match producer {
+            Producer::Pass(pass) => {
+                let mut at = Vec::new();
+                coordinates(&pass.domain.counts(), u64::from(cell), &mut at);
+                self.find(pass, &cell_extent(pass, &at), found);
+            }
+            Producer::Work(step) => self.find_work(step, cell, found),
+        }
+    }
+
+    fn find_work(&mut self, step: &WorkStep, task: u32, found: &mut Vec<TileId>) {
+        cancel::check();
+        step.operands(u64::from(task), &mut |array, index, access| {
+            if access == Access::Read {
+                found.push(self.tiles.id(array, index));
+            }
+        });
     }
 
     pub fn find(&mut self, pass: &Pass, extent: &[(u64, u64)], found: &mut Vec<TileId>) {
@@ -162,16 +197,27 @@ pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> Task
     let mut finder = InputFinder::new(plan, tiles);
     let mut progress = Progress::new(plan);
     let mut cell = Vec::new();
-    let counts: Vec<Vec<u64>> = plan.passes.iter().map(|pass| pass.domain.counts()).collect();
+    let mut writers = Writers::count(plan, tiles);
+    let passes = plan.producers.iter().map(Producer::pass);
+    let counts: Vec<Vec<u64>> = passes
+        .map(|pass| pass.map_or(vec![], |pass| pass.domain.counts()))
+        .collect();
     for &(pass_index, cell_index) in order {
-        let pass = &plan.passes[pass_index as usize];
-        coordinates(&counts[pass_index as usize], u64::from(cell_index), &mut cell);
-        finder.find(pass, &cell_extent(pass, &cell), &mut list.inputs);
-        for (root_index, root) in pass.roots.iter().enumerate() {
+        let pass = plan.pass(pass_index);
+        if let Some(pass) = pass {
+            coordinates(&counts[pass_index as usize], u64::from(cell_index), &mut cell);
+            finder.find(pass, &cell_extent(pass, &cell), &mut list.inputs);
+        }
+        if let Some(step) = plan.producers[pass_index as usize].work() {
+            finder.find_work(step, cell_index, &mut list.inputs);
+            writers.list(tiles, step, u64::from(cell_index), &mut list.outputs);
+        }
+        for (root_index, root) in pass.iter().flat_map(|pass| &pass.roots).enumerate() {
             let kept = &progress.kept[pass_index as usize][root_index];
             let index = root_tile(kept, &counts[pass_index as usize], &cell);
             let tile = tiles.first[root.array as usize] + index as TileId;
             let role = match root.kind {
+                RootKind::Algorithm => unreachable!("algorithms are no passes"),
                 RootKind::Map => Some(Role::Whole),
                 RootKind::Blocked => {
                     let (first, last) = progress.advance(pass_index, root_index, index);
@@ -196,6 +242,53 @@ pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> Task
     list
 }
 
+/// Tasks of algorithms that are still to write each tile.
+struct Writers {
+    left: Vec<u32>,
+}
+
+impl Writers {
+    fn count(plan: &Plan, tiles: &TileTable) -> Writers {
+        let mut left = Vec::new();
+        for step in plan.works() {
+            left.resize(tiles.len(), 0);
+            for task in 0..step.work.tasks() {
+                cancel::check();
+                step.operands(task, &mut |array, index, access| {
+                    if access != Access::Read {
+                        left[tiles.id(array, index) as usize] += 1;
+                    }
+                });
+            }
+        }
+        Writers { left }
+    }
+
+    /// Lists what a task writes. Tasks of a work come in the order of their numbers.
+    fn list(&mut self, tiles: &TileTable, step: &WorkStep, task: u64, outputs: &mut Vec<TaskOutput>) {
+        let mut position = 0;
+        step.operands(task, &mut |array, index, access| {
+            let first = match access {
+                Access::Read => return,
+                Access::Create => true,
+                Access::Update => false,
+            };
+            let tile = tiles.id(array, index);
+            let left = &mut self.left[tile as usize];
+            *left -= 1;
+            outputs.push(TaskOutput {
+                tile,
+                root: position,
+                role: Role::Accumulate {
+                    first,
+                    last: *left == 0,
+                },
+            });
+            position += 1;
+        });
+    }
+}
+
 /// How many tasks of each accumulated tile have been seen.
 struct Progress {
     kept: Vec<Vec<Vec<usize>>>,
@@ -211,7 +304,13 @@ impl Progress {
             expected: vec![],
             seen: vec![],
         };
-        for pass in &plan.passes {
+        for producer in &plan.producers {
+            let Producer::Pass(pass) = producer else {
+                progress.expected.push(vec![]);
+                progress.seen.push(vec![]);
+                progress.kept.push(vec![]);
+                continue;
+            };
             let counts = pass.domain.counts();
             let kept: Vec<Vec<usize>> = pass.roots.iter().map(|root| root.kept_dims()).collect();
             let tiles = |dims: &[usize]| dims.iter().map(|&dim| counts[dim]).product::<u64>();

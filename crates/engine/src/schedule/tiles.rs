@@ -63,6 +63,11 @@ impl TileTable {
         tiles.map(|weight| weight.read).sum()
     }
 
+    /// The number of the tile at a position of an array's grid.
+    pub fn id(&self, array: ArrayId, index: u64) -> TileId {
+        self.first[array as usize] + index as TileId
+    }
+
     /// The array a tile belongs to, and its position in that array's grid.
     pub fn locate(&self, tile: TileId) -> (ArrayId, u64) {
         let array = self.first.partition_point(|&first| first <= tile) - 1;
@@ -73,7 +78,7 @@ impl TileTable {
 /// Tasks that one read of the largest source serves, one after another: tiles of large chunks hold several cells of
 /// their passes.
 pub fn tasks_per_read(plan: &Plan) -> u64 {
-    let streamed = plan.passes.iter().filter(|pass| !is_blocked(pass));
+    let streamed = plan.passes().filter(|pass| !is_blocked(pass));
     let reads = streamed.flat_map(|pass| pass.steps.iter().map(move |step| (pass, step)));
     reads
         .filter_map(|(pass, step)| match &step.kind {

@@ -133,6 +133,11 @@ fn replay(case: &Case, placed: &Placed, memory: u64) {
                 resident.remove(&tile).expect("only resident tiles are dropped");
                 used -= weight(tile).frame;
             }
+            Instruction::OpenTask(task) => used += placed.tasks.workspace(&case.plan, task as usize),
+            Instruction::CloseTask(task) => {
+                assert!(task < tasks, "task {task} has not run yet");
+                used -= placed.tasks.workspace(&case.plan, task as usize);
+            }
             Instruction::OpenPass(_) | Instruction::ClosePass(_) => {}
         }
         assert!(used <= memory, "{used} of {memory} bytes in use");

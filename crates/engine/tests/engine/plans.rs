@@ -8,8 +8,7 @@ use crate::support::{apply, descent, factorization, product, stored, transposed}
 
 /// One line per pass: what it computes, over what, from what.
 fn describe(plan: &Plan) -> String {
-    plan.passes
-        .iter()
+    plan.passes()
         .map(|pass| {
             let domain: Vec<String> = pass
                 .domain

@@ -24,8 +24,8 @@ fn sums(x: &Expr, count: usize) -> Vec<Expr> {
 /// Bytes of all slots of the one pass that computes `outputs`.
 fn slot_bytes(outputs: &[Expr]) -> usize {
     let made = plan(outputs, PlanOptions::ALL).expect("a plan");
-    assert_eq!(made.passes.len(), 1, "one scan");
-    made.passes[0].slots.iter().sum()
+    assert_eq!(made.producers.len(), 1, "one scan");
+    made.pass(0).expect("one scan").slots.iter().sum()
 }
 
 #[test]

@@ -95,6 +95,7 @@ impl Task<'_> {
                 match root.kind {
                     RootKind::Map => self.emit(index, root, extent, &computed, workspace),
                     RootKind::Reduce => self.reduce_root(index, root, extent, &computed, workspace),
+                    RootKind::Algorithm => unreachable!("algorithms are no passes"),
                     RootKind::Contraction | RootKind::Blocked => {
                         self.multiply_root(index, root, extent, &computed, workspace)
                     }

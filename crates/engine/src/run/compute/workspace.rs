@@ -14,7 +14,7 @@ pub struct Workspace {
 /// Bytes of each slot, and registers, that any pass of a plan needs.
 fn workspace_shape(plan: &Plan) -> (Vec<usize>, usize) {
     let mut slots: Vec<usize> = Vec::new();
-    for pass in &plan.passes {
+    for pass in plan.passes() {
         for (index, &bytes) in pass.slots.iter().enumerate() {
             if index == slots.len() {
                 slots.push(0);
@@ -22,7 +22,7 @@ fn workspace_shape(plan: &Plan) -> (Vec<usize>, usize) {
             slots[index] = slots[index].max(bytes);
         }
     }
-    (slots, plan.passes.iter().map(|pass| pass.registers).max().unwrap_or(0))
+    (slots, plan.passes().map(|pass| pass.registers).max().unwrap_or(0))
 }
 
 /// Bytes that one worker's workspace is charged.

@@ -9,7 +9,7 @@ use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot, Turn};
 
 use crate::place::slabs::Slab;
 use crate::place::{Instruction, Program};
-use crate::plan::Plan;
+use crate::plan::{Plan, Producer};
 use crate::run::compute::value::TileMemory;
 use crate::run::compute::workspace::Workspace;
 use crate::run::play::estimate::{estimate, Estimate, Measured, PassDone, PassWork};
@@ -60,12 +60,15 @@ impl Stage<'_> {
     fn work(&self) -> Vec<PassWork> {
         let per_pass = &self.program.totals.per_pass;
         self.plan
-            .passes
+            .producers
             .iter()
             .zip(per_pass)
-            .map(|(pass, &(read, written))| PassWork {
-                tasks: pass.domain.cells(),
-                operations: pass.operations(),
+            .map(|(producer, &(read, written))| PassWork {
+                tasks: producer.tasks(),
+                operations: match producer {
+                    Producer::Pass(pass) => pass.operations(),
+                    Producer::Work(step) => step.work.operations(),
+                },
                 bytes: read + written,
             })
             .collect()
@@ -105,16 +108,9 @@ pub fn play(
 ) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
     {
         let mut state = stage.shared.lock();
-        state.done = vec![PassDone::default(); stage.plan.passes.len()];
+        state.done = vec![PassDone::default(); stage.plan.producers.len()];
         for (tile, memory) in resident {
-            state.tiles.insert(
-                tile,
-                TileState {
-                    memory: Some(memory),
-                    ready: true,
-                    ..TileState::default()
-                },
-            );
+            state.tiles.insert(tile, TileState::shared(memory));
         }
     }
     let workers = workspaces.len();
@@ -141,6 +137,7 @@ pub fn play(
     state.trees.clear();
     state.finished_trees.clear();
     state.slabs.clear();
+    state.workspaces.clear();
     drop(state);
     result?;
     if let Some(error) = error {
@@ -169,6 +166,13 @@ impl<'a> Issuer<'a, '_> {
             Instruction::ClosePass(pass) => {
                 self.wait_until(|state| state.open_tasks.get(&pass).is_none_or(|&open| open == 0))?;
                 self.stage.shared.lock().slabs.retain(|key, _| key.0 != pass);
+                Ok(())
+            }
+            Instruction::OpenTask(task) => self.open_task(task),
+            Instruction::CloseTask(task) => {
+                self.wait_until(|state| state.is_complete(task))?;
+                let workspace = self.stage.shared.lock().workspaces.remove(&task);
+                drop(workspace);
                 Ok(())
             }
             Instruction::Read(tile) => self.read(tile),
@@ -258,6 +262,14 @@ impl<'a> Issuer<'a, '_> {
         Ok(())
     }
 
+    fn open_task(&mut self, task: u32) -> Result<(), EngineError> {
+        let stage = self.stage;
+        let bytes = stage.tasks.workspace(stage.plan, task as usize) as usize;
+        let frame = stage.pool.allocate(bytes, "workspace of a task")?;
+        stage.shared.lock().workspaces.insert(task, frame);
+        Ok(())
+    }
+
     fn allocate(&mut self, tile: TileId) -> Result<(), EngineError> {
         let stage = self.stage;
         let (array, index) = stage.tiles.locate(tile);
@@ -275,13 +287,7 @@ impl<'a> Issuer<'a, '_> {
                 claimed.ok_or_else(|| EngineError::Internal("a result tile could not be borrowed".into()))?,
             )
         };
-        stage.shared.lock().tiles.insert(
-            tile,
-            TileState {
-                memory: Some(Arc::new(memory)),
-                ..TileState::default()
-            },
-        );
+        stage.shared.lock().tiles.insert(tile, TileState::resident(memory));
         Ok(())
     }
 
@@ -293,23 +299,12 @@ impl<'a> Issuer<'a, '_> {
         let mut state = stage.shared.lock();
         let mut missing = 0;
         for &tile in stage.tasks.inputs(index) {
-            let resident = state.tile(tile);
-            resident.users += 1;
-            if !resident.ready {
-                resident.waiters.push(task);
-                missing += 1;
-            }
+            missing += usize::from(state.tile(tile).enter(task, false));
         }
         for output in stage.tasks.outputs(index) {
-            let resident = state.tile(output.tile);
-            resident.users += 1;
-            if let Role::Accumulate { .. } = output.role {
-                // One that comes back from scratch has to arrive first. Consumers wait for the last addition, not for that.
-                let arriving = resident.memory.is_none() && resident.chain.is_empty();
-                resident.ready = false;
-                resident.chain.push_back(task);
-                missing += usize::from(arriving || resident.chain.len() > 1);
-            }
+            let waits = state.tile(output.tile).enter(task, true);
+            debug_assert!(!waits || matches!(output.role, Role::Accumulate { .. }));
+            missing += usize::from(waits);
         }
         *state.open_tasks.entry(stage.tasks.pass[index]).or_default() += 1;
         if missing == 0 {
@@ -321,8 +316,11 @@ impl<'a> Issuer<'a, '_> {
             if output.role == Role::Closing {
                 let (array, position) = stage.tiles.locate(output.tile);
                 debug_assert_eq!(
-                    stage.plan.passes[stage.tasks.pass[index] as usize].roots[output.root as usize].array,
-                    array
+                    stage
+                        .plan
+                        .pass(stage.tasks.pass[index])
+                        .map(|pass| pass.roots[output.root as usize].array),
+                    Some(array)
                 );
                 worker::finish_tree(stage, &mut state, (stage.tasks.pass[index], output.root, position));
             }
@@ -335,7 +333,7 @@ impl<'a> Issuer<'a, '_> {
     fn free(&mut self, tile: TileId) -> Result<(), EngineError> {
         self.wait_until(|state| {
             let resident = state.tile(tile);
-            resident.users == 0 && resident.writes == 0 && !resident.write_when_ready && resident.memory.is_some()
+            resident.is_unused() && resident.writes == 0 && !resident.write_when_ready && resident.memory.is_some()
         })?;
         let state = self.stage.shared.lock().tiles.remove(&tile);
         drop(state);

@@ -17,20 +17,84 @@ use crate::EngineError;
 pub struct TileState {
     /// The bytes; absent while a task or a read holds them.
     pub memory: Option<Arc<TileMemory>>,
-    /// It is complete: consumers may read it.
-    pub ready: bool,
-    /// Issued tasks, not yet complete, that read or write it.
-    pub users: u32,
+    /// The bytes have been there: they were read, or the first task to write them has the frame.
+    pub arrived: bool,
+    /// Issued tasks, not yet complete, that read or write it, in program order.
+    queue: VecDeque<User>,
+    /// Users at the front of the queue that need not wait for others: readers, or one that writes.
+    open: usize,
     /// Writes to outputs or scratch not yet complete.
     pub writes: u32,
-    /// Tasks to count down when it becomes ready.
-    pub waiters: Vec<u32>,
-    /// Tasks that add to it, in order; the first may run when the bytes are there.
-    pub chain: VecDeque<u32>,
     /// Write it to its outputs when ready.
     pub write_when_ready: bool,
     /// The accumulator has been started.
     pub started: bool,
+}
+
+/// A task that uses a tile.
+#[derive(Clone, Copy)]
+struct User {
+    task: u32,
+    writes: bool,
+}
+
+impl TileState {
+    pub fn resident(memory: TileMemory) -> TileState {
+        TileState::shared(Arc::new(memory))
+    }
+
+    pub fn shared(memory: Arc<TileMemory>) -> TileState {
+        TileState {
+            memory: Some(memory),
+            arrived: true,
+            ..TileState::default()
+        }
+    }
+
+    /// No task at work or waiting uses it.
+    pub fn is_unused(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Complete as far as the program has been issued.
+    pub fn is_ready(&self) -> bool {
+        self.arrived && !self.queue.iter().any(|user| user.writes)
+    }
+
+    /// Puts a task into the queue. True when it has to wait: for the bytes, or for those before it. What writes waits
+    /// for all of them, what reads for those that write, so accesses take effect in program order.
+    pub fn enter(&mut self, task: u32, writes: bool) -> bool {
+        let free = match self.queue.len() {
+            0 => true,
+            users => !writes && self.open == users && !self.queue[0].writes,
+        };
+        let waits = !(self.arrived && free);
+        self.queue.push_back(User { task, writes });
+        self.open += usize::from(!waits);
+        waits
+    }
+
+    /// Takes a task that is done out of the queue. Gives those that wait no more.
+    fn leave(&mut self, task: u32) -> Vec<u32> {
+        let at = self.queue.iter().take(self.open).position(|user| user.task == task);
+        self.queue.remove(at.expect("tasks at work are at the front"));
+        self.open -= 1;
+        self.open_front()
+    }
+
+    fn open_front(&mut self) -> Vec<u32> {
+        if self.open > 0 || !self.arrived {
+            return vec![];
+        }
+        let readers = self.queue.iter().take_while(|user| !user.writes).count();
+        self.open = readers.max(1).min(self.queue.len());
+        self.queue.iter().take(self.open).map(|user| user.task).collect()
+    }
+
+    /// The task at the head of the queue.
+    fn first(&self) -> Option<u32> {
+        self.queue.front().map(|user| user.task)
+    }
 }
 
 /// The error for a thread that panicked, which would be a bug of ours.
@@ -78,6 +142,8 @@ pub struct State {
     pub trees: HashMap<TreeKey, Tree<Frame>>,
     /// Results whose tree is complete before their tile was issued.
     pub finished_trees: HashMap<TreeKey, Frame>,
+    /// Workspaces of issued tasks of algorithms.
+    pub workspaces: HashMap<u32, Frame>,
     /// Free partial results, by pass and root.
     pub slabs: HashMap<(u32, u32), Vec<Frame>>,
     /// Writes and reads under way, for a clean stop.
@@ -120,23 +186,30 @@ impl State {
         }
     }
 
-    /// The bytes of a tile were read: it is complete, or the first of those who add to it may go on.
+    /// The bytes of a tile were read: those at the front of its queue may go on.
     pub fn arrive(&mut self, tile: TileId, memory: TileMemory) {
         let state = self.tile(tile);
         state.memory = Some(Arc::new(memory));
         state.started = true;
-        match state.chain.front() {
-            Some(&first) => self.count_down(first),
-            None => self.mark_ready(tile),
-        }
+        state.arrived = true;
+        let next = state.open_front();
+        next.into_iter().for_each(|task| self.count_down(task));
     }
 
-    pub fn mark_ready(&mut self, tile: TileId) {
-        let state = self.tile(tile);
-        state.ready = true;
-        for task in std::mem::take(&mut state.waiters) {
-            self.count_down(task);
-        }
+    /// A task is done with a tile.
+    pub fn leave(&mut self, tile: TileId, task: u32) {
+        let next = self.tile(tile).leave(task);
+        next.into_iter().for_each(|task| self.count_down(task));
+    }
+
+    /// A tree's tile is filled: the task that stands for the tree leaves its queue.
+    pub fn leave_first(&mut self, tile: TileId) {
+        let first = self.tile(tile).first();
+        self.leave(tile, first.expect("the closing task stands for the tree"));
+    }
+
+    pub fn is_complete(&self, task: u32) -> bool {
+        task < self.completed_below || self.completed_above.contains(&task)
     }
 
     pub fn mark_complete(&mut self, task: u32) {

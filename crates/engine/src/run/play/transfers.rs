@@ -134,7 +134,7 @@ impl Issuer<'_, '_> {
     pub(in crate::run) fn spill(&mut self, tile: TileId) -> Result<(), EngineError> {
         self.wait_until(|state| {
             let resident = state.tile(tile);
-            resident.users == 0 && resident.memory.is_some()
+            resident.is_unused() && resident.memory.is_some()
         })?;
         let stage = self.stage;
         let scratch = stage
@@ -189,7 +189,7 @@ impl Stage<'_> {
     /// Submits the writes of a finished output tile, when the program has asked for them.
     pub fn start_writes(&self, state: &mut State, tile: TileId) {
         let resident = state.tile(tile);
-        if !resident.ready || !std::mem::take(&mut resident.write_when_ready) {
+        if !resident.is_ready() || !std::mem::take(&mut resident.write_when_ready) {
             return;
         }
         let memory = resident.memory.clone().expect("ready tiles have memory");

@@ -7,7 +7,7 @@ use std::time::Instant;
 use outcore_store::Frame;
 
 use crate::place::slabs::{leaf, leaves};
-use crate::plan::{Accumulation, PassRoot, RootKind};
+use crate::plan::{Accumulation, Pass, PassRoot, Producer, RootKind, WorkStep};
 use crate::run::compute::product::add_partials;
 use crate::run::compute::task::{Task, TaskBuffer};
 use crate::run::compute::tree::{Step, Tree};
@@ -16,8 +16,9 @@ use crate::run::compute::workspace::Workspace;
 use crate::run::play::player::Stage;
 use crate::run::play::state::{stopped, State, TreeKey};
 use crate::schedule::tasks::root_tile;
-use crate::schedule::tiles::coordinates;
+use crate::schedule::tiles::{coordinates, tile_region};
 use crate::schedule::{Role, TileId};
+use crate::task::Bound;
 use crate::EngineError;
 
 /// Takes tasks until the program stops.
@@ -34,18 +35,24 @@ pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
         };
         let begin = Instant::now();
         let pass = stage.tasks.pass[task as usize] as usize;
-        let calls = u32::from(stage.plan.passes[pass].calls_functions());
+        let producer = &stage.plan.producers[pass];
+        let calls = u32::from(producer.pass().is_some_and(Pass::calls_functions));
         guard.running += 1;
         guard.in_functions += calls;
         // A worker that panics ends the run like one that fails: its task would be waited for for ever.
         let taken = catch_unwind(AssertUnwindSafe(|| take(stage, &mut guard, task)));
         drop(guard);
-        let work = |job| catch_unwind(AssertUnwindSafe(|| run(stage, job, &mut workspace)));
+        let work = |job| {
+            catch_unwind(AssertUnwindSafe(|| match producer {
+                Producer::Pass(pass) => run(stage, pass, job, &mut workspace),
+                Producer::Work(step) => run_work(stage, step, job),
+            }))
+        };
         let result = taken.and_then(work);
         let elapsed = begin.elapsed().as_nanos() as u64;
         stage
             .shared
-            .trace(|| stage.plan.passes[pass].label.clone(), "compute", thread, begin);
+            .trace(|| producer.label().to_string(), "compute", thread, begin);
         guard = stage.shared.lock();
         guard.busy.compute_ns += elapsed;
         guard.running -= 1;
@@ -68,22 +75,27 @@ struct Job {
     task: u32,
     inputs: Inputs,
     buffers: Vec<Option<TaskBuffer>>,
+    /// That of a task of an algorithm.
+    workspace: Option<Frame>,
 }
 
 /// Collects a task's operands; called with the lock held, so that chains and slabs are consistent.
 fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
     let index = task as usize;
     let pass_index = stage.tasks.pass[index];
-    let pass = &stage.plan.passes[pass_index as usize];
+    let roots = stage.plan.pass(pass_index).map_or(&[][..], |pass| &pass.roots);
+    let written = stage.tasks.outputs(index);
     let mut inputs: Vec<(TileId, Arc<TileMemory>)> = stage
         .tasks
         .inputs(index)
         .iter()
         .map(|&tile| (tile, state.tile(tile).memory.clone().expect("ready tiles have memory")))
         .collect();
-    inputs.sort_unstable_by_key(|&(tile, _)| tile);
-    let mut buffers: Vec<Option<TaskBuffer>> = (0..pass.roots.len()).map(|_| None).collect();
-    for output in stage.tasks.outputs(index) {
+    if stage.plan.pass(pass_index).is_some() {
+        inputs.sort_unstable_by_key(|&(tile, _)| tile);
+    }
+    let mut buffers: Vec<Option<TaskBuffer>> = (0..roots.len().max(written.len())).map(|_| None).collect();
+    for output in written {
         if output.role == Role::Closing {
             continue;
         }
@@ -98,7 +110,7 @@ fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
             started: tile.started,
         });
     }
-    for (root_index, root) in pass.roots.iter().enumerate() {
+    for (root_index, root) in roots.iter().enumerate() {
         if matches!(root.kind, RootKind::Reduce | RootKind::Contraction) {
             let key = (pass_index, root_index as u32);
             let frame = state
@@ -116,14 +128,54 @@ fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
         task,
         inputs: Inputs(inputs),
         buffers,
+        workspace: state.workspaces.remove(&task),
     }
 }
 
-fn run(stage: &Stage<'_>, job: Job, workspace: &mut Workspace) -> Result<(), EngineError> {
-    let Job { task, inputs, buffers } = job;
+/// A task of an algorithm.
+fn run_work(stage: &Stage<'_>, step: &WorkStep, job: Job) -> Result<(), EngineError> {
+    let index = job.task as usize;
+    let number = u64::from(stage.tasks.cell[index]);
+    let mut buffers = job.buffers;
+    let mut workspace = job.workspace;
+    let mut bound = Bound::default();
+    let bytes = |tile: TileId| {
+        let (array, at) = stage.tiles.locate(tile);
+        let region = tile_region(stage.plan, array, at);
+        region.shape.iter().product::<u64>() as usize * stage.plan.arrays[array as usize].node.dtype.size()
+    };
+    bound.reads = job
+        .inputs
+        .0
+        .iter()
+        .map(|(tile, memory)| &memory.bytes()[..bytes(*tile)])
+        .collect();
+    for (output, buffer) in stage.tasks.outputs(index).iter().zip(&mut buffers) {
+        let memory = &mut buffer.as_mut().expect("one per operand").memory;
+        bound.writes.push(&mut memory.bytes_mut()[..bytes(output.tile)]);
+    }
+    let space = step.work.workspace_bytes(number) as usize;
+    let result = match &mut workspace {
+        Some(frame) => step.work.run(number, &mut bound, &mut frame[..space]),
+        None => step.work.run(number, &mut bound, &mut []),
+    };
+    drop(bound);
+    drop(job.inputs);
+    if let Some(frame) = workspace {
+        // It is given back where the program says so.
+        stage.shared.lock().workspaces.insert(job.task, frame);
+    }
+    result?;
+    publish(stage, job.task, buffers);
+    Ok(())
+}
+
+fn run(stage: &Stage<'_>, pass: &Pass, job: Job, workspace: &mut Workspace) -> Result<(), EngineError> {
+    let Job {
+        task, inputs, buffers, ..
+    } = job;
     let index = task as usize;
     let pass_index = stage.tasks.pass[index];
-    let pass = &stage.plan.passes[pass_index as usize];
     let mut cell = Vec::new();
     let counts = pass.domain.counts();
     coordinates(&counts, u64::from(stage.tasks.cell[index]), &mut cell);
@@ -169,24 +221,15 @@ fn publish(stage: &Stage<'_>, task: u32, mut buffers: Vec<Option<TaskBuffer>>) {
             let tile = state.tile(output.tile);
             tile.memory = Some(Arc::new(buffer.memory));
             tile.started = true;
-            if let Role::Accumulate { .. } = output.role {
-                tile.chain.pop_front();
-                if let Some(&next) = tile.chain.front() {
-                    state.count_down(next);
-                }
-            }
+            // A tree's tile stays in use until the tree is complete, which another task may bring about.
+            state.leave(output.tile, task);
             if !matches!(output.role, Role::Accumulate { last: false, .. }) {
-                state.mark_ready(output.tile);
                 stage.start_writes(&mut state, output.tile);
             }
         }
-        // A tree's tile stays in use until the tree is complete, which another task may bring about.
-        if output.role != Role::Closing {
-            state.tile(output.tile).users -= 1;
-        }
     }
     for &tile in stage.tasks.inputs(index) {
-        state.tile(tile).users -= 1;
+        state.leave(tile, task);
     }
     let open = state
         .open_tasks
@@ -241,7 +284,7 @@ fn combine(root: &PassRoot, left: &mut [u8], right: &[u8]) {
 
 /// Turns a complete tree into its tile, once both are there.
 pub fn finish_tree(stage: &Stage<'_>, state: &mut State, key: TreeKey) {
-    let root = &stage.plan.passes[key.0 as usize].roots[key.1 as usize];
+    let root = &stage.plan.pass(key.0).expect("trees belong to passes").roots[key.1 as usize];
     let tile = stage.tiles.first[root.array as usize] + key.2 as TileId;
     if !state.tiles.contains_key(&tile) {
         return;
@@ -267,7 +310,6 @@ pub fn finish_tree(stage: &Stage<'_>, state: &mut State, key: TreeKey) {
     }
     state.slabs.entry((key.0, key.1)).or_default().push(partial);
     state.tile(tile).memory = Some(Arc::new(memory));
-    state.tile(tile).users -= 1;
-    state.mark_ready(tile);
+    state.leave_first(tile);
     stage.start_writes(state, tile);
 }

@@ -205,7 +205,7 @@ impl Session {
             .max(1);
         // The disk is kept busy by whole reads, so the window counts those where a read serves several tasks.
         let per_read = tasks_per_read(plan).min(TASKS_PER_READ_MAX) as usize;
-        let ahead = if plan.passes.iter().any(crate::schedule::blocking::is_blocked) {
+        let ahead = if plan.passes().any(crate::schedule::blocking::is_blocked) {
             4 * threads
         } else {
             4 * threads + READS_AHEAD * per_read
@@ -255,9 +255,9 @@ impl Session {
     pub(in crate::run) fn refuse(&self, plan: &Plan, shortage: Shortage, held: Held, budget: u64) -> EngineError {
         let smallest = self.limit_for(budget, held);
         let operator = plan
-            .passes
+            .producers
             .get(shortage.pass as usize)
-            .map_or_else(String::new, |pass| pass.label.clone());
+            .map_or_else(String::new, |producer| producer.label().to_string());
         EngineError::Memory {
             operator,
             need: shortage.need,

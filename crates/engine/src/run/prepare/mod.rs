@@ -301,11 +301,7 @@ fn edge_tiles(counts: &[u64]) -> Vec<u64> {
 
 /// Memory that a worker's functions of the user say they allocate, at most.
 pub(in crate::run) fn function_bytes(plan: &Plan) -> u64 {
-    plan.passes
-        .iter()
-        .map(|pass| pass.function_bytes as u64)
-        .max()
-        .unwrap_or(0)
+    plan.passes().map(|pass| pass.function_bytes as u64).max().unwrap_or(0)
 }
 
 /// What a program takes while it is made and played.

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use crate::plan::{ArrayKind, StepKind};
+use crate::plan::{ArrayKind, Producer, StepKind};
 use crate::run::drive::Program;
 use crate::run::prepare::Output;
+use crate::task::Access;
 
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
@@ -32,7 +33,7 @@ impl Program {
     pub fn to_json(&self) -> String {
         let totals = &self.placed.program.totals;
         let options = self.session.options();
-        let passes = list((0..self.plan.passes.len()).map(|index| self.pass_json(index)));
+        let passes = list((0..self.plan.producers.len()).map(|index| self.pass_json(index)));
         let candidates = self.candidates_json();
         let program_bytes = self.placed.tasks.bytes() + self.placed.program.bytes();
         format!(
@@ -107,28 +108,31 @@ impl Program {
     }
 
     fn pass_json(&self, index: usize) -> String {
-        let pass = &self.plan.passes[index];
+        let producer = &self.plan.producers[index];
         let (read, written) = self.placed.program.totals.per_pass[index];
+        let (shape, tile, flops) = match producer {
+            Producer::Pass(pass) => (&pass.domain.shape[..], &pass.domain.tile[..], pass.flops),
+            Producer::Work(_) => (&[][..], &[][..], 0),
+        };
         let domain = list(
-            pass.domain
-                .shape
+            shape
                 .iter()
-                .zip(&pass.domain.tile)
+                .zip(tile)
                 .map(|(length, tile)| format!("[{length},{tile}]")),
         );
         format!(
             "{{\"index\":{index},\"label\":{},\"domain\":{domain},\"tasks\":{},\"inputs\":{},\"outputs\":{},\
              \"bytes_read\":{read},\"bytes_written\":{written},\"flops\":{}}}",
-            quoted(&pass.label),
-            pass.domain.cells(),
+            quoted(producer.label()),
+            producer.tasks(),
             list(self.input_names(index).iter().map(|name| quoted(name))),
             list(
-                pass.roots
-                    .iter()
-                    .flat_map(|root| self.result_labels(root.array))
+                self.pass_results(index)
+                    .into_iter()
+                    .flat_map(|array| self.result_labels(array))
                     .map(|label| quoted(&label))
             ),
-            pass.flops,
+            flops,
         )
     }
 
@@ -142,8 +146,11 @@ impl Program {
     }
 
     fn pass_inputs(&self, index: usize) -> Vec<u32> {
-        let mut arrays = Vec::new();
-        for step in &self.plan.passes[index].steps {
+        let mut arrays = match &self.plan.producers[index] {
+            Producer::Pass(_) => vec![],
+            Producer::Work(step) => step.accessed(|access| access == Access::Read),
+        };
+        for step in self.plan.producers[index].pass().iter().flat_map(|pass| &pass.steps) {
             if let StepKind::Gather(gather) = &step.kind {
                 gather.arrays(&mut arrays);
             }
@@ -151,6 +158,13 @@ impl Program {
         arrays.sort_unstable();
         arrays.dedup();
         arrays
+    }
+
+    fn pass_results(&self, index: usize) -> Vec<u32> {
+        match &self.plan.producers[index] {
+            Producer::Pass(pass) => pass.roots.iter().map(|root| root.array).collect(),
+            Producer::Work(step) => step.accessed(|access| access != Access::Read),
+        }
     }
 
     /// The passes and the arrays between them, in the DOT language: one node or edge per line.
@@ -172,19 +186,19 @@ impl Program {
             let label = format!("{}\\n{shape} {}", array.label().replace('"', "'"), array.node.dtype);
             let _ = writeln!(out, "  a{id} [shape={form}, label=\"{label}\"];");
         }
-        for (index, pass) in self.plan.passes.iter().enumerate() {
+        for (index, producer) in self.plan.producers.iter().enumerate() {
             let (read, written) = self.placed.program.totals.per_pass[index];
             let label = format!(
                 "pass {index}: {}\\n{} tasks, read {read}, written {written}",
-                pass.label.replace('"', "'"),
-                pass.domain.cells()
+                producer.label().replace('"', "'"),
+                producer.tasks()
             );
             let _ = writeln!(out, "  p{index} [shape=box, label=\"{label}\"];");
             for array in self.pass_inputs(index) {
                 let _ = writeln!(out, "  a{array} -> p{index};");
             }
-            for root in &pass.roots {
-                let _ = writeln!(out, "  p{index} -> a{};", root.array);
+            for array in self.pass_results(index) {
+                let _ = writeln!(out, "  p{index} -> a{array};");
             }
         }
         out.push_str("}\n");

@@ -1,0 +1,108 @@
+//! Contracts of tile algorithms: work that names its tiles itself, beside the fused passes whose tiles follow from spans.
+//!
+//! An algorithm works on *tile sets*: its inputs, then its results, then what it keeps for itself between its tasks.
+//! Everything it needs of memory is said before it runs, so placement decides for it as it does for passes.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+
+use crate::EngineError;
+
+/// An array cut into tiles, numbered in C order of the grid.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Grid {
+    pub shape: Vec<u64>,
+    pub tile: Vec<u64>,
+    pub dtype: DType,
+}
+
+impl Grid {
+    /// Tiles along each axis.
+    pub fn counts(&self) -> Vec<u64> {
+        let lengths = self.shape.iter().zip(&self.tile);
+        lengths.map(|(&length, &tile)| length.div_ceil(tile.max(1))).collect()
+    }
+
+    pub fn tiles(&self) -> u64 {
+        self.counts().iter().product()
+    }
+
+    /// Where a tile begins and how long it is, along each axis.
+    pub fn region(&self, mut tile: u64) -> Vec<(u64, u64)> {
+        let counts = self.counts();
+        let mut region = vec![(0, 0); counts.len()];
+        for axis in (0..counts.len()).rev() {
+            let start = tile % counts[axis] * self.tile[axis];
+            tile /= counts[axis];
+            region[axis] = (start, self.tile[axis].min(self.shape[axis] - start));
+        }
+        region
+    }
+
+    pub fn elements(&self, tile: u64) -> u64 {
+        self.region(tile).iter().map(|&(_, length)| length).product()
+    }
+
+    pub fn bytes(&self, tile: u64) -> u64 {
+        self.elements(tile) * self.dtype.size() as u64
+    }
+}
+
+/// What a task does with a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    /// The first to touch it: what is in its memory before means nothing.
+    Create,
+    /// Reads and writes what an earlier task left.
+    Update,
+}
+
+/// Tasks over tiles.
+///
+/// What it promises:
+/// 1. `operands` and `workspace_bytes` are pure. A task names a tile once.
+/// 2. Every tile of a result is created by exactly one task, and not read or updated by a task numbered lower.
+/// 3. `run` allocates nothing but small bookkeeping: what grows with tiles is workspace.
+///
+/// What it gets: tasks that touch one tile, one of them writing, take effect in the order of their numbers, whatever else
+/// runs at once. So results have the same bits at every limit and number of threads.
+pub trait Work: Send + Sync + Debug {
+    fn label(&self) -> String;
+    fn tasks(&self) -> u64;
+    /// Calls `each` with the tile set (inputs, then results), the tile and the access of every operand of a task.
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access));
+    /// Memory besides the operands while a task runs, in bytes.
+    fn workspace_bytes(&self, _task: u64) -> u64 {
+        0
+    }
+    /// Operations of all tasks, for estimates of time.
+    fn operations(&self) -> f64;
+    /// Runs a task. `workspace` is what `workspace_bytes` says, not cleared.
+    ///
+    /// # Errors
+    /// What makes the whole run fail: data that cannot be what the plan took it for.
+    fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError>;
+}
+
+/// The tiles of a task, in the order in which `operands` names them: those read, and those created or updated. Each is
+/// as long as the tile, C-contiguous, and begins on a page where it was not read from a file at an odd place.
+#[derive(Default)]
+pub struct Bound<'a> {
+    pub reads: Vec<&'a [u8]>,
+    pub writes: Vec<&'a mut [u8]>,
+}
+
+/// An operator that the fuser does not look into: it takes whole tiles of its inputs and makes whole tiles of its results.
+pub trait Algorithm: Send + Sync + Debug {
+    fn name(&self) -> String;
+    /// Everything that makes its results differ from those of another algorithm over the same inputs. Equal names and
+    /// keys are equal algorithms.
+    fn key(&self) -> Vec<u8>;
+    /// Its results and, after them, the sets that it keeps for itself.
+    fn results(&self) -> &[Grid];
+    /// Its tasks, given how its inputs are cut; one work runs after the other.
+    fn works(&self, inputs: &[Grid]) -> Vec<Arc<dyn Work>>;
+}
