@@ -14,6 +14,7 @@
 // Lanes are indexed because several arrays of them advance together; the compiler vectorizes that form.
 #![allow(clippy::needless_range_loop)]
 
+mod compress;
 mod elementwise;
 #[allow(unsafe_code)]
 mod fence;
@@ -22,7 +23,10 @@ mod generate;
 mod half;
 mod layout;
 mod reduce;
+mod scan;
+pub mod sort;
 
+pub use compress::{compress, count_true, nonzero_positions};
 pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
@@ -31,3 +35,4 @@ pub use gemm::{gemm, Matrix, MatrixMut};
 pub use generate::{generate, Generator};
 pub use layout::copy_strided;
 pub use reduce::{Finish, Reduce, Reducer};
+pub use scan::{scan, Scan};

@@ -98,6 +98,10 @@ shells!(
     FoldBody(block: Block<'_>, accumulators: &mut [u8])
 );
 shells!(
+    /// An array changed in place, with a few words of findings.
+    SweepBody(data: &mut [u8], findings: &mut [u64; 3])
+);
+shells!(
     /// A small product on strided operands.
     ProductBody(product: crate::gemm::Product<'_>)
 );

@@ -1,0 +1,236 @@
+//! Sorting, merging and searching of keys.
+//!
+//! **Invariant.** The order is total: ascending or descending by value, -0 equal to +0, NaN last in both directions and
+//! equal to NaN. Every sort and merge is stable and moves the elements' own bits, so the result is a function of the
+//! sequence alone, however it was cut into runs.
+//!
+//! Workspace is the caller's: each kernel has a function beside it that says how many bytes it takes.
+
+mod encode;
+mod gather;
+mod key;
+mod merge;
+mod radix;
+mod search;
+mod small;
+#[cfg(test)]
+mod tests;
+
+pub use gather::{gather_items, scatter_items};
+pub use merge::{merge_index, merge_index_workspace_bytes, merge_segments, merge_workspace_bytes};
+pub use search::{compare, count_less, count_less_equal, is_sorted, searchsorted, Side};
+
+use key::SortKey;
+use outcore_dtype::{f16, DType};
+use radix::{Columns, Payload};
+
+/// The order of the values of a real type, or of `bool`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyOrder {
+    dtype: DType,
+    descending: bool,
+}
+
+impl KeyOrder {
+    /// `None` for complex types, which have no order here.
+    pub fn new(dtype: DType, descending: bool) -> Option<KeyOrder> {
+        (!dtype.is_complex()).then_some(KeyOrder { dtype, descending })
+    }
+
+    pub fn dtype(self) -> DType {
+        self.dtype
+    }
+
+    pub fn descending(self) -> bool {
+        self.descending
+    }
+
+    /// Elements of a slice of keys.
+    fn count(self, what: &str, bytes: usize) -> usize {
+        assert!(
+            bytes.is_multiple_of(self.dtype.size()),
+            "{what}: {bytes} bytes are no whole number of {} elements",
+            self.dtype
+        );
+        bytes / self.dtype.size()
+    }
+}
+
+/// Runs `$body` with `$T` bound to the key type of `$order` and `$D` to its direction.
+macro_rules! with_order {
+    ($order:expr, $T:ident, $D:ident => $body:expr) => {{
+        let order: $crate::sort::KeyOrder = $order;
+        macro_rules! typed {
+            ($Type:ty) => {{
+                type $T = $Type;
+                if order.descending {
+                    const $D: bool = true;
+                    $body
+                } else {
+                    const $D: bool = false;
+                    $body
+                }
+            }};
+        }
+        match order.dtype {
+            DType::Bool | DType::U8 => typed!(u8),
+            DType::I8 => typed!(i8),
+            DType::I16 => typed!(i16),
+            DType::I32 => typed!(i32),
+            DType::I64 => typed!(i64),
+            DType::U16 => typed!(u16),
+            DType::U32 => typed!(u32),
+            DType::U64 => typed!(u64),
+            DType::F16 => typed!(f16),
+            DType::F32 => typed!(f32),
+            DType::F64 => typed!(f64),
+            DType::C64 | DType::C128 => unreachable!("complex keys have no order"),
+        }
+    }};
+}
+use with_order;
+
+/// Bytes of workspace that [`sort_keys`] and [`sort_keys_from`] take for `count` elements.
+pub fn sort_workspace_bytes(order: KeyOrder, count: usize) -> usize {
+    match order.dtype.size() {
+        1 => 0,
+        size => count * size,
+    }
+}
+
+/// Sorts `data` where it lies.
+///
+/// `O(n)` for sorted and for reversed data. Else the words are sorted by radix ([`radix`]), which was measured against
+/// comparisons and against a radix sort of all digits; see the figures there.
+///
+/// # Panics
+/// When `workspace` is shorter than [`sort_workspace_bytes`] says, or a slice is not aligned to the elements.
+pub fn sort_keys(order: KeyOrder, data: &mut [u8], workspace: &mut [u8]) {
+    let count = order.count("sort_keys", data.len());
+    let workspace = take("sort_keys", workspace, sort_workspace_bytes(order, count));
+    with_order!(order, T, D => {
+        let data: &mut [T] = bytemuck::cast_slice_mut(data);
+        if !already::<T, (), D>(data, nothing(count)) {
+            if size_of::<T>() == 1 {
+                small::count_bytes::<D>(order.dtype, bytemuck::cast_slice_mut(data));
+            } else {
+                let found = encode::encode::<T, D>(data);
+                sort_words::<T, (), D>(data, nothing(count), found, bytemuck::cast_slice_mut(workspace), nothing(count));
+            }
+        }
+    })
+}
+
+/// Sorts the concatenation of `parts` into `out`, which they fill exactly.
+///
+/// As [`sort_keys`] after a copy; the copy and the first sweep of the sort are one.
+pub fn sort_keys_from(order: KeyOrder, parts: &[&[u8]], out: &mut [u8], workspace: &mut [u8]) {
+    let count = order.count("sort_keys_from", out.len());
+    let workspace = take("sort_keys_from", workspace, sort_workspace_bytes(order, count));
+    let total: usize = parts.iter().map(|part| part.len()).sum();
+    assert_eq!(total, out.len(), "sort_keys_from: bytes of the parts and of the result");
+    with_order!(order, T, D => {
+        if size_of::<T>() == 1 || search::runs::<T, D>(parts) {
+            copy_parts(parts, out);
+            return sort_keys(order, out, workspace);
+        }
+        let out: &mut [T] = bytemuck::cast_slice_mut(out);
+        let found = encode::encode_parts::<T, D>(parts, out);
+        sort_words::<T, (), D>(out, nothing(count), found, bytemuck::cast_slice_mut(workspace), nothing(count));
+    })
+}
+
+fn copy_parts(parts: &[&[u8]], out: &mut [u8]) {
+    let mut rest = out;
+    for part in parts {
+        let place;
+        (place, rest) = rest.split_at_mut(part.len());
+        place.copy_from_slice(part);
+    }
+}
+
+/// Bytes of workspace that [`sort_index`] takes for `count` elements.
+pub fn sort_index_workspace_bytes(order: KeyOrder, count: usize) -> usize {
+    words_bytes(order, count) + count * size_of::<u32>()
+}
+
+/// Bytes of `count` keys, to a multiple of what positions are aligned to.
+fn words_bytes(order: KeyOrder, count: usize) -> usize {
+    (count * order.dtype.size()).next_multiple_of(size_of::<u32>())
+}
+
+/// Sorts `keys` where they lie and writes to `index` (`u32`) where each of them was.
+///
+/// # Panics
+/// As [`sort_keys`]; when `index` has another number of elements, or there are more than 2³².
+pub fn sort_index(order: KeyOrder, keys: &mut [u8], index: &mut [u8], workspace: &mut [u8]) {
+    let count = order.count("sort_index", keys.len());
+    let workspace = take("sort_index", workspace, sort_index_workspace_bytes(order, count));
+    let index: &mut [u32] = bytemuck::cast_slice_mut(index);
+    assert_eq!(index.len(), count, "sort_index: positions");
+    assert!(count as u64 <= 1 << 32, "sort_index: {count} positions in 32 bits");
+    for (position, place) in index.iter_mut().enumerate() {
+        *place = position as u32;
+    }
+    let (words, positions) = workspace.split_at_mut(words_bytes(order, count));
+    let words = &mut words[..count * order.dtype.size()];
+    with_order!(order, T, D => {
+        let keys: &mut [T] = bytemuck::cast_slice_mut(keys);
+        if !already::<T, u32, D>(keys, index) {
+            let found = encode::encode::<T, D>(keys);
+            let positions = bytemuck::cast_slice_mut(positions);
+            sort_words::<T, u32, D>(keys, index, found, bytemuck::cast_slice_mut(words), positions);
+        }
+    })
+}
+
+/// Exactly the first `bytes` of the workspace.
+fn take<'a>(what: &str, workspace: &'a mut [u8], bytes: usize) -> &'a mut [u8] {
+    assert!(
+        workspace.len() >= bytes,
+        "{what}: {bytes} bytes of workspace needed, {} given",
+        workspace.len()
+    );
+    &mut workspace[..bytes]
+}
+
+/// The payload of keys that carry none: elements of no size, at no place.
+fn nothing<'a>(count: usize) -> &'a mut [()] {
+    vec![(); count].leak()
+}
+
+/// Whether `values` were in order, or are now because they were in strictly the opposite order.
+fn already<T: SortKey, P: Payload, const DESCENDING: bool>(values: &mut [T], payload: &mut [P]) -> bool {
+    if search::sorted::<T, DESCENDING>(values) {
+        return true;
+    }
+    let reversed = search::reversed::<T, DESCENDING>(values);
+    if reversed {
+        values.reverse();
+        payload.reverse();
+    }
+    reversed
+}
+
+/// Sorts what [`encode::encode`] has turned into words, and turns them back.
+fn sort_words<T: SortKey, P: Payload, const DESCENDING: bool>(
+    keys: &mut [T],
+    payload: &mut [P],
+    found: encode::Found<T::Word>,
+    spare_words: &mut [T::Word],
+    spare_payload: &mut [P],
+) {
+    let finish = encode::finish::<T, DESCENDING>();
+    let mut columns = Columns::new(bytemuck::cast_slice_mut(keys), &mut *payload);
+    let mut spare = Columns::new(spare_words, spare_payload);
+    if !found.special::<T, DESCENDING>() {
+        return radix::sort(columns, spare, false, found.extent(), finish);
+    }
+    let apart = encode::set_apart::<T, P, DESCENDING>(&mut columns, &mut spare);
+    let numbers = apart.number_count;
+    let (sorted, workspace) = (columns.range(0, numbers), spare.range(0, numbers));
+    radix::sort(sorted, workspace, false, apart.numbers.extent(), finish);
+    encode::decode::<T, DESCENDING>(&mut columns.words[numbers..]);
+    let end = numbers + apart.zero_count;
+    encode::put_zeros::<T, P, DESCENDING>(&mut keys[..end], &mut payload[..end], numbers);
+}
