@@ -163,6 +163,7 @@ from outcore.searching import (
     count_nonzero,
     where,
 )
+from outcore.sorting import argsort, sort, sort_by
 from outcore.statistical import (
     max,
     mean,

@@ -15,6 +15,43 @@ from outcore._sizes import format_size
 _HANDED_ON = re.compile(r".*#\d+|array in memory", re.DOTALL)
 
 
+_SUMS = ("bytes_read", "bytes_written", "bytes_spilled", "tasks")
+_MOST = ("peak_bytes", "bytes_scratch", "fixed_bytes")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One program of a computation in stages. Those that are not `exact` wait for what earlier ones find."""
+
+    label: str
+    exact: bool
+    #: What the stages after it wait for.
+    awaits: str | None
+    forecast: Explanation
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Stage:
+        program = dict(content["program"])
+        program["exact"] = content["exact"]
+        return cls(content["label"], content["exact"], content["awaits"], Explanation(program))
+
+
+def _joined(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several stages do together: sums, and the most of what is held at once."""
+    programs = [stage["program"] for stage in stages]
+    content = dict(programs[-1])
+    content |= {name: sum(program[name] for program in programs) for name in _SUMS}
+    content |= {name: max(program[name] for program in programs) for name in _MOST}
+    content["bytes_read"] += sum(stage["lookup_bytes"] for stage in stages)
+    content["exact"] = all(stage["exact"] for stage in stages)
+    passes = [part for program in programs for part in program["passes"]]
+    content["passes"] = [{**part, "index": index} for index, part in enumerate(passes)]
+    content["rewrites"] = [rewrite for program in programs for rewrite in program["rewrites"]]
+    content["candidates"] = []
+    content["stages"] = list(stages)
+    return content
+
+
 @dataclass(frozen=True)
 class Pass:
     """One sweep over tiles with everything fused into it."""
@@ -70,10 +107,12 @@ class Explanation:
         self.passes: tuple[Pass, ...] = tuple(Pass.of(part) for part in content["passes"])
         self.candidates: tuple[dict[str, Any], ...] = tuple(content.get("candidates", ()))
         self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
+        self.stages: tuple[Stage, ...] = tuple(Stage.of(part) for part in content.get("stages", ()))
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
-        return cls(json.loads(text))
+        content = json.loads(text)
+        return cls(_joined(content["stages"]) if "stages" in content else content)
 
     @property
     def flops(self) -> float:
@@ -120,6 +159,8 @@ class Explanation:
         return [header, *rows]
 
     def __str__(self) -> str:
+        if self.stages:
+            return "\n".join(self._stage_lines())
         lines = [*_table(self._rows(), right=(0, 3, 4, 5)), ""]
         totals = self._totals()
         width = max(len(name) for name, _ in totals)
@@ -134,6 +175,18 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _stage_lines(self) -> list[str]:
+        lines = []
+        for number, stage in enumerate(self.stages, 1):
+            kind = "exact" if stage.exact else "bounds"
+            lines.append(f"stage {number} of {len(self.stages)}: {stage.label} ({kind})")
+            lines += [f"  {line}".rstrip() for line in str(stage.forecast).splitlines()]
+            if stage.awaits:
+                lines.append(f"  what follows waits for: {stage.awaits}")
+            lines.append("")
+        lines += [f"{name:<22}  {value}" for name, value in self._totals()[:4]]
+        return lines
 
     def _repr_html_(self) -> str:
         head, *body = self._rows()

@@ -1,6 +1,6 @@
 //! The engine of outcore: typed expressions, planned into passes, ordered, placed in memory ahead of time, and played.
 //!
-//! Rooms stand in a row and use only what is to their left: `task ← expr ← ops ← plan ← schedule ← place ← run`.
+//! Rooms stand in a row and use only what is to their left: `task ← expr ← ops ← sort ← plan ← schedule ← place ← run`.
 #![forbid(unsafe_code)]
 
 pub mod cancel;
@@ -11,6 +11,7 @@ pub mod place;
 pub mod plan;
 pub mod run;
 pub mod schedule;
+pub mod sort;
 pub mod task;
 
 pub use error::{EngineError, FunctionError};

@@ -277,6 +277,13 @@ fn concat(xs: Vec<PyRef<'_, PyExpr>>, axis: usize) -> Built {
     built(ops::concat(&exprs(&xs), axis))
 }
 
+/// One-dimensional keys sorted, and the values in the order of their keys.
+#[pyfunction]
+fn sort_by(keys: &PyExpr, values: Vec<PyRef<'_, PyExpr>>, descending: bool) -> PyResult<Vec<PyExpr>> {
+    let sorted = outcore_engine::sort::sort_by(&keys.0, &exprs(&values), descending).map_err(to_python)?;
+    Ok(sorted.into_iter().map(PyExpr).collect())
+}
+
 #[pyfunction]
 fn matmul(x: &PyExpr, y: &PyExpr) -> Built {
     built(ops::matmul(&x.0, &y.0))
@@ -336,6 +343,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reshape, module)?)?;
     module.add_function(wrap_pyfunction!(slice, module)?)?;
     module.add_function(wrap_pyfunction!(concat, module)?)?;
+    module.add_function(wrap_pyfunction!(sort_by, module)?)?;
     module.add_function(wrap_pyfunction!(matmul, module)?)?;
     module.add_function(wrap_pyfunction!(reduce, module)?)?;
     module.add_function(wrap_pyfunction!(map_blocks, module)?)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::{Outcome, Program, ProgressReport, Session, SessionOptions, Target};
+use outcore_engine::run::{Chain, Outcome, ProgressReport, Session, SessionOptions, Target};
 use outcore_engine::EngineError;
 use outcore_store::Io;
 use pyo3::prelude::*;
@@ -122,9 +122,9 @@ impl PySession {
             .map(|target| read_target(target.as_ref()))
             .collect::<PyResult<Vec<_>>>()?;
         let session = self.0.clone();
-        let program = watching_signals(py, |watch| session.prepare_watched(&nodes, &targets, watch))?;
+        let chain = watching_signals(py, |watch| session.plan_chain(&nodes, &targets, watch))?;
         let shapes = nodes.iter().map(|node| (node.shape.clone(), node.dtype)).collect();
-        Ok(PyProgram { program, shapes })
+        Ok(PyProgram { chain, shapes })
     }
 
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -165,18 +165,18 @@ fn read_target(target: Option<&Bound<'_, PyDict>>) -> PyResult<Target> {
 
 #[pyclass(frozen, name = "Program", module = "outcore._core")]
 pub struct PyProgram {
-    program: Program,
+    chain: Chain,
     shapes: Vec<(Vec<u64>, outcore_dtype::DType)>,
 }
 
 #[pymethods]
 impl PyProgram {
     fn explain(&self) -> String {
-        self.program.to_json()
+        self.chain.to_json()
     }
 
     fn dot(&self) -> String {
-        self.program.to_dot()
+        self.chain.to_dot()
     }
 
     fn run<'py>(
@@ -214,7 +214,7 @@ impl PyProgram {
                 EngineError::Cancelled
             })
         };
-        let result = py.detach(|| self.program.run(trace.is_some(), &mut tell));
+        let result = py.detach(|| self.chain.run(trace.is_some(), &mut tell));
         if let Some(error) = raised {
             return Err(error);
         }

@@ -48,7 +48,7 @@ pub use process::Turn;
 pub use publish::publish;
 pub use region::Region;
 pub use rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
-pub use scratch::{clean, scratch_room, Scratch, Slot};
+pub use scratch::{clean, scratch_room, Scratch, ScratchFolder, Slot};
 pub use selection::{Positions, Selection};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, Sink, SinkPlan};

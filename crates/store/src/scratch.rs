@@ -234,6 +234,36 @@ fn open_in(dir: &Path, io: &Io) -> Result<ScratchFile, StoreError> {
     Ok(ScratchFile { dir, file })
 }
 
+/// A folder for files that live from one stage of a computation to the next. It goes away with its owner; what a dead
+/// process left is removed with its scratch.
+pub struct ScratchFolder(LockedDir);
+
+impl ScratchFolder {
+    /// Makes one in the directory with the most room.
+    ///
+    /// # Errors
+    /// No directory given, or none can be made in it.
+    pub fn make(dirs: &[PathBuf]) -> Result<ScratchFolder, StoreError> {
+        let room = scratch_room(dirs)?;
+        let roomiest = dirs.iter().zip(room).max_by_key(|&(_, room)| room);
+        let Some((dir, _)) = roomiest else {
+            return Err(StoreError::Invalid("scratch needs at least one directory".into()));
+        };
+        fs::create_dir_all(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause))?;
+        Ok(ScratchFolder(LockedDir::make(dir, PREFIX)?))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
+
 /// Removes the scratch that dead processes left in `dir`.
 pub fn clean(dir: &Path) -> Result<Cleaned, StoreError> {
     clean_where(dir, |name| name.starts_with(PREFIX), |_| Ok(()))

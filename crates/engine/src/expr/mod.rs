@@ -1,6 +1,7 @@
 //! Typed expression nodes. Equal nodes are one node (hash-consing), so common subexpressions need no search.
 
 pub mod grid;
+pub mod staged;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,6 +12,7 @@ use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
 use outcore_store::Source;
 
+use self::staged::StagedKey;
 use crate::task::{Algorithm, Grid};
 use crate::{cancel, FunctionError};
 
@@ -67,6 +69,8 @@ pub enum Op {
     MapBlocks(FunctionKey),
     /// One of the tile sets that an algorithm makes of its inputs.
     Algorithm(AlgorithmKey, usize),
+    /// A result of an operator that is computed in stages; the driver puts others in its place before it plans.
+    Staged(StagedKey, usize),
 }
 
 /// An algorithm, equal to others of its name and key.
@@ -313,6 +317,7 @@ impl Node {
             },
             Op::MapBlocks(key) => key.function.name(),
             Op::Algorithm(key, _) => key.0.name(),
+            Op::Staged(key, _) => key.0.name(),
         }
     }
 

@@ -11,6 +11,7 @@ mod matmul;
 mod reduce;
 mod reshape;
 mod source;
+mod staged;
 mod view;
 
 pub use algorithm::algorithm;
@@ -23,6 +24,7 @@ pub use reduce::reduce;
 pub(crate) use reshape::is_row_major;
 pub use reshape::reshape;
 pub use source::source;
+pub use staged::{first_staged, staged, substitute, Waiting};
 pub use view::{broadcast_to, expand_dims, permute, slice, squeeze};
 
 use crate::expr::{Expr, Op};

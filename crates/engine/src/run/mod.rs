@@ -8,7 +8,7 @@ mod play;
 mod prepare;
 mod session;
 
-pub use drive::{Outcome, Program};
+pub use drive::{Chain, Outcome, Program};
 pub use play::player::ProgressReport;
 pub use prepare::report;
 pub use session::{Session, SessionOptions, Target};

@@ -1,8 +1,10 @@
 //! A placed program, and one run of it: room is made, outputs are created, played, sealed and published.
 
+mod chain;
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, Turn, GROUP_STAGING_BYTES};
 
@@ -21,6 +23,8 @@ use crate::run::session::{locked, KeptKey, Session};
 use crate::schedule::tiles::tile_region;
 use crate::schedule::{TileId, TileTable};
 use crate::EngineError;
+
+pub use chain::Chain;
 
 /// A placed program with its outputs checked: what `explain` prints and `run` plays.
 pub struct Program {
@@ -59,6 +63,25 @@ pub struct Outcome {
     pub results: Vec<Option<Frame>>,
 }
 
+impl Outcome {
+    /// Adds what another program of the same computation did after this one.
+    fn add(&mut self, later: &Outcome) {
+        self.read_bytes += later.read_bytes;
+        self.written_bytes += later.written_bytes;
+        self.spilled_bytes += later.spilled_bytes;
+        self.peak_bytes = self.peak_bytes.max(later.peak_bytes);
+        let before = Duration::from_secs_f64(self.seconds);
+        self.events.extend(later.events.iter().cloned().map(|mut event| {
+            event.start += before;
+            event
+        }));
+        self.seconds += later.seconds;
+        self.read_seconds += later.read_seconds;
+        self.write_seconds += later.write_seconds;
+        self.compute_seconds += later.compute_seconds;
+    }
+}
+
 impl Program {
     /// Most bytes the ledger grants while the program runs.
     pub fn peak_bytes(&self) -> u64 {
@@ -80,13 +103,14 @@ impl Program {
     pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
         let session = &self.session;
         session.check_usable()?;
-        if nesting::is_inside() {
-            return Err(EngineError::Plan(
-                "a computation was started inside a running one (by a function over tiles or a progress callback)"
-                    .into(),
-            ));
-        }
+        nesting::check_outside()?;
         let turn = session.wait_for_turn(progress)?;
+        self.run_in(&turn, tracing, progress)
+    }
+
+    /// As `run`, by whoever has the turn.
+    fn run_in(&self, turn: &Turn, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let session = &self.session;
         session.check_usable()?;
         let _inside = nesting::enter();
         self.plan.sources().try_for_each(|source| source.check_unchanged())?;
@@ -104,7 +128,7 @@ impl Program {
             all: Vec::new(),
             memory: Vec::new(),
         };
-        let result = self.play(&shared, resident, &turn, &mut sinks, progress);
+        let result = self.play(&shared, resident, turn, &mut sinks, progress);
         session.shrink_scratch();
         let left = match result {
             Ok(left) => left,

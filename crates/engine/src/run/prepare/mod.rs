@@ -20,7 +20,7 @@ use crate::run::compute::workspace::workspace_bytes;
 use crate::run::drive::Program;
 use crate::run::play::state::stopped;
 use crate::run::prepare::budget::{Placement, Wanted};
-use crate::run::prepare::planning::{PlanningMemory, ReturnFreed};
+use crate::run::prepare::planning::{Asker, PlanningMemory, ReturnFreed};
 use crate::run::session::nesting;
 use crate::run::session::{locked, KeptKey, Session, Target, POLL};
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
@@ -78,8 +78,23 @@ impl Session {
         targets: &[Target],
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
     ) -> Result<Program, EngineError> {
+        let asker = if nesting::is_inside() {
+            Asker::Nested
+        } else {
+            Asker::Caller
+        };
+        self.prepare_for(asker, outputs, targets, watch)
+    }
+
+    /// As `prepare_watched`, for somebody who may have the turn already.
+    pub(in crate::run) fn prepare_for(
+        self: &Arc<Session>,
+        asker: Asker,
+        outputs: &[Expr],
+        targets: &[Target],
+        watch: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<Program, EngineError> {
         let (session, outputs, targets) = (self.clone(), outputs.to_vec(), targets.to_vec());
-        let nested = nesting::is_inside();
         let unwanted = Arc::new(AtomicBool::new(false));
         let seen = unwanted.clone();
         let (sender, receiver) = channel();
@@ -88,7 +103,7 @@ impl Session {
             .name("outcore-plan".into())
             .stack_size(1 << 30)
             .spawn(move || {
-                let program = cancel::until(&seen, || session.prepare_here(&outputs, &targets, nested));
+                let program = cancel::until(&seen, || session.prepare_here(&outputs, &targets, asker));
                 drop((session, outputs, targets));
                 // Nobody takes the program when the caller has gone.
                 let _ = sender.send(program);
@@ -118,7 +133,7 @@ impl Session {
         self: &Arc<Session>,
         outputs: &[Expr],
         targets: &[Target],
-        nested: bool,
+        asker: Asker,
     ) -> Result<Program, EngineError> {
         self.check_usable()?;
         self.overhead.settle();
@@ -139,7 +154,7 @@ impl Session {
                 _ => output.clone(),
             })
             .collect();
-        let mut memory = PlanningMemory::new(self, nested);
+        let mut memory = PlanningMemory::new(self, asker);
         let operators = topological(&requested).len();
         memory.reserve_operators(operators)?;
         let mut plan = plan::plan(&requested, self.options.plan)?;

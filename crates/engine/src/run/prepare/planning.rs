@@ -15,22 +15,31 @@ const SMALL: u64 = 8 << 20;
 /// allowances for workers and products lie idle meanwhile.
 const BEYOND: u64 = 16 << 20;
 
+/// Who asks for a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::run) enum Asker {
+    Caller,
+    /// Somebody who works for a run: waiting for that run's turn to end would be waiting for itself.
+    Nested,
+    /// Whoever has the turn already.
+    InTurn,
+}
+
 /// Memory reserved for a plan while it is made. A large one waits for its turn, as programs do: what it takes, kept tiles
 /// and idle frames give up, of all sessions.
 pub(in crate::run) struct PlanningMemory<'a> {
     session: &'a Session,
-    /// Whether the caller works for a run: waiting for that run's turn to end would be waiting for itself.
-    nested: bool,
+    asker: Asker,
     wanted: u64,
     reserved: Vec<Reservation>,
     turn: Option<Turn>,
 }
 
 impl<'a> PlanningMemory<'a> {
-    pub fn new(session: &'a Session, nested: bool) -> PlanningMemory<'a> {
+    pub fn new(session: &'a Session, asker: Asker) -> PlanningMemory<'a> {
         PlanningMemory {
             session,
-            nested,
+            asker,
             wanted: 0,
             reserved: vec![],
             turn: None,
@@ -74,10 +83,10 @@ impl<'a> PlanningMemory<'a> {
     }
 
     fn take_turn(&mut self) -> Result<(), EngineError> {
-        if self.turn.is_some() {
+        if self.turn.is_some() || self.asker == Asker::InTurn {
             return Ok(());
         }
-        if self.nested {
+        if self.asker == Asker::Nested {
             return Err(EngineError::Plan(
                 "a large plan was asked for inside a running computation (by a function over tiles or a progress callback)"
                     .into(),

@@ -8,7 +8,7 @@ use crate::run::drive::Program;
 use crate::run::prepare::Output;
 use crate::task::Access;
 
-fn quoted(text: &str) -> String {
+pub(in crate::run) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
         match character {
@@ -24,7 +24,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-fn list(items: impl Iterator<Item = String>) -> String {
+pub(in crate::run) fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 

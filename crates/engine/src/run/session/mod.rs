@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use outcore_store::{Faults, FramePool, Io, IoPool, Ledger, Reclaim, Scratch, Turn};
+use outcore_store::{Faults, FramePool, Io, IoPool, Ledger, Reclaim, Scratch, ScratchFolder, Turn};
 
 use crate::place::Policy;
 use crate::plan::PlanOptions;
@@ -63,6 +63,7 @@ pub struct Session {
     pub(in crate::run) io: Io,
     io_pools: Mutex<Option<Arc<IoPools>>>,
     scratch: Mutex<Option<Scratch>>,
+    folder: Mutex<Option<Arc<ScratchFolder>>>,
     pub(in crate::run) kept: Arc<Kept>,
     pub(in crate::run) closed: AtomicBool,
     /// The process that made the session.
@@ -99,7 +100,12 @@ impl Drop for Session {
     fn drop(&mut self) {
         if !self.is_ours() {
             // A forked child has neither the threads to join nor the right to remove its parent's scratch.
-            Box::leak(Box::new((locked(&self.io_pools).take(), locked(&self.scratch).take())));
+            let folder = locked(&self.folder).take();
+            Box::leak(Box::new((
+                locked(&self.io_pools).take(),
+                locked(&self.scratch).take(),
+                folder,
+            )));
         }
     }
 }
@@ -131,6 +137,7 @@ impl Session {
             io,
             io_pools: Mutex::new(None),
             scratch: Mutex::new(None),
+            folder: Mutex::new(None),
             kept,
             closed: AtomicBool::new(false),
             process: std::process::id(),
@@ -205,6 +212,7 @@ impl Session {
         self.pool.close();
         locked(&self.io_pools).take();
         locked(&self.scratch).take();
+        locked(&self.folder).take();
     }
 
     pub(in crate::run) fn io_pools(&self) -> Arc<IoPools> {
@@ -231,6 +239,15 @@ impl Session {
         let scratch = scratch.clone().expect("just made");
         scratch.measure()?;
         Ok(scratch)
+    }
+
+    /// The folder for results of stages.
+    pub(in crate::run) fn folder(&self) -> Result<Arc<ScratchFolder>, EngineError> {
+        let mut folder = locked(&self.folder);
+        if folder.is_none() {
+            *folder = Some(Arc::new(ScratchFolder::make(&self.options.scratch)?));
+        }
+        Ok(folder.clone().expect("just made"))
     }
 
     /// Empties the files of scratch after a program.

@@ -22,6 +22,16 @@ pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
+/// Refuses a run from inside a run.
+pub(in crate::run) fn check_outside() -> Result<(), EngineError> {
+    if is_inside() {
+        return Err(EngineError::Plan(
+            "a computation was started inside a running one (by a function over tiles or a progress callback)".into(),
+        ));
+    }
+    Ok(())
+}
+
 /// Refuses to wait behind a program that was given up and does not end: its function may wait for the very one who asks.
 pub(in crate::run) fn check_welcome(turn: &Turn) -> Result<(), EngineError> {
     if turn.is_turned_away() {

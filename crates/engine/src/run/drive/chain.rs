@@ -1,0 +1,397 @@
+//! Computations in stages: facts of one program make the next, and one turn lasts for all of them.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use outcore_store::{open, Turn};
+
+use super::{Outcome, Program};
+use crate::expr::staged::{Found, Keep, Next, Room};
+use crate::expr::Expr;
+use crate::ops::{first_staged, substitute, Waiting};
+use crate::run::play::player::{Progress, ProgressReport};
+use crate::run::prepare::planning::Asker;
+use crate::run::prepare::report::{list, quoted};
+use crate::run::session::{nesting, Session, Target};
+use crate::EngineError;
+
+/// How often a step that does not fit is taken again with half the room.
+const HALVES_MAX: usize = 5;
+
+type Watch<'a> = &'a mut dyn FnMut() -> Result<(), EngineError>;
+
+/// A computation, planned: its first program exactly, those that follow from its facts by their bounds.
+///
+/// Invariants:
+/// 1. Without staged operators it is one program, and its forecast is the outcome.
+/// 2. The first stage is exact in any case; every later one moves at most what its bound says.
+/// 3. Files of stages are gone when it has run, whatever happened.
+pub struct Chain {
+    session: Arc<Session>,
+    outputs: Vec<Expr>,
+    targets: Vec<Target>,
+    /// The room in which the first staged operator was begun, and the files of its first stage.
+    first: Option<(Room, Vec<Kept>)>,
+    pub stages: Vec<PlannedStage>,
+}
+
+/// One program of a chain.
+pub struct PlannedStage {
+    pub label: String,
+    /// What the stages after it wait for.
+    pub awaits: Option<String>,
+    /// Its figures are those of the run; else the run stays below them.
+    pub exact: bool,
+    pub program: Program,
+    /// Most bytes that are looked up in its results before the next.
+    pub lookup_bytes: u64,
+}
+
+/// Where a result of a stage goes.
+#[derive(Clone)]
+enum Kept {
+    Fact,
+    File(Arc<StageFile>),
+}
+
+/// A stored result of a stage; removed when nobody needs it any more.
+struct StageFile {
+    path: PathBuf,
+}
+
+impl Drop for StageFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The step that a staged operator is at.
+enum Step {
+    Stage {
+        label: String,
+        awaits: String,
+        kept: Vec<Kept>,
+        program: Box<Program>,
+    },
+    Done(Vec<Expr>),
+}
+
+fn unused_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("stage-{}.npy", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn replacements(waiting: &Waiting, results: &[Expr]) -> HashMap<u64, Expr> {
+    let nodes = waiting.nodes.iter();
+    nodes.map(|(index, node)| (node.id, results[*index].clone())).collect()
+}
+
+/// Takes a step with all the room, and with less of it where that does not fit.
+fn with_less<T>(mut room: Room, mut step: impl FnMut(Room) -> Result<T, EngineError>) -> Result<T, EngineError> {
+    let refused = |result: &Result<T, EngineError>| matches!(result, Err(EngineError::Memory { .. }));
+    let mut result = step(room);
+    for _ in 0..HALVES_MAX {
+        if !refused(&result) {
+            break;
+        }
+        room.memory /= 2;
+        let next = step(room);
+        // The refusal that counts is that of all the room.
+        if !refused(&next) {
+            result = next;
+        }
+    }
+    result
+}
+
+impl Session {
+    /// Plans what `prepare` plans, also where it contains operators that are computed in stages.
+    ///
+    /// # Errors
+    /// As `prepare`.
+    pub fn plan_chain(
+        self: &Arc<Session>,
+        outputs: &[Expr],
+        targets: &[Target],
+        watch: Watch<'_>,
+    ) -> Result<Chain, EngineError> {
+        let mut chain = Chain {
+            session: self.clone(),
+            outputs: outputs.to_vec(),
+            targets: targets.to_vec(),
+            first: None,
+            stages: vec![],
+        };
+        let asker = if nesting::is_inside() {
+            Asker::Nested
+        } else {
+            Asker::Caller
+        };
+        let mut outputs = outputs.to_vec();
+        while let Some(waiting) = first_staged(&outputs) {
+            self.check_usable()?;
+            let results = chain.assume(&waiting, asker, watch)?;
+            outputs = substitute(&outputs, &replacements(&waiting, &results));
+        }
+        let program = self.prepare_for(asker, &outputs, targets, watch)?;
+        chain.stages.push(PlannedStage {
+            label: "results".into(),
+            awaits: None,
+            exact: chain.stages.is_empty(),
+            program,
+            lookup_bytes: 0,
+        });
+        Ok(chain)
+    }
+
+    /// What a program of a stage may take for tiles.
+    fn stage_room(&self) -> Room {
+        let beside = self.budget_beside(self.held());
+        Room {
+            // Buffers of I/O threads, workspaces of passes and the program itself are beside them.
+            memory: beside - beside / 16,
+            threads: self.options.threads.max(1),
+        }
+    }
+
+    /// Plans the program of a step.
+    fn prepare_step(self: &Arc<Session>, next: Next, asker: Asker, watch: Watch<'_>) -> Result<Step, EngineError> {
+        let (label, awaits, outputs) = match next {
+            Next::Done(results) => return Ok(Step::Done(results)),
+            Next::Stage { label, awaits, outputs } => (label, awaits, outputs),
+        };
+        let folder = self.folder()?;
+        let kept: Vec<Kept> = outputs
+            .iter()
+            .map(|(_, keep)| match keep {
+                Keep::Fact => Kept::Fact,
+                Keep::Stored => Kept::File(Arc::new(StageFile {
+                    path: folder.path().join(unused_name()),
+                })),
+            })
+            .collect();
+        let targets: Vec<Target> = kept.iter().map(Kept::target).collect();
+        let outputs: Vec<Expr> = outputs.into_iter().map(|(output, _)| output).collect();
+        let program = Box::new(self.prepare_for(asker, &outputs, &targets, watch)?);
+        Ok(Step::Stage {
+            label,
+            awaits,
+            kept,
+            program,
+        })
+    }
+}
+
+impl Kept {
+    fn target(&self) -> Target {
+        match self {
+            Kept::Fact => Target::Memory,
+            Kept::File(file) => Target::Path {
+                path: file.path.clone(),
+                overwrite: false,
+                chunks: None,
+            },
+        }
+    }
+}
+
+impl Chain {
+    /// Plans the stages of an operator as far as can be told, and gives nodes that stand for its results.
+    fn assume(&mut self, waiting: &Waiting, asker: Asker, watch: Watch<'_>) -> Result<Vec<Expr>, EngineError> {
+        let session = self.session.clone();
+        let room = session.stage_room();
+        let (room, mut stages, mut step) = with_less(room, |room| {
+            let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
+            let next = stages.next(&[], room, &session.io)?;
+            Ok((room, stages, session.prepare_step(next, asker, watch)?))
+        })?;
+        loop {
+            let (label, awaits, kept, program) = match step {
+                Step::Done(results) => return Ok(results),
+                Step::Stage {
+                    label,
+                    awaits,
+                    kept,
+                    program,
+                } => (label, awaits, kept, program),
+            };
+            if self.stages.is_empty() {
+                self.first = Some((room, kept));
+            }
+            self.stages.push(PlannedStage {
+                label,
+                awaits: Some(awaits),
+                exact: self.stages.is_empty(),
+                program: *program,
+                lookup_bytes: stages.lookup_bytes(),
+            });
+            step = with_less(room, |room| session.prepare_step(stages.assume(room)?, asker, watch))?;
+        }
+    }
+
+    /// Most bytes that are read, and that are written.
+    pub fn moved_bytes(&self) -> (u64, u64) {
+        let stages = self.stages.iter();
+        stages.fold((0, 0), |(read, written), stage| {
+            (
+                read + stage.program.read_bytes() + stage.lookup_bytes,
+                written + stage.program.written_bytes(),
+            )
+        })
+    }
+
+    /// The forecast as JSON: that of the one program, or of every stage.
+    pub fn to_json(&self) -> String {
+        if self.first.is_none() {
+            return self.stages[0].program.to_json();
+        }
+        let stages = self.stages.iter().map(|stage| {
+            format!(
+                "{{\"label\":{},\"awaits\":{},\"exact\":{},\"lookup_bytes\":{},\"program\":{}}}",
+                quoted(&stage.label),
+                stage.awaits.as_deref().map_or("null".into(), quoted),
+                stage.exact,
+                stage.lookup_bytes,
+                stage.program.to_json()
+            )
+        });
+        format!("{{\"stages\":{}}}", list(stages))
+    }
+
+    /// The graphs of all stages, one behind the other.
+    pub fn to_dot(&self) -> String {
+        self.stages.iter().map(|stage| stage.program.to_dot()).collect()
+    }
+
+    /// Runs all stages once. Outputs appear under their names when everything is complete and synced.
+    ///
+    /// # Errors
+    /// As a program's; nothing is left behind then.
+    pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let session = &self.session;
+        if self.first.is_none() {
+            return self.stages[0].program.run(tracing, progress);
+        }
+        session.check_usable()?;
+        nesting::check_outside()?;
+        let turn = session.wait_for_turn(progress)?;
+        let mut run = Running {
+            chain: self,
+            turn: &turn,
+            tracing,
+            total: Outcome::default(),
+            bytes: self.moved_bytes(),
+            ran: 0,
+        };
+        let mut outputs = self.outputs.clone();
+        let mut files = Vec::new();
+        while let Some(waiting) = first_staged(&outputs) {
+            let results = run.operator(&waiting, &mut files, progress)?;
+            outputs = substitute(&outputs, &replacements(&waiting, &results));
+        }
+        let program = session.prepare_for(Asker::InTurn, &outputs, &self.targets, &mut || {
+            progress(&ProgressReport::default())
+        })?;
+        let results = run.program(&program, progress)?.results;
+        Ok(Outcome { results, ..run.total })
+    }
+}
+
+/// A chain that runs.
+struct Running<'a> {
+    chain: &'a Chain,
+    turn: &'a Turn,
+    tracing: bool,
+    /// What the stages before did.
+    total: Outcome,
+    bytes: (u64, u64),
+    ran: usize,
+}
+
+impl Running<'_> {
+    /// Runs the stages of an operator; its results' files go to `files`.
+    fn operator(
+        &mut self,
+        waiting: &Waiting,
+        files: &mut Vec<Kept>,
+        progress: Progress<'_>,
+    ) -> Result<Vec<Expr>, EngineError> {
+        let session = &self.chain.session;
+        let room = session.stage_room();
+        let watch = |progress: Progress<'_>| progress(&ProgressReport::default());
+        let (mut room, mut stages, mut step) = match &self.chain.first {
+            // As the first stage was planned.
+            Some((room, kept)) if self.ran == 0 => {
+                let mut stages = waiting.key.0.begin(&waiting.inputs, *room)?;
+                stages.next(&[], *room, &session.io)?;
+                (*room, stages, Err(kept.clone()))
+            }
+            _ => with_less(room, |room| {
+                let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
+                let next = stages.next(&[], room, &session.io)?;
+                let step = session.prepare_step(next, Asker::InTurn, &mut || watch(progress))?;
+                Ok((room, stages, Ok(step)))
+            })?,
+        };
+        loop {
+            let (kept, outcome) = match step {
+                Err(kept) => {
+                    let outcome = self.program(&self.chain.stages[0].program, progress)?;
+                    (kept, outcome)
+                }
+                Ok(Step::Done(results)) => return Ok(results),
+                Ok(Step::Stage { kept, program, .. }) => {
+                    let outcome = self.program(&program, progress)?;
+                    (kept, outcome)
+                }
+            };
+            let found = find(session, &kept, outcome)?;
+            // Files of the stage before last are needed no more.
+            files.clear();
+            files.extend(kept);
+            room = Room {
+                memory: room.memory.max(session.stage_room().memory),
+                ..room
+            };
+            let before = session.io.counters();
+            let next = with_less(room, |room| {
+                let next = stages.next(&found, room, &session.io)?;
+                session.prepare_step(next, Asker::InTurn, &mut || watch(progress))
+            })?;
+            self.total.read_bytes += session.io.counters().since(&before).bytes_read;
+            step = Ok(next);
+        }
+    }
+
+    fn program(&mut self, program: &Program, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let done = self.total.read_bytes + self.total.written_bytes;
+        let all = self.bytes.0 + self.bytes.1;
+        let mut told = |report: &ProgressReport| {
+            let share = program.read_bytes() + program.written_bytes();
+            let mut report = *report;
+            let of_all = |part: f64| if all > 0 { part / all as f64 } else { 0.0 };
+            report.estimate.fraction = of_all(done as f64 + share as f64 * report.estimate.fraction).min(1.0);
+            report.bytes_done += done;
+            report.bytes_total = all;
+            progress(&report)
+        };
+        let outcome = program.run_in(self.turn, self.tracing, &mut told)?;
+        self.ran += 1;
+        self.total.add(&outcome);
+        Ok(outcome)
+    }
+}
+
+/// The results of a stage as the next step finds them.
+fn find(session: &Arc<Session>, kept: &[Kept], outcome: Outcome) -> Result<Vec<Found>, EngineError> {
+    let results = kept.iter().zip(outcome.results);
+    results
+        .map(|(kept, result)| match (kept, result) {
+            (Kept::File(file), _) => Ok(Found::Stored(open(&file.path, &session.io)?.source)),
+            (Kept::Fact, Some(frame)) => Ok(Found::Fact(frame.to_vec())),
+            (Kept::Fact, None) => Err(EngineError::Internal("a stage did not give its facts".into())),
+        })
+        .collect()
+}

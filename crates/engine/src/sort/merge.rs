@@ -1,0 +1,142 @@
+//! Partitions of sorted runs become parts of the sorted sequence, one task each.
+
+use std::sync::Arc;
+
+use outcore_kernels::sort::{merge_index, merge_index_workspace_bytes, merge_segments, merge_workspace_bytes};
+
+use super::form::{gather_tiles, tiles_of};
+use super::segments::Segments;
+use super::Records;
+use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::EngineError;
+
+#[derive(Clone, Debug)]
+pub(super) struct Merge {
+    pub records: Records,
+    /// Elements of a partition: several tiles of the results.
+    pub partition: u64,
+    /// Where they lie, once it is known.
+    pub segments: Option<Arc<Segments>>,
+}
+
+/// Workspace of a task that merges `count` elements.
+pub(super) fn workspace_bytes(records: &Records, count: u64) -> u64 {
+    Layout::new(records, count as usize).bytes as u64
+}
+
+struct Layout {
+    index: usize,
+    merge: usize,
+    bytes: usize,
+}
+
+const ALIGNED: usize = 64;
+
+impl Layout {
+    /// The merged keys come first.
+    fn new(records: &Records, count: usize) -> Layout {
+        let has_values = records.columns.len() > 1;
+        let keys = count * records.order.dtype().size();
+        let index = keys.next_multiple_of(ALIGNED);
+        let positions = if has_values { count * size_of::<u32>() } else { 0 };
+        let merge = index + positions.next_multiple_of(ALIGNED);
+        let space = match has_values {
+            true => merge_index_workspace_bytes(records.order, count),
+            false => merge_workspace_bytes(records.order, count),
+        };
+        Layout {
+            index,
+            merge,
+            bytes: merge + space,
+        }
+    }
+}
+
+impl Algorithm for Merge {
+    fn name(&self) -> String {
+        "merge".into()
+    }
+
+    fn key(&self) -> Vec<u8> {
+        // Where partitions lie is said by the inputs' identities.
+        let direction = u64::from(self.records.order.descending());
+        [self.partition, direction, u64::from(self.segments.is_some())]
+            .into_iter()
+            .flat_map(u64::to_le_bytes)
+            .collect()
+    }
+
+    fn results(&self) -> &[Grid] {
+        &self.records.columns
+    }
+
+    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
+        vec![Arc::new(self.clone())]
+    }
+}
+
+impl Merge {
+    fn range(&self, task: u64) -> (u64, u64) {
+        let start = task * self.partition;
+        (start, (start + self.partition).min(self.records.length))
+    }
+}
+
+impl Work for Merge {
+    fn label(&self) -> String {
+        self.name()
+    }
+
+    fn tasks(&self) -> u64 {
+        self.records.length.div_ceil(self.partition)
+    }
+
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        let columns = self.records.columns.len();
+        (0..columns).for_each(|column| each(column, task, Access::Read));
+        for (column, grid) in self.records.columns.iter().enumerate() {
+            tiles_of(grid, self.range(task)).for_each(|tile| each(columns + column, tile, Access::Create));
+        }
+    }
+
+    fn workspace_bytes(&self, task: u64) -> u64 {
+        let (start, end) = self.range(task);
+        workspace_bytes(&self.records, end - start)
+    }
+
+    fn operations(&self) -> f64 {
+        100.0 * self.records.length as f64
+    }
+
+    fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        let records = &self.records;
+        let (start, end) = self.range(task);
+        let count = (end - start) as usize;
+        let Some(segments) = &self.segments else {
+            return Err(EngineError::Internal("a merge whose partitions are not known".into()));
+        };
+        let ends = segments.ends(task);
+        let layout = Layout::new(records, count);
+        let (keys, rest) = workspace.split_at_mut(layout.index);
+        let (index, space) = rest.split_at_mut(layout.merge - layout.index);
+        let keys = &mut keys[..count * records.order.dtype().size()];
+        let per_column = tiles.writes.len() / records.columns.len();
+        let (key_tiles, value_tiles) = tiles.writes.split_at_mut(per_column);
+        if records.columns.len() == 1 {
+            merge_segments(records.order, tiles.reads[0], &ends, keys, space);
+        } else {
+            let index = &mut index[..count * size_of::<u32>()];
+            merge_index(records.order, tiles.reads[0], &ends, keys, index, space);
+            let values = value_tiles.chunks_mut(per_column).zip(&tiles.reads[1..]);
+            for ((tiles, source), item) in values.zip(records.items().skip(1)) {
+                gather_tiles(item, index, source, tiles.iter_mut());
+            }
+        }
+        let mut at = 0;
+        for tile in key_tiles {
+            tile.copy_from_slice(&keys[at..at + tile.len()]);
+            at += tile.len();
+        }
+        Ok(())
+    }
+}

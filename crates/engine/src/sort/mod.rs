@@ -1,0 +1,74 @@
+//! External sorting (Vengroff and Vitter, TPIE, section 4.2): runs of nearly the whole memory, then one merge.
+//!
+//! The first program sorts runs and notes samples of their keys. From those, and a page per run where they leave a doubt,
+//! the driver cuts the sorted sequence into partitions of equal length: exactly, whatever the skew, equal keys included,
+//! since the order is that of (key, position). So the reads of the second program are known before it runs, its tasks are
+//! independent of each other, and no input can make one of them larger than planned.
+
+mod cut;
+mod external;
+mod form;
+mod merge;
+mod segments;
+
+use std::sync::Arc;
+
+use outcore_kernels::sort::KeyOrder;
+
+use crate::expr::{grid, Expr};
+use crate::task::Grid;
+use crate::{ops, EngineError};
+
+/// What is sorted: columns of one length, the first of which is the key.
+#[derive(Clone, Debug)]
+pub(crate) struct Records {
+    pub order: KeyOrder,
+    pub length: u64,
+    /// The key's and the values' grids.
+    pub columns: Vec<Grid>,
+}
+
+impl Records {
+    pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
+        self.columns.iter().map(|column| column.dtype.size())
+    }
+
+    /// Bytes of one element of all columns.
+    pub fn record_bytes(&self) -> u64 {
+        self.items().sum::<usize>() as u64
+    }
+}
+
+/// One-dimensional `keys` sorted, and `values` of the same length in the order of their keys: as nodes, the keys first.
+/// The sort is stable; NaN comes last, in both directions; `-0` equals `+0`.
+///
+/// # Errors
+/// Keys without an order; lengths that differ; more than one axis.
+pub fn sort_by(keys: &Expr, values: &[Expr], descending: bool) -> Result<Vec<Expr>, EngineError> {
+    let order = KeyOrder::new(keys.dtype, descending)
+        .ok_or_else(|| EngineError::DType(format!("sort: {} has no order", keys.dtype)))?;
+    let all: Vec<&Expr> = std::iter::once(keys).chain(values).collect();
+    for column in &all {
+        if column.ndim() != 1 || column.shape != keys.shape {
+            return Err(EngineError::Shape(format!(
+                "sort: keys of shape {} and a column of shape {} are not two columns of one length",
+                ops::show(&keys.shape),
+                ops::show(&column.shape)
+            )));
+        }
+    }
+    let widest = all.iter().map(|column| column.dtype).max_by_key(|dtype| dtype.size());
+    let tile = grid::default_tile(&keys.shape, widest.unwrap_or(keys.dtype));
+    let columns = all.iter().map(|column| Grid {
+        shape: keys.shape.clone(),
+        tile: tile.clone(),
+        dtype: column.dtype,
+    });
+    let records = Records {
+        order,
+        length: keys.shape[0],
+        columns: columns.collect(),
+    };
+    let inputs: Vec<Expr> = all.into_iter().cloned().collect();
+    ops::staged(Arc::new(external::SortBy { records }), &inputs)
+}
