@@ -160,11 +160,25 @@ from outcore.manipulation import (
 from outcore.searching import (
     argmax,
     argmin,
+    argwhere,
+    compress,
     count_nonzero,
+    nonzero,
     where,
+)
+from outcore.sets import (
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
 )
 from outcore.sorting import argsort, sort, sort_by
 from outcore.statistical import (
+    cummax,
+    cummin,
+    cumulative_prod,
+    cumulative_sum,
     max,
     mean,
     min,

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore import _core
-from outcore._indexing import Index, index
-from outcore._node import DTypeLike, Operand, integers, is_weak
+from outcore._indexing import Index, index, split_mask
+from outcore._node import DTypeLike, Operand, integers, is_weak, node
 from outcore._sizes import format_size
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
@@ -242,8 +242,14 @@ class Array:
 
     # -- parts and forms ----------------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Index) -> Array:
-        return Array(index(self._expr, key))
+    def __getitem__(self, key: Index | Array | npt.NDArray[Any]) -> Array:
+        mask, rest = split_mask(key)
+        if mask is None:
+            return Array(index(self._expr, rest))
+        from outcore._masks import choose
+
+        chosen = choose(self._expr, node(mask))
+        return Array(index(chosen._expr, (slice(None), *rest))) if rest else chosen
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
         """The array with its elements cast to `dtype`."""

@@ -22,10 +22,18 @@ def _integer(part: Any, axis: int, length: int) -> int:
     return position % length
 
 
+def split_mask(key: Any) -> tuple[Any, Any]:
+    """A boolean array that leads an index, and what follows it; nothing and the key where none does."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if parts and getattr(parts[0], "dtype", None) == np.dtype(bool) and getattr(parts[0], "ndim", 0) > 0:
+        return parts[0], parts[1:]
+    return None, key
+
+
 def _refuse(part: object) -> None:
     """Indices whose result depends on data, or that gather, have no node yet; say what does the same."""
     if isinstance(part, (bool, np.bool_)) or getattr(part, "dtype", None) == np.dtype(bool):
-        raise IndexingError("boolean masks are not supported as an index; use outcore.where(mask, x, y)")
+        raise IndexingError("a boolean mask may only lead an index: x[mask] or x[mask, ...], with one axis or more")
     if isinstance(part, (list, tuple, np.ndarray)) or getattr(part, "ndim", None):
         raise IndexingError("integer arrays are not supported as an index; use outcore.take(x, indices, axis=...)")
     if not isinstance(part, slice) and not hasattr(part, "__index__"):

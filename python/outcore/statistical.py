@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import builtins
 
+from outcore import _core
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, node
+from outcore._node import DTypeLike, Operand, axis_of, node
 from outcore._reduction import Axis, mean_dtype, reduced, sum_dtype
-from outcore.errors import DTypeError
+from outcore.creation import ones, zeros
+from outcore.errors import DTypeError, ShapeError
+from outcore.manipulation import broadcast_to, concat
 
 
 def sum(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdims: builtins.bool = False) -> Array:
@@ -61,4 +64,58 @@ def max(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) ->
     return reduced("max", _ordered("max", x)._expr, axis, keepdims, needs_elements=True)
 
 
-__all__ = ["max", "mean", "min", "prod", "std", "sum", "var"]
+def _scanned(name: str, expr: _core.Expr, axis: int | None, initial: Array | None) -> Array:
+    shape = tuple(expr.shape)
+    if not shape:
+        raise ShapeError(f"cumulative_{name}: a number has no axis to go along")
+    if axis is None:
+        if len(shape) > 1:
+            raise ShapeError(f"cumulative_{name}: an array of shape {shape} needs an axis")
+        axis = 0
+    place = axis_of(f"cumulative_{name}", axis, len(shape))
+    result = Array(_core.scan(name, expr, place))
+    if initial is None:
+        return result
+    first = broadcast_to(initial, (*shape[:place], 1, *shape[place + 1 :]))
+    return concat([first, result], axis=place)
+
+
+def cumulative_sum(
+    x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: builtins.bool = False
+) -> Array:
+    """Running sums along an axis, formed in `dtype` as for `sum`; `include_initial` puts a zero before them.
+
+    Strictly from the first element on, so its bits are those of NumPy's `cumsum`. I/O: one read of `x`, one write of the
+    result; each tile hands its last sums to the next (TPIE, section 4.1).
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.cumulative_sum(np.asarray([1, 2, 3])).compute()
+    array([1, 3, 6])
+    """
+    array = Array(node(x))
+    array = array.astype(dtype or sum_dtype(array.dtype))
+    initial = zeros((), dtype=array.dtype) if include_initial else None
+    return _scanned("sum", array._expr, axis, initial)
+
+
+def cumulative_prod(
+    x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: builtins.bool = False
+) -> Array:
+    """Running products along an axis, formed in `dtype` as for `prod`; `include_initial` puts a one before them."""
+    array = Array(node(x))
+    array = array.astype(dtype or sum_dtype(array.dtype))
+    initial = ones((), dtype=array.dtype) if include_initial else None
+    return _scanned("prod", array._expr, axis, initial)
+
+
+def cummax(x: Operand, /, *, axis: int | None = None) -> Array:
+    """The largest element so far along an axis (`numpy.maximum.accumulate`); NaN from the first NaN on."""
+    return _scanned("max", _ordered("cummax", x)._expr, axis, None)
+
+
+def cummin(x: Operand, /, *, axis: int | None = None) -> Array:
+    """The smallest element so far along an axis (`numpy.minimum.accumulate`); NaN from the first NaN on."""
+    return _scanned("min", _ordered("cummin", x)._expr, axis, None)
+
+
+__all__ = ["cummax", "cummin", "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]

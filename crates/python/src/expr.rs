@@ -7,7 +7,7 @@ use numpy::PyUntypedArray;
 use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{AxisSlice, Expr};
 use outcore_engine::{ops, EngineError};
-use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
+use outcore_kernels::{Binary, Finish, Generator, Reduce, Scan, Unary};
 use outcore_store::RawArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
@@ -277,6 +277,43 @@ fn concat(xs: Vec<PyRef<'_, PyExpr>>, axis: usize) -> Built {
     built(ops::concat(&exprs(&xs), axis))
 }
 
+/// Whether reading the array again is reading stored arrays and little more.
+#[pyfunction]
+fn is_made_of_stored(x: &PyExpr) -> bool {
+    ops::is_made_of_stored(&x.0)
+}
+
+/// Running sums, products or extrema along an axis.
+#[pyfunction]
+fn scan(name: &str, x: &PyExpr, axis: usize) -> Built {
+    let op = match name {
+        "sum" => Scan::Sum,
+        "prod" => Scan::Prod,
+        "max" => Scan::Max,
+        "min" => Scan::Min,
+        _ => return Err(to_python(EngineError::Plan(format!("no scan is called {name}")))),
+    };
+    built(ops::scan(op, &x.0, axis))
+}
+
+/// How many elements of each granule of a mask are true.
+#[pyfunction]
+fn count_granules(mask: &PyExpr) -> Built {
+    built(ops::count_granules(&mask.0))
+}
+
+/// The rows that a mask chooses, given how many each of its granules does.
+#[pyfunction]
+fn compress(x: &PyExpr, mask: &PyExpr, counts: Vec<u64>) -> Built {
+    built(ops::compress(&x.0, &mask.0, &counts))
+}
+
+/// Where a mask is true, given how often each of its granules is.
+#[pyfunction]
+fn nonzero(mask: &PyExpr, counts: Vec<u64>) -> Built {
+    built(ops::nonzero(&mask.0, &counts))
+}
+
 /// One-dimensional keys sorted, and the values in the order of their keys.
 #[pyfunction]
 fn sort_by(keys: &PyExpr, values: Vec<PyRef<'_, PyExpr>>, descending: bool) -> PyResult<Vec<PyExpr>> {
@@ -344,6 +381,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(slice, module)?)?;
     module.add_function(wrap_pyfunction!(concat, module)?)?;
     module.add_function(wrap_pyfunction!(sort_by, module)?)?;
+    module.add_function(wrap_pyfunction!(is_made_of_stored, module)?)?;
+    module.add_function(wrap_pyfunction!(scan, module)?)?;
+    module.add_function(wrap_pyfunction!(count_granules, module)?)?;
+    module.add_function(wrap_pyfunction!(compress, module)?)?;
+    module.add_function(wrap_pyfunction!(nonzero, module)?)?;
     module.add_function(wrap_pyfunction!(matmul, module)?)?;
     module.add_function(wrap_pyfunction!(reduce, module)?)?;
     module.add_function(wrap_pyfunction!(map_blocks, module)?)

@@ -127,6 +127,19 @@ impl PySession {
         Ok(PyProgram { chain, shapes })
     }
 
+    /// A path for an array that is to be held in scratch.
+    fn unused_path(&self) -> PyResult<String> {
+        let path = self.0.unused_path().map_err(to_python)?;
+        Ok(path.to_string_lossy().into_owned())
+    }
+
+    /// The array stored at such a path; the file goes away with the last expression that reads it.
+    fn hold(&self, py: Python<'_>, path: PathBuf) -> PyResult<PyExpr> {
+        let held = py.detach(|| self.0.hold(&path)).map_err(to_python)?;
+        let node = outcore_engine::ops::source(Arc::new(held)).map_err(to_python)?;
+        Ok(PyExpr(node))
+    }
+
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = self.0.io().counters();
         let dict = PyDict::new(py);

@@ -11,6 +11,7 @@ mod error;
 mod frames;
 #[allow(unsafe_code)] // a call to the allocator
 mod heap;
+mod held;
 pub mod io;
 mod ledger;
 mod locked;
@@ -36,6 +37,7 @@ mod zarr;
 pub use error::{Standing, StoreError};
 pub use frames::{Frame, FramePool, PAGE};
 pub use heap::return_freed_memory;
+pub use held::Held;
 pub use io::{Counters, Faults, Io};
 pub use ledger::{Ledger, Reclaim, Reservation};
 pub use locked::Cleaned;

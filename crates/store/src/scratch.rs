@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::statfs;
@@ -255,6 +256,19 @@ impl ScratchFolder {
 
     pub fn path(&self) -> &Path {
         self.0.path()
+    }
+
+    /// A name that no other file in it has had.
+    pub fn unused(&self) -> PathBuf {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.path().join(format!("array-{number}.npy"))
+    }
+}
+
+impl std::fmt::Debug for ScratchFolder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ScratchFolder({})", self.path().display())
     }
 }
 

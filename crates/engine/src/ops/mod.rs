@@ -3,6 +3,7 @@
 //! A builder checks its operands, names both sides when they do not go together, and interns the node.
 
 mod algorithm;
+mod compress;
 mod concat;
 mod elementwise;
 mod generate;
@@ -10,11 +11,13 @@ mod map_blocks;
 mod matmul;
 mod reduce;
 mod reshape;
+mod scan;
 mod source;
 mod staged;
 mod view;
 
 pub use algorithm::algorithm;
+pub use compress::{compress, count_granules, nonzero};
 pub use concat::concat;
 pub use elementwise::{astype, binary, copy_tiled, select, unary};
 pub use generate::{constant, generate};
@@ -23,6 +26,7 @@ pub use matmul::{matmul, product_kind, Product};
 pub use reduce::reduce;
 pub(crate) use reshape::is_row_major;
 pub use reshape::reshape;
+pub use scan::scan;
 pub use source::source;
 pub use staged::{first_staged, staged, substitute, Waiting};
 pub use view::{broadcast_to, expand_dims, permute, slice, squeeze};
@@ -44,7 +48,7 @@ const DEPTH_MAX: usize = 16;
 
 /// Whether the largest values that `x` is made of, element by element, are stored arrays: reading few of its elements
 /// then reads few of theirs.
-pub(crate) fn is_made_of_stored(x: &Expr) -> bool {
+pub fn is_made_of_stored(x: &Expr) -> bool {
     fn look(x: &Expr, size: u64, depth: usize) -> bool {
         match &x.op {
             Op::Source(_) => true,

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use outcore_store::{open, Turn};
+use outcore_store::{Held, Turn};
 
 use super::{Outcome, Program};
 use crate::expr::staged::{Found, Keep, Next, Room};
@@ -27,7 +26,7 @@ type Watch<'a> = &'a mut dyn FnMut() -> Result<(), EngineError>;
 /// Invariants:
 /// 1. Without staged operators it is one program, and its forecast is the outcome.
 /// 2. The first stage is exact in any case; every later one moves at most what its bound says.
-/// 3. Files of stages are gone when it has run, whatever happened.
+/// 3. Files of stages go with the last node that reads them: when it has run, whatever happened.
 pub struct Chain {
     session: Arc<Session>,
     outputs: Vec<Expr>,
@@ -53,18 +52,7 @@ pub struct PlannedStage {
 #[derive(Clone)]
 enum Kept {
     Fact,
-    File(Arc<StageFile>),
-}
-
-/// A stored result of a stage; removed when nobody needs it any more.
-struct StageFile {
-    path: PathBuf,
-}
-
-impl Drop for StageFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
+    File(PathBuf),
 }
 
 /// The step that a staged operator is at.
@@ -76,11 +64,6 @@ enum Step {
         program: Box<Program>,
     },
     Done(Vec<Expr>),
-}
-
-fn unused_name() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("stage-{}.npy", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 fn replacements(waiting: &Waiting, results: &[Expr]) -> HashMap<u64, Expr> {
@@ -167,9 +150,7 @@ impl Session {
             .iter()
             .map(|(_, keep)| match keep {
                 Keep::Fact => Kept::Fact,
-                Keep::Stored => Kept::File(Arc::new(StageFile {
-                    path: folder.path().join(unused_name()),
-                })),
+                Keep::Stored => Kept::File(folder.unused()),
             })
             .collect();
         let targets: Vec<Target> = kept.iter().map(Kept::target).collect();
@@ -188,8 +169,8 @@ impl Kept {
     fn target(&self) -> Target {
         match self {
             Kept::Fact => Target::Memory,
-            Kept::File(file) => Target::Path {
-                path: file.path.clone(),
+            Kept::File(path) => Target::Path {
+                path: path.clone(),
                 overwrite: false,
                 chunks: None,
             },
@@ -286,9 +267,8 @@ impl Chain {
             ran: 0,
         };
         let mut outputs = self.outputs.clone();
-        let mut files = Vec::new();
         while let Some(waiting) = first_staged(&outputs) {
-            let results = run.operator(&waiting, &mut files, progress)?;
+            let results = run.operator(&waiting, progress)?;
             outputs = substitute(&outputs, &replacements(&waiting, &results));
         }
         let program = session.prepare_for(Asker::InTurn, &outputs, &self.targets, &mut || {
@@ -311,13 +291,8 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Runs the stages of an operator; its results' files go to `files`.
-    fn operator(
-        &mut self,
-        waiting: &Waiting,
-        files: &mut Vec<Kept>,
-        progress: Progress<'_>,
-    ) -> Result<Vec<Expr>, EngineError> {
+    /// Runs the stages of an operator. Their stored results live as long as the nodes that read them.
+    fn operator(&mut self, waiting: &Waiting, progress: Progress<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = &self.chain.session;
         let room = session.stage_room();
         let watch = |progress: Progress<'_>| progress(&ProgressReport::default());
@@ -348,9 +323,6 @@ impl Running<'_> {
                 }
             };
             let found = find(session, &kept, outcome)?;
-            // Files of the stage before last are needed no more.
-            files.clear();
-            files.extend(kept);
             room = Room {
                 memory: room.memory.max(session.stage_room().memory),
                 ..room
@@ -386,10 +358,11 @@ impl Running<'_> {
 
 /// The results of a stage as the next step finds them.
 fn find(session: &Arc<Session>, kept: &[Kept], outcome: Outcome) -> Result<Vec<Found>, EngineError> {
+    let folder = session.folder()?;
     let results = kept.iter().zip(outcome.results);
     results
         .map(|(kept, result)| match (kept, result) {
-            (Kept::File(file), _) => Ok(Found::Stored(open(&file.path, &session.io)?.source)),
+            (Kept::File(path), _) => Ok(Found::Stored(Arc::new(Held::open(folder.clone(), path, &session.io)?))),
             (Kept::Fact, Some(frame)) => Ok(Found::Fact(frame.to_vec())),
             (Kept::Fact, None) => Err(EngineError::Internal("a stage did not give its facts".into())),
         })

@@ -5,12 +5,12 @@ pub mod opening;
 pub mod overhead;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use outcore_store::{Faults, FramePool, Io, IoPool, Ledger, Reclaim, Scratch, ScratchFolder, Turn};
+use outcore_store::{Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Scratch, ScratchFolder, Turn};
 
 use crate::place::Policy;
 use crate::plan::PlanOptions;
@@ -248,6 +248,22 @@ impl Session {
             *folder = Some(Arc::new(ScratchFolder::make(&self.options.scratch)?));
         }
         Ok(folder.clone().expect("just made"))
+    }
+
+    /// A path for an array that is to be held in scratch.
+    ///
+    /// # Errors
+    /// No folder can be made for it.
+    pub fn unused_path(&self) -> Result<PathBuf, EngineError> {
+        Ok(self.folder()?.unused())
+    }
+
+    /// The array stored at such a path, which goes away with its last reader.
+    ///
+    /// # Errors
+    /// As for opening any file.
+    pub fn hold(&self, path: &Path) -> Result<Held, EngineError> {
+        Ok(Held::open(self.folder()?, path, &self.io)?)
     }
 
     /// Empties the files of scratch after a program.

@@ -1,0 +1,120 @@
+//! Running sums, products and extrema along an axis: one read, one write.
+//!
+//! Tiles are worked through in order; what each hands to the next along the axis is a thin tile of its own, the carry
+//! (scans with a state, TPIE section 4.1).
+
+use std::sync::Arc;
+
+use outcore_kernels::{scan as accumulate, Scan};
+
+use super::{algorithm, show};
+use crate::expr::Expr;
+use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::EngineError;
+
+/// The elements of `x` accumulated along `axis`, in its own type.
+///
+/// # Errors
+/// An axis that there is not; a type that the operation does not take.
+pub fn scan(op: Scan, x: &Expr, axis: usize) -> Result<Expr, EngineError> {
+    if axis >= x.ndim() {
+        let reason = format!("scan: axis {axis} is out of bounds for shape {}", show(&x.shape));
+        return Err(EngineError::Shape(reason));
+    }
+    if !op.supports(x.dtype) {
+        return Err(EngineError::DType(format!(
+            "scan: {op:?} of {} is not defined",
+            x.dtype
+        )));
+    }
+    let mut carry = x.grid();
+    (carry.shape[axis], carry.tile[axis]) = (1, 1);
+    let scanning = Accumulate {
+        op,
+        axis,
+        results: [x.grid(), carry],
+    };
+    Ok(algorithm(Arc::new(scanning), std::slice::from_ref(x))?.swap_remove(0))
+}
+
+#[derive(Clone, Debug)]
+struct Accumulate {
+    op: Scan,
+    axis: usize,
+    /// The result, and what its tiles hand on.
+    results: [Grid; 2],
+}
+
+impl Accumulate {
+    /// The carry of a tile, and whether the tile is the first along the axis.
+    fn carry(&self, tile: u64) -> (u64, bool) {
+        let counts = self.results[0].counts();
+        let inner: u64 = counts[self.axis + 1..].iter().product();
+        let (before, within) = (tile / inner, tile % inner);
+        let along = counts[self.axis];
+        (before / along * inner + within, before % along == 0)
+    }
+}
+
+impl Algorithm for Accumulate {
+    fn name(&self) -> String {
+        format!("cumulative {}", format!("{:?}", self.op).to_lowercase())
+    }
+
+    fn key(&self) -> Vec<u8> {
+        (self.axis as u64).to_le_bytes().to_vec()
+    }
+
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+
+    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
+        vec![Arc::new(self.clone())]
+    }
+}
+
+impl Work for Accumulate {
+    fn label(&self) -> String {
+        self.name()
+    }
+
+    fn tasks(&self) -> u64 {
+        self.results[0].tiles()
+    }
+
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        let (carry, first) = self.carry(task);
+        each(0, task, Access::Read);
+        each(1, task, Access::Create);
+        each(2, carry, if first { Access::Create } else { Access::Update });
+    }
+
+    fn operations(&self) -> f64 {
+        10.0 * self.results[0].shape.iter().product::<u64>() as f64
+    }
+
+    fn run(&self, task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
+        let grid = &self.results[0];
+        let region = grid.region(task);
+        let length = |axes: &[(u64, u64)]| axes.iter().map(|&(_, length)| length as usize).product::<usize>();
+        let (outer, inner) = (length(&region[..self.axis]), length(&region[self.axis + 1..]));
+        let along = region[self.axis].1 as usize;
+        let (_, first) = self.carry(task);
+        let [result, carry] = &mut tiles.writes[..] else {
+            return Err(EngineError::Internal("a scan writes a tile and a carry".into()));
+        };
+        accumulate(
+            self.op,
+            grid.dtype,
+            tiles.reads[0],
+            outer,
+            along,
+            inner,
+            carry,
+            !first,
+            result,
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+"""What a mask chooses: arrays whose length is found by one counting pass when something needs it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from outcore import _core
+from outcore._array import Array
+from outcore.errors import IndexingError
+
+_COUNTED_MAX = 16
+_counted: OrderedDict[int, tuple[_core.Expr, _core.Expr, list[int]]] = OrderedDict()
+_lock = Lock()
+
+
+class Chosen(Array):
+    """An array whose node is made when something needs it, because its shape depends on data."""
+
+    __slots__ = ("_found", "_make")
+
+    def __init__(self, make: Callable[[], _core.Expr]) -> None:
+        self._make: Callable[[], _core.Expr] | None = make
+        self._found: _core.Expr | None = None
+
+    @property
+    def _expr(self) -> _core.Expr:  # type: ignore[override]  # a slot of the base class
+        if self._found is None:
+            assert self._make is not None
+            self._found = self._make()
+            self._make = None
+        return self._found
+
+
+def hold(*arrays: _core.Expr) -> list[_core.Expr]:
+    """The values of nodes in scratch, for as long as something reads them; all from one program."""
+    from outcore._run import _plan_and_run
+    from outcore._session import current
+
+    core = current()._core
+    paths = [core.unused_path() for _ in arrays]
+    targets: list[_core.Target | None] = [{"path": path, "overwrite": False, "chunks": None} for path in paths]
+    _plan_and_run(list(arrays), targets)
+    return [core.hold(path) for path in paths]
+
+
+def hold_counted(arrays: list[_core.Expr], mask: Callable[[list[_core.Expr]], _core.Expr]) -> list[_core.Expr]:
+    """The values of nodes in scratch, and from the same program the counts of a mask over them."""
+    from outcore._run import _plan_and_run
+    from outcore._session import current
+
+    core = current()._core
+    paths = [core.unused_path() for _ in arrays]
+    targets: list[_core.Target | None] = [{"path": path, "overwrite": False, "chunks": None} for path in paths]
+    results, _ = _plan_and_run([*arrays, _core.count_granules(mask(arrays))], [*targets, None])
+    held = [core.hold(path) for path in paths]
+    _remember(mask(held), results[-1])
+    return held
+
+
+def _remember(mask: _core.Expr, counted: Any, used: _core.Expr | None = None) -> tuple[_core.Expr, list[int]]:
+    counts = [] if counted is None else [int(count) for count in counted]
+    with _lock:
+        # The node itself is held, so that no other can have its number.
+        _counted[mask.id] = (mask, used or mask, counts)
+        while len(_counted) > _COUNTED_MAX:
+            _counted.popitem(last=False)
+    return used or mask, counts
+
+
+def counts_of(mask: _core.Expr) -> tuple[_core.Expr, list[int]]:
+    """The mask and how many elements of each granule are true: counted once for each mask.
+
+    A mask that takes more than reading stored arrays again is held in scratch, and what is held is given back.
+    """
+    from outcore._run import _plan_and_run
+
+    with _lock:
+        if mask.id in _counted:
+            _counted.move_to_end(mask.id)
+            return _counted[mask.id][1:]
+    used = mask if _core.is_made_of_stored(mask) else hold(mask)[0]
+    results, _ = _plan_and_run([_core.count_granules(used)], [None])
+    return _remember(mask, results[0], used)
+
+
+def choose(x: _core.Expr, mask: _core.Expr) -> Array:
+    """The parts of `x` along its leading axes for which the mask, which has those axes, is true: in C order."""
+    shape, flags = tuple(x.shape), tuple(mask.shape)
+    if np.dtype(mask.dtype) != np.dtype(bool):
+        raise IndexingError(f"a mask is bool, not {mask.dtype}")
+    if not flags or shape[: len(flags)] != flags:
+        raise IndexingError(f"a mask of shape {flags} does not choose from shape {shape}: its axes are not the leading ones")
+    rows = int(np.prod(flags, dtype=object))
+    flat = x if len(flags) == 1 else _core.reshape(x, [rows, *shape[len(flags) :]])
+    row = flatten(mask)
+
+    def make() -> _core.Expr:
+        used, counts = counts_of(row)
+        return _core.compress(flat, used, counts)
+
+    return Chosen(make)
+
+
+def flatten(x: _core.Expr) -> _core.Expr:
+    """All elements in C order, in one axis."""
+    shape: Any = tuple(x.shape)
+    return x if len(shape) == 1 else _core.reshape(x, [int(np.prod(shape, dtype=object))])
+
+
+def positions(mask: _core.Expr) -> Array:
+    """Where a mask of one axis is true, int64."""
+
+    def make() -> _core.Expr:
+        used, counts = counts_of(mask)
+        return _core.nonzero(used, counts)
+
+    return Chosen(make)

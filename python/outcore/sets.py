@@ -1,0 +1,140 @@
+"""Set functions of the array API standard, by sorting.
+
+Elements that compare unequal are distinct: each NaN is one of its own, and -0 is +0. Results are lazy; how many values
+there are is found with the sort itself, once, when something needs to know.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from outcore import _core, _masks
+from outcore._array import Array
+from outcore._node import Operand, expr_dtype, node
+from outcore.errors import DTypeError
+from outcore.manipulation import concat, reshape
+from outcore.sorting import sort_by
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` gives."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` gives."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` gives."""
+
+    values: Array
+    inverse_indices: Array
+
+
+class _Groups:
+    """Sorted elements, with the first of equal ones marked; sorted when something needs it, once."""
+
+    def __init__(self, name: str, x: Operand, with_positions: bool) -> None:
+        self._x = node(x)
+        if expr_dtype(self._x).kind == "c":
+            raise DTypeError(f"{name}: {expr_dtype(self._x)} has no order")
+        self._with_positions = with_positions
+        self._held: list[_core.Expr] | None = None
+
+    def _sorted(self) -> list[_core.Expr]:
+        if self._held is None:
+            flat = _masks.flatten(self._x)
+            columns = [_core.arange(0, 1, flat.shape[0], "int64")] if self._with_positions else []
+            sorted_columns = [array._expr for array in sort_by(Array(flat), *map(Array, columns))]
+            self._held = _masks.hold_counted(sorted_columns, lambda held: _first(held[0]))
+        return self._held
+
+    def first(self) -> _core.Expr:
+        return _first(self._sorted()[0])
+
+    def chosen(self, column: int) -> Array:
+        def make() -> _core.Expr:
+            held = self._sorted()[column]
+            return _masks.choose(held, self.first())._expr
+
+        return _masks.Chosen(make)
+
+    def counts(self) -> Array:
+        def make() -> _core.Expr:
+            first = self.first()
+            begins = _masks.positions(first)
+            end = Array(_core.full([1], first.shape[0], "int64"))
+            return (concat([begins[1:], end]) - begins)._expr
+
+        return _masks.Chosen(make)
+
+    def inverse(self) -> Array:
+        def make() -> _core.Expr:
+            number = Array(_core.scan("sum", _core.astype(self.first(), "int64"), 0)) - 1
+            back = sort_by(Array(self._sorted()[1]), number)[1]
+            return reshape(back, tuple(self._x.shape))._expr
+
+        return _masks.Chosen(make)
+
+
+def _first(ordered: _core.Expr) -> _core.Expr:
+    """Which elements of a sorted row differ from the one before them."""
+    values = Array(ordered)
+    if values.shape[0] == 0:
+        return _core.full([0], False, "bool")
+    begin = Array(_core.full([1], True, "bool"))
+    return concat([begin, values[1:] != values[:-1]])._expr
+
+
+def unique_values(x: Operand, /) -> Array:
+    """The distinct elements, in order.
+
+    I/O: a sort of all elements, whose result is held in scratch, and one read of it.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.unique_values(np.asarray([3, 1, 3])).compute()
+    array([1, 3])
+    """
+    return _Groups("unique_values", x, with_positions=False).chosen(0)
+
+
+def unique_counts(x: Operand, /) -> UniqueCounts:
+    """The distinct elements, in order, and how often each is there (int64). I/O: as `unique_values`, and one read more."""
+    groups = _Groups("unique_counts", x, with_positions=False)
+    return UniqueCounts(groups.chosen(0), groups.counts())
+
+
+def unique_inverse(x: Operand, /) -> UniqueInverse:
+    """The distinct elements, in order, and for each element of `x` the place of its value among them (int64).
+
+    I/O: two sorts with a column of positions each.
+    """
+    groups = _Groups("unique_inverse", x, with_positions=True)
+    return UniqueInverse(groups.chosen(0), groups.inverse())
+
+
+def unique_all(x: Operand, /) -> UniqueAll:
+    """The distinct elements, in order; where each is first (in C order), the inverse, and the counts.
+
+    I/O: two sorts with a column of positions each.
+    """
+    groups = _Groups("unique_all", x, with_positions=True)
+    return UniqueAll(groups.chosen(0), groups.chosen(1), groups.inverse(), groups.counts())
+
+
+def unique(x: Operand, /) -> Array:
+    """The distinct elements, in order: `unique_values` under NumPy's name. Each NaN is one of its own."""
+    return unique_values(x)
+
+
+__all__ = ["unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
