@@ -1,7 +1,6 @@
 //! Arrays of other libraries, read block by block through Python.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use outcore_dtype::DType;
@@ -32,14 +31,13 @@ impl BlockSource {
         chunks: Option<Vec<u64>>,
         name: String,
     ) -> BlockSource {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
         BlockSource {
             read: read.clone().unbind(),
             shape,
             dtype,
             chunks,
             name,
-            identity: format!("blocks:{}", COUNTER.fetch_add(1, Ordering::Relaxed)),
+            identity: outcore_store::identity_of_its_own("blocks"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use numpy::PyUntypedArray;
 use outcore_dtype::{DType, Scalar};
-use outcore_engine::expr::{AxisSlice, Expr};
+use outcore_engine::expr::{AxisSlice, Expr, Named};
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Scan, Unary};
 use outcore_store::RawArray;
@@ -20,13 +20,24 @@ use crate::session::{watching_signals, PySession};
 
 /// One node of an expression: immutable, and equal expressions are the same node (same `id`).
 #[pyclass(frozen, name = "Expr", module = "outcore._core")]
-pub struct PyExpr(pub Expr);
+pub struct PyExpr(pub Named);
+
+impl PyExpr {
+    pub fn new(node: Expr) -> PyExpr {
+        PyExpr(Named::new(node))
+    }
+}
 
 #[pymethods]
 impl PyExpr {
     #[getter]
     fn id(&self) -> u64 {
         self.0.id
+    }
+
+    #[getter]
+    fn digest(&self) -> String {
+        self.0.digest().to_string()
     }
 
     #[getter]
@@ -46,7 +57,7 @@ impl PyExpr {
 
     #[getter]
     fn inputs(&self) -> Vec<PyExpr> {
-        self.0.inputs.iter().cloned().map(PyExpr).collect()
+        self.0.inputs.iter().cloned().map(PyExpr::new).collect()
     }
 
     #[getter]
@@ -63,7 +74,7 @@ impl PyExpr {
 type Built = PyResult<PyExpr>;
 
 fn built(result: Result<Expr, EngineError>) -> Built {
-    result.map(PyExpr).map_err(to_python)
+    result.map(PyExpr::new).map_err(to_python)
 }
 
 fn dtype_named(name: &str) -> PyResult<DType> {
@@ -99,7 +110,7 @@ fn open(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> Built {
     let opened = watching_signals(py, |watch| session.open(&path, watch))?;
     let node = ops::source(opened.source).map_err(to_python)?;
     if !opened.transposed {
-        return Ok(PyExpr(node));
+        return Ok(PyExpr::new(node));
     }
     let axes: Vec<usize> = (0..node.ndim()).rev().collect();
     built(ops::permute(&node, &axes))
@@ -134,7 +145,7 @@ fn from_blocks(read: &Bound<'_, PyAny>, shape: Vec<u64>, dtype: &str, chunks: Op
 
 #[pyfunction]
 fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Built {
-    arrays::from_numpy(array).map(PyExpr)
+    arrays::from_numpy(array).map(PyExpr::new)
 }
 
 #[pyfunction]
@@ -356,7 +367,7 @@ fn map_blocks(
 ) -> Built {
     let call = ops::map_blocks(&exprs(&inputs), dtype_named(dtype)?, &whole).map_err(to_python)?;
     let workspace = workspace.unwrap_or(call.bytes() as usize);
-    Ok(PyExpr(call.node(Arc::new(PyFunction::new(function, workspace)))))
+    Ok(PyExpr::new(call.node(Arc::new(PyFunction::new(function, workspace)))))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

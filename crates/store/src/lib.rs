@@ -46,7 +46,7 @@ pub use memory::{MemorySink, MemorySource};
 pub use npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader, RawArray};
 pub use partial::{clean_partials, Partial};
 pub use pool::IoPool;
-pub use process::Turn;
+pub use process::{identity_of_its_own, process_nonce, Turn};
 pub use publish::publish;
 pub use region::Region;
 pub use rowmajor::{normalize_bools, GROUP_STAGING_BYTES};

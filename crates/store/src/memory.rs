@@ -1,10 +1,10 @@
 //! Arrays in memory, as sources and as sinks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use outcore_dtype::DType;
 
+use crate::process::identity_of_its_own;
 use crate::region::{checked_elements, copy_lattice, Lattice};
 use crate::{
     ClaimedSlice, FramePool, Io, Layout, MemoryView, ReadCost, Region, SharedBuffer, Sink, Source, StoreError,
@@ -34,8 +34,6 @@ impl MemorySource {
                 "shape {shape:?} with strides {strides:?} from element {offset} leaves a buffer of {available} elements"
             )));
         }
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
-        let identity = format!("memory:{}", COUNTER.fetch_add(1, Ordering::Relaxed));
         let lattice = Lattice {
             offset: offset as i64,
             strides: strides.to_vec(),
@@ -45,7 +43,7 @@ impl MemorySource {
             dtype,
             shape: shape.to_vec(),
             lattice,
-            identity,
+            identity: identity_of_its_own("memory"),
         })
     }
 

@@ -1,17 +1,20 @@
 //! Typed expression nodes. Equal nodes are one node (hash-consing), so common subexpressions need no search.
 
+pub mod digest;
 pub mod grid;
 pub mod staged;
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
 use outcore_store::Source;
 
+pub use self::digest::Digest;
 use self::staged::StagedKey;
 use crate::task::{Algorithm, Grid};
 use crate::{cancel, FunctionError};
@@ -25,9 +28,12 @@ pub type Expr = Arc<Node>;
 /// 1. `shape`, `dtype` and `tile` depend on the operator and the inputs only, never on memory, threads or policy.
 /// 2. `tile.len() == shape.len()`, and each tile length is at least 1 and at most `max(1, shape[axis])`.
 /// 3. Two live nodes with equal operator and inputs are the same allocation.
+/// 4. `digest` follows from the other public fields but `id`, in every process alike.
 pub struct Node {
     pub id: u64,
-    hash: u64,
+    digest: Digest,
+    /// Handles that the caller has on it: its value may be asked for again.
+    handles: AtomicU32,
     pub op: Op,
     pub inputs: Vec<Expr>,
     pub shape: Vec<u64>,
@@ -205,8 +211,31 @@ impl Hash for FunctionKey {
     }
 }
 
-/// The live nodes and their numbers, by the hash of what they compute.
-type Interner = HashMap<u64, (u64, Weak<Node>)>;
+/// The caller's handle on a node: while one lives, the value of the node is worth remembering.
+pub struct Named(Expr);
+
+impl Named {
+    pub fn new(node: Expr) -> Named {
+        node.handles.fetch_add(1, Ordering::Relaxed);
+        Named(node)
+    }
+}
+
+impl Deref for Named {
+    type Target = Expr;
+    fn deref(&self) -> &Expr {
+        &self.0
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        self.0.handles.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The live nodes and their numbers, by what they compute.
+type Interner = HashMap<Digest, (u64, Weak<Node>)>;
 
 fn interner() -> MutexGuard<'static, Interner> {
     static INTERNER: OnceLock<Mutex<Interner>> = OnceLock::new();
@@ -225,23 +254,23 @@ impl Node {
         debug_assert_eq!(shape.len(), tile.len());
         let mut node = Node {
             id: 0,
-            hash: 0,
+            digest: digest::digest(&op, &inputs, &shape, dtype, &tile),
+            handles: AtomicU32::new(0),
             op,
             inputs,
             shape,
             dtype,
             tile,
         };
-        node.hash = node.hash_of_fields();
         // Nodes that die lock the interner, so whatever may die here does so when it is open again.
         let mut live = interner();
-        let found = live.get(&node.hash).and_then(|(_, node)| node.upgrade());
+        let found = live.get(&node.digest).and_then(|(_, node)| node.upgrade());
         match found {
             Some(equal) if equal.computes_what(&node) => {
                 drop(live);
                 equal
             }
-            // Two hashes of 64 bits that collide: the later node is not shared.
+            // Two digests that collide: the later node is not shared.
             Some(other) => {
                 drop(live);
                 drop(other);
@@ -251,18 +280,20 @@ impl Node {
             None => {
                 node.id = next_id();
                 let node = Arc::new(node);
-                live.insert(node.hash, (node.id, Arc::downgrade(&node)));
+                live.insert(node.digest, (node.id, Arc::downgrade(&node)));
                 node
             }
         }
     }
 
-    fn hash_of_fields(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.op.hash(&mut hasher);
-        self.inputs.iter().for_each(|input| input.id.hash(&mut hasher));
-        (&self.shape, self.dtype, &self.tile).hash(&mut hasher);
-        hasher.finish()
+    /// What the node computes: equal in every process where its sources are files.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Whether the caller has a handle on it.
+    pub fn is_named(&self) -> bool {
+        self.handles.load(Ordering::Relaxed) > 0
     }
 
     fn computes_what(&self, other: &Node) -> bool {
@@ -343,8 +374,8 @@ impl Drop for Node {
         {
             let mut live = interner();
             // An equal node may have taken the place of this one while it died.
-            if live.get(&self.hash).is_some_and(|(id, _)| *id == self.id) {
-                live.remove(&self.hash);
+            if live.get(&self.digest).is_some_and(|(id, _)| *id == self.id) {
+                live.remove(&self.digest);
             }
         }
         let mut pending = std::mem::take(&mut self.inputs);
@@ -411,19 +442,41 @@ mod tests {
     }
 
     #[test]
+    fn a_node_is_named_while_a_handle_lives() {
+        let a = vector(104);
+        let (first, second) = (Named::new(a.clone()), Named::new(a.clone()));
+        drop(first);
+        assert!(a.is_named() && !negative(&a).is_named());
+        drop(second);
+        assert!(!a.is_named());
+    }
+
+    #[test]
+    fn digests_follow_from_structure_alone() {
+        let recorded = |node: &Expr| node.digest().to_string();
+        let a = vector(105);
+        // The same in every process and run; a change of these starts every journal anew.
+        assert_eq!(recorded(&a), "A105");
+        assert_eq!(recorded(&negative(&a)), "N105");
+        assert_ne!(a.digest(), vector(106).digest());
+        let cut = Node::intern(a.op.clone(), vec![], a.shape.clone(), a.dtype, vec![7]);
+        assert_ne!(a.digest(), cut.digest(), "another tile is another order of additions");
+    }
+
+    #[test]
     fn dead_nodes_leave_nothing_behind() {
         let a = vector(103);
         let mut chain = a.clone();
-        let hashes: Vec<u64> = (0..1000)
+        let digests: Vec<Digest> = (0..1000)
             .map(|_| {
                 chain = negative(&chain);
-                chain.hash
+                chain.digest
             })
             .collect();
-        let known = |hash: &u64| interner().contains_key(hash);
-        assert!(hashes.iter().all(known));
+        let known = |digest: &Digest| interner().contains_key(digest);
+        assert!(digests.iter().all(known));
         drop(chain);
-        assert!(!hashes.iter().any(known));
-        assert!(known(&a.hash));
+        assert!(!digests.iter().any(known));
+        assert!(known(&a.digest));
     }
 }

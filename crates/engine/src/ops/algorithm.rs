@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{check_size, copy_tiled};
+use super::check_size;
 use crate::expr::{AlgorithmKey, Expr, Node, Op};
 use crate::task::Algorithm;
 use crate::EngineError;
-use outcore_store::Layout;
 
 /// The results of `algorithm` over `inputs`, one node each, the sets it keeps for itself among them.
 ///
 /// # Errors
 /// A result too large to address.
 pub fn algorithm(algorithm: Arc<dyn Algorithm>, inputs: &[Expr]) -> Result<Vec<Expr>, EngineError> {
-    let inputs: Vec<Expr> = inputs.iter().map(in_tiles).collect();
+    let inputs = inputs.to_vec();
     let key = AlgorithmKey(algorithm);
     let results = key.0.results().iter().enumerate();
     results
@@ -24,13 +23,4 @@ pub fn algorithm(algorithm: Arc<dyn Algorithm>, inputs: &[Expr]) -> Result<Vec<E
             Ok(Node::intern(op, inputs.clone(), shape, grid.dtype, tile))
         })
         .collect()
-}
-
-/// What has no tiles, in memory or made up, is copied into tiles.
-fn in_tiles(input: &Expr) -> Expr {
-    match &input.op {
-        Op::Source(key) if key.0.layout() != Layout::Memory => input.clone(),
-        Op::Source(_) | Op::Generate(_) => copy_tiled(input, input.tile.clone()),
-        _ => input.clone(),
-    }
 }

@@ -79,11 +79,35 @@ pub fn read_in_shape(roots: &[Expr]) -> Result<Vec<Expr>, EngineError> {
         };
         let new = match seen.then(|| in_shape(node)).flatten() {
             Some(source) => Node::intern(source, vec![], node.shape.clone(), node.dtype, node.tile.clone()),
-            None => rebuild(node, &rewritten)?,
+            None => in_tiles(&rebuild(node, &rewritten)?),
         };
         rewritten.insert(node.id, new);
     }
     Ok(roots.iter().map(|root| rewritten[&root.id].clone()).collect())
+}
+
+/// An algorithm whose inputs have tiles: what is in memory or made up is copied into some.
+fn in_tiles(node: &Expr) -> Expr {
+    let has_tiles = |input: &Expr| match &input.op {
+        Op::Source(key) => key.0.layout() != Layout::Memory,
+        Op::Generate(_) => false,
+        _ => true,
+    };
+    if !matches!(node.op, Op::Algorithm(..)) || node.inputs.iter().all(has_tiles) {
+        return node.clone();
+    }
+    let tiled = |input: &Expr| match has_tiles(input) {
+        true => input.clone(),
+        false => ops::copy_tiled(input, input.tile.clone()),
+    };
+    let inputs = node.inputs.iter().map(tiled).collect();
+    Node::intern(
+        node.op.clone(),
+        inputs,
+        node.shape.clone(),
+        node.dtype,
+        node.tile.clone(),
+    )
 }
 
 /// The stored array below a reshape, in the shape.
@@ -126,16 +150,6 @@ fn rebuild(node: &Expr, rewritten: &HashMap<u64, Expr>) -> Result<Expr, EngineEr
     }
     if matches!(node.op, Op::Matmul) {
         return ops::matmul(&inputs[0], &inputs[1]);
-    }
-    if matches!(node.op, Op::Algorithm(..)) {
-        // It was told how its inputs are cut.
-        let in_tiles = |(new, old): (&Expr, &Expr)| match new.tile == old.tile {
-            true => new.clone(),
-            false => ops::copy_tiled(new, old.tile.clone()),
-        };
-        let inputs = inputs.iter().zip(&node.inputs).map(in_tiles).collect();
-        let (shape, tile) = (node.shape.clone(), node.tile.clone());
-        return Ok(Node::intern(node.op.clone(), inputs, shape, node.dtype, tile));
     }
     Ok(Node::intern(
         node.op.clone(),

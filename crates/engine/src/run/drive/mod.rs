@@ -6,20 +6,20 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use outcore_store::{Frame, MemorySink, Reservation, Sink, StoreError, Turn, GROUP_STAGING_BYTES};
+use outcore_store::{Frame, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError, Turn, GROUP_STAGING_BYTES};
 
 use crate::place::slabs::Slab;
 use crate::place::Placed;
 use crate::plan::{ArrayKind, Plan};
-use crate::run::compute::value::TileMemory;
 use crate::run::compute::workspace::Workspace;
-use crate::run::play::player::{play, Progress, ProgressReport, Stage};
+use crate::run::play::player::{play, Left, Progress, ProgressReport, Stage};
 use crate::run::play::state::{Event, Shared};
 use crate::run::prepare::budget::spare_bytes;
 use crate::run::prepare::planning::ReturnFreed;
 use crate::run::prepare::{function_bytes, Output};
 use crate::run::session::nesting;
-use crate::run::session::{locked, KeptKey, Session};
+use crate::run::session::residency::{frame_bytes, KeptKey, Value, Worth};
+use crate::run::session::Session;
 use crate::schedule::tiles::tile_region;
 use crate::schedule::{TileId, TileTable};
 use crate::EngineError;
@@ -43,6 +43,11 @@ pub struct Program {
     pub plan_seconds: f64,
     pub(in crate::run) outputs: Vec<Output>,
     pub(in crate::run) start: Vec<(TileId, KeptKey)>,
+    /// Values computed before, which stand in the plan.
+    pub(in crate::run) used: Vec<Value>,
+    /// What to remember of the outputs, if anything. Those beyond the requested ones are made to be remembered.
+    pub(in crate::run) worths: Vec<Option<Worth>>,
+    pub(in crate::run) requested: usize,
     /// Dropped after the rest.
     pub(in crate::run) _freed: ReturnFreed,
 }
@@ -96,6 +101,19 @@ impl Program {
         self.placed.program.totals.written_bytes + self.metadata_bytes
     }
 
+    pub(in crate::run) fn moved_bytes(&self) -> u64 {
+        self.read_bytes() + self.written_bytes()
+    }
+
+    /// Whether it reads no more than what it needs and does not find in memory, once.
+    pub(in crate::run) fn moves_least(&self) -> bool {
+        let found = |&(tile, _): &(TileId, KeptKey)| self.tiles.weights[tile as usize].read;
+        let totals = &self.placed.program.totals;
+        let once = self.tiles.source_bytes(&self.plan);
+        let least = once.saturating_sub(self.start.iter().map(found).sum());
+        totals.spilled_bytes == 0 && totals.read_bytes <= least
+    }
+
     /// Plays the program once. Outputs appear under their names when everything is complete and synced.
     ///
     /// # Errors
@@ -114,12 +132,20 @@ impl Program {
         session.check_usable()?;
         let _inside = nesting::enter();
         self.plan.sources().try_for_each(|source| source.check_unchanged())?;
-        self.make_room()?;
-        session.io.begin_run();
+        self.used.iter().try_for_each(|value| value.check(true))?;
         let resident = self.take_kept()?;
-        self.check_kept(progress)?;
+        let beside = match self.make_room(&resident).and_then(|beside| {
+            self.check_kept(progress)?;
+            Ok(beside)
+        }) {
+            Ok(beside) => beside,
+            Err(error) => {
+                self.keep(resident);
+                return Err(error);
+            }
+        };
+        session.io.begin_run();
         let ledger = session.ledger();
-        let held = ledger.held();
         ledger.reset_peak();
         let before = session.io.counters();
         let begin = Instant::now();
@@ -128,15 +154,13 @@ impl Program {
             all: Vec::new(),
             memory: Vec::new(),
         };
-        let result = self.play(&shared, resident, turn, &mut sinks, progress);
+        let (left, result) = self.play(&shared, resident, turn, &mut sinks, progress);
         session.shrink_scratch();
-        let left = match result {
-            Ok(left) => left,
-            Err(error) => {
-                sinks.abort();
-                return Err(error);
-            }
-        };
+        if let Err(error) = result {
+            sinks.abort();
+            self.keep(left);
+            return Err(error);
+        }
         // What was read while somebody wrote is of no time. All outputs are durable before the first gets its name.
         let unwritten = self.plan.sources().try_for_each(|source| source.check_unwritten());
         let sealed = unwritten.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.seal(&session.io)));
@@ -146,8 +170,9 @@ impl Program {
             return Err(error.into());
         }
         let counters = session.io.counters().since(&before);
-        let peak_bytes = ledger.peak().saturating_sub(held) as u64;
+        let peak_bytes = (ledger.peak() as u64).saturating_sub(beside);
         self.keep(left);
+        let results = self.remember(&sinks);
         let state = shared.lock();
         Ok(Outcome {
             read_bytes: counters.bytes_read,
@@ -159,40 +184,22 @@ impl Program {
             write_seconds: state.busy.write_ns as f64 * 1e-9,
             compute_seconds: state.busy.compute_ns as f64 * 1e-9,
             events: state.events.clone(),
-            results: sinks
-                .memory
-                .iter()
-                .map(|sink| sink.as_ref().and_then(|sink| sink.buffer().take()))
-                .collect(),
+            results,
         })
     }
 
     fn play(
         &self,
         shared: &Arc<Shared>,
-        resident: Vec<(TileId, Arc<TileMemory>)>,
+        resident: Left,
         turn: &Turn,
         sinks: &mut Sinks,
         progress: Progress<'_>,
-    ) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
+    ) -> (Left, Result<(), EngineError>) {
         let session = &self.session;
-        let workers = session.options.threads.max(1);
-        let workspaces = (0..workers)
-            .map(|_| Workspace::new(&self.plan, &session.pool))
-            .collect::<Result<Vec<_>, _>>()?;
-        let staging = if self.placed.program.reads_groups() {
-            (0..session.options.io_threads.max(1))
-                .map(|_| session.pool.allocate(GROUP_STAGING_BYTES, "buffer of a reading thread"))
-                .collect::<Result<Vec<_>, _>>()?
-        } else {
-            vec![]
-        };
-        self.create_sinks(sinks)?;
-        let _unseen = self.reserve_unseen()?;
-        let scratch = if self.placed.program.totals.spilled_bytes > 0 {
-            Some(session.scratch()?)
-        } else {
-            None
+        let taken = match self.take_room(sinks) {
+            Ok(taken) => taken,
+            Err(error) => return (resident, Err(error)),
         };
         let io_pools = session.io_pools();
         // Headers are written by now, and are no part of what progress is measured by.
@@ -207,14 +214,43 @@ impl Program {
             pool: &session.pool,
             io: &session.io,
             io_pools: &io_pools,
-            scratch: scratch.as_ref(),
-            staging: Arc::new(Mutex::new(staging)),
+            scratch: taken.scratch.as_ref(),
+            staging: Arc::new(Mutex::new(taken.staging)),
             shared: shared.clone(),
             bytes_before: before.bytes_read + before.bytes_written,
             io_threads: session.options.io_threads.max(1),
             turn,
         };
-        play(&stage, workspaces, resident, progress)
+        play(&stage, taken.workspaces, resident, progress)
+    }
+
+    /// Takes what is reserved for the whole run.
+    fn take_room(&self, sinks: &mut Sinks) -> Result<Taken, EngineError> {
+        let session = &self.session;
+        let workers = session.options.threads.max(1);
+        let workspaces = (0..workers)
+            .map(|_| Workspace::new(&self.plan, &session.pool))
+            .collect::<Result<Vec<_>, _>>()?;
+        let staging = if self.placed.program.reads_groups() {
+            (0..session.options.io_threads.max(1))
+                .map(|_| session.pool.allocate(GROUP_STAGING_BYTES, "buffer of a reading thread"))
+                .collect::<Result<Vec<_>, _>>()?
+        } else {
+            vec![]
+        };
+        self.create_sinks(sinks)?;
+        let unseen = self.reserve_unseen()?;
+        let scratch = if self.placed.program.totals.spilled_bytes > 0 {
+            Some(session.scratch()?)
+        } else {
+            None
+        };
+        Ok(Taken {
+            workspaces,
+            staging,
+            scratch,
+            _unseen: unseen,
+        })
     }
 
     fn create_sinks(&self, sinks: &mut Sinks) -> Result<(), EngineError> {
@@ -247,34 +283,35 @@ impl Program {
     }
 
     /// Settles what the ledger may grant: what the other sessions leave, after they gave up what they can do without
-    /// and the program needs. They can only shrink until the turn is over.
-    fn make_room(&self) -> Result<(), EngineError> {
+    /// and the program needs. They can only shrink until the turn is over. What this session keeps beside the tiles that
+    /// the program starts from leaves as far as its memory is needed. Gives the bytes in use beside the program.
+    fn make_room(&self, resident: &Left) -> Result<u64, EngineError> {
         let session = &self.session;
         let ledger = session.ledger();
         let need = ledger.held() as u64 + self.peak_bytes();
-        let wish = need + spare_bytes(&self.tiles, self.memory);
-        let (limit, _) = session.claim_room(wish);
-        if need > limit {
+        let spare = spare_bytes(&self.tiles, self.memory);
+        let (limit, _) = session.claim_room(need + spare + session.kept.bytes() as u64);
+        session.kept.shrink_to(limit.saturating_sub(need + spare) as usize);
+        if session.kept.bytes() as u64 + need > limit {
+            session.kept.shrink_to(limit.saturating_sub(need) as usize);
+        }
+        if session.kept.bytes() as u64 + need > limit {
             return Err(EngineError::Stale(
                 "more memory is held by results than when this program was planned; plan it again".into(),
             ));
         }
         ledger.set_limit(limit as usize);
-        Ok(())
+        let start: usize = resident.iter().map(|(_, memory)| frame_bytes(memory)).sum();
+        Ok(ledger.used().saturating_sub(start) as u64)
     }
 
-    /// Takes the tiles the program starts from out of the session and drops the others.
-    fn take_kept(&self) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
-        let mut kept = std::mem::take(&mut *locked(&self.session.kept.0));
-        self.start
-            .iter()
-            .map(|(tile, key)| {
-                let memory = kept.remove(key).ok_or_else(|| {
-                    EngineError::Stale("the tiles this program starts from have been dropped; plan it again".into())
-                })?;
-                Ok((*tile, memory))
-            })
-            .collect()
+    /// Takes the tiles the program starts from out of the session.
+    fn take_kept(&self) -> Result<Left, EngineError> {
+        let taken = self.session.kept.take_tiles(self.start.iter().map(|(_, key)| key));
+        let taken = taken.ok_or_else(|| {
+            EngineError::Stale("the tiles this program starts from have been dropped; plan it again".into())
+        })?;
+        Ok(self.start.iter().map(|&(tile, _)| tile).zip(taken).collect())
     }
 
     /// Refuses tiles whose files changed since: a run starts from them without looking at the files again.
@@ -289,19 +326,65 @@ impl Program {
         Ok(())
     }
 
-    fn keep(&self, left: Vec<(TileId, Arc<TileMemory>)>) {
-        let mut kept = locked(&self.session.kept.0);
+    fn keep(&self, left: Left) {
         if self.session.closed.load(Ordering::SeqCst) {
             return;
         }
-        for (tile, memory) in left {
+        self.session.kept.keep(left.into_iter().filter_map(|(tile, memory)| {
             let (array, index) = self.tiles.locate(tile);
             let info = &self.plan.arrays[array as usize];
-            if let ArrayKind::Source(source) = &info.kind {
-                kept.insert((source.identity().to_string(), info.node.tile.clone(), index), memory);
+            matches!(info.kind, ArrayKind::Source(_)).then(|| ((info.node.digest(), index), memory))
+        }));
+    }
+
+    /// Takes the results out of the sinks, and remembers what is worth it.
+    fn remember(&self, sinks: &Sinks) -> Vec<Option<Frame>> {
+        let session = &self.session;
+        let closed = session.closed.load(Ordering::SeqCst);
+        let frames = sinks.memory.iter();
+        let mut frames: Vec<Option<Frame>> = frames
+            .map(|sink| sink.as_ref().and_then(|sink| sink.buffer().take()))
+            .collect();
+        let made = frames.split_off(self.requested);
+        for (frame, worth) in made.into_iter().zip(&self.worths[self.requested..]) {
+            if let (Some(frame), Some(worth), false) = (frame, worth, closed) {
+                session.kept.remember(worth.clone(), frame);
             }
         }
+        for (frame, worth) in frames.iter().zip(&self.worths) {
+            if let (Some(frame), Some(worth), false) = (frame, worth, closed) {
+                session.kept.remember_copy(worth.clone(), frame, &session.pool);
+            }
+        }
+        frames
     }
+
+    /// Tiles that the program finds in memory, and their bytes.
+    pub fn starts_from(&self) -> (usize, u64) {
+        let weight = |&(tile, _): &(TileId, KeptKey)| self.tiles.weights[tile as usize].frame;
+        (self.start.len(), self.start.iter().map(weight).sum())
+    }
+
+    /// Values computed before that stand in the plan, and their bytes.
+    pub fn knows(&self) -> (usize, u64) {
+        let bytes = |value: &Value| value.array.nbytes();
+        (self.used.len(), self.used.iter().map(bytes).sum())
+    }
+
+    /// Values computed beside the results, to be remembered, and their bytes.
+    pub fn remembers(&self) -> (usize, u64) {
+        let made = &self.plan.outputs[self.requested..];
+        let bytes = |&array: &u32| self.plan.arrays[array as usize].node.nbytes();
+        (made.len(), made.iter().map(bytes).sum())
+    }
+}
+
+/// What a run takes before it starts.
+struct Taken {
+    workspaces: Vec<Workspace>,
+    staging: Vec<Frame>,
+    scratch: Option<Scratch>,
+    _unseen: Reservation,
 }
 
 /// The outputs being written.

@@ -9,7 +9,7 @@ use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot, Turn};
 
 use crate::place::slabs::Slab;
 use crate::place::{Instruction, Program};
-use crate::plan::{Plan, Producer};
+use crate::plan::{ArrayKind, Plan, Producer};
 use crate::run::compute::value::TileMemory;
 use crate::run::compute::workspace::Workspace;
 use crate::run::play::estimate::{estimate, Estimate, Measured, PassDone, PassWork};
@@ -96,16 +96,20 @@ pub(in crate::run) struct Issuer<'a, 'p> {
     workers: usize,
 }
 
-/// Runs the program with `workspaces.len()` workers; tiles that the program leaves resident stay in the state.
+/// Tiles that a program leaves in memory.
+pub type Left = Vec<(TileId, Arc<TileMemory>)>;
+
+/// Runs the program with `workspaces.len()` workers. Gives the tiles that it leaves resident, also where it fails: those
+/// of stored arrays that are complete.
 ///
 /// # Errors
-/// The first error of any thread. By then nothing is at work and every frame of the program is given back.
+/// The first error of any thread. By then nothing is at work and every other frame of the program is given back.
 pub fn play(
     stage: &Stage<'_>,
     workspaces: Vec<Workspace>,
-    resident: Vec<(TileId, Arc<TileMemory>)>,
+    resident: Left,
     progress: Progress<'_>,
-) -> Result<Vec<(TileId, Arc<TileMemory>)>, EngineError> {
+) -> (Left, Result<(), EngineError>) {
     {
         let mut state = stage.shared.lock();
         state.done = vec![PassDone::default(); stage.plan.producers.len()];
@@ -139,14 +143,11 @@ pub fn play(
     state.slabs.clear();
     state.workspaces.clear();
     drop(state);
-    result?;
-    if let Some(error) = error {
-        return Err(error);
-    }
-    Ok(left
+    let left = left
         .into_iter()
         .filter_map(|(tile, state)| state.memory.map(|memory| (tile, memory)))
-        .collect())
+        .collect();
+    (left, result.and(error.map_or(Ok(()), Err)))
 }
 
 impl<'a> Issuer<'a, '_> {
@@ -348,6 +349,11 @@ impl<'a> Issuer<'a, '_> {
     ///
     /// A function of the user, or an array of another library, may wait for another computation, which waits for this one to end. Once the caller has
     /// given up, those that wait are turned away for as long as that function runs; before that it may still return.
+    fn is_stored(&self, tile: TileId) -> bool {
+        let (array, _) = self.stage.tiles.locate(tile);
+        matches!(self.stage.plan.arrays[array as usize].kind, ArrayKind::Source(_))
+    }
+
     fn settle(&mut self, mut result: Result<(), EngineError>) -> Result<(), EngineError> {
         let shared = self.stage.shared.clone();
         let failed = result.is_err();
@@ -372,7 +378,10 @@ impl<'a> Issuer<'a, '_> {
             }
         }
         if failed {
-            state.tiles.clear();
+            // What was read is what a file holds, whatever became of the program.
+            state
+                .tiles
+                .retain(|&tile, found| found.is_ready() && self.is_stored(tile));
         }
         drop(state);
         shared.notify();

@@ -4,7 +4,8 @@ use outcore_store::{FramePool, GROUP_STAGING_BYTES};
 
 use crate::place::{self, Limits, Placed, Shortage};
 use crate::plan::Plan;
-use crate::run::session::{KeptKey, Session};
+use crate::run::session::residency::KeptKey;
+use crate::run::session::Session;
 use crate::schedule::tiles::tasks_per_read;
 use crate::schedule::{TileId, TileTable, TASKS_FOR_SEARCH};
 use crate::EngineError;
@@ -21,6 +22,10 @@ const TASKS_PER_READ_MAX: u64 = 8;
 pub(in crate::run) struct Wanted<'a> {
     pub(in crate::run) plan: &'a Plan,
     pub(in crate::run) tiles: &'a TileTable,
+    /// Bytes of values computed before that stand in the plan.
+    pub(in crate::run) used: u64,
+    /// Whether a refusal is to name the smallest limit that works.
+    pub(in crate::run) last: bool,
 }
 
 /// How a placement is tried.
@@ -60,11 +65,20 @@ impl Session {
     ) -> Result<Placement, EngineError> {
         let held = self.held();
         let budget = self.budget_beside(held);
-        self.attempt(wanted, fixed_bytes, budget, &start).map_err(|shortage| {
+        // Values computed before are left alone where there is room: what they cost is more than what tiles would save.
+        let values = self.kept.value_bytes().max(wanted.used);
+        let mut placed = self.attempt(wanted, fixed_bytes, budget.saturating_sub(values), &start);
+        if placed.is_err() && values > wanted.used {
+            placed = self.attempt(wanted, fixed_bytes, budget.saturating_sub(wanted.used), &start);
+        }
+        placed.map_err(|shortage| {
+            if !wanted.last {
+                return self.refuse(wanted.plan, &shortage, held, shortage.need);
+            }
             let shortest = self.options.window.unwrap_or(1);
             let fits = |budget| self.attempt_within(wanted, fixed_bytes, budget, &[], shortest).is_ok();
             let smallest = smallest_budget(shortage.need, &fits);
-            self.refuse(wanted.plan, shortage, held, smallest)
+            self.refuse(wanted.plan, &shortage, held, smallest)
         })
     }
 
@@ -138,7 +152,7 @@ impl Session {
     }
 
     fn attempt_reading(&self, wanted: Wanted<'_>, how: Try<'_>) -> Result<Placement, Shortage> {
-        let Wanted { plan, tiles } = wanted;
+        let Wanted { plan, tiles, .. } = wanted;
         let Try {
             budget, fixed_bytes, ..
         } = how;
@@ -152,10 +166,9 @@ impl Session {
         let within = |memory: u64| {
             // Tiles kept from before are an offer: as many as fit are taken.
             let mut taken = 0;
-            let most = memory - memory / 20;
             let start = how.offered.iter().take_while(|&&(tile, _)| {
                 taken += tiles.weights[tile as usize].frame;
-                taken <= most
+                taken <= memory
             });
             let start: Vec<(TileId, KeptKey)> = start.cloned().collect();
             let limits = Limits {
@@ -252,7 +265,7 @@ impl Session {
 
     /// The error for a program that does not fit, with the smallest limit that would do: of the pool where that is what
     /// it does not fit, else of the process.
-    pub(in crate::run) fn refuse(&self, plan: &Plan, shortage: Shortage, held: Held, budget: u64) -> EngineError {
+    pub(in crate::run) fn refuse(&self, plan: &Plan, shortage: &Shortage, held: Held, budget: u64) -> EngineError {
         let smallest = self.limit_for(budget, held);
         let operator = plan
             .producers

@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod planning;
+mod remember;
 pub mod report;
 
 use std::path::PathBuf;
@@ -21,8 +22,10 @@ use crate::run::drive::Program;
 use crate::run::play::state::stopped;
 use crate::run::prepare::budget::{Placement, Wanted};
 use crate::run::prepare::planning::{Asker, PlanningMemory, ReturnFreed};
+use crate::run::prepare::remember::Request;
 use crate::run::session::nesting;
-use crate::run::session::{locked, KeptKey, Session, Target, POLL};
+use crate::run::session::residency::KeptKey;
+use crate::run::session::{Session, Target, POLL};
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use crate::schedule::{TileId, TileTable};
 use crate::{cancel, EngineError};
@@ -154,10 +157,79 @@ impl Session {
                 _ => output.clone(),
             })
             .collect();
+        let in_memory: Vec<bool> = targets.iter().map(|target| matches!(target, Target::Memory)).collect();
+        let budget = self.budget_beside(self.held());
+        let request = remember::cut(&requested, &in_memory, &self.kept, budget);
+        request.used.iter().try_for_each(|value| value.check(false))?;
+        let program = self.prepare_remembering(request, targets, asker);
+        let program = program.unwrap_or_else(|| {
+            // Without what earlier programs know, the memory of that is free.
+            self.prepare_request(&Request::plain(&requested), false, targets, asker, true)
+        })?;
+        Ok(Program {
+            plan_seconds: begin.elapsed().as_secs_f64(),
+            ..program
+        })
+    }
+
+    /// The program that makes use of values computed before, and remembers what is worth it. Nothing where it does not
+    /// fit, or there is nothing of the kind.
+    fn prepare_remembering(
+        self: &Arc<Session>,
+        request: Request,
+        targets: &[Target],
+        asker: Asker,
+    ) -> Option<Result<Program, EngineError>> {
+        let prepare = |remember: bool| {
+            let program = self.prepare_request(&request, remember, targets, asker, false);
+            match program {
+                Err(EngineError::Memory { .. }) => None,
+                program => Some(program),
+            }
+        };
+        let with = (!request.named.is_empty()).then(|| prepare(true)).flatten();
+        let with = match with {
+            Some(Ok(program)) if !program.moves_least() => program,
+            Some(program) => return Some(program),
+            None => return prepare(false),
+        };
+        // What is remembered takes memory that tiles would be kept in; it must save more than that costs.
+        if with.plan.tasks() > remember::TASKS_TO_COMPARE {
+            return Some(Ok(with));
+        }
+        match prepare(false) {
+            Some(Ok(without)) if with.moved_bytes() > without.moved_bytes() + request.saved_bytes() => {
+                Some(Ok(without))
+            }
+            Some(Err(error)) => Some(Err(error)),
+            _ => Some(Ok(with)),
+        }
+    }
+
+    /// Plans and places what is asked for, and beside it what is worth remembering. A program that does not fit is
+    /// refused with the smallest limit that works, where this is the `last` attempt; that takes a while to find.
+    fn prepare_request(
+        self: &Arc<Session>,
+        request: &Request,
+        remember: bool,
+        targets: &[Target],
+        asker: Asker,
+        last: bool,
+    ) -> Result<Program, EngineError> {
+        let (mut wanted, mut targets) = (request.outputs.clone(), targets.to_vec());
+        let mut worths = request.worths.clone();
+        if remember {
+            for (node, worth) in &request.named {
+                wanted.push(node.clone());
+                targets.push(Target::Memory);
+                worths.push(Some(worth.clone()));
+            }
+        }
+        let (requested, targets) = (request.outputs.len(), &targets[..]);
         let mut memory = PlanningMemory::new(self, asker);
-        let operators = topological(&requested).len();
+        let operators = topological(&wanted).len();
         memory.reserve_operators(operators)?;
-        let mut plan = plan::plan(&requested, self.options.plan)?;
+        let mut plan = plan::plan(&wanted, self.options.plan)?;
         few::select_few(&mut plan, &self.io)?;
         let program_bytes = program_bytes(&plan);
         memory.reserve(program_bytes)?;
@@ -180,6 +252,8 @@ impl Session {
         let wanted = Wanted {
             plan: &plan,
             tiles: &tiles,
+            used: request.used_bytes(),
+            last,
         };
         let Placement {
             placed,
@@ -199,9 +273,12 @@ impl Session {
             unseen_bytes,
             memory,
             metadata_bytes,
-            plan_seconds: begin.elapsed().as_secs_f64(),
+            plan_seconds: 0.0,
             outputs,
             start,
+            used: request.used.clone(),
+            worths,
+            requested,
             _freed: ReturnFreed::after(program_bytes),
         })
     }
@@ -277,19 +354,13 @@ impl Session {
 
     /// Kept tiles that the plan can start from.
     pub(in crate::run) fn find_start(&self, plan: &Plan) -> Vec<(TileId, KeptKey)> {
-        let kept = locked(&self.kept.0);
         let mut first = 0;
         let mut found = Vec::new();
         for array in &plan.arrays {
-            if let ArrayKind::Source(source) = &array.kind {
-                if !kept.is_empty() {
-                    for index in 0..array.tiles() {
-                        let key = (source.identity().to_string(), array.node.tile.clone(), index);
-                        if kept.contains_key(&key) {
-                            found.push((first + index as TileId, key));
-                        }
-                    }
-                }
+            if matches!(array.kind, ArrayKind::Source(_)) {
+                let digest = array.node.digest();
+                let here = self.kept.tiles_of(digest, array.tiles());
+                found.extend(here.into_iter().map(|index| (first + index as TileId, (digest, index))));
             }
             first += array.tiles() as TileId;
         }

@@ -28,6 +28,11 @@ pub(in crate::run) fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
+/// How many, and their bytes.
+fn count_json((count, bytes): (usize, u64)) -> String {
+    format!("[{count},{bytes}]")
+}
+
 impl Program {
     /// The forecast as JSON. Every figure is exact: outcore has no data-dependent operators yet.
     pub fn to_json(&self) -> String {
@@ -40,7 +45,7 @@ impl Program {
             "{{\"memory_limit\":{},\"overhead_bytes\":{},\"budget_bytes\":{},\"fixed_bytes\":{},\"peak_bytes\":{},\
              \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"bytes_scratch\":{},\"bytes_temporary\":{},\"bytes_discarded\":{},\
              \"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":true,\"passes\":{},\"candidates\":{},\
-             \"rewrites\":{},\"plan_seconds\":{},\"program_bytes\":{}}}",
+             \"rewrites\":{},\"plan_seconds\":{},\"program_bytes\":{},\"kept\":{},\"known\":{},\"remembered\":{}}}",
             options.memory_limit,
             self.session.overhead(),
             self.session.budget(),
@@ -61,6 +66,9 @@ impl Program {
             list(self.plan.rewrites.iter().map(|text| quoted(text))),
             self.plan_seconds,
             program_bytes,
+            count_json(self.starts_from()),
+            count_json(self.knows()),
+            count_json(self.remembers()),
         )
     }
 

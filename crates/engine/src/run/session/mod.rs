@@ -3,8 +3,8 @@
 pub mod nesting;
 pub mod opening;
 pub mod overhead;
+pub mod residency;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,9 +14,9 @@ use outcore_store::{Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Scratc
 
 use crate::place::Policy;
 use crate::plan::PlanOptions;
-use crate::run::compute::value::TileMemory;
 use crate::run::play::player::{IoPools, Progress, ProgressReport};
 use crate::run::session::overhead::Overhead;
+use crate::run::session::residency::Kept;
 use crate::EngineError;
 
 /// How long a caller waits at most, for its turn or for a plan, before it looks for signals.
@@ -70,32 +70,6 @@ pub struct Session {
     process: u32,
 }
 
-/// Clean tiles left by the last program, by source identity, tile shape and position.
-#[derive(Default)]
-pub(in crate::run) struct Kept(pub(in crate::run) Mutex<HashMap<KeptKey, Arc<TileMemory>>>);
-
-pub(in crate::run) fn kept_bytes(tile: &TileMemory) -> usize {
-    FramePool::frame_bytes(tile.padded().len())
-}
-
-impl Reclaim for Kept {
-    fn bytes(&self) -> usize {
-        locked(&self.0).values().map(|tile| kept_bytes(tile)).sum()
-    }
-
-    fn shrink_to(&self, allowed: usize) {
-        let mut tiles = locked(&self.0);
-        let mut left: usize = tiles.values().map(|tile| kept_bytes(tile)).sum();
-        tiles.retain(|_, tile| {
-            let stays = left <= allowed;
-            if !stays {
-                left -= kept_bytes(tile);
-            }
-            stays
-        });
-    }
-}
-
 impl Drop for Session {
     fn drop(&mut self) {
         if !self.is_ours() {
@@ -109,8 +83,6 @@ impl Drop for Session {
         }
     }
 }
-
-pub(in crate::run) type KeptKey = (String, Vec<u64>, u64);
 
 pub(in crate::run) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -196,9 +168,9 @@ impl Session {
         &self.io
     }
 
-    /// Drops the tiles kept between programs.
+    /// Drops the tiles and values kept between programs.
     pub fn clear(&self) {
-        self.kept.shrink_to(0);
+        self.kept.clear();
         self.pool.trim();
     }
 
@@ -208,7 +180,7 @@ impl Session {
         if !self.is_ours() {
             return;
         }
-        self.kept.shrink_to(0);
+        self.kept.clear();
         self.pool.close();
         locked(&self.io_pools).take();
         locked(&self.scratch).take();

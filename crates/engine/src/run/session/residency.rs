@@ -1,0 +1,308 @@
+//! What stays in memory between programs, by digest: clean tiles of stored arrays, and values that were computed anyway.
+//!
+//! Both leave only when their memory is needed, tiles first: of those the ones used longest ago. A value that the caller
+//! no longer names leaves soon when it is large, with the crowd when it is small.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use outcore_store::{Frame, FramePool, MemorySource, Reclaim, Source};
+
+use super::locked;
+use crate::expr::{Digest, Expr, Node, Op, SourceKey};
+use crate::run::compute::value::TileMemory;
+use crate::EngineError;
+
+/// The digest of a stored array's node, and the tile's position in its grid.
+pub(in crate::run) type KeptKey = (Digest, u64);
+
+/// Programs after which a large value that nobody names and no program used is let go.
+const GRACE: u64 = 2;
+/// Values up to this size are small.
+const SMALL: u64 = 64 << 10;
+/// Most bytes and most values that are small and not named.
+const SMALL_BYTES_MAX: u64 = 4 << 20;
+const SMALL_COUNT_MAX: usize = 4096;
+/// Up to this size a value lies on the heap, within the allowances beside the ledger, instead of in pages of its own.
+const ON_HEAP: usize = 512;
+
+/// Why a value is worth its memory, and what it is made of.
+#[derive(Clone)]
+pub(in crate::run) struct Worth {
+    pub node: Weak<Node>,
+    pub digest: Digest,
+    /// Bytes that would be read to compute it again.
+    pub cost: u64,
+    /// The stored arrays below it.
+    pub sources: Vec<Arc<dyn Source>>,
+}
+
+/// A value that was computed before.
+#[derive(Clone)]
+pub(in crate::run) struct Value {
+    /// The value as an array in memory, cut into the tiles of the node that it is the value of.
+    pub array: Expr,
+    pub worth: Worth,
+    /// Charged in the ledger.
+    pub bytes: u64,
+    used: u64,
+}
+
+impl Value {
+    /// # Errors
+    /// `changed`, when a file that it was computed from is not what it was.
+    pub fn check(&self, thoroughly: bool) -> Result<(), EngineError> {
+        for source in &self.worth.sources {
+            source.check_unchanged()?;
+            if thoroughly {
+                source.check_region(&outcore_store::Region::full(source.shape()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_named(&self) -> bool {
+        self.worth.node.upgrade().is_some_and(|node| node.is_named())
+    }
+
+    /// Whether a program works with it, whose memory it stays for as long.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.array) > 1
+    }
+}
+
+struct KeptTile {
+    memory: Arc<TileMemory>,
+    used: u64,
+}
+
+/// Invariant: `tile_bytes` and `value_bytes` are the sums over `tiles` and `values` of what the ledger is charged.
+#[derive(Default)]
+struct State {
+    tiles: HashMap<KeptKey, KeptTile>,
+    values: HashMap<Digest, Value>,
+    tile_bytes: u64,
+    value_bytes: u64,
+    /// Programs that have run.
+    programs: u64,
+}
+
+/// What a session keeps between programs.
+#[derive(Default)]
+pub(in crate::run) struct Kept(Mutex<State>);
+
+pub(in crate::run) fn frame_bytes(tile: &TileMemory) -> usize {
+    FramePool::frame_bytes(tile.padded().len())
+}
+
+impl State {
+    fn take_tile(&mut self, key: &KeptKey) -> Option<Arc<TileMemory>> {
+        let tile = self.tiles.remove(key)?;
+        self.tile_bytes -= frame_bytes(&tile.memory) as u64;
+        Some(tile.memory)
+    }
+
+    fn forget(&mut self, digest: &Digest) {
+        if let Some(value) = self.values.remove(digest) {
+            self.value_bytes -= value.bytes;
+        }
+    }
+
+    /// Tiles go by the program that used them last; those of one program as the map has them, so that an even sample
+    /// stays of what does not stay whole.
+    fn drop_tiles(&mut self, allowed: u64) {
+        if self.tile_bytes <= allowed {
+            return;
+        }
+        let mut oldest: Vec<(u64, KeptKey)> = self.tiles.iter().map(|(key, tile)| (tile.used, *key)).collect();
+        oldest.sort_by_key(|&(used, _)| used);
+        for (_, key) in oldest {
+            if self.tile_bytes <= allowed {
+                return;
+            }
+            self.take_tile(&key);
+        }
+    }
+
+    /// Values that nobody names go first, then those that cost least to compute again for their size.
+    fn drop_values(&mut self, allowed: u64) {
+        if self.value_bytes <= allowed {
+            return;
+        }
+        let idle = self
+            .values
+            .values()
+            .filter(|value| value.bytes > 0 && !value.is_in_use());
+        let mut cheapest: Vec<(bool, u64, Digest)> = idle
+            .map(|value| (value.is_named(), value.worth.cost / value.bytes, value.worth.digest))
+            .collect();
+        cheapest.sort_unstable();
+        for (.., digest) in cheapest {
+            if self.value_bytes <= allowed {
+                return;
+            }
+            self.forget(&digest);
+        }
+    }
+
+    fn drop_crowd(&mut self) {
+        let programs = self.programs;
+        let mut small: Vec<(u64, u64, Digest)> = Vec::new();
+        let mut gone: Vec<Digest> = Vec::new();
+        for (digest, value) in &self.values {
+            if value.is_in_use() || value.is_named() {
+                continue;
+            }
+            if value.bytes <= SMALL {
+                small.push((value.used, value.bytes, *digest));
+            } else if value.used + GRACE < programs {
+                gone.push(*digest);
+            }
+        }
+        small.sort_unstable();
+        let mut bytes: u64 = small.iter().map(|(_, bytes, _)| bytes).sum();
+        let mut count = small.len();
+        for (_, size, digest) in small {
+            if bytes <= SMALL_BYTES_MAX && count <= SMALL_COUNT_MAX {
+                break;
+            }
+            bytes -= size;
+            count -= 1;
+            gone.push(digest);
+        }
+        gone.iter().for_each(|digest| self.forget(digest));
+    }
+}
+
+impl Reclaim for Kept {
+    fn bytes(&self) -> usize {
+        let state = locked(&self.0);
+        (state.tile_bytes + state.value_bytes) as usize
+    }
+
+    fn shrink_to(&self, allowed: usize) {
+        let mut state = locked(&self.0);
+        let values = state.value_bytes;
+        state.drop_tiles((allowed as u64).saturating_sub(values));
+        let tiles = state.tile_bytes;
+        state.drop_values((allowed as u64).saturating_sub(tiles));
+    }
+}
+
+/// The memory of a value.
+enum Bytes {
+    Frame(Frame),
+    Heap(Vec<u8>),
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Bytes::Frame(frame) => frame,
+            Bytes::Heap(bytes) => bytes,
+        }
+    }
+}
+
+impl Kept {
+    pub fn clear(&self) {
+        *locked(&self.0) = State::default();
+    }
+
+    /// Bytes of values, which plans leave to them as long as they fit.
+    pub fn value_bytes(&self) -> u64 {
+        locked(&self.0).value_bytes
+    }
+
+    pub fn has_values(&self) -> bool {
+        !locked(&self.0).values.is_empty()
+    }
+
+    /// Which of an array's tiles are here.
+    pub fn tiles_of(&self, array: Digest, tiles: u64) -> Vec<u64> {
+        let state = locked(&self.0);
+        if state.tiles.is_empty() {
+            return vec![];
+        }
+        (0..tiles)
+            .filter(|&index| state.tiles.contains_key(&(array, index)))
+            .collect()
+    }
+
+    /// Hands out tiles, or nothing when one of them is gone.
+    pub fn take_tiles<'a>(&self, keys: impl Iterator<Item = &'a KeptKey>) -> Option<Vec<Arc<TileMemory>>> {
+        let mut state = locked(&self.0);
+        keys.map(|key| state.take_tile(key)).collect()
+    }
+
+    /// Ends a program: what it leaves is kept, and what has had its time goes.
+    pub fn keep(&self, tiles: impl Iterator<Item = (KeptKey, Arc<TileMemory>)>) {
+        let mut state = locked(&self.0);
+        state.programs += 1;
+        let used = state.programs;
+        for (key, memory) in tiles {
+            state.take_tile(&key);
+            state.tile_bytes += frame_bytes(&memory) as u64;
+            state.tiles.insert(key, KeptTile { memory, used });
+        }
+        state.drop_crowd();
+    }
+
+    /// The value of a node, if it was computed before.
+    pub fn value(&self, node: &Expr) -> Option<Value> {
+        let mut state = locked(&self.0);
+        let used = state.programs;
+        let value = state.values.get_mut(&node.digest())?;
+        value.used = used;
+        value.worth.node = Arc::downgrade(node);
+        Some(value.clone())
+    }
+
+    /// Remembers a value by the frame it was computed into.
+    pub fn remember(&self, worth: Worth, frame: Frame) {
+        let bytes = FramePool::frame_bytes(frame.len()) as u64;
+        self.insert(worth, Bytes::Frame(frame), bytes);
+    }
+
+    /// Remembers a copy of a small value: the caller may write to what it was given.
+    pub fn remember_copy(&self, worth: Worth, value: &[u8], pool: &FramePool) {
+        if value.len() <= ON_HEAP {
+            return self.insert(worth, Bytes::Heap(value.to_vec()), 0);
+        }
+        let ledger = pool.ledger();
+        let missing = (ledger.used() + FramePool::frame_bytes(value.len())).saturating_sub(ledger.limit());
+        if missing > 0 {
+            let mut state = locked(&self.0);
+            let allowed = state.tile_bytes.saturating_sub(missing as u64);
+            state.drop_tiles(allowed);
+        }
+        if let Ok(mut frame) = pool.allocate(value.len(), "a remembered value") {
+            frame.copy_from_slice(value);
+            self.remember(worth, frame);
+        }
+    }
+
+    fn insert(&self, worth: Worth, memory: Bytes, bytes: u64) {
+        let Some(node) = worth.node.upgrade() else { return };
+        let mut strides = vec![1i64; node.ndim()];
+        for axis in (1..node.ndim()).rev() {
+            strides[axis - 1] = strides[axis] * node.shape[axis].max(1) as i64;
+        }
+        let Ok(source) = MemorySource::new(Arc::new(memory), node.dtype, 0, &node.shape, &strides) else {
+            return;
+        };
+        let op = Op::Source(SourceKey(Arc::new(source)));
+        let array = Node::intern(op, vec![], node.shape.clone(), node.dtype, node.tile.clone());
+        let mut state = locked(&self.0);
+        let (used, digest) = (state.programs, worth.digest);
+        state.forget(&digest);
+        state.value_bytes += bytes;
+        let value = Value {
+            array,
+            worth,
+            bytes,
+            used,
+        };
+        state.values.insert(digest, value);
+    }
+}
