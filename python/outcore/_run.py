@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from outcore._explanation import Explanation
 from outcore._node import Operand, integers, node
 from outcore._picture import Picture
 from outcore._session import Outcome, current
-from outcore.errors import DTypeError, ShapeError, StaleProgramError
+from outcore.errors import DTypeError, ResumeWarning, ShapeError, StaleProgramError
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 _PLANS_MAX = 8
@@ -35,7 +36,7 @@ def open(path: PathLike) -> Array:
 
 
 def _targets(
-    targets: Targets, overwrite: bool, chunks: Mapping[Any, Sequence[int]] | None
+    targets: Targets, overwrite: bool, chunks: Mapping[Any, Sequence[int]] | None, resume: bool = False
 ) -> tuple[list[_core.Expr], list[_core.Target | None]]:
     if not isinstance(targets, Mapping):
         raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
@@ -47,7 +48,7 @@ def _targets(
         expr = node(array)
         shape = asked.pop(name, None)
         lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
-        found.append({"path": name, "overwrite": overwrite, "chunks": lengths})
+        found.append({"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume})
         exprs.append(expr)
     if asked:
         raise ShapeError(f"store: chunks name {', '.join(map(repr, asked))}, which nothing is stored to")
@@ -90,11 +91,14 @@ def _plan_and_run(
     session = current()
     for left in reversed(range(_PLANS_MAX)):
         program = session.plan(exprs, targets)
+        for note in program.notes():
+            warnings.warn(note, ResumeWarning, stacklevel=3)
         try:
             return session.run(program, progress)
         except StaleProgramError:
             if left == 0:
                 raise
+            del program  # it holds the outputs that may be gone on with
             # What others take from under a plan are kept tiles mostly: the next one is to start without.
             session.clear()
     raise AssertionError("unreachable")
@@ -105,6 +109,7 @@ def store(
     *,
     overwrite: bool = False,
     chunks: Mapping[Any, Sequence[int]] | None = None,
+    resume: bool = False,
     progress: bool | None = None,
 ) -> Outcome:
     """Writes lazy arrays to paths that end in `.npy` or `.zarr` (version 3), all from one common program.
@@ -113,11 +118,17 @@ def store(
     nothing half-done carries a name, and all outputs appear or none. Links are followed; what is replaced leaves its
     permissions to the new.
     `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
-    where someone watches. Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with
+    where someone watches.
+
+    With `resume=True` a run that was killed, interrupted or out of room is gone on with by the same call, also under
+    another memory limit, number of threads or policy. Tiles are recorded in a journal beside the output (folder
+    `.outcore-resume-<name>`) when they are durable; the next call reads them, checks their checksums, and computes only
+    what else is needed. Where the arrays or their files changed it begins anew, and warns. `outcore clean` lists what
+    can be gone on with. Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with
     their array, TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
     Returns what the run did.
     """
-    return _plan_and_run(*_targets(targets, overwrite, chunks), progress)[1]
+    return _plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
 
 
 def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:

@@ -174,6 +174,10 @@ class StaleProgramError(PlanError):
     code = "stale"
 
 
+class ResumeWarning(UserWarning):
+    """Work of an earlier run could not be gone on with, and begins anew."""
+
+
 class InternalError(OutcoreError, RuntimeError):
     """An invariant of outcore's own does not hold. That is a bug: please report it with the message."""
 
@@ -264,6 +268,7 @@ __all__ = [
     "PermissionDeniedError",
     "PlanError",
     "RangeError",
+    "ResumeWarning",
     "ScratchQuotaError",
     "SessionError",
     "ShapeError",

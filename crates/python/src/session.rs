@@ -173,6 +173,7 @@ fn read_target(target: Option<&Bound<'_, PyDict>>) -> PyResult<Target> {
         path,
         overwrite: option(target, "overwrite")?.unwrap_or(false),
         chunks: option(target, "chunks")?,
+        resume: option(target, "resume")?.unwrap_or(false),
     })
 }
 
@@ -186,6 +187,11 @@ pub struct PyProgram {
 impl PyProgram {
     fn explain(&self) -> String {
         self.chain.to_json()
+    }
+
+    /// What could not be gone on with, and why.
+    fn notes(&self) -> Vec<String> {
+        self.chain.notes()
     }
 
     fn dot(&self) -> String {
@@ -250,6 +256,9 @@ impl PyProgram {
         dict.set_item("read_seconds", outcome.read_seconds)?;
         dict.set_item("write_seconds", outcome.write_seconds)?;
         dict.set_item("compute_seconds", outcome.compute_seconds)?;
+        let (tiles, bytes) = self.chain.resumed();
+        dict.set_item("resumed_tiles", tiles)?;
+        dict.set_item("verified_bytes", bytes)?;
         let results = PyList::empty(py);
         for (frame, (shape, dtype)) in outcome.results.into_iter().zip(&self.shapes) {
             match frame {

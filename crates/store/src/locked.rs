@@ -43,8 +43,12 @@ pub(crate) fn id_at(dir: impl AsFd, name: impl Arg) -> Result<FileId, Errno> {
 
 /// `<pid>-<random>`: a suffix no other process or call uses.
 pub(crate) fn unique() -> String {
-    let random = RandomState::new().build_hasher().finish();
-    format!("{}-{random:016x}", std::process::id())
+    format!("{}-{:016x}", std::process::id(), random())
+}
+
+/// A number that no other call in any process is likely to draw.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Opens a directory in another.
@@ -73,6 +77,28 @@ impl LockedDir {
         }
         let reason = format!("{ATTEMPTS_MAX} new directories were removed by others before they could be locked");
         Err(StoreError::disturbed(parent, reason))
+    }
+
+    /// The directory of this name, there already or new; nothing when another process is at work in it.
+    pub(crate) fn at(path: &Path) -> Result<Option<LockedDir>, StoreError> {
+        for _ in 0..ATTEMPTS_MAX {
+            match fs::DirBuilder::new().mode(0o700).create(path) {
+                Err(cause) if cause.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(StoreError::io(path, 0, "create", cause));
+                }
+                _ => {}
+            }
+            let held = lock(path).map_err(|cause| StoreError::io(path, 0, "lock", cause))?;
+            if let Some(held) = held {
+                let path = path.to_path_buf();
+                return Ok(Some(LockedDir { path, held }));
+            }
+            // Removed between the two calls, or held by another.
+            if path.symlink_metadata().is_ok() {
+                return Ok(None);
+            }
+        }
+        Err(StoreError::disturbed(path, "it is removed again and again"))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -175,7 +201,7 @@ pub(crate) fn remove_at<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name) -> Re
 }
 
 /// Bytes of a file, or of everything in a directory.
-fn size_of(path: &Path) -> u64 {
+pub(crate) fn size_of(path: &Path) -> u64 {
     let Ok(metadata) = path.symlink_metadata() else {
         return 0;
     };

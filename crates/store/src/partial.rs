@@ -27,7 +27,7 @@ use crate::{Io, StoreError};
 
 const MARK: &str = ".outcore-partial-";
 const REPLACED: &str = "outcore-replaced-";
-const NEW: &str = "new";
+pub(crate) const NEW: &str = "new";
 const OLD: &str = "old";
 const NAME: &str = "name";
 const NAME_BYTES_MAX: u64 = 255;
@@ -40,6 +40,8 @@ pub struct Partial {
     path: PathBuf,
     /// What was made as `new`.
     made: FileId,
+    /// What is unfinished is left for whoever goes on with it.
+    stays: bool,
     /// The same, open, if it is a directory.
     directory: Option<OwnedFd>,
     state: Mutex<State>,
@@ -70,6 +72,17 @@ impl Partial {
         make: impl FnOnce(&Path) -> Result<T, StoreError>,
     ) -> Result<(Partial, T), StoreError> {
         let folder = LockedDir::make(&parent_of(target), MARK)?;
+        Partial::within(folder, target, overwrite, false, make)
+    }
+
+    /// As `new`, in a folder that may hold the output already, and that stays unless the output is published.
+    pub(crate) fn within<T>(
+        folder: LockedDir,
+        target: &Path,
+        overwrite: bool,
+        stays: bool,
+        make: impl FnOnce(&Path) -> Result<T, StoreError>,
+    ) -> Result<(Partial, T), StoreError> {
         let path = folder.path().join(NEW);
         let look = |made| {
             let stat = statat(folder.held(), NEW, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -77,7 +90,11 @@ impl Partial {
             Ok((made, FileId::from(&stat), directory))
         };
         let look = |made| look(made).map_err(|cause: Errno| StoreError::io(&path, 0, "look at", cause));
-        let (result, made, directory) = make(&path).and_then(look).inspect_err(|_| folder.remove())?;
+        let (result, made, directory) = make(&path).and_then(look).inspect_err(|_| {
+            if !stays {
+                folder.remove();
+            }
+        })?;
         let partial = Partial {
             target: target.to_path_buf(),
             overwrite,
@@ -85,6 +102,7 @@ impl Partial {
             made,
             directory,
             state: Mutex::new(State::Written),
+            stays,
             folder,
         };
         Ok((partial, result))
@@ -280,7 +298,9 @@ impl Partial {
     pub(crate) fn discard(&self) {
         let mut state = self.state();
         if *state == State::Written {
-            self.folder.remove();
+            if !self.stays {
+                self.folder.remove();
+            }
             *state = State::Gone;
         }
     }

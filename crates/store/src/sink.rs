@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::locked::parent_of;
+use crate::locked::{parent_of, LockedDir};
 use crate::npy::NpyPlan;
 use crate::partial::{check_replaceable, Partial};
 use crate::publish::place_all;
@@ -47,6 +47,10 @@ pub trait Sink: Send + Sync {
     fn borrow(&self, _region: &Region) -> Option<ClaimedSlice> {
         None
     }
+    /// Makes what has been written so far durable, while more may be written.
+    fn flush(&self, _io: &Io) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// Makes what was written durable, still without its name: several outputs are sealed before any is published.
     fn seal(&self, io: &Io) -> Result<(), StoreError>;
     /// Refuses a sealed output that is not what was written any more: moved, cut short, with files missing.
@@ -64,7 +68,7 @@ pub trait Sink: Send + Sync {
         place_all(self.partial().as_slice(), io)
     }
     /// Removes what was written. Dropping an unfinished sink does the same.
-    fn abort(&self) {
+    fn abort(&self, _io: &Io) {
         if let Some(partial) = self.partial() {
             partial.discard();
         }
@@ -232,8 +236,38 @@ impl SinkPlan {
     pub fn create(&self, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
         self.check_target()?;
         match &self.format {
-            Format::Npy(plan) => plan.create(&self.target, self.overwrite, io),
-            Format::Zarr(plan) => plan.create(&self.target, self.overwrite, io),
+            Format::Npy(plan) => plan.create(None, &self.target, self.overwrite, io),
+            Format::Zarr(plan) => plan.create(None, &self.target, self.overwrite, io),
+        }
+    }
+
+    /// Creates it in a folder that stays until it is published.
+    pub(crate) fn create_in(&self, folder: LockedDir, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+        match &self.format {
+            Format::Npy(plan) => plan.create(Some(folder), &self.target, self.overwrite, io),
+            Format::Zarr(plan) => plan.create(Some(folder), &self.target, self.overwrite, io),
+        }
+    }
+
+    /// Goes on with what is in such a folder, of which the tiles `done` are durable.
+    pub(crate) fn reopen_in(&self, folder: LockedDir, done: &[u64], io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+        match &self.format {
+            Format::Npy(plan) => plan.reopen(folder, &self.target, self.overwrite, io),
+            Format::Zarr(plan) => plan.reopen(folder, &self.target, self.overwrite, done),
+        }
+    }
+
+    pub fn dtype(&self) -> DType {
+        match &self.format {
+            Format::Npy(plan) => plan.dtype(),
+            Format::Zarr(plan) => plan.dtype(),
+        }
+    }
+
+    pub fn shape(&self) -> &[u64] {
+        match &self.format {
+            Format::Npy(plan) => plan.shape(),
+            Format::Zarr(plan) => plan.shape(),
         }
     }
 }

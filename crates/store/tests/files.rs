@@ -132,7 +132,7 @@ fn nothing_has_the_final_name_before_finish_and_nothing_stays_after_abort() {
             0,
             "a living writer's output is kept"
         );
-        sink.abort();
+        sink.abort(&Io::direct());
         assert!(nothing_is_left_in(dir.path()));
         drop(create(&path, &[10], DType::F64, &[10], false, &Io::direct()).unwrap());
         assert!(nothing_is_left_in(dir.path()));

@@ -75,6 +75,13 @@ pub fn place(
                 .flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell)))
                 .collect()
         };
+        let order: Vec<(u32, u32)> = match &plan.needed {
+            Some(_) => order
+                .into_iter()
+                .filter(|&(producer, task)| plan.is_needed(producer, task))
+                .collect(),
+            None => order,
+        };
         if several && seen.insert(order.clone(), ()).is_some() {
             continue;
         }

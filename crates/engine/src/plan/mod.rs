@@ -187,7 +187,12 @@ pub struct Plan {
     pub outputs: Vec<ArrayId>,
     /// What the rewrites changed, one line each.
     pub rewrites: Vec<String>,
+    /// The tasks that are left to do, where an earlier run has done the others.
+    pub needed: Option<Needed>,
 }
+
+/// By producer and task: whether it is to run.
+pub type Needed = Vec<Vec<bool>>;
 
 impl Plan {
     pub fn tasks(&self) -> u64 {
@@ -201,6 +206,12 @@ impl Plan {
 
     pub fn works(&self) -> impl Iterator<Item = &WorkStep> {
         self.producers.iter().filter_map(Producer::work)
+    }
+
+    /// Whether a task is to run.
+    pub fn is_needed(&self, producer: u32, task: u32) -> bool {
+        let needed = self.needed.as_ref();
+        needed.is_none_or(|needed| needed[producer as usize][task as usize])
     }
 
     /// The pass that gives a task, where one does.
@@ -308,6 +319,7 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
         producers,
         outputs: ids,
         rewrites,
+        needed: None,
     };
     check_widths(&plan)?;
     Ok(plan)

@@ -1,11 +1,13 @@
 //! The order of tile tasks. Several orders are proposed; placement simulates each and keeps the cheapest.
 
 pub mod blocking;
+pub mod needed;
 pub mod order;
 pub mod pipeline;
 pub mod sharing;
 pub mod tasks;
 pub mod tiles;
+pub mod writes;
 
 pub use tasks::{Role, TaskList};
 pub use tiles::{TileId, TileTable};

@@ -2,11 +2,11 @@
 //! by tile die young (the tile-at-a-time pipeline of Kim 2023, for whole programs).
 
 use super::blocking::is_blocked;
-use super::tasks::{root_tile, InputFinder};
-use super::tiles::{coordinates, TileId, TileTable};
+use super::tasks::InputFinder;
+use super::tiles::{TileId, TileTable};
+use super::writes::each_written;
 use crate::cancel;
 use crate::plan::{ArrayKind, Plan, Producer};
-use crate::task::Access;
 
 /// When one task makes more than this many others ready, they are a pass of their own, not a pipeline.
 const READY_AT_ONCE_MAX: usize = 32;
@@ -73,30 +73,10 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
     order
 }
 
-fn outputs(plan: &Plan, tiles: &TileTable, (pass_index, cell_index): (u32, u32), mut each: impl FnMut(TileId)) {
-    let pass = match &plan.producers[pass_index as usize] {
-        Producer::Pass(pass) => pass,
-        Producer::Work(step) => {
-            step.operands(u64::from(cell_index), &mut |array, index, access| {
-                if access != Access::Read {
-                    each(tiles.id(array, index));
-                }
-            });
-            return;
-        }
-    };
-    let counts = pass.domain.counts();
-    let mut cell = Vec::new();
-    coordinates(&counts, u64::from(cell_index), &mut cell);
-    for root in &pass.roots {
-        each(tiles.first[root.array as usize] + root_tile(&root.kept_dims(), &counts, &cell) as TileId);
-    }
-}
-
 /// Marks a task's outputs and gives the tasks that need nothing more.
 fn complete(plan: &Plan, tiles: &TileTable, waiting: &mut Waiting, task: (u32, u32)) -> Vec<u32> {
     let mut ready = Vec::new();
-    outputs(plan, tiles, task, |tile| {
+    each_written(plan, tiles, task, |tile| {
         let tile = tile as usize;
         waiting.contributions[tile] -= 1;
         if waiting.contributions[tile] > 0 {
@@ -121,7 +101,7 @@ fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> Waiting 
     let mut finder = InputFinder::new(plan, tiles);
     let mut found = Vec::new();
     for (task, &(pass_index, cell_index)) in flat.iter().enumerate() {
-        outputs(plan, tiles, (pass_index, cell_index), |tile| {
+        each_written(plan, tiles, (pass_index, cell_index), |tile| {
             contributions[tile as usize] += 1
         });
         found.clear();

@@ -250,10 +250,14 @@ struct Writers {
 impl Writers {
     fn count(plan: &Plan, tiles: &TileTable) -> Writers {
         let mut left = Vec::new();
-        for step in plan.works() {
+        for (producer, step) in plan.producers.iter().enumerate() {
+            let Some(step) = step.work() else { continue };
             left.resize(tiles.len(), 0);
             for task in 0..step.work.tasks() {
                 cancel::check();
+                if !plan.is_needed(producer as u32, task as u32) {
+                    continue;
+                }
                 step.operands(task, &mut |array, index, access| {
                     if access != Access::Read {
                         left[tiles.id(array, index) as usize] += 1;

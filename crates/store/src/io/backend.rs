@@ -21,6 +21,10 @@ pub enum Mode {
     Create,
     /// As `Create`, for writes that are not aligned: through the page cache on every backend.
     CreateUnaligned,
+    /// Read and write a file that is there.
+    Reopen,
+    /// As `Reopen`, for writes that are not aligned.
+    ReopenUnaligned,
 }
 
 /// Opens files. Blocking; callers that want overlap call from the threads of an `IoPool`.
@@ -66,11 +70,11 @@ struct SystemFile {
 
 impl SystemFile {
     fn open(path: &Path, mode: Mode, direct: bool) -> Result<SystemFile> {
-        let create = mode != Mode::Read;
+        let create = matches!(mode, Mode::Create | Mode::CreateUnaligned);
         let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
         let file = OpenOptions::new()
             .read(true)
-            .write(create)
+            .write(mode != Mode::Read)
             .create_new(create)
             // A FIFO without a writer would be waited for.
             .custom_flags((flags | OFlags::NONBLOCK).bits() as i32)
@@ -86,7 +90,7 @@ impl SystemFile {
 
 impl Backend for Direct {
     fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>> {
-        if mode == Mode::CreateUnaligned {
+        if matches!(mode, Mode::CreateUnaligned | Mode::ReopenUnaligned) {
             return Buffered.open(path, mode);
         }
         match SystemFile::open(path, mode, true) {
@@ -186,8 +190,8 @@ impl Backend for Memory {
     fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>> {
         let mut files = self.files.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match (files.get(path), mode) {
-            (Some(file), Mode::Read) => Ok(file.clone()),
-            (None, Mode::Read) => Err(ErrorKind::NotFound.into()),
+            (Some(file), Mode::Read | Mode::Reopen | Mode::ReopenUnaligned) => Ok(file.clone()),
+            (None, Mode::Read | Mode::Reopen | Mode::ReopenUnaligned) => Err(ErrorKind::NotFound.into()),
             (Some(_), _) => Err(ErrorKind::AlreadyExists.into()),
             (None, _) => Ok(files.entry(path.to_path_buf()).or_default().clone()),
         }

@@ -183,7 +183,10 @@ impl Io {
     }
 
     pub fn open(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {
-        let action = if mode == Mode::Read { "open" } else { "create" };
+        let action = match mode {
+            Mode::Create | Mode::CreateUnaligned => "create",
+            Mode::Read | Mode::Reopen | Mode::ReopenUnaligned => "open",
+        };
         let blob = self
             .0
             .backend

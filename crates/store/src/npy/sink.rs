@@ -8,6 +8,7 @@ use outcore_dtype::DType;
 use super::header::header_page;
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
+use crate::locked::LockedDir;
 use crate::mapping::AlignedBuffer;
 use crate::partial::Partial;
 use crate::sink::Sink;
@@ -37,6 +38,14 @@ impl NpyPlan {
         }
     }
 
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    pub(crate) fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
     fn data_bytes(&self, region: &Region) -> u64 {
         region.elements() * self.dtype.size() as u64
     }
@@ -58,13 +67,46 @@ impl NpyPlan {
         PAGE as u64
     }
 
-    pub(crate) fn create(&self, path: &Path, overwrite: bool, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+    /// Goes on with an output that was begun in `folder`.
+    pub(crate) fn reopen(
+        &self,
+        folder: LockedDir,
+        path: &Path,
+        overwrite: bool,
+        io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError> {
+        let mode = if self.aligned {
+            Mode::Reopen
+        } else {
+            Mode::ReopenUnaligned
+        };
+        let (partial, file) = Partial::within(folder, path, overwrite, true, |partial| io.open(partial, mode))?;
+        let file = file.named(path.to_path_buf());
+        Ok(Arc::new(NpySink {
+            plan: self.clone(),
+            name: path.display().to_string(),
+            file,
+            partial,
+        }))
+    }
+
+    pub(crate) fn create(
+        &self,
+        folder: Option<LockedDir>,
+        path: &Path,
+        overwrite: bool,
+        io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError> {
         let mode = if self.aligned {
             Mode::Create
         } else {
             Mode::CreateUnaligned
         };
-        let (partial, file) = Partial::new(path, overwrite, |partial| io.open(partial, mode))?;
+        let make = |partial: &Path| io.open(partial, mode);
+        let (partial, file) = match folder {
+            Some(folder) => Partial::within(folder, path, overwrite, true, make)?,
+            None => Partial::new(path, overwrite, make)?,
+        };
         let file = file.named(path.to_path_buf());
         let mut page = AlignedBuffer::new(PAGE).map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
         page.copy_from_slice(&header_page(&self.shape, self.dtype));
@@ -144,6 +186,10 @@ impl Sink for NpySink {
             done += bytes;
         }
         Ok(())
+    }
+
+    fn flush(&self, io: &Io) -> Result<(), StoreError> {
+        io.sync(&self.file)
     }
 
     fn seal(&self, io: &Io) -> Result<(), StoreError> {

@@ -34,6 +34,8 @@ pub(super) struct Made {
     directories: Vec<Bits>,
     chunks: Bits,
     modes: Modes,
+    /// Some of it was made by a process before this one.
+    goes_on: bool,
 }
 
 /// Permissions of the array that is replaced, where new files and directories get others.
@@ -75,7 +77,18 @@ impl Made {
             chunks: Bits::of(above(counts.len())),
             counts,
             modes,
+            goes_on: false,
         }
+    }
+
+    /// Takes over what another process made: the chunks `done`, and directories as they are found.
+    pub(super) fn go_on(&mut self, done: &[u64]) {
+        self.goes_on = true;
+        done.iter().for_each(|&number| self.chunks.set(number));
+    }
+
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     fn number(&self, index: &[u64]) -> u64 {
@@ -92,7 +105,10 @@ impl Made {
         for axes in 0..index.len() {
             let number = self.number(&index[..axes]);
             if !self.directories[axes].has(number) {
-                fs::create_dir(&path).map_err(|cause| gone_or(&path, "create", cause))?;
+                match fs::create_dir(&path) {
+                    Err(cause) if self.goes_on && cause.kind() == std::io::ErrorKind::AlreadyExists => {}
+                    made => made.map_err(|cause| gone_or(&path, "create", cause))?,
+                }
                 apply(self.modes.directories, &path);
                 self.directories[axes].set(number);
             }

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::made::{gone_or, Made, Modes};
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
+use crate::locked::LockedDir;
 use crate::mapping::AlignedBuffer;
 use crate::partial::Partial;
 use crate::region::{copy_lattice, Lattice};
@@ -49,6 +50,14 @@ impl ZarrPlan {
             chunk_bytes,
             json,
         })
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    pub(crate) fn shape(&self) -> &[u64] {
+        &self.shape
     }
 
     fn data_bytes(&self, region: &Region) -> usize {
@@ -99,22 +108,53 @@ impl ZarrPlan {
         strip.min(rows)
     }
 
-    pub(crate) fn create(&self, path: &Path, overwrite: bool, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
-        let (partial, ()) = Partial::new(path, overwrite, |dir| {
-            std::fs::create_dir(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause))?;
-            let file = io.open(&dir.join(JSON), Mode::CreateUnaligned)?;
-            io.write(&file, self.json.as_bytes(), 0)
-        })?;
+    /// Goes on with an output that was begun in `folder`, of which the tiles `done` are there.
+    pub(crate) fn reopen(
+        &self,
+        folder: LockedDir,
+        path: &Path,
+        overwrite: bool,
+        done: &[u64],
+    ) -> Result<Arc<dyn Sink>, StoreError> {
+        let (partial, ()) = Partial::within(folder, path, overwrite, true, |_| Ok(()))?;
         let modes = Modes::kept(path, partial.path(), JSON);
-        let counts = self
-            .shape
-            .iter()
-            .zip(&self.tile)
-            .map(|(extent, tile)| extent.div_ceil(*tile));
+        let mut made = Made::new(self.counts(), modes);
+        made.go_on(done);
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
             name: path.display().to_string(),
-            made: Mutex::new(Made::new(counts.collect(), modes)),
+            made: Mutex::new(made),
+            partial,
+        }))
+    }
+
+    /// Chunks along each axis.
+    fn counts(&self) -> Vec<u64> {
+        let axes = self.shape.iter().zip(&self.tile);
+        axes.map(|(extent, tile)| extent.div_ceil(*tile)).collect()
+    }
+
+    pub(crate) fn create(
+        &self,
+        folder: Option<LockedDir>,
+        path: &Path,
+        overwrite: bool,
+        io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError> {
+        let make = |dir: &Path| {
+            std::fs::create_dir(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause))?;
+            let file = io.open(&dir.join(JSON), Mode::CreateUnaligned)?;
+            io.write(&file, self.json.as_bytes(), 0)
+        };
+        let (partial, ()) = match folder {
+            Some(folder) => Partial::within(folder, path, overwrite, true, make)?,
+            None => Partial::new(path, overwrite, make)?,
+        };
+        let modes = Modes::kept(path, partial.path(), JSON);
+        Ok(Arc::new(ZarrSink {
+            plan: self.clone(),
+            name: path.display().to_string(),
+            made: Mutex::new(Made::new(self.counts(), modes)),
             partial,
         }))
     }
@@ -162,6 +202,10 @@ impl ZarrSink {
     fn create_chunk(&self, region: &Region, io: &Io) -> Result<File, StoreError> {
         let path = self.made().chunk_path(self.partial.path(), &self.index(region))?;
         let known = path.strip_prefix(self.partial.path()).unwrap_or(&path);
+        if self.made().goes_on() {
+            // What was begun and not recorded.
+            let _ = std::fs::remove_file(&path);
+        }
         match io.open(&path, Mode::Create) {
             Ok(file) => {
                 self.made().set_mode(&path);
@@ -266,6 +310,10 @@ impl Sink for ZarrSink {
             .map_err(|error| error.at_output(self.partial.target()))?;
         self.made().set_written(&self.index(region));
         Ok(())
+    }
+
+    fn flush(&self, io: &Io) -> Result<(), StoreError> {
+        io.sync_file_system(self.partial.path())
     }
 
     fn seal(&self, io: &Io) -> Result<(), StoreError> {

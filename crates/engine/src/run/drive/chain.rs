@@ -1,13 +1,14 @@
 //! Computations in stages: facts of one program make the next, and one turn lasts for all of them.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outcore_store::{Held, Turn};
+use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
 
+use super::resume::{self, Resuming};
 use super::{Outcome, Program};
-use crate::expr::staged::{Found, Keep, Next, Room};
+use crate::expr::staged::{Found, Keep, Next, Room, Stages};
 use crate::expr::Expr;
 use crate::ops::{first_staged, substitute, Waiting};
 use crate::run::play::player::{Progress, ProgressReport};
@@ -33,6 +34,7 @@ pub struct Chain {
     targets: Vec<Target>,
     /// The room in which the first staged operator was begun, and the files of its first stage.
     first: Option<(Room, Vec<Kept>)>,
+    resuming: Option<Resuming>,
     pub stages: Vec<PlannedStage>,
 }
 
@@ -52,7 +54,10 @@ pub struct PlannedStage {
 #[derive(Clone)]
 enum Kept {
     Fact,
+    /// A file of scratch, or one that can be gone on with.
     File(PathBuf),
+    /// A small result in a file that can be gone on with.
+    FactFile(PathBuf),
 }
 
 /// The step that a staged operator is at.
@@ -61,10 +66,14 @@ enum Step {
         label: String,
         awaits: String,
         kept: Vec<Kept>,
-        program: Box<Program>,
+        /// Nothing where an earlier run has done it all.
+        program: Option<Box<Program>>,
     },
     Done(Vec<Expr>),
 }
+
+/// An operator that was begun: in which room, and what its first step is.
+type Begun = (Room, Box<dyn Stages>, Step);
 
 fn replacements(waiting: &Waiting, results: &[Expr]) -> HashMap<u64, Expr> {
     let nodes = waiting.nodes.iter();
@@ -100,11 +109,18 @@ impl Session {
         targets: &[Target],
         watch: Watch<'_>,
     ) -> Result<Chain, EngineError> {
+        self.check_usable()?;
+        let (outputs, targets) = resume::hold_outputs(self, outputs, targets)?;
+        let resuming = match first_staged(&outputs) {
+            Some(_) => Resuming::hold(self, &outputs, &targets)?,
+            None => None,
+        };
         let mut chain = Chain {
             session: self.clone(),
-            outputs: outputs.to_vec(),
-            targets: targets.to_vec(),
+            outputs: outputs.clone(),
+            targets: targets.clone(),
             first: None,
+            resuming,
             stages: vec![],
         };
         let asker = if nesting::is_inside() {
@@ -112,13 +128,12 @@ impl Session {
         } else {
             Asker::Caller
         };
-        let mut outputs = outputs.to_vec();
+        let mut outputs = outputs;
         while let Some(waiting) = first_staged(&outputs) {
-            self.check_usable()?;
             let results = chain.assume(&waiting, asker, watch)?;
             outputs = substitute(&outputs, &replacements(&waiting, &results));
         }
-        let program = self.prepare_for(asker, &outputs, targets, watch)?;
+        let program = self.prepare_for(asker, &outputs, &targets, watch)?;
         chain.stages.push(PlannedStage {
             label: "results".into(),
             awaits: None,
@@ -140,7 +155,13 @@ impl Session {
     }
 
     /// Plans the program of a step.
-    fn prepare_step(self: &Arc<Session>, next: Next, asker: Asker, watch: Watch<'_>) -> Result<Step, EngineError> {
+    fn prepare_step(
+        self: &Arc<Session>,
+        next: Next,
+        resuming: Option<&Resuming>,
+        asker: Asker,
+        watch: Watch<'_>,
+    ) -> Result<Step, EngineError> {
         let (label, awaits, outputs) = match next {
             Next::Done(results) => return Ok(Step::Done(results)),
             Next::Stage { label, awaits, outputs } => (label, awaits, outputs),
@@ -148,14 +169,31 @@ impl Session {
         let folder = self.folder()?;
         let kept: Vec<Kept> = outputs
             .iter()
-            .map(|(_, keep)| match keep {
-                Keep::Fact => Kept::Fact,
-                Keep::Stored => Kept::File(folder.unused()),
+            .map(|(output, keep)| match (keep, resuming) {
+                (Keep::Fact, None) => Kept::Fact,
+                (Keep::Stored, None) => Kept::File(folder.unused()),
+                (Keep::Fact, Some(resuming)) => Kept::FactFile(resuming.path(output)),
+                (Keep::Stored, Some(resuming)) => Kept::File(resuming.path(output)),
             })
             .collect();
-        let targets: Vec<Target> = kept.iter().map(Kept::target).collect();
-        let outputs: Vec<Expr> = outputs.into_iter().map(|(output, _)| output).collect();
-        let program = Box::new(self.prepare_for(asker, &outputs, &targets, watch)?);
+        let mut missing = Vec::new();
+        let mut targets = Vec::new();
+        for ((output, _), kept) in outputs.into_iter().zip(&kept) {
+            match (kept, resuming) {
+                (Kept::File(path) | Kept::FactFile(path), Some(resuming)) => {
+                    if path.exists() {
+                        continue;
+                    }
+                    targets.push(resuming.target(self, &output)?);
+                }
+                _ => targets.push(kept.target()),
+            }
+            missing.push(output);
+        }
+        let program = match missing.is_empty() {
+            true => None,
+            false => Some(Box::new(self.prepare_for(asker, &missing, &targets, watch)?)),
+        };
         Ok(Step::Stage {
             label,
             awaits,
@@ -169,10 +207,11 @@ impl Kept {
     fn target(&self) -> Target {
         match self {
             Kept::Fact => Target::Memory,
-            Kept::File(path) => Target::Path {
+            Kept::File(path) | Kept::FactFile(path) => Target::Path {
                 path: path.clone(),
                 overwrite: false,
                 chunks: None,
+                resume: false,
             },
         }
     }
@@ -182,12 +221,7 @@ impl Chain {
     /// Plans the stages of an operator as far as can be told, and gives nodes that stand for its results.
     fn assume(&mut self, waiting: &Waiting, asker: Asker, watch: Watch<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = self.session.clone();
-        let room = session.stage_room();
-        let (room, mut stages, mut step) = with_less(room, |room| {
-            let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
-            let next = stages.next(&[], room, &session.io)?;
-            Ok((room, stages, session.prepare_step(next, asker, watch)?))
-        })?;
+        let (room, mut stages, mut step) = self.begin(waiting, asker, watch)?;
         loop {
             let (label, awaits, kept, program) = match step {
                 Step::Done(results) => return Ok(results),
@@ -198,18 +232,69 @@ impl Chain {
                     program,
                 } => (label, awaits, kept, program),
             };
-            if self.stages.is_empty() {
-                self.first = Some((room, kept));
+            if self.first.is_none() {
+                self.first = Some((room, if program.is_some() { kept } else { vec![] }));
             }
-            self.stages.push(PlannedStage {
+            self.stages.extend(program.map(|program| PlannedStage {
                 label,
                 awaits: Some(awaits),
-                exact: self.stages.is_empty(),
+                exact: true,
                 program: *program,
                 lookup_bytes: stages.lookup_bytes(),
-            });
-            step = with_less(room, |room| session.prepare_step(stages.assume(room)?, asker, watch))?;
+            }));
+            let several = self.stages.len() > 1;
+            if let Some(stage) = self.stages.last_mut() {
+                stage.exact = !several;
+            }
+            step = with_less(room, |room| {
+                session.prepare_step(stages.assume(room)?, None, asker, watch)
+            })?;
         }
+    }
+
+    /// Begins an operator, in the room in which an earlier run did where there was one.
+    fn begin(&self, waiting: &Waiting, asker: Asker, watch: Watch<'_>) -> Result<Begun, EngineError> {
+        let session = &self.session;
+        let resuming = self.resuming.as_ref();
+        let mut begin = |room: Room| {
+            let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
+            let next = stages.next(&[], room, &session.io)?;
+            Ok((room, stages, session.prepare_step(next, resuming, asker, watch)?))
+        };
+        let node = &waiting.nodes[0].1;
+        if let Some(resuming) = resuming {
+            match resuming.room(node).map(&mut begin) {
+                Some(Err(EngineError::Memory { .. })) => resuming.forget_room(node)?,
+                Some(begun) => return begun,
+                None => {}
+            }
+        }
+        let begun = with_less(session.stage_room(), begin)?;
+        if let (Some(resuming), (room, _, Step::Stage { .. })) = (resuming, &begun) {
+            resuming.note_room(node, *room)?;
+        }
+        Ok(begun)
+    }
+
+    /// What could not be gone on with, and what was, in words.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.resuming.as_ref().map_or(vec![], Resuming::notes);
+        for target in &self.targets {
+            if let Target::Resumed(resumable) = target {
+                let path = resumable.plan().path().display();
+                notes.extend(resumable.anew.as_ref().map(|why| format!("{path} begins anew: {why}")));
+            }
+        }
+        notes
+    }
+
+    /// Tiles of outputs that an earlier run left durable, and the bytes read to believe that.
+    pub fn resumed(&self) -> (u64, u64) {
+        let resumed = self.targets.iter().filter_map(|target| match target {
+            Target::Resumed(resumable) => Some((resumable.done().len() as u64, resumable.verified_bytes)),
+            _ => None,
+        });
+        resumed.fold((0, 0), |sum, (tiles, bytes)| (sum.0 + tiles, sum.1 + bytes))
     }
 
     /// Most bytes that are read, and that are written.
@@ -275,6 +360,9 @@ impl Chain {
             progress(&ProgressReport::default())
         })?;
         let results = run.program(&program, progress)?.results;
+        if let Some(resuming) = &self.resuming {
+            resuming.finish();
+        }
         Ok(Outcome { results, ..run.total })
     }
 }
@@ -294,21 +382,18 @@ impl Running<'_> {
     /// Runs the stages of an operator. Their stored results live as long as the nodes that read them.
     fn operator(&mut self, waiting: &Waiting, progress: Progress<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = &self.chain.session;
-        let room = session.stage_room();
         let watch = |progress: Progress<'_>| progress(&ProgressReport::default());
         let (mut room, mut stages, mut step) = match &self.chain.first {
             // As the first stage was planned.
-            Some((room, kept)) if self.ran == 0 => {
+            Some((room, kept)) if self.ran == 0 && !kept.is_empty() => {
                 let mut stages = waiting.key.0.begin(&waiting.inputs, *room)?;
                 stages.next(&[], *room, &session.io)?;
                 (*room, stages, Err(kept.clone()))
             }
-            _ => with_less(room, |room| {
-                let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
-                let next = stages.next(&[], room, &session.io)?;
-                let step = session.prepare_step(next, Asker::InTurn, &mut || watch(progress))?;
-                Ok((room, stages, Ok(step)))
-            })?,
+            _ => {
+                let (room, stages, step) = self.chain.begin(waiting, Asker::InTurn, &mut || watch(progress))?;
+                (room, stages, Ok(step))
+            }
         };
         loop {
             let (kept, outcome) = match step {
@@ -318,11 +403,14 @@ impl Running<'_> {
                 }
                 Ok(Step::Done(results)) => return Ok(results),
                 Ok(Step::Stage { kept, program, .. }) => {
-                    let outcome = self.program(&program, progress)?;
+                    let outcome = match program {
+                        Some(program) => self.program(&program, progress)?,
+                        None => Outcome::default(),
+                    };
                     (kept, outcome)
                 }
             };
-            let found = find(session, &kept, outcome)?;
+            let found = find(session, &kept, outcome, self.chain.resuming.is_some())?;
             room = Room {
                 memory: room.memory.max(session.stage_room().memory),
                 ..room
@@ -330,7 +418,8 @@ impl Running<'_> {
             let before = session.io.counters();
             let next = with_less(room, |room| {
                 let next = stages.next(&found, room, &session.io)?;
-                session.prepare_step(next, Asker::InTurn, &mut || watch(progress))
+                let resuming = self.chain.resuming.as_ref();
+                session.prepare_step(next, resuming, Asker::InTurn, &mut || watch(progress))
             })?;
             self.total.read_bytes += session.io.counters().since(&before).bytes_read;
             step = Ok(next);
@@ -357,14 +446,33 @@ impl Running<'_> {
 }
 
 /// The results of a stage as the next step finds them.
-fn find(session: &Arc<Session>, kept: &[Kept], outcome: Outcome) -> Result<Vec<Found>, EngineError> {
+fn find(session: &Arc<Session>, kept: &[Kept], outcome: Outcome, stays: bool) -> Result<Vec<Found>, EngineError> {
     let folder = session.folder()?;
-    let results = kept.iter().zip(outcome.results);
-    results
+    let mut results = outcome.results;
+    results.resize_with(kept.len(), || None);
+    kept.iter()
+        .zip(results)
         .map(|(kept, result)| match (kept, result) {
+            (Kept::FactFile(path), _) => Ok(Found::Fact(read_whole(session, path)?)),
+            (Kept::File(path), _) if stays => Ok(Found::Stored(open(path, &session.io)?.source)),
             (Kept::File(path), _) => Ok(Found::Stored(Arc::new(Held::open(folder.clone(), path, &session.io)?))),
             (Kept::Fact, Some(frame)) => Ok(Found::Fact(frame.to_vec())),
             (Kept::Fact, None) => Err(EngineError::Internal("a stage did not give its facts".into())),
         })
         .collect()
+}
+
+/// All of a small stored array.
+fn read_whole(session: &Session, path: &Path) -> Result<Vec<u8>, EngineError> {
+    let array = open(path, &session.io)?.source;
+    let region = Region {
+        start: vec![0; array.shape().len()],
+        shape: array.shape().to_vec(),
+    };
+    let cost = array.cost(&region, &session.io)?;
+    let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));
+    let mut frame = memory.map_err(|cause| EngineError::Plan(format!("no memory for {}: {cause}", path.display())))?;
+    let offset = array.read(&region, &mut frame, &session.io)?;
+    let bytes = region.elements() as usize * array.dtype().size();
+    Ok(frame[offset..offset + bytes].to_vec())
 }

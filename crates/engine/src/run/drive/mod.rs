@@ -1,6 +1,7 @@
 //! A placed program, and one run of it: room is made, outputs are created, played, sealed and published.
 
 mod chain;
+mod resume;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -157,7 +158,7 @@ impl Program {
         let (left, result) = self.play(&shared, resident, turn, &mut sinks, progress);
         session.shrink_scratch();
         if let Err(error) = result {
-            sinks.abort();
+            sinks.abort(&session.io);
             self.keep(left);
             return Err(error);
         }
@@ -166,7 +167,7 @@ impl Program {
         let sealed = unwritten.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.seal(&session.io)));
         let finished = sealed.and_then(|()| outcore_store::publish(&sinks.all, &session.io));
         if let Err(error) = finished {
-            sinks.abort();
+            sinks.abort(&session.io);
             return Err(error.into());
         }
         let counters = session.io.counters().since(&before);
@@ -265,6 +266,10 @@ impl Program {
                     // Half-written outputs of killed processes lie beside the names they were meant for.
                     outcore_store::clean_partials(&plan.directory())?;
                     sinks.all.push(plan.create(&self.session.io)?);
+                    sinks.memory.push(None);
+                }
+                Output::Resumed(resumable) => {
+                    sinks.all.push(resumable.create(&self.session.io)?);
                     sinks.memory.push(None);
                 }
             }
@@ -394,7 +399,7 @@ struct Sinks {
 }
 
 impl Sinks {
-    fn abort(&self) {
-        self.all.iter().for_each(|sink| sink.abort());
+    fn abort(&self, io: &outcore_store::Io) {
+        self.all.iter().for_each(|sink| sink.abort(io));
     }
 }

@@ -11,11 +11,12 @@ use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Instant;
 
-use outcore_store::{check_space, scratch_room, FramePool, Region, SinkPlan, StoreError};
+use outcore_store::{check_space, scratch_room, FramePool, Region, Resumable, SinkPlan, StoreError};
 
 use crate::expr::{topological, Expr};
 use crate::ops;
 use crate::place::slabs::find_slabs;
+use crate::place::{Instruction, Placed};
 use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
 use crate::run::compute::workspace::workspace_bytes;
 use crate::run::drive::Program;
@@ -26,6 +27,7 @@ use crate::run::prepare::remember::Request;
 use crate::run::session::nesting;
 use crate::run::session::residency::KeptKey;
 use crate::run::session::{Session, Target, POLL};
+use crate::schedule::needed::find_needed;
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use crate::schedule::{TileId, TileTable};
 use crate::{cancel, EngineError};
@@ -44,6 +46,18 @@ pub(in crate::run) enum Output {
         tile: Vec<u64>,
     },
     File(SinkPlan),
+    Resumed(Arc<Resumable>),
+}
+
+impl Output {
+    /// What there is to know of an output in files.
+    pub(in crate::run) fn file(&self) -> Option<&SinkPlan> {
+        match self {
+            Output::Memory { .. } => None,
+            Output::File(plan) => Some(plan),
+            Output::Resumed(resumable) => Some(resumable.plan()),
+        }
+    }
 }
 
 struct Costs<'a>(&'a [Output]);
@@ -52,15 +66,12 @@ impl OutputCost for Costs<'_> {
     fn frame_is_borrowed(&self, output: usize, region: &Region) -> bool {
         match &self.0[output] {
             Output::Memory { shape, .. } => region.is_contiguous_in(shape),
-            Output::File(_) => false,
+            _ => false,
         }
     }
 
     fn write_bytes(&self, output: usize, region: &Region) -> u64 {
-        match &self.0[output] {
-            Output::Memory { .. } => 0,
-            Output::File(sink) => sink.write_bytes(region),
-        }
+        self.0[output].file().map_or(0, |sink| sink.write_bytes(region))
     }
 }
 
@@ -144,18 +155,7 @@ impl Session {
         let requested: Vec<Expr> = outputs
             .iter()
             .zip(targets)
-            .map(|(output, target)| match target {
-                Target::Path {
-                    chunks: Some(chunks), ..
-                } if *chunks != output.tile => {
-                    let tile = chunks
-                        .iter()
-                        .zip(&output.shape)
-                        .map(|(&chunk, &length)| chunk.clamp(1, length.max(1)));
-                    ops::copy_tiled(output, tile.collect())
-                }
-                _ => output.clone(),
-            })
+            .map(|(output, target)| in_chunks(output, target))
             .collect();
         let in_memory: Vec<bool> = targets.iter().map(|target| matches!(target, Target::Memory)).collect();
         let budget = self.budget_beside(self.held());
@@ -236,16 +236,7 @@ impl Session {
         plan.sources().try_for_each(|source| source.check_unchanged())?;
         let outputs = check_targets(&plan, targets)?;
         let tiles = number_tiles(&plan, &Costs(&outputs), &self.io)?;
-        let metadata_bytes = outputs
-            .iter()
-            .map(|output| {
-                if let Output::File(sink) = output {
-                    sink.overhead_bytes()
-                } else {
-                    0
-                }
-            })
-            .sum();
+        plan.needed = needed(&plan, &tiles, &outputs);
         let unseen_bytes = self.io_bytes(&plan, &tiles, &outputs) + program_bytes;
         let fixed_bytes = self.fixed_bytes(&plan, &outputs) + unseen_bytes;
         let start = self.find_start(&plan);
@@ -262,6 +253,7 @@ impl Session {
             start,
         } = self.place(wanted, fixed_bytes, start)?;
         self.check_disks(&outputs, placed.program.totals.scratch_bytes)?;
+        let metadata_bytes = metadata_bytes(&plan, &tiles, &outputs, &placed);
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
         Ok(Program {
             session: self.clone(),
@@ -293,7 +285,7 @@ impl Session {
                 Output::Memory { shape, dtype, .. } => {
                     FramePool::frame_bytes(shape.iter().product::<u64>() as usize * dtype.size()) as u64
                 }
-                Output::File(_) => 0,
+                _ => 0,
             })
             .sum();
         workers + results
@@ -306,7 +298,7 @@ impl Session {
             let region = |index| tile_region(plan, id as u32, index);
             for index in edge_tiles(&array.counts) {
                 for &output in &array.outputs {
-                    if let Output::File(sink) = &outputs[output] {
+                    if let Some(sink) = outputs[output].file() {
                         written = written.max(sink.workspace_bytes(&region(index)));
                     }
                 }
@@ -326,10 +318,8 @@ impl Session {
         }
         let mut needs: Vec<(PathBuf, u64)> = outputs
             .iter()
-            .filter_map(|output| match output {
-                Output::File(sink) => Some((sink.target().to_path_buf(), sink.bytes())),
-                Output::Memory { .. } => None,
-            })
+            .filter_map(Output::file)
+            .map(|sink| (sink.target().to_path_buf(), sink.bytes()))
             .collect();
         // Spills go to each directory in turn while it has room.
         if scratch_bytes == 0 {
@@ -368,6 +358,70 @@ impl Session {
     }
 }
 
+/// An output in the chunks that its target asks for.
+pub(in crate::run) fn in_chunks(output: &Expr, target: &Target) -> Expr {
+    match target {
+        Target::Path {
+            chunks: Some(chunks), ..
+        } if *chunks != output.tile => {
+            let lengths = chunks.iter().zip(&output.shape);
+            let tile = lengths.map(|(&chunk, &length)| chunk.clamp(1, length.max(1)));
+            ops::copy_tiled(output, tile.collect())
+        }
+        _ => output.clone(),
+    }
+}
+
+/// The tasks that are left where outputs are gone on with; nothing where all are.
+fn needed(plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> Option<plan::Needed> {
+    let goes_on = |output: &Output| matches!(output, Output::Resumed(resumable) if !resumable.done().is_empty());
+    if !outputs.iter().any(goes_on) {
+        return None;
+    }
+    let mut done = Vec::new();
+    for (id, array) in plan.arrays.iter().enumerate() {
+        // A tile is done where it is in every place that it goes to.
+        let mut everywhere: Option<Vec<u64>> = None;
+        for &output in &array.outputs {
+            let here: &[u64] = match &outputs[output] {
+                Output::Resumed(resumable) => resumable.done(),
+                _ => &[],
+            };
+            everywhere = Some(match everywhere {
+                None => here.to_vec(),
+                Some(before) => before
+                    .into_iter()
+                    .filter(|tile| here.binary_search(tile).is_ok())
+                    .collect(),
+            });
+        }
+        done.extend(everywhere.into_iter().flatten().map(|index| tiles.id(id as u32, index)));
+    }
+    Some(find_needed(plan, tiles, &done))
+}
+
+/// Bytes of headers, metadata and journals.
+fn metadata_bytes(plan: &Plan, tiles: &TileTable, outputs: &[Output], placed: &Placed) -> u64 {
+    let mut bytes = 0;
+    for (id, array) in plan.arrays.iter().enumerate() {
+        for &output in &array.outputs {
+            bytes += match &outputs[output] {
+                Output::Memory { .. } => 0,
+                Output::File(sink) => sink.overhead_bytes(),
+                Output::Resumed(resumable) => {
+                    let range = tiles.first[id]..tiles.first[id] + array.tiles() as TileId;
+                    let written =
+                        placed.program.instructions.iter().filter(
+                            |instruction| matches!(instruction, Instruction::Write(tile) if range.contains(tile)),
+                        );
+                    resumable.overhead_bytes(written.count() as u64)
+                }
+            };
+        }
+    }
+    bytes
+}
+
 /// First, last and one inner tile of a grid: the shapes a grid has.
 fn edge_tiles(counts: &[u64]) -> Vec<u64> {
     let total: u64 = counts.iter().product();
@@ -398,7 +452,18 @@ fn program_bytes(plan: &Plan) -> u64 {
 }
 
 fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineError> {
-    let mut seen: Vec<(PathBuf, &PathBuf)> = Vec::new();
+    let mut seen: Vec<(PathBuf, PathBuf)> = Vec::new();
+    let mut check_alone = |sink: &SinkPlan| {
+        if let Some((_, other)) = seen.iter().find(|(target, _)| target == sink.target()) {
+            return Err(EngineError::Plan(format!(
+                "store: {} and {} are one place, and two outputs cannot both be there",
+                other.display(),
+                sink.path().display()
+            )));
+        }
+        seen.push((sink.target().to_path_buf(), sink.path().to_path_buf()));
+        Ok(())
+    };
     targets
         .iter()
         .zip(&plan.outputs)
@@ -412,15 +477,12 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
                 },
                 Target::Path { path, overwrite, .. } => {
                     let sink = SinkPlan::new(path, &node.shape, node.dtype, &node.tile, *overwrite)?;
-                    if let Some((_, other)) = seen.iter().find(|(target, _)| target == sink.target()) {
-                        return Err(EngineError::Plan(format!(
-                            "store: {} and {} are one place, and two outputs cannot both be there",
-                            other.display(),
-                            path.display()
-                        )));
-                    }
-                    seen.push((sink.target().to_path_buf(), path));
+                    check_alone(&sink)?;
                     Output::File(sink)
+                }
+                Target::Resumed(resumable) => {
+                    check_alone(resumable.plan())?;
+                    Output::Resumed(resumable.clone())
                 }
             })
         })

@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use crate::plan::{ArrayKind, Producer, StepKind};
 use crate::run::drive::Program;
-use crate::run::prepare::Output;
 use crate::task::Access;
 
 pub(in crate::run) fn quoted(text: &str) -> String {
@@ -103,10 +102,8 @@ impl Program {
         let files: Vec<String> = info
             .outputs
             .iter()
-            .filter_map(|&output| match &self.outputs[output] {
-                Output::File(sink) => Some(sink.path().display().to_string()),
-                Output::Memory { .. } => None,
-            })
+            .filter_map(|&output| self.outputs[output].file())
+            .map(|sink| sink.path().display().to_string())
             .collect();
         if files.is_empty() {
             vec![info.label()]

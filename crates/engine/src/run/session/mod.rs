@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use outcore_store::{Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Scratch, ScratchFolder, Turn};
+use outcore_store::{Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Resumable, Scratch, ScratchFolder, Turn};
 
 use crate::place::Policy;
 use crate::plan::PlanOptions;
@@ -49,7 +49,11 @@ pub enum Target {
         path: PathBuf,
         overwrite: bool,
         chunks: Option<Vec<u64>>,
+        /// What an earlier run left is gone on with, and what this one leaves can be.
+        resume: bool,
     },
+    /// An output that is begun or gone on with.
+    Resumed(Arc<Resumable>),
 }
 
 /// Invariants:

@@ -1,0 +1,161 @@
+//! Computations that can be gone on with: outputs with journals beside them, results of stages in a folder of their own.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use outcore_store::{Resumable, SinkPlan, StagesFolder};
+
+use crate::expr::digest::Encoding;
+use crate::expr::staged::Room;
+use crate::expr::{Digest, Expr};
+use crate::run::prepare::in_chunks;
+use crate::run::session::{locked, Session, Target};
+use crate::EngineError;
+
+const KEY: &str = "computation";
+
+/// What goes on from one run of a computation to the next.
+pub(super) struct Resuming {
+    folder: StagesFolder,
+    /// What could not be gone on with, and why.
+    notes: Mutex<Vec<String>>,
+}
+
+/// What is computed, in which tiles.
+fn key_of(output: &Expr, plan: &SinkPlan) -> Digest {
+    let mut encoding = Encoding::default();
+    encoding
+        .text(&output.digest().to_string())
+        .words(plan.tile().iter().copied());
+    encoding.text(plan.dtype().name()).digest()
+}
+
+/// Holds the outputs that may be gone on with. Gives the outputs as they will be stored, and their targets.
+pub(super) fn hold_outputs(
+    session: &Session,
+    outputs: &[Expr],
+    targets: &[Target],
+) -> Result<(Vec<Expr>, Vec<Target>), EngineError> {
+    let mut stored = Vec::new();
+    let mut held = Vec::new();
+    for (output, target) in outputs.iter().zip(targets) {
+        let Target::Path {
+            path,
+            overwrite,
+            resume: true,
+            ..
+        } = target
+        else {
+            stored.push(output.clone());
+            held.push(target.clone());
+            continue;
+        };
+        let output = in_chunks(output, target);
+        let plan = SinkPlan::new(path, &output.shape, output.dtype, &output.tile, *overwrite)?;
+        let key = key_of(&output, &plan);
+        held.push(Target::Resumed(Arc::new(Resumable::hold(plan, key.0, &session.io)?)));
+        stored.push(output);
+    }
+    Ok((stored, held))
+}
+
+impl Resuming {
+    /// The folder for the stages of outputs that may be gone on with; nothing where none of them may.
+    pub fn hold(session: &Session, outputs: &[Expr], targets: &[Target]) -> Result<Option<Resuming>, EngineError> {
+        let resumed = targets.iter().filter_map(|target| match target {
+            Target::Resumed(resumable) => Some(resumable.plan().target()),
+            _ => None,
+        });
+        let places: Vec<&std::path::Path> = resumed.collect();
+        let Some(first) = places.first() else { return Ok(None) };
+        let mut name = Encoding::default();
+        places.iter().for_each(|place| {
+            name.text(&place.to_string_lossy());
+        });
+        let folder = StagesFolder::hold(&session.options.scratch, &name.digest().to_string(), first)?;
+        let mut encoding = Encoding::default();
+        outputs.iter().for_each(|output| {
+            encoding.text(&output.digest().to_string());
+        });
+        let resuming = Resuming {
+            folder,
+            notes: Mutex::default(),
+        };
+        resuming.check_key(&encoding.digest().to_string())?;
+        Ok(Some(resuming))
+    }
+
+    fn check_key(&self, key: &str) -> Result<(), EngineError> {
+        let path = self.folder.path().join(KEY);
+        match std::fs::read_to_string(&path) {
+            Ok(found) if found == key => return Ok(()),
+            Ok(_) => self.begin_anew("the computation or its inputs changed")?,
+            Err(_) => self.folder.empty()?,
+        }
+        write(&path, key)
+    }
+
+    /// Removes what earlier runs left of stages.
+    fn begin_anew(&self, why: &str) -> Result<(), EngineError> {
+        locked(&self.notes).push(format!("stages begin anew: {why}"));
+        Ok(self.folder.empty()?)
+    }
+
+    /// The room in which an operator was begun, by the node that is its first result.
+    pub fn room(&self, node: &Expr) -> Option<Room> {
+        let text = std::fs::read_to_string(self.room_path(node)).ok()?;
+        let mut words = text.split_whitespace().map(str::parse::<u64>);
+        let (memory, threads) = (words.next()?.ok()?, words.next()?.ok()?);
+        Some(Room {
+            memory,
+            threads: usize::try_from(threads).ok()?.clamp(1, 1024),
+        })
+    }
+
+    fn room_path(&self, node: &Expr) -> PathBuf {
+        self.folder.path().join(format!("{}.room", node.digest()))
+    }
+
+    pub fn note_room(&self, node: &Expr, room: Room) -> Result<(), EngineError> {
+        write(&self.room_path(node), &format!("{} {}", room.memory, room.threads))
+    }
+
+    pub fn forget_room(&self, node: &Expr) -> Result<(), EngineError> {
+        self.begin_anew("they do not fit into the memory that there is now")?;
+        let _ = std::fs::remove_file(self.room_path(node));
+        Ok(())
+    }
+
+    /// Where a result of a stage is stored.
+    pub fn path(&self, output: &Expr) -> PathBuf {
+        self.folder.path().join(format!("{}.npy", output.digest()))
+    }
+
+    /// The target for a result that is not there yet.
+    pub fn target(&self, session: &Session, output: &Expr) -> Result<Target, EngineError> {
+        let plan = SinkPlan::new(&self.path(output), &output.shape, output.dtype, &output.tile, false)?;
+        let key = key_of(output, &plan);
+        Ok(Target::Resumed(Arc::new(Resumable::hold(plan, key.0, &session.io)?)))
+    }
+
+    pub fn notes(&self) -> Vec<String> {
+        locked(&self.notes).clone()
+    }
+
+    /// The computation is done: nothing has to be gone on with.
+    pub fn finish(&self) {
+        self.folder.remove();
+    }
+}
+
+/// Whole or not at all: a file that is read by the next process.
+fn write(path: &std::path::Path, text: &str) -> Result<(), EngineError> {
+    let error = |cause: std::io::Error| EngineError::Plan(format!("{}: cannot write: {cause}", path.display()));
+    let new = path.with_extension("new");
+    let write = || {
+        std::fs::write(&new, text)?;
+        std::fs::File::open(&new)?.sync_all()?;
+        std::fs::rename(&new, path)
+    };
+    write().map_err(error)
+}

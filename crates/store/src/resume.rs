@@ -1,0 +1,373 @@
+//! Outputs that can be gone on with: what is durable of them is in a journal beside them, in a folder of a name of its own.
+//!
+//! Of the folder `.outcore-resume-<name>` beside the target an output takes three names: `new`, the output as it is written;
+//! `journal`, its tiles that are durable; `target`, the path it is meant for. A process at work in it holds its lock.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant, SystemTime};
+
+use crc32c::crc32c;
+
+use crate::frames::PAGE;
+use crate::journal::{Found, Journal, JournalKey, Record, HEADER_BYTES, RECORD_BYTES};
+use crate::locked::{remove_at, size_of, LockedDir};
+use crate::mapping::AlignedBuffer;
+use crate::partial::{Partial, NEW};
+use crate::sink::{Sink, SinkPlan};
+use crate::source::open;
+use crate::{ClaimedSlice, Io, Region, StoreError};
+
+const MARK: &str = ".outcore-resume-";
+/// Results of stages, in a directory of scratch.
+pub(crate) const STAGES: &str = "outcore-resume-";
+const JOURNAL: &str = "journal";
+pub(crate) const TARGET: &str = "target";
+/// What may be written, and how long may go by, before tiles are made durable and recorded.
+const FLUSH_BYTES: u64 = 64 << 20;
+const FLUSH_AFTER: Duration = Duration::from_millis(500);
+
+/// The name of the folder in which the output for a target is gone on with.
+pub fn resume_name(target: &Path) -> OsString {
+    let name = target.file_name().unwrap_or_default();
+    let mut folder = OsString::from(MARK);
+    folder.push(name);
+    folder
+}
+
+/// An output, held to be begun or gone on with.
+pub struct Resumable {
+    plan: SinkPlan,
+    key: JournalKey,
+    state: Mutex<Option<State>>,
+    done: Vec<u64>,
+    /// Bytes of the output that were read to believe the journal.
+    pub verified_bytes: u64,
+    /// Why what was there could not be gone on with.
+    pub anew: Option<String>,
+}
+
+struct State {
+    folder: LockedDir,
+    journal: Option<Journal>,
+}
+
+impl std::fmt::Debug for Resumable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Resumable({}, {} tiles)",
+            self.plan.path().display(),
+            self.done.len()
+        )
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The box of a tile of a grid.
+fn region_of(shape: &[u64], tile: &[u64], mut index: u64) -> Option<Region> {
+    let mut start = vec![0; shape.len()];
+    for axis in (0..shape.len()).rev() {
+        let count = shape[axis].div_ceil(tile[axis]);
+        start[axis] = index.checked_rem(count)? * tile[axis];
+        index /= count;
+    }
+    let lengths = start.iter().zip(tile).zip(shape);
+    let shape = lengths
+        .map(|((start, tile), length)| (*tile).min(length - start))
+        .collect();
+    (index == 0).then_some(Region { start, shape })
+}
+
+impl Resumable {
+    /// Holds the output and finds what is durable of it: tiles that the journal names and whose bytes are those that it
+    /// says. What belongs to other work is removed.
+    ///
+    /// # Errors
+    /// Another process is at work on it; what the file system reports.
+    pub fn hold(plan: SinkPlan, key: JournalKey, io: &Io) -> Result<Resumable, StoreError> {
+        let path = plan.directory().join(resume_name(plan.target()));
+        let folder = LockedDir::at(&path)?
+            .ok_or_else(|| StoreError::disturbed(&path, "another process is at work on the same output"))?;
+        let mut found = Resumable {
+            plan,
+            key,
+            state: Mutex::new(None),
+            done: vec![],
+            verified_bytes: 0,
+            anew: None,
+        };
+        let new = path.join(NEW);
+        let journal = match Journal::read(&path.join(JOURNAL), &key, io)? {
+            Found::Nothing => None,
+            Found::Other => {
+                found.anew = Some("it was begun for another computation, or its journal cannot be read".into());
+                None
+            }
+            Found::Records(journal, records) => match found.verify(&new, &records, io) {
+                Ok(()) => Some(journal),
+                Err(error) => {
+                    found.anew = Some(format!("it cannot be read: {error}"));
+                    None
+                }
+            },
+        };
+        if journal.is_none() {
+            found.done.clear();
+            for name in [NEW, JOURNAL, TARGET] {
+                // Whatever was there is gone on with by nobody.
+                let _ = remove_at(folder.held(), name);
+            }
+        }
+        *locked(&found.state) = Some(State { folder, journal });
+        Ok(found)
+    }
+
+    /// Believes the records whose tiles have the bytes they say.
+    fn verify(&mut self, new: &Path, records: &[Record], io: &Io) -> Result<(), StoreError> {
+        let array = open(new, io)?.source;
+        let tile = self.plan.tile().to_vec();
+        if array.shape() != self.plan.shape() {
+            return Err(StoreError::format(new, "is of another shape"));
+        }
+        // The last that was said of a tile counts.
+        let said: BTreeMap<u64, u32> = records.iter().map(|record| (record.tile, record.checksum)).collect();
+        let before = io.counters().bytes_read;
+        for (&index, &checksum) in &said {
+            let Some(region) = region_of(self.plan.shape(), &tile, index) else {
+                continue;
+            };
+            let cost = array.cost(&region, io)?;
+            let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));
+            let mut frame = memory.map_err(|cause| StoreError::io(new, 0, "map memory", cause))?;
+            let Ok(offset) = array.read(&region, &mut frame, io) else {
+                continue;
+            };
+            let bytes = region.elements() as usize * array.dtype().size();
+            if crc32c(&frame[offset..offset + bytes]) == checksum {
+                self.done.push(index);
+            }
+        }
+        self.verified_bytes = io.counters().bytes_read - before;
+        Ok(())
+    }
+
+    pub fn plan(&self) -> &SinkPlan {
+        &self.plan
+    }
+
+    /// The tiles that are durable, ascending.
+    pub fn done(&self) -> &[u64] {
+        &self.done
+    }
+
+    fn goes_on(&self) -> bool {
+        locked(&self.state)
+            .as_ref()
+            .is_some_and(|state| state.journal.is_some())
+    }
+
+    /// Bytes that creating, recording and finishing transfer when `tiles` more are written.
+    pub fn overhead_bytes(&self, tiles: u64) -> u64 {
+        let begun = if self.goes_on() {
+            0
+        } else {
+            self.plan.overhead_bytes() + HEADER_BYTES as u64
+        };
+        begun + tiles * RECORD_BYTES as u64
+    }
+
+    /// Creates the output, or opens what there is of it. Once.
+    ///
+    /// # Errors
+    /// It was asked for before; what the file system reports.
+    pub fn create(&self, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+        let state = locked(&self.state).take();
+        let State { folder, journal } =
+            state.ok_or_else(|| StoreError::Invalid(format!("{}: already begun", self.plan.path().display())))?;
+        let path = folder.path().to_path_buf();
+        let (inner, journal) = match journal {
+            Some(journal) => (self.plan.reopen_in(folder, &self.done, io)?, journal),
+            None => {
+                let target = path.join(TARGET);
+                let named = fs::write(&target, self.plan.target().as_os_str().as_bytes());
+                named.map_err(|cause| StoreError::io(&target, 0, "write", cause))?;
+                let inner = self.plan.create_in(folder, io)?;
+                // The journal comes last: without it nothing is believed.
+                inner.flush(io)?;
+                (inner, Journal::begin(&path.join(JOURNAL), &self.key, io)?)
+            }
+        };
+        Ok(Arc::new(Journaled {
+            shape: self.plan.shape().to_vec(),
+            tile: self.plan.tile().to_vec(),
+            item: self.plan.dtype().size(),
+            inner,
+            pending: Mutex::new(Pending {
+                records: vec![],
+                bytes: 0,
+                since: Instant::now(),
+            }),
+            journal: Mutex::new(journal),
+        }))
+    }
+}
+
+struct Pending {
+    records: Vec<Record>,
+    bytes: u64,
+    since: Instant,
+}
+
+/// A sink that records what is durable.
+struct Journaled {
+    shape: Vec<u64>,
+    tile: Vec<u64>,
+    item: usize,
+    inner: Arc<dyn Sink>,
+    pending: Mutex<Pending>,
+    journal: Mutex<Journal>,
+}
+
+impl Journaled {
+    fn index(&self, region: &Region) -> u64 {
+        (0..self.shape.len()).fold(0, |index, axis| {
+            index * self.shape[axis].div_ceil(self.tile[axis]) + region.start[axis] / self.tile[axis]
+        })
+    }
+
+    /// Makes durable and records what has been written so far.
+    fn record(&self, io: &Io) -> Result<(), StoreError> {
+        let mut journal = locked(&self.journal);
+        let records = {
+            let mut pending = locked(&self.pending);
+            (pending.bytes, pending.since) = (0, Instant::now());
+            std::mem::take(&mut pending.records)
+        };
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.inner.flush(io)?;
+        journal.append(&records, io)
+    }
+}
+
+impl Sink for Journaled {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn tile(&self) -> &[u64] {
+        self.inner.tile()
+    }
+    fn write_bytes(&self, region: &Region) -> u64 {
+        self.inner.write_bytes(region)
+    }
+    fn overhead_bytes(&self) -> u64 {
+        self.inner.overhead_bytes()
+    }
+    fn workspace_bytes(&self, region: &Region) -> usize {
+        self.inner.workspace_bytes(region)
+    }
+    fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
+        self.inner.write(region, data, io)?;
+        // Data goes on to the end of a page: what belongs to the tile is as long as its elements.
+        let bytes = region.elements() as usize * self.item;
+        let record = Record {
+            tile: self.index(region),
+            checksum: crc32c(&data[..bytes]),
+        };
+        let due = {
+            let mut pending = locked(&self.pending);
+            pending.records.push(record);
+            pending.bytes += bytes as u64;
+            pending.bytes >= FLUSH_BYTES || pending.since.elapsed() >= FLUSH_AFTER
+        };
+        if due {
+            self.record(io)?;
+        }
+        Ok(())
+    }
+    fn borrow(&self, region: &Region) -> Option<ClaimedSlice> {
+        self.inner.borrow(region)
+    }
+    fn seal(&self, io: &Io) -> Result<(), StoreError> {
+        self.record(io)?;
+        self.inner.seal(io)
+    }
+    fn check(&self) -> Result<(), StoreError> {
+        self.inner.check()
+    }
+    fn partial(&self) -> Option<&Partial> {
+        self.inner.partial()
+    }
+    fn abort(&self, io: &Io) {
+        // As much as can be gone on with; the error that ended the run is the one to tell.
+        let _ = self.record(io);
+        self.inner.abort(io);
+    }
+}
+
+/// Work that can be gone on with.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    pub folder: PathBuf,
+    pub target: PathBuf,
+    pub bytes: u64,
+    pub age: Duration,
+    /// A process is at work on it.
+    pub busy: bool,
+}
+
+/// The outputs in `dir` that can be gone on with.
+///
+/// # Errors
+/// The directory cannot be listed.
+pub fn list_unfinished(dir: &Path) -> Result<Vec<Unfinished>, StoreError> {
+    let entries = fs::read_dir(dir).map_err(|cause| StoreError::io(dir, 0, "list", cause))?;
+    let folders = entries.flatten().map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default();
+        let ours = [MARK, STAGES]
+            .iter()
+            .any(|mark| name.as_bytes().starts_with(mark.as_bytes()));
+        ours && path.is_dir()
+    });
+    let mut found = Vec::new();
+    for folder in folders {
+        let busy = fs::symlink_metadata(&folder).is_ok() && LockedDir::at(&folder)?.is_none();
+        let target = fs::read(folder.join(TARGET)).unwrap_or_default();
+        let written = [JOURNAL, NEW, "."]
+            .iter()
+            .filter_map(|name| fs::metadata(folder.join(name)).ok()?.modified().ok());
+        let age = written
+            .max()
+            .and_then(|time| SystemTime::now().duration_since(time).ok());
+        found.push(Unfinished {
+            bytes: size_of(&folder),
+            target: PathBuf::from(OsString::from_vec(target)),
+            age: age.unwrap_or_default(),
+            busy,
+            folder,
+        });
+    }
+    found.sort_by(|a, b| a.folder.cmp(&b.folder));
+    Ok(found)
+}
+
+/// Removes one of them. False when a process is at work on it.
+///
+/// # Errors
+/// What the file system reports.
+pub fn remove_unfinished(unfinished: &Unfinished) -> Result<bool, StoreError> {
+    let Some(folder) = LockedDir::at(&unfinished.folder)? else {
+        return Ok(false);
+    };
+    folder.remove();
+    Ok(true)
+}
