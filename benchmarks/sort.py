@@ -288,18 +288,16 @@ def main() -> None:
         text, figures[pattern] = section(pattern, options)
         sections.append(text)
     limiters = {case["limited_by"] for one in figures.values() for case in one["cases"].values()}
+    minutes = (time.perf_counter() - started) / 60
     about = (
         f"{options.size // ITEM_BYTES:,} keys of {ITEM_BYTES} bytes, {common.show_bytes(options.size)}, limit "
-        f"{common.show_bytes(options.limit)} set by {', '.join(sorted(limiters))}; {options.threads} threads. Bytes are "
-        "multiples of the data as the kernel counted them at the device; most on disk is what a case had in files at "
-        "once, its output with them. np.memmap sorts a copy whose making is not timed but counted in its bytes; DuckDB "
-        f"and Polars read and write Parquet. The whole took {(time.perf_counter() - started) / 60:.0f} minutes."
-    )
-    name = (
-        f"sort-{common.show_bytes(options.size).replace(' ', '')}-{common.show_bytes(options.limit).replace(' ', '')}"
+        f"{common.show_bytes(options.limit)} set by {', '.join(sorted(limiters))}; {options.threads} threads. Bytes "
+        "are multiples of the data as the kernel counted them at the device; most on disk is what a case had in files "
+        "at once, its output with them. np.memmap sorts a copy whose making is not timed but counted in its bytes. "
+        f"DuckDB and Polars read and write Parquet. The whole took {minutes:.0f} minutes."
     )
     common.write_record(
-        name,
+        f"sort-{options.size // common.MIB}MiB-under-{options.limit // common.MIB}MiB",
         "Sorting a file larger than memory",
         options.folder,
         [about, verdicts(figures, options.size), *sections],

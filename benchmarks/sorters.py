@@ -110,7 +110,8 @@ def expert(path: str, out: str, limit: int, threads: int = 2, piece_bytes: int =
         samples = np.sort(np.concatenate(list(pool.map(make_run, range(len(bounds) - 1)))))
         buffers.clear()
         mapped = mmap.mmap(scratch, 0, prot=mmap.PROT_READ)
-        mapped.madvise(mmap.MADV_RANDOM)  # a search reads pages, not what surrounds them
+        mapped.madvise(mmap.MADV_RANDOM)  # a search reads pages, not what surrounds them; nor does a slice
+        os.posix_fadvise(scratch, 0, 0, os.POSIX_FADV_RANDOM)
         scratched = np.frombuffer(mapped, kind)
         runs = [scratched[low:high] for low, high in itertools.pairwise(bounds)]
         cuts = [_cut(runs, samples[rank // step], rank) for rank in range(0, count, piece_bytes // kind.itemsize)]
@@ -132,7 +133,9 @@ def expert(path: str, out: str, limit: int, threads: int = 2, piece_bytes: int =
         list(pool.map(merge, range(len(cuts) - 1)))
     os.fsync(target)
     os.unlink(f"{out}/runs.bin")
-    return {"seconds": time.perf_counter() - started, "runs": len(runs), "pieces": len(cuts) - 1}
+    largest = int(np.diff(cuts.sum(axis=1)).max())
+    seconds = time.perf_counter() - started
+    return {"seconds": seconds, "runs": len(runs), "pieces": len(cuts) - 1, "largest_piece": largest}
 
 
 def _cut(runs: list[Any], key: Any, rank: int) -> Any:
