@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,16 +148,19 @@ def main() -> None:
         text, figures[benchmark] = section(benchmark, options)
         sections.append(text)
     shutil.rmtree(options.folder / "out", ignore_errors=True)
-    limiters = {
-        result["limited_by"]
+    ours = [
+        result
         for classes in figures.values()
         for cases in classes.values()
         for name, result in cases.items()
         if name.startswith("outcore")
-    }
+    ]
+    limiters = {result["limited_by"] for result in ours}
     sections.append(f"outcore's limit was set by {', '.join(sorted(limiters))}.")
     name = f"nas-{options.only}" if options.only else "nas"
     common.write_record(name, "NAS EP and IS", options.folder, sections, figures)
+    if not all(result.get("verified") for result in ours):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -82,5 +82,7 @@ def test_the_expert_sorts_every_pattern_in_even_pieces(made: tuple[Path, dict[st
     assert [path.name for path in out.iterdir()] == ["sorted.npy"]
 
 
-def test_sorting_in_memory_counts_what_it_sorted(made: tuple[Path, dict[str, int]]) -> None:
-    assert sorters.in_memory(str(made[0]), COUNT // 2, 2)["count"] == COUNT // 2
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_sorting_in_memory_sorts_on_any_number_of_threads(made: tuple[Path, dict[str, int]], threads: int) -> None:
+    """It raises where the parts are not sorted as a whole."""
+    assert sorters.in_memory(str(made[0]), COUNT - 3, threads)["count"] == COUNT - 3
