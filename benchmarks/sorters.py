@@ -65,8 +65,17 @@ def duckdb(path: str, out: str, limit: int, threads: int = 2) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - started}
 
 
-def polars(path: str, out: str) -> dict[str, Any]:
-    """The streaming engine, from file to file."""
+def polars(path: str, out: str, limit: int, threads: int = 2) -> dict[str, Any]:
+    """The streaming engine, from file to file. It is told what memory there is, as it would otherwise ask the machine,
+    and keeps what it spills beside the output.
+    """
+    os.environ |= {
+        "POLARS_MAX_THREADS": str(threads),
+        "POLARS_OVERRIDE_TOTAL_MEMORY_MB": str(limit // 10**6),
+        "POLARS_OOC_MEMORY_BUDGET_MB": str(limit * 4 // 10 // 10**6),
+        "POLARS_OOC_SPILL_DIR": f"{out}/polars.tmp",
+        "POLARS_TEMP_DIR": f"{out}/polars.tmp",
+    }
     import polars as pl
 
     started = time.perf_counter()
