@@ -329,7 +329,7 @@ fn nonzero(mask: &PyExpr, counts: Vec<u64>) -> Built {
 #[pyfunction]
 fn sort_by(keys: &PyExpr, values: Vec<PyRef<'_, PyExpr>>, descending: bool) -> PyResult<Vec<PyExpr>> {
     let sorted = outcore_engine::sort::sort_by(&keys.0, &exprs(&values), descending).map_err(to_python)?;
-    Ok(sorted.into_iter().map(PyExpr).collect())
+    Ok(sorted.into_iter().map(PyExpr::new).collect())
 }
 
 #[pyfunction]

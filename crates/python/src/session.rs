@@ -137,7 +137,7 @@ impl PySession {
     fn hold(&self, py: Python<'_>, path: PathBuf) -> PyResult<PyExpr> {
         let held = py.detach(|| self.0.hold(&path)).map_err(to_python)?;
         let node = outcore_engine::ops::source(Arc::new(held)).map_err(to_python)?;
-        Ok(PyExpr(node))
+        Ok(PyExpr::new(node))
     }
 
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
