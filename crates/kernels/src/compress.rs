@@ -93,7 +93,7 @@ pub fn nonzero_positions(mask: &[u8], base: u64, out: &mut [u8]) -> usize {
     let out: &mut [i64] = bytemuck::cast_slice_mut(out);
     let mut count = 0;
     for (group, flags) in mask.chunks(8).enumerate() {
-        if <[u8; 8]>::try_from(flags).map(u64::from_ne_bytes) == Ok(0) {
+        if <[u8; 8]>::try_from(flags).is_ok_and(|flags| u64::from_ne_bytes(flags) == 0) {
             continue;
         }
         let first = base as i64 + 8 * group as i64;

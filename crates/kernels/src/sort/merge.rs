@@ -6,7 +6,7 @@
 use super::key::SortKey;
 use super::radix::{Columns, Payload};
 use super::search::gallop;
-use super::{encode, nothing, small, sort_words, take, with_order, words_bytes, KeyOrder};
+use super::{encode, nothing, small, sort_words, take, view, view_mut, with_order, words_bytes, KeyOrder};
 use outcore_dtype::{f16, DType};
 
 /// Bytes of workspace that [`merge_segments`] takes for `count` elements.
@@ -32,10 +32,10 @@ pub fn merge_segments(order: KeyOrder, data: &[u8], ends: &[usize], out: &mut [u
             return small::count_bytes::<D>(order.dtype, out);
         }
         let pieces = Pieces::<T, (), D> {
-            data: bytemuck::cast_slice(data),
-            out: bytemuck::cast_slice_mut(out),
+            data: view(data),
+            out: view_mut(out),
             out_payload: nothing(count),
-            spare: bytemuck::cast_slice_mut(workspace),
+            spare: view_mut(workspace),
             spare_payload: nothing(count),
             position: |_| (),
         };
@@ -63,18 +63,18 @@ pub fn merge_index(
     let count = order.count("merge_index", data.len());
     check("merge_index", count, ends, data.len(), out.len());
     let workspace = take("merge_index", workspace, merge_index_workspace_bytes(order, count));
-    let index: &mut [u32] = bytemuck::cast_slice_mut(index);
+    let index: &mut [u32] = view_mut(index);
     assert_eq!(index.len(), count, "merge_index: positions");
     assert!(count as u64 <= 1 << 32, "merge_index: {count} positions in 32 bits");
     let (words, positions) = workspace.split_at_mut(words_bytes(order, count));
     let words = &mut words[..count * order.dtype.size()];
     with_order!(order, T, D => {
         let pieces = Pieces::<T, u32, D> {
-            data: bytemuck::cast_slice(data),
-            out: bytemuck::cast_slice_mut(out),
+            data: view(data),
+            out: view_mut(out),
             out_payload: index,
-            spare: bytemuck::cast_slice_mut(words),
-            spare_payload: bytemuck::cast_slice_mut(positions),
+            spare: view_mut(words),
+            spare_payload: view_mut(positions),
             position: |at| at as u32,
         };
         pieces.merge(ends);
@@ -188,7 +188,7 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
         }
         if sort {
             let found = encode::encode::<T, DESCENDING>(out);
-            return sort_words::<T, P, DESCENDING>(out, payload, found, bytemuck::cast_slice_mut(spare), spare_payload);
+            return sort_words::<T, P, DESCENDING>(out, payload, found, view_mut(spare), spare_payload);
         }
         let mut a = Columns::<T, P> { words: out, payload };
         let mut b = Columns::<T, P> {
