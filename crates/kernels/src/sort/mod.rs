@@ -6,6 +6,7 @@
 //!
 //! Workspace is the caller's: each kernel has a function beside it that says how many bytes it takes.
 
+mod distribute;
 mod encode;
 mod gather;
 mod key;

@@ -1,12 +1,13 @@
 //! Words in order, by their digits.
 //!
-//! A range that exceeds the cache is first distributed by its leading digit, so that all later work stays in the cache.
+//! A range that exceeds the cache is first distributed ([`super::distribute`]), so that all later work stays in the cache.
 //! There the leading bits, about as many as make the words distinct, are sorted digit by digit from the lowest of them,
 //! with all histograms from one sweep; the few that still agree are put in order by comparison, or, if they are many,
 //! by the same method on the bits that are left. Digits count from the least word, so a range is as narrow as its values.
 //!
 //! All steps are stable, so a payload (the positions of an index sort) may travel with the words.
 
+use super::distribute::distribute;
 use super::key::Word;
 use crate::fence::hint::prefetch_element;
 
@@ -44,7 +45,7 @@ impl<'a, K: Word, P: Payload> Columns<'a, K, P> {
     }
 
     /// Whether the columns and their workspace fit the cache.
-    fn cached(&self) -> bool {
+    pub fn cached(&self) -> bool {
         self.words.len() * (size_of::<K>() + size_of::<P>()) <= CACHED_BYTES
     }
 
@@ -60,8 +61,8 @@ pub type Finish<K> = fn(&mut [K]);
 /// The least word of a range, and how many bits the distances of the others from it have.
 #[derive(Clone, Copy)]
 pub struct Extent<K> {
-    low: K,
-    bits: u32,
+    pub low: K,
+    pub bits: u32,
 }
 
 impl<K: Word> Extent<K> {
@@ -72,7 +73,7 @@ impl<K: Word> Extent<K> {
         }
     }
 
-    fn of(words: &[K]) -> Self {
+    pub fn of(words: &[K]) -> Self {
         let (mut low, mut high) = ([K::MAX; 4], [K::ZERO; 4]);
         let (chunks, rest) = words.as_chunks::<4>();
         for chunk in chunks {
@@ -93,12 +94,9 @@ impl<K: Word> Extent<K> {
 }
 
 /// Words, their payload and as much workspace: two of these fit the second-level cache of common processors.
-const CACHED_BYTES: usize = 512 << 10;
-/// Bits of the digit by which a range beyond the cache is distributed: 256 targets keep within the translation cache.
-const DISTRIBUTED_BITS: u32 = 8;
-const BUCKETS: usize = 1 << DISTRIBUTED_BITS;
+pub const CACHED_BYTES: usize = 512 << 10;
 /// Bits of a digit inside the cache, at most.
-const DIGIT_BITS_MAX: u32 = 11;
+pub const DIGIT_BITS_MAX: u32 = 11;
 /// Bits beyond `log2(n)` that are sorted by digits: among random words one in eight then still meets an equal.
 const SPARE_BITS: u32 = 2;
 
@@ -113,7 +111,7 @@ pub fn sort_all<K: Word, P: Payload>(
 }
 
 /// Sorts `a`, stably; the result is in `b` if `into_b`, else in `a`, and the other holds nothing of use.
-fn sort<K: Word, P: Payload>(
+pub fn sort<K: Word, P: Payload>(
     mut a: Columns<'_, K, P>,
     mut b: Columns<'_, K, P>,
     into_b: bool,
@@ -129,7 +127,10 @@ fn sort<K: Word, P: Payload>(
         sort_small(&mut a);
         false
     } else {
-        extent.bits > 0 && sort_cached(&mut a.range(0, length), &mut b.range(0, length), extent, places)
+        extent.bits > 0
+            // Nearly sorted data have many ranges in order; in others the first words show that they are not.
+            && !a.words.is_sorted()
+            && sort_cached(&mut a.range(0, length), &mut b.range(0, length), extent, places)
     };
     if in_b != into_b {
         if into_b {
@@ -170,122 +171,21 @@ fn sort_small<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>) {
     }
 }
 
-/// Sorts a range beyond the cache by parts: those of its leading digit, or what lies around a frequent word.
-fn distribute<K: Word, P: Payload>(
-    mut a: Columns<'_, K, P>,
-    mut b: Columns<'_, K, P>,
-    into_b: bool,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
-    places: &mut Places,
-) {
-    if extent.bits > DISTRIBUTED_BITS {
-        if let Some(word) = frequent(a.words) {
-            return part(a, b, into_b, word, finish, places);
-        }
-    }
-    let shift = extent.bits.saturating_sub(DISTRIBUTED_BITS);
-    let digit = Digit {
-        low: extent.low,
-        shift,
-        mask: BUCKETS - 1,
-    };
-    let ends = bucket_ends(a.words, digit);
-    places[0][1..BUCKETS].copy_from_slice(&ends[..BUCKETS - 1]);
-    places[0][0] = 0;
-    scatter::<K, P, true>(&a, &mut b, &mut places[0], digit);
-    places[0][..BUCKETS].fill(0);
-    let mut from = 0;
-    for (bucket, to) in ends.into_iter().enumerate() {
-        if from < to {
-            let (part, spare) = (b.range(from, to), a.range(from, to));
-            let extent = if part.cached() {
-                Extent {
-                    low: extent.low.plus((bucket as u64) << shift),
-                    bits: shift,
-                }
-            } else {
-                Extent::of(part.words)
-            };
-            sort(part, spare, !into_b, extent, finish, places);
-        }
-        from = to;
-    }
-}
-
-/// A word that makes up a fourth of a sample, if there is one: taken out at once, not once per digit.
-fn frequent<K: Word>(words: &[K]) -> Option<K> {
-    const SAMPLES: usize = 32;
-    let mut samples: [K; SAMPLES] = std::array::from_fn(|at| words[words.len() / SAMPLES * at]);
-    samples.sort_unstable();
-    let at = (SAMPLES / 4 - 1..SAMPLES).find(|at| samples[at + 1 - SAMPLES / 4] == samples[*at])?;
-    Some(samples[at])
-}
-
-/// Less than `word`, equal, greater: three parts, of which the second is done.
-fn part<K: Word, P: Payload>(
-    mut a: Columns<'_, K, P>,
-    mut b: Columns<'_, K, P>,
-    into_b: bool,
-    word: K,
-    finish: Option<Finish<K>>,
-    places: &mut Places,
-) {
-    let kind = |other: K| usize::from(other >= word) + usize::from(other > word);
-    let mut counts = [0; 3];
-    for other in a.words.iter() {
-        counts[0] += usize::from(*other < word);
-        counts[2] += usize::from(*other > word);
-    }
-    let length = a.words.len();
-    let ends = [counts[0], length - counts[2], length];
-    let mut next = [0, ends[0], ends[1]];
-    let (target, target_payload) = (&mut *b.words, &mut *b.payload);
-    for (other, carried) in a.words.iter().zip(a.payload.iter()) {
-        let at = &mut next[kind(*other)];
-        target[*at] = *other;
-        if !P::NOTHING {
-            target_payload[*at] = *carried;
-        }
-        *at += 1;
-    }
-    let mut from = 0;
-    for to in ends {
-        let (part, spare) = (b.range(from, to), a.range(from, to));
-        let extent = Extent::of(part.words);
-        sort(part, spare, !into_b, extent, finish, places);
-        from = to;
-    }
-}
-
-/// Where each bucket ends. Four histograms, so that equal neighbours do not wait for each other's count.
-fn bucket_ends<K: Word>(words: &[K], digit: Digit<K>) -> [usize; BUCKETS] {
-    let mut counts = [[0u64; BUCKETS]; 4];
-    let (chunks, rest) = words.as_chunks::<4>();
-    for chunk in chunks {
-        for lane in 0..4 {
-            counts[lane][digit.of(chunk[lane]) % BUCKETS] += 1;
-        }
-    }
-    for word in rest {
-        counts[0][digit.of(*word) % BUCKETS] += 1;
-    }
-    let mut end = 0;
-    std::array::from_fn(|bucket| {
-        end += counts.iter().map(|counts| counts[bucket] as usize).sum::<usize>();
-        end
-    })
+/// What decides the place of a word.
+pub trait Bucket<K>: Copy {
+    /// Less than [`PLACES`].
+    fn of(self, word: K) -> usize;
 }
 
 /// A digit of words: their distance from the least one, shifted, and as many bits as `mask` has.
 #[derive(Clone, Copy)]
-struct Digit<K> {
-    low: K,
-    shift: u32,
-    mask: usize,
+pub struct Digit<K> {
+    pub low: K,
+    pub shift: u32,
+    pub mask: usize,
 }
 
-impl<K: Word> Digit<K> {
+impl<K: Word> Bucket<K> for Digit<K> {
     #[inline(always)]
     fn of(self, word: K) -> usize {
         (word.above(self.low) >> self.shift) as usize & self.mask & (PLACES - 1)
@@ -293,26 +193,26 @@ impl<K: Word> Digit<K> {
 }
 
 /// Values of the widest digit.
-const PLACES: usize = 1 << DIGIT_BITS_MAX;
+pub const PLACES: usize = 1 << DIGIT_BITS_MAX;
 /// The most digits by which a range in the cache is sorted.
 const PASSES_MAX: usize = 2;
 /// Counts of the values of a digit, then the places where the next word of each goes. Zero between uses.
-type Places = [[usize; PLACES]; PASSES_MAX];
+pub type Places = [[usize; PLACES]; PASSES_MAX];
 
 /// Moves every word to the next place of its digit. Where the targets are `FAR`, beyond the cache, the lines that will
 /// be written next are asked for: a store that misses holds up all behind it.
 #[inline(never)]
-fn scatter<K: Word, P: Payload, const FAR: bool>(
+pub fn scatter<K: Word, P: Payload, const FAR: bool>(
     from: &Columns<'_, K, P>,
     to: &mut Columns<'_, K, P>,
     places: &mut [usize; PLACES],
-    digit: Digit<K>,
+    bucket: impl Bucket<K>,
 ) {
     /// A line and a little more.
     const AHEAD_BYTES: usize = 80;
     let (target, target_payload) = (&mut *to.words, &mut *to.payload);
     for (word, carried) in from.words.iter().zip(from.payload.iter()) {
-        let place = &mut places[digit.of(*word)];
+        let place = &mut places[bucket.of(*word) & (PLACES - 1)];
         let at = *place;
         *place += 1;
         target[at] = *word;
