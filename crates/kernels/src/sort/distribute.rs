@@ -10,8 +10,33 @@ use super::radix::{scatter, sort, Bucket, Columns, Digit, Extent, Finish, Payloa
 const BUCKET_BITS: u32 = 8;
 /// As many streams of writes as the translation cache holds pages.
 const BUCKETS: usize = 1 << BUCKET_BITS;
-const SAMPLES: usize = 1024;
+const SAMPLES: usize = 2048;
 const TABLE_BITS: u32 = 16;
+
+/// How a range is cut.
+enum Cut<K> {
+    Around(K),
+    Digit,
+    Table(Table<K>),
+}
+
+/// Asks a sample. Not inlined: it shall not lie on the stack while the parts are sorted.
+#[inline(never)]
+fn choose<K: Word, P: Payload>(columns: &Columns<'_, K, P>, extent: Extent<K>, direct: Digit<K>) -> Cut<K> {
+    if extent.bits <= BUCKET_BITS {
+        return Cut::Digit;
+    }
+    let step = columns.words.len() / SAMPLES;
+    let mut samples: [K; SAMPLES] = std::array::from_fn(|at| columns.words[step * at]);
+    samples.sort_unstable();
+    if let Some(word) = frequent(&samples) {
+        return Cut::Around(word);
+    }
+    if is_even(&samples, direct, step * (size_of::<K>() + size_of::<P>())) {
+        return Cut::Digit;
+    }
+    Cut::Table(Table::new(&samples, extent))
+}
 
 /// Sorts `a` as [`sort`] does.
 pub fn distribute<K: Word, P: Payload>(
@@ -27,24 +52,19 @@ pub fn distribute<K: Word, P: Payload>(
         shift: extent.bits.saturating_sub(BUCKET_BITS),
         mask: BUCKETS - 1,
     };
-    let length = a.words.len();
-    let mut samples: [K; SAMPLES] = std::array::from_fn(|at| a.words[length / SAMPLES * at]);
-    samples.sort_unstable();
-    if extent.bits > BUCKET_BITS {
-        if let Some(word) = frequent(&samples) {
-            return part(a, b, into_b, word, finish, places);
-        }
-    }
     let (ends, table);
-    if extent.bits <= BUCKET_BITS || is_even(&samples, direct, length / SAMPLES * (size_of::<K>() + size_of::<P>())) {
-        table = None;
-        ends = bucket_ends(a.words, direct);
-        move_all(&a, &mut b, places, &ends, direct);
-    } else {
-        let made = Table::new(&samples, extent);
-        ends = bucket_ends(a.words, made.lookup());
-        move_all(&a, &mut b, places, &ends, made.lookup());
-        table = Some(made);
+    match choose(&a, extent, direct) {
+        Cut::Around(word) => return part(a, b, into_b, word, finish, places),
+        Cut::Digit => {
+            ends = bucket_ends(a.words, direct);
+            move_all(&a, &mut b, places, &ends, direct);
+            table = None;
+        }
+        Cut::Table(made) => {
+            ends = bucket_ends(a.words, made.lookup());
+            move_all(&a, &mut b, places, &ends, made.lookup());
+            table = Some(made);
+        }
     }
     let mut from = 0;
     for (bucket, to) in ends.into_iter().enumerate() {
@@ -86,11 +106,18 @@ fn frequent<K: Word>(samples: &[K; SAMPLES]) -> Option<K> {
     Some(run[0])
 }
 
-/// Whether the largest bucket would be about an average one, or fit the cache; a sample stands for `sample_bytes`.
+/// Whether buckets by `digit` that do not fit the cache would hold few of the words, or were needed in any case and none
+/// is large; a sample stands for `sample_bytes`.
 fn is_even<K: Word>(samples: &[K; SAMPLES], digit: Digit<K>, sample_bytes: usize) -> bool {
-    let buckets = samples.chunk_by(|a, b| digit.of(*a) == digit.of(*b));
-    let largest = buckets.map(<[K]>::len).max().unwrap_or(0);
-    largest <= 4 * SAMPLES / BUCKETS || largest * sample_bytes <= CACHED_BYTES / 2
+    const AVERAGE: usize = SAMPLES / BUCKETS;
+    let (mut largest, mut beyond) = (0, 0);
+    for bucket in samples.chunk_by(|a, b| digit.of(*a) == digit.of(*b)) {
+        largest = largest.max(bucket.len());
+        if bucket.len() * sample_bytes > CACHED_BYTES {
+            beyond += bucket.len();
+        }
+    }
+    beyond <= SAMPLES / 8 || (AVERAGE * sample_bytes > CACHED_BYTES && largest <= 4 * AVERAGE)
 }
 
 /// Buckets of leading bits.
@@ -118,9 +145,9 @@ impl<K: Word> Bucket<K> for Lookup<'_, K> {
 }
 
 impl<K: Word> Table<K> {
-    /// A bucket starts at every eighth sample, and behind leading bits that more than one of these have.
+    /// A bucket starts at every eighth sample, or behind its leading bits where one has started with them.
     fn new(samples: &[K; SAMPLES], extent: Extent<K>) -> Self {
-        const EVERY: usize = 2 * SAMPLES / BUCKETS;
+        const EVERY: usize = SAMPLES / BUCKETS;
         let shift = extent.bits.saturating_sub(TABLE_BITS);
         let mut starts = vec![0];
         for sample in samples.iter().skip(EVERY).step_by(EVERY) {

@@ -107,7 +107,14 @@ pub fn sort_all<K: Word, P: Payload>(
     extent: Extent<K>,
     finish: Option<Finish<K>>,
 ) {
-    sort(columns, spare, false, extent, finish, &mut [[0; PLACES]; PASSES_MAX]);
+    sort(
+        columns,
+        spare,
+        false,
+        extent,
+        finish,
+        &mut [[0; PLACES]; PASSES_MAX + 1],
+    );
 }
 
 /// Sorts `a`, stably; the result is in `b` if `into_b`, else in `a`, and the other holds nothing of use.
@@ -196,8 +203,9 @@ impl<K: Word> Bucket<K> for Digit<K> {
 pub const PLACES: usize = 1 << DIGIT_BITS_MAX;
 /// The most digits by which a range in the cache is sorted.
 const PASSES_MAX: usize = 2;
-/// Counts of the values of a digit, then the places where the next word of each goes. Zero between uses.
-pub type Places = [[usize; PLACES]; PASSES_MAX];
+/// Counts of the values of each digit, then the places where the next word of each goes; the last is [`count`]'s. Zero
+/// between uses.
+pub type Places = [[usize; PLACES]; PASSES_MAX + 1];
 
 /// Moves every word to the next place of its digit. Where the targets are `FAR`, beyond the cache, the lines that will
 /// be written next are asked for: a store that misses holds up all behind it.
@@ -228,19 +236,30 @@ pub fn scatter<K: Word, P: Payload, const FAR: bool>(
     }
 }
 
-/// Counts two digits of the words in one sweep.
+/// Counts the digits of the words in one sweep.
 #[inline(never)]
 fn count<K: Word>(words: &[K], places: &mut Places, digits: [Digit<K>; PASSES_MAX]) {
-    let [first, second] = places;
+    let [first, second, other] = places;
     if digits[1].mask == 0 {
         for word in words {
             first[digits[0].of(*word)] += 1;
         }
         return;
     }
-    for word in words {
+    // The upper digits of neighbours are often equal; in turns, their counts need not wait for each other.
+    let (pairs, rest) = words.as_chunks::<2>();
+    for [a, b] in pairs {
+        first[digits[0].of(*a)] += 1;
+        second[digits[1].of(*a)] += 1;
+        first[digits[0].of(*b)] += 1;
+        other[digits[1].of(*b)] += 1;
+    }
+    for word in rest {
         first[digits[0].of(*word)] += 1;
         second[digits[1].of(*word)] += 1;
+    }
+    for (count, other) in second.iter_mut().zip(other).take(digits[1].mask + 1) {
+        *count += std::mem::take(other);
     }
 }
 
