@@ -159,7 +159,7 @@ fn main() {
         (-2.0 * r.unit().ln()).sqrt() * (std::f64::consts::TAU * r.unit()).cos()
     });
     bench.sort("f64 5 % NaN", DType::F64, Some(by_total), |_| {
-        if r.next() % 20 == 0 {
+        if r.next().is_multiple_of(20) {
             f64::NAN
         } else {
             r.unit() * 2.0 - 1.0
@@ -180,7 +180,7 @@ fn main() {
     bench.sort("i64 presorted", DType::I64, i64s, |i| i as i64);
     bench.sort("i64 reversed", DType::I64, i64s, |i| -(i as i64));
     bench.sort("i64 nearly sorted", DType::I64, i64s, |i| {
-        if r.next() % 100 == 0 {
+        if r.next().is_multiple_of(100) {
             r.next() as i64 >> 40
         } else {
             i as i64
@@ -196,7 +196,7 @@ fn main() {
     bench.sort("i64 all equal but one", DType::I64, i64s, |i| i64::from(i == 77));
     bench.sort("i64 16 values", DType::I64, i64s, |_| (r.next() % 16) as i64);
     bench.sort("i64 90 % duplicates", DType::I64, i64s, |_| {
-        if r.next() % 10 > 0 {
+        if !r.next().is_multiple_of(10) {
             42
         } else {
             r.next() as i64

@@ -3,6 +3,10 @@
 //! The segments are cut together, at values, into pieces that fit the cache. A piece of few segments is merged in
 //! rounds of two, without branches on the data; one of many is sorted anew, which takes fewer sweeps, and so is one with
 //! NaN or a negative zero, whose words do not compare.
+//!
+//! Measured with 64 MiB of random `int64` (`examples/sorting.rs`, ns per element on one core of a shared machine): 3.3 for
+//! 2 segments, 6 for 8, 10 for 64; about 1.6 more per round, where sorting the pieces anew takes 13 to 16 for any number.
+//! One comparison at a time takes 4.4 per round, since each waits for the one before.
 
 use super::key::{SortKey, Word};
 use super::radix::{Columns, Payload, DIGIT_BITS_MAX};
@@ -93,7 +97,7 @@ fn check(what: &str, count: usize, ends: &[usize], data_bytes: usize, out_bytes:
 /// Elements, their payload and as much workspace fit the second-level cache of common processors.
 const PIECE_BYTES: usize = 512 << 10;
 /// Segments of a piece up to which rounds of two win over sorting.
-const ROUNDS_SEGMENTS_MAX: usize = 128;
+const ROUNDS_SEGMENTS_MAX: usize = 256;
 
 struct Pieces<'a, T, P, const DESCENDING: bool> {
     data: &'a [T],
@@ -168,7 +172,7 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
         let (spare, spare_payload) = (&mut self.spare[from..to], &mut self.spare_payload[from..to]);
         let rounds = usize::BITS - (stretches.len() - 1).leading_zeros();
         // The result of the last round shall be in `out`.
-        let starts_in_out = rounds % 2 == 0 || stretches.len() > ROUNDS_SEGMENTS_MAX;
+        let starts_in_out = rounds.is_multiple_of(2) || stretches.len() > ROUNDS_SEGMENTS_MAX;
         let (first, first_payload) = if starts_in_out {
             (&mut *out, &mut *payload)
         } else {
@@ -204,7 +208,7 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
         }
         let mut a = Columns::<T::Word, P>::new(view_mut(out), payload);
         let mut b = Columns::<T::Word, P>::new(view_mut(spare), spare_payload);
-        if rounds % 2 == 1 {
+        if !rounds.is_multiple_of(2) {
             std::mem::swap(&mut a, &mut b);
         }
         for _ in 0..rounds {

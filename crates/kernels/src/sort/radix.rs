@@ -5,6 +5,11 @@
 //! with all histograms from one sweep; the few that still agree are put in order by comparison, or, if they are many,
 //! by the same method on the bits that are left. Digits count from the least word, so a range is as narrow as its values.
 //!
+//! Measured beside `sort_unstable` with 64 MiB of random elements (`examples/sorting.rs`, ns per element on one core of a
+//! shared machine): `int64` 15 and 24, `float64` 18 and 42, `int32` 11.5 and 23, `int16` 5 and 13. A pass over data beyond
+//! the cache takes 8.9 as it is and 3.3 with prefetched targets; one inside takes 1.5, so all eight digits of a word beyond
+//! the cache would take 26.
+//!
 //! All steps are stable, so a payload (the positions of an index sort) may travel with the words.
 
 use super::distribute::distribute;
