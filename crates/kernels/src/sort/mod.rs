@@ -6,6 +6,7 @@
 //!
 //! Workspace is the caller's: each kernel has a function beside it that says how many bytes it takes.
 
+mod distribute;
 mod encode;
 mod gather;
 mod key;
@@ -20,6 +21,7 @@ pub use gather::{gather_items, scatter_items};
 pub use merge::{merge_index, merge_index_workspace_bytes, merge_segments, merge_workspace_bytes};
 pub use search::{compare, count_less, count_less_equal, is_sorted, searchsorted, Side};
 
+use bytemuck::Pod;
 use key::SortKey;
 use outcore_dtype::{f16, DType};
 use radix::{Columns, Payload};
@@ -109,13 +111,13 @@ pub fn sort_keys(order: KeyOrder, data: &mut [u8], workspace: &mut [u8]) {
     let count = order.count("sort_keys", data.len());
     let workspace = take("sort_keys", workspace, sort_workspace_bytes(order, count));
     with_order!(order, T, D => {
-        let data: &mut [T] = bytemuck::cast_slice_mut(data);
+        let data: &mut [T] = view_mut(data);
         if !already::<T, (), D>(data, nothing(count)) {
             if size_of::<T>() == 1 {
-                small::count_bytes::<D>(order.dtype, bytemuck::cast_slice_mut(data));
+                small::count_bytes::<D>(order.dtype, view_mut(data));
             } else {
                 let found = encode::encode::<T, D>(data);
-                sort_words::<T, (), D>(data, nothing(count), found, bytemuck::cast_slice_mut(workspace), nothing(count));
+                sort_words::<T, (), D>(data, nothing(count), found, view_mut(workspace), nothing(count));
             }
         }
     })
@@ -134,9 +136,9 @@ pub fn sort_keys_from(order: KeyOrder, parts: &[&[u8]], out: &mut [u8], workspac
             copy_parts(parts, out);
             return sort_keys(order, out, workspace);
         }
-        let out: &mut [T] = bytemuck::cast_slice_mut(out);
+        let out: &mut [T] = view_mut(out);
         let found = encode::encode_parts::<T, D>(parts, out);
-        sort_words::<T, (), D>(out, nothing(count), found, bytemuck::cast_slice_mut(workspace), nothing(count));
+        sort_words::<T, (), D>(out, nothing(count), found, view_mut(workspace), nothing(count));
     })
 }
 
@@ -166,7 +168,7 @@ fn words_bytes(order: KeyOrder, count: usize) -> usize {
 pub fn sort_index(order: KeyOrder, keys: &mut [u8], index: &mut [u8], workspace: &mut [u8]) {
     let count = order.count("sort_index", keys.len());
     let workspace = take("sort_index", workspace, sort_index_workspace_bytes(order, count));
-    let index: &mut [u32] = bytemuck::cast_slice_mut(index);
+    let index: &mut [u32] = view_mut(index);
     assert_eq!(index.len(), count, "sort_index: positions");
     assert!(count as u64 <= 1 << 32, "sort_index: {count} positions in 32 bits");
     for (position, place) in index.iter_mut().enumerate() {
@@ -175,13 +177,29 @@ pub fn sort_index(order: KeyOrder, keys: &mut [u8], index: &mut [u8], workspace:
     let (words, positions) = workspace.split_at_mut(words_bytes(order, count));
     let words = &mut words[..count * order.dtype.size()];
     with_order!(order, T, D => {
-        let keys: &mut [T] = bytemuck::cast_slice_mut(keys);
+        let keys: &mut [T] = view_mut(keys);
         if !already::<T, u32, D>(keys, index) {
             let found = encode::encode::<T, D>(keys);
-            let positions = bytemuck::cast_slice_mut(positions);
-            sort_words::<T, u32, D>(keys, index, found, bytemuck::cast_slice_mut(words), positions);
+            let positions = view_mut(positions);
+            sort_words::<T, u32, D>(keys, index, found, view_mut(words), positions);
         }
     })
+}
+
+/// Bytes as elements; no bytes need no alignment.
+fn view<A: Pod, B: Pod>(slice: &[A]) -> &[B] {
+    if slice.is_empty() {
+        return &[];
+    }
+    bytemuck::cast_slice(slice)
+}
+
+/// As [`view`].
+fn view_mut<A: Pod, B: Pod>(slice: &mut [A]) -> &mut [B] {
+    if slice.is_empty() {
+        return &mut [];
+    }
+    bytemuck::cast_slice_mut(slice)
 }
 
 /// Exactly the first `bytes` of the workspace.
@@ -221,15 +239,15 @@ fn sort_words<T: SortKey, P: Payload, const DESCENDING: bool>(
     spare_payload: &mut [P],
 ) {
     let finish = encode::finish::<T, DESCENDING>();
-    let mut columns = Columns::new(bytemuck::cast_slice_mut(keys), &mut *payload);
+    let mut columns = Columns::new(view_mut(keys), &mut *payload);
     let mut spare = Columns::new(spare_words, spare_payload);
     if !found.special::<T, DESCENDING>() {
-        return radix::sort(columns, spare, false, found.extent(), finish);
+        return radix::sort_all(columns, spare, found.extent(), finish);
     }
     let apart = encode::set_apart::<T, P, DESCENDING>(&mut columns, &mut spare);
     let numbers = apart.number_count;
     let (sorted, workspace) = (columns.range(0, numbers), spare.range(0, numbers));
-    radix::sort(sorted, workspace, false, apart.numbers.extent(), finish);
+    radix::sort_all(sorted, workspace, apart.numbers.extent(), finish);
     encode::decode::<T, DESCENDING>(&mut columns.words[numbers..]);
     let end = numbers + apart.zero_count;
     encode::put_zeros::<T, P, DESCENDING>(&mut keys[..end], &mut payload[..end], numbers);
