@@ -20,6 +20,8 @@ pub const TASKS_FOR_SEARCH: u64 = 200_000;
 pub struct Candidate {
     /// Each pass over a domain runs against the direction of the last one.
     pub alternate: bool,
+    /// The first pass over a domain runs from its end: to begin with the tiles that the last program ended with.
+    pub backwards: bool,
     /// Tasks of a consuming pass run as soon as their inputs exist.
     pub pipeline: bool,
     /// Two-dimensional passes walk columns first.
@@ -37,6 +39,9 @@ impl Candidate {
             (false, true) => "columns",
             (false, false) => "rows",
         });
+        if self.backwards {
+            name.push_str(", backwards");
+        }
         if self.alternate {
             name.push_str(", alternating");
         }
@@ -50,11 +55,12 @@ impl Candidate {
     }
 }
 
-/// The orders worth simulating for `plan`.
-pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
+/// The orders worth simulating for `plan`; `resumes` says that it finds tiles of an earlier program in memory.
+pub fn candidates(plan: &Plan, options: PlanOptions, resumes: bool) -> Vec<Candidate> {
     let tasks = plan.tasks();
     let plain = Candidate {
         alternate: false,
+        backwards: false,
         pipeline: false,
         columns: false,
         shared: false,
@@ -87,6 +93,12 @@ pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
             alternate: options.alternate,
             ..plain
         });
+    }
+    if options.alternate && resumes {
+        all.extend(all.clone().into_iter().map(|candidate| Candidate {
+            backwards: true,
+            ..candidate
+        }));
     }
     if options.alternate && plan.passes.iter().any(|pass| pass.domain.shape.len() >= 2) {
         all.push(Candidate { columns: true, ..plain });
