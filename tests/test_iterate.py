@@ -1,4 +1,4 @@
-"""`iterate`: each step one planned program, bytes as those of the unrolled program, memory flat however long it runs."""
+"""`iterate`: each step one planned program, bytes as those of the unrolled program, memory flat however long."""
 
 from __future__ import annotations
 

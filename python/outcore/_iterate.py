@@ -109,7 +109,7 @@ def iterate(
     if most < 1:
         raise ArgumentError(f"iterate: max_iter is {most}; at least one step has to run")
     single = not isinstance(state, (tuple, list))
-    arrays = tuple(Array(node(part)) for part in ([state] if single else state))  # type: ignore[list-item, union-attr]
+    arrays = tuple(Array(node(part)) for part in ([state] if single else state))  # type: ignore[union-attr]
     if not arrays:
         raise ArgumentError("iterate: the state has no arrays")
     spread = not single and (len(arrays) == 1 or _takes_several(step))
