@@ -14,6 +14,7 @@ from outcore._array import Array
 from outcore._core import version as _version
 from outcore._explanation import Explanation
 from outcore._info import __array_namespace_info__
+from outcore._iterate import iterate
 from outcore._picture import Picture
 from outcore._profile import Profile, profile
 from outcore._run import compute, explain, open, persist, store, visualize
@@ -301,6 +302,7 @@ __all__ = [
     "logical_xor",
     "map",
     "map_blocks",
+    "iterate",
     "matmul",
     "matrix_transpose",
     "max",

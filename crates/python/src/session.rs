@@ -149,6 +149,7 @@ impl PySession {
         dict.set_item("write_calls", counters.write_calls)?;
         dict.set_item("metadata_bytes_read", counters.metadata_bytes_read)?;
         dict.set_item("reserved_bytes", self.0.ledger().used())?;
+        dict.set_item("kept_bytes", self.0.kept_bytes())?;
         dict.set_item("peak_bytes", self.0.ledger().peak())?;
         dict.set_item("reservations", self.0.ledger().reservations())?;
         dict.set_item("budget_bytes", self.0.budget())?;
