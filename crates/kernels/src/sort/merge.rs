@@ -97,7 +97,7 @@ fn check(what: &str, count: usize, ends: &[usize], data_bytes: usize, out_bytes:
 /// Elements, their payload and as much workspace fit the second-level cache of common processors.
 const PIECE_BYTES: usize = 512 << 10;
 /// Segments of a piece up to which rounds of two win over sorting.
-const ROUNDS_SEGMENTS_MAX: usize = 256;
+const ROUNDS_SEGMENTS_MAX: usize = 128;
 
 struct Pieces<'a, T, P, const DESCENDING: bool> {
     data: &'a [T],
