@@ -166,9 +166,9 @@ impl Session {
         nested: bool,
     ) -> Option<Result<Program, EngineError>> {
         let prepare = |remember: bool| {
-            let program = self.prepare_request(&request, remember, targets, nested, false);
-            match program {
-                Err(EngineError::Memory { .. }) => None,
+            let last = !remember && request.used.is_empty();
+            match self.prepare_request(&request, remember, targets, nested, last) {
+                Err(EngineError::Memory { .. }) if !last => None,
                 program => Some(program),
             }
         };
