@@ -18,6 +18,7 @@ mod compress;
 mod elementwise;
 #[allow(unsafe_code)]
 mod fence;
+mod gather;
 mod gemm;
 mod generate;
 mod half;
@@ -31,6 +32,7 @@ pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
 pub use fence::hint::{prefetch, prefetch_for_write};
+pub use gather::{find_outside, gather_rows, positions_between, Rows};
 pub use gemm::{gemm, Matrix, MatrixMut};
 pub use generate::{generate, Generator};
 pub use layout::copy_strided;

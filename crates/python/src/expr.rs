@@ -321,6 +321,18 @@ fn sort_by(keys: &PyExpr, values: Vec<PyRef<'_, PyExpr>>, descending: bool) -> P
     Ok(sorted.into_iter().map(PyExpr).collect())
 }
 
+/// Rows in the order of an index that counts from the front.
+#[pyfunction]
+fn take(x: &PyExpr, index: &PyExpr) -> Built {
+    built(outcore_engine::sort::take(&x.0, &index.0))
+}
+
+/// The array in tiles of another shape.
+#[pyfunction]
+fn copy_tiled(x: &PyExpr, tile: Vec<u64>) -> PyExpr {
+    PyExpr(ops::copy_tiled(&x.0, tile))
+}
+
 #[pyfunction]
 fn matmul(x: &PyExpr, y: &PyExpr) -> Built {
     built(ops::matmul(&x.0, &y.0))
@@ -381,6 +393,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(slice, module)?)?;
     module.add_function(wrap_pyfunction!(concat, module)?)?;
     module.add_function(wrap_pyfunction!(sort_by, module)?)?;
+    module.add_function(wrap_pyfunction!(take, module)?)?;
+    module.add_function(wrap_pyfunction!(copy_tiled, module)?)?;
     module.add_function(wrap_pyfunction!(is_made_of_stored, module)?)?;
     module.add_function(wrap_pyfunction!(scan, module)?)?;
     module.add_function(wrap_pyfunction!(count_granules, module)?)?;

@@ -10,8 +10,11 @@ mod external;
 mod form;
 mod merge;
 mod segments;
+mod take;
 
 use std::sync::Arc;
+
+pub use take::take;
 
 use outcore_kernels::sort::KeyOrder;
 
