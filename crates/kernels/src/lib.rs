@@ -26,6 +26,7 @@ mod layout;
 mod reduce;
 mod scan;
 pub mod sort;
+mod tally;
 
 pub use compress::{compress, count_true, nonzero_positions};
 pub use elementwise::{
@@ -38,3 +39,4 @@ pub use generate::{generate, Generator};
 pub use layout::copy_strided;
 pub use reduce::{Finish, Reduce, Reducer};
 pub use scan::{scan, Scan};
+pub use tally::{add_tallies, tally};

@@ -7,6 +7,7 @@ use numpy::PyUntypedArray;
 use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{AxisSlice, Expr};
 use outcore_engine::{ops, EngineError};
+use outcore_kernels::sort::Side;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Scan, Unary};
 use outcore_store::RawArray;
 use pyo3::prelude::*;
@@ -327,6 +328,26 @@ fn take(x: &PyExpr, index: &PyExpr) -> Built {
     built(outcore_engine::sort::take(&x.0, &index.0))
 }
 
+/// Where values belong in a sorted row.
+#[pyfunction]
+fn searchsorted(sorted: &PyExpr, values: &PyExpr, right: bool) -> Built {
+    let side = if right { Side::Right } else { Side::Left };
+    built(outcore_engine::sort::search_sorted(&sorted.0, &values.0, side))
+}
+
+/// How often each number below `bins` occurs, or the sum of its weights.
+#[pyfunction]
+fn bincount(numbers: &PyExpr, weights: Option<PyRef<'_, PyExpr>>, bins: u64) -> Built {
+    let weights = weights.map(|weights| weights.0.clone());
+    built(ops::bincount(&numbers.0, weights.as_ref(), bins))
+}
+
+/// Lanes along the last axis sorted whole, or where their elements were.
+#[pyfunction]
+fn sort_lanes(x: &PyExpr, descending: bool, positions: bool) -> Built {
+    built(ops::sort_lanes(&x.0, descending, positions))
+}
+
 /// The array in tiles of another shape.
 #[pyfunction]
 fn copy_tiled(x: &PyExpr, tile: Vec<u64>) -> PyExpr {
@@ -394,6 +415,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(concat, module)?)?;
     module.add_function(wrap_pyfunction!(sort_by, module)?)?;
     module.add_function(wrap_pyfunction!(take, module)?)?;
+    module.add_function(wrap_pyfunction!(searchsorted, module)?)?;
+    module.add_function(wrap_pyfunction!(bincount, module)?)?;
+    module.add_function(wrap_pyfunction!(sort_lanes, module)?)?;
     module.add_function(wrap_pyfunction!(copy_tiled, module)?)?;
     module.add_function(wrap_pyfunction!(is_made_of_stored, module)?)?;
     module.add_function(wrap_pyfunction!(scan, module)?)?;

@@ -9,11 +9,13 @@ mod cut;
 mod external;
 mod form;
 mod merge;
+mod search;
 mod segments;
 mod take;
 
 use std::sync::Arc;
 
+pub use search::search_sorted;
 pub use take::take;
 
 use outcore_kernels::sort::KeyOrder;
