@@ -161,6 +161,7 @@ from outcore.manipulation import (
     tile,
     unstack,
 )
+from outcore.order import median, nanmedian, nanquantile, quantile
 from outcore.searching import (
     argmax,
     argmin,
@@ -326,6 +327,7 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "min",
     "minimum",
@@ -333,6 +335,8 @@ __all__ = [
     "moveaxis",
     "multiply",
     "nan",
+    "nanmedian",
+    "nanquantile",
     "negative",
     "newaxis",
     "nextafter",
@@ -351,6 +355,7 @@ __all__ = [
     "pow",
     "prod",
     "profile",
+    "quantile",
     "random",
     "real",
     "reciprocal",

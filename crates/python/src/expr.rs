@@ -328,6 +328,14 @@ fn take(x: &PyExpr, index: &PyExpr) -> Built {
     built(outcore_engine::sort::take(&x.0, &index.0))
 }
 
+/// The elements on both sides of places among the sorted elements of every column, how far between them each place is, and
+/// how many elements are not NaN.
+#[pyfunction]
+fn order_statistics(x: &PyExpr, fractions: Vec<f64>) -> PyResult<Vec<PyExpr>> {
+    let found = outcore_engine::sort::order_statistics(&x.0, &fractions).map_err(to_python)?;
+    Ok(found.into_iter().map(PyExpr).collect())
+}
+
 /// Where values belong in a sorted row.
 #[pyfunction]
 fn searchsorted(sorted: &PyExpr, values: &PyExpr, right: bool) -> Built {
@@ -415,6 +423,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(concat, module)?)?;
     module.add_function(wrap_pyfunction!(sort_by, module)?)?;
     module.add_function(wrap_pyfunction!(take, module)?)?;
+    module.add_function(wrap_pyfunction!(order_statistics, module)?)?;
     module.add_function(wrap_pyfunction!(searchsorted, module)?)?;
     module.add_function(wrap_pyfunction!(bincount, module)?)?;
     module.add_function(wrap_pyfunction!(sort_lanes, module)?)?;
