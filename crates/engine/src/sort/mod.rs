@@ -9,9 +9,16 @@ mod cut;
 mod external;
 mod form;
 mod merge;
+mod quantile;
+mod search;
 mod segments;
+mod take;
 
 use std::sync::Arc;
+
+pub use quantile::order_statistics;
+pub use search::search_sorted;
+pub use take::take;
 
 use outcore_kernels::sort::KeyOrder;
 
