@@ -37,7 +37,9 @@ with oc.Session(memory_limit=8 << 30, pool_limit=int(pool) << 20, threads=int(th
 
 def child(what: str, out: Path, data: Path, scratch: Path, pool: int, threads: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-W", "error", "-c", CHILD, what, out, data, scratch, pool, threads]
-    return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def inputs(data: Path) -> None:

@@ -36,7 +36,10 @@ def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: P
     work = make(data)
     pool = smallest_pool(work, out, scratch)
     hashes = None
-    for threads, limit, policy in [(2, 1 << 30, "next-use"), *((1 + n % 3, pool << n, name) for n, name in enumerate(POLICIES))]:
+    for threads, limit, policy in [
+        (2, 1 << 30, "next-use"),
+        *((1 + n % 3, pool << n, name) for n, name in enumerate(POLICIES)),
+    ]:
         clear(out)
         with session(scratch, pool_limit=limit, threads=threads, policy=policy):
             run(work.targets(out))

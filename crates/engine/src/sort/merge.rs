@@ -38,7 +38,11 @@ impl Layout {
         let has_values = records.columns.len() > 1;
         // What becomes one tile is merged where it is to be.
         let in_one_tile = count as u64 <= records.columns[0].tile[0];
-        let keys = if in_one_tile { 0 } else { count * records.order.dtype().size() };
+        let keys = if in_one_tile {
+            0
+        } else {
+            count * records.order.dtype().size()
+        };
         let index = keys.next_multiple_of(ALIGNED);
         let positions = if has_values { count * size_of::<u32>() } else { 0 };
         let merge = index + positions.next_multiple_of(ALIGNED);

@@ -90,14 +90,24 @@ impl Taking {
             return Ok(sort_by(&met[1], &met[..1], false)?.swap_remove(1));
         }
         let column = |at: u64| {
-            let slices = [AxisSlice { start: 0, step: 1 }, AxisSlice { start: at as i64, step: 1 }];
+            let slices = [
+                AxisSlice { start: 0, step: 1 },
+                AxisSlice {
+                    start: at as i64,
+                    step: 1,
+                },
+            ];
             ops::squeeze(&ops::slice(&met[0], &slices, &[met[0].shape[0], 1])?, &[1])
         };
         let apart = (0..columns).map(column).collect::<Result<Vec<_>, _>>()?;
         let back = sort_by(&met[1], &apart, false)?.into_iter().skip(1);
-        let back = back.map(|column| ops::expand_dims(&column, &[1])).collect::<Result<Vec<_>, _>>()?;
+        let back = back
+            .map(|column| ops::expand_dims(&column, &[1]))
+            .collect::<Result<Vec<_>, _>>()?;
         let joined = ops::concat(&back, 1)?;
-        let shape: Vec<u64> = std::iter::once(self.index.shape[0]).chain(self.x.shape[1..].iter().copied()).collect();
+        let shape: Vec<u64> = std::iter::once(self.index.shape[0])
+            .chain(self.x.shape[1..].iter().copied())
+            .collect();
         match shape == joined.shape {
             true => Ok(joined),
             false => ops::reshape(&joined, &shape),
@@ -213,7 +223,10 @@ impl Stages for Meeting {
             };
             stored(Arc::new(source), &node.tile)
         };
-        self.done([column(0), column(1)], (0..parts).map(|at| (place(at), place(at + 1))).collect())
+        self.done(
+            [column(0), column(1)],
+            (0..parts).map(|at| (place(at), place(at + 1))).collect(),
+        )
     }
 
     fn lookup_bytes(&self) -> u64 {
