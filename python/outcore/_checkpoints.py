@@ -30,7 +30,7 @@ def _checksum(path: Path) -> int:
 def _content(array: Array) -> str:
     """What an initial state is: by its files and formulas where every process sees the same, else by its values."""
     if _core.is_made_of_stored(array._expr):
-        return array._expr.digest()
+        return array._expr.digest
     return blake2b(np.ascontiguousarray(array.compute()).tobytes()).hexdigest()
 
 
@@ -64,9 +64,9 @@ class Checkpoints:
         if every < 1:
             raise ArgumentError(f"iterate: checkpoint is {every}; states are stored every so many steps, at least 1")
         new, scalars = dry
-        parts = [array._expr.digest() for array in new]
+        parts = [array._expr.digest for array in new]
         parts += [
-            f"{name}:{value._expr.digest() if isinstance(value, Array) else ''}" for name, value in scalars.items()
+            f"{name}:{value._expr.digest if isinstance(value, Array) else ''}" for name, value in scalars.items()
         ]
         parts += [_content(array) for array in state]
         key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
