@@ -99,7 +99,7 @@ def test_sorts_along_any_axis(dtype: str, descending: bool, axis: int) -> None:
 
 def test_sorts_of_lanes_read_once_and_are_one_node(data: Path) -> None:
     x = np.random.default_rng(6).normal(size=(4000, 2000))
-    with session(pool_limit=POOL):
+    with session(pool_limit=4 * POOL):
         rows = saved(data, "x", x)
         assert oc.sort(rows, axis=1)._expr.id == oc.sort(rows, axis=1)._expr.id
         assert oc.sort(rows, axis=1)._expr.id != oc.sort(rows, axis=1, descending=True)._expr.id
@@ -128,9 +128,9 @@ def test_top_k_gives_the_first_of_equal_ones(largest: bool, k: int) -> None:
 
 
 def test_top_k_of_more_than_memory(data: Path) -> None:
-    x = np.random.default_rng(8).integers(0, 1 << 20, 10_000_000)
+    x = np.random.default_rng(8).integers(0, 1 << 20, 40_000_000)
     order = np.argsort(-x, kind="stable")[:100]
-    with session(pool_limit=POOL):
+    with session(pool_limit=96 << 20):
         values, places = oc.top_k(saved(data, "x", x), 100)
         told = oc.explain(values, places)
         np.testing.assert_array_equal(places.compute(), order)

@@ -92,10 +92,10 @@ def _even_edges(values: Array, bins: int, given: tuple[float, float] | None) -> 
     if values.shape[0] == 0:
         return asarray(np.linspace(0.0, 1.0, bins + 1))
     # Computed with the counts: both come of one program that reads the values twice.
-    least, most = min(values).astype(np.float64), max(values).astype(np.float64)
+    least, most = min(values), max(values)
     same = least == most
     low, high = where(same, least - 0.5, least), where(same, most + 0.5, most)
-    steps = arange(bins, dtype=np.float64) * ((high - low) / bins) + low
+    steps = arange(bins, dtype=values.dtype) * ((high - low) / bins) + low
     return concat([steps, reshape(high, (1,))])
 
 
@@ -127,11 +127,12 @@ def histogram(
     beside = None if weights is None else _row(weights)
     if weights is not None and tuple(node(weights).shape) != tuple(node(x).shape):
         raise ShapeError(f"histogram: weights of shape {node(weights).shape} for values of shape {node(x).shape}")
-    values = values.astype(np.result_type(values.dtype, np.float64))
+    if values.dtype.kind != "f":
+        values = values.astype(np.float64)
     if isinstance(bins, int):
         if bins < 1:
             raise ArgumentError(f"histogram: bins={bins}; there must be one at least")
-        edges = _even_edges(values, bins, range)
+        edges = _even_edges(values, bins, range).astype(values.dtype)
     else:
         given = np.asarray(bins, dtype=np.float64)
         if given.ndim != 1 or given.size < 2 or np.any(given[:-1] > given[1:]):

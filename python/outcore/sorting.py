@@ -107,7 +107,7 @@ def top_k(x: Operand, k: int, /, *, largest: bool = True) -> TopK:
 
     NaN comes last: it is taken only where there are fewer than `k` numbers. Raises ShapeError for more than there are.
 
-    I/O: one read where lanes of 32 MiB leave few candidates, which are sorted then; else as `argsort`.
+    I/O: one read where k is far below 65536, which are sorted then; else as `argsort`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.top_k(np.asarray([3, 9, 1, 9]), 2).indices.compute()
@@ -122,7 +122,7 @@ def top_k(x: Operand, k: int, /, *, largest: bool = True) -> TopK:
     if count > 1 and k <= _TOP_LANE // 8:
         # The k first of every lane, by value and then by position, and all of what is left over.
         body = count * _TOP_LANE
-        lanes = reshape(row[:body], (count, _TOP_LANE))
+        lanes = Array(_core.copy_tiled(reshape(row[:body], (count, _TOP_LANE))._expr, [1, _TOP_LANE]))
         values = Array(_core.sort_lanes(lanes._expr, largest, False))[:, :k]
         places = Array(_core.sort_lanes(lanes._expr, largest, True))[:, :k]
         places = places + expand_dims(arange(count) * _TOP_LANE, axis=1)
@@ -133,6 +133,6 @@ def top_k(x: Operand, k: int, /, *, largest: bool = True) -> TopK:
 
 
 # Elements of a lane that gives candidates.
-_TOP_LANE = 1 << 19
+_TOP_LANE = 1 << 16
 
 __all__ = ["TopK", "argsort", "partition", "sort", "sort_by", "top_k"]

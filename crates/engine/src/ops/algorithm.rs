@@ -26,11 +26,20 @@ pub fn algorithm(algorithm: Arc<dyn Algorithm>, inputs: &[Expr]) -> Result<Vec<E
         .collect()
 }
 
+fn in_tiles_of_memory(reshaped: &Expr) -> Expr {
+    match &reshaped.inputs[0].op {
+        Op::Source(key) if key.0.layout() == Layout::Memory => copy_tiled(reshaped, reshaped.tile.clone()),
+        _ => reshaped.clone(),
+    }
+}
+
 /// What has no tiles, in memory or made up, is copied into tiles.
 fn in_tiles(input: &Expr) -> Expr {
     match &input.op {
         Op::Source(key) if key.0.layout() != Layout::Memory => input.clone(),
         Op::Source(_) | Op::Generate(_) => copy_tiled(input, input.tile.clone()),
+        // Planning makes it what is in memory, in that shape.
+        Op::Reshape if matches!(input.inputs[0].op, Op::Source(_)) => in_tiles_of_memory(input),
         _ => input.clone(),
     }
 }
