@@ -26,9 +26,7 @@ def saved(folder: Path, name: str, values: np.ndarray[Any, Any]) -> oc.Array:
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("kind", ["int64", "int16", "uint64"])
-def test_a_lazy_index_takes_what_numpy_takes(
-    dtype: str, kind: str, numbers: np.random.Generator, data: Path
-) -> None:
+def test_a_lazy_index_takes_what_numpy_takes(dtype: str, kind: str, numbers: np.random.Generator, data: Path) -> None:
     x = numbers.integers(0, 100, 3000).astype(dtype)
     index = numbers.integers(0 if kind[0] == "u" else -3000, 3000, (40, 50)).astype(kind)
     with session(pool_limit=POOL):

@@ -136,7 +136,9 @@ def histogram(
     else:
         given = np.asarray(bins, dtype=np.float64)
         if given.ndim != 1 or given.size < 2 or np.any(given[:-1] > given[1:]):
-            raise ArgumentError(f"histogram: edges of shape {given.shape} are not a row of two or more that never falls")
+            raise ArgumentError(
+                f"histogram: edges of shape {given.shape} are not a row of two or more that never falls"
+            )
         edges = asarray(given)
     count = edges.shape[0] - 1
     # Behind the last edge belongs no bin, but on it does the last.

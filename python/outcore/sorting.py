@@ -115,7 +115,9 @@ def top_k(x: Operand, k: int, /, *, largest: bool = True) -> TopK:
     """
     expr = _keys("top_k", x)
     if len(expr.shape) != 1 or not 0 <= k <= expr.shape[0]:
-        raise ShapeError(f"top_k: k={k} of an array of shape {tuple(expr.shape)}; it takes a row of at least k elements")
+        raise ShapeError(
+            f"top_k: k={k} of an array of shape {tuple(expr.shape)}; it takes a row of at least k elements"
+        )
     row, length = Array(expr), expr.shape[0]
     positions = Array(_core.arange(0, 1, length, "int64"))
     count = length // _TOP_LANE

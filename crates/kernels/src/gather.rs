@@ -96,7 +96,11 @@ mod tests {
     fn rows_come_from_the_blocks_they_are_in() {
         for row_bytes in [1usize, 2, 3, 8, 24] {
             let data: Vec<u8> = (0..7 * row_bytes).map(|byte| byte as u8).collect();
-            let blocks = [&data[..3 * row_bytes], &data[3 * row_bytes..6 * row_bytes], &data[6 * row_bytes..]];
+            let blocks = [
+                &data[..3 * row_bytes],
+                &data[3 * row_bytes..6 * row_bytes],
+                &data[6 * row_bytes..],
+            ];
             let positions: [i64; 5] = [6, 0, 3, 99, 2];
             let mut target = vec![255; 5 * row_bytes];
             let rows = Rows {

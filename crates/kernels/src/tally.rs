@@ -55,7 +55,11 @@ mod tests {
     fn numbers_without_a_counter_are_left_out() {
         let numbers: [i64; 6] = [0, 2, 2, -1, 3, i64::MAX];
         let mut counts = [0i64; 3];
-        tally(bytemuck::cast_slice(&numbers), None, bytemuck::cast_slice_mut(&mut counts));
+        tally(
+            bytemuck::cast_slice(&numbers),
+            None,
+            bytemuck::cast_slice_mut(&mut counts),
+        );
         assert_eq!(counts, [1, 0, 2]);
         let weights = [0.5, 1.0, 2.0, 9.0, 9.0, 9.0];
         let mut sums = [0.0f64; 3];
@@ -63,7 +67,11 @@ mod tests {
         tally(numbers, Some(weights), bytemuck::cast_slice_mut(&mut sums));
         assert_eq!(sums, [0.5, 0.0, 3.0]);
         let copy = sums;
-        add_tallies(DType::F64, bytemuck::cast_slice(&copy), bytemuck::cast_slice_mut(&mut sums));
+        add_tallies(
+            DType::F64,
+            bytemuck::cast_slice(&copy),
+            bytemuck::cast_slice_mut(&mut sums),
+        );
         assert_eq!(sums, [1.0, 0.0, 6.0]);
     }
 }

@@ -192,7 +192,8 @@ impl Work for Gather {
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let pair = self.pair(task);
         let across = self.across();
-        pair.from.for_each(|tile| each(0, tile * across + pair.across, Access::Read));
+        pair.from
+            .for_each(|tile| each(0, tile * across + pair.across, Access::Read));
         overlapping(&self.index, self.range(pair.target)).for_each(|tile| each(1, tile, Access::Read));
         let access = if pair.first { Access::Create } else { Access::Update };
         each(2, pair.target * across + pair.across, access);
@@ -230,9 +231,7 @@ impl Work for Gather {
                 check_inside(length, positions)?;
             }
             let part = match self.order {
-                GatherOrder::Sorted(_) => {
-                    positions_between(positions, region[0].0, region[0].0 + region[0].1)
-                }
+                GatherOrder::Sorted(_) => positions_between(positions, region[0].0, region[0].0 + region[0].1),
                 _ => 0..positions.len() / item,
             };
             let place = (from - range.0) as usize + part.start;
@@ -248,7 +247,11 @@ pub fn check_inside(length: u64, positions: &[u8]) -> Result<(), EngineError> {
     match find_outside(length, positions) {
         None => Ok(()),
         Some(outside) => {
-            let given = if outside < 0 { outside.wrapping_sub(length as i64) } else { outside };
+            let given = if outside < 0 {
+                outside.wrapping_sub(length as i64)
+            } else {
+                outside
+            };
             Err(EngineError::Index(format!(
                 "take: index {given} is out of bounds for an axis of length {length}"
             )))
@@ -271,7 +274,9 @@ pub(crate) fn overlapping(grid: &Grid, (start, end): (u64, u64)) -> std::ops::Ra
 pub fn edges(sorted: &Expr, stride: u64) -> Result<Expr, EngineError> {
     let (length, tile) = (sorted.shape[0], sorted.tile[0]);
     if tile % stride != 0 && tile < length {
-        return Err(EngineError::Internal(format!("edges: tiles of {tile} in parts of {stride}")));
+        return Err(EngineError::Internal(format!(
+            "edges: tiles of {tile} in parts of {stride}"
+        )));
     }
     let work = Edges {
         stride,

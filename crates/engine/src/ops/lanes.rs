@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_kernels::sort::{
-    sort_index, sort_index_workspace_bytes, sort_keys, sort_workspace_bytes, KeyOrder,
-};
+use outcore_kernels::sort::{sort_index, sort_index_workspace_bytes, sort_keys, sort_workspace_bytes, KeyOrder};
 
 use super::map_blocks;
 use crate::expr::{Block, BlockFunction, Expr};
@@ -22,7 +20,9 @@ pub fn sort_lanes(x: &Expr, descending: bool, positions: bool) -> Result<Expr, E
         return Err(EngineError::Shape("sort: a number has no axis to sort along".into()));
     };
     if length > 1 << 32 {
-        return Err(EngineError::Shape(format!("sort: a lane of {length} elements is too long for one task")));
+        return Err(EngineError::Shape(format!(
+            "sort: a lane of {length} elements is too long for one task"
+        )));
     }
     let dtype = if positions { DType::I64 } else { x.dtype };
     let call = map_blocks(std::slice::from_ref(x), dtype, &[x.ndim() - 1])?;
@@ -77,7 +77,9 @@ impl BlockFunction for SortLanes {
         let spare: &mut [u8] = bytemuck::cast_slice_mut(&mut spare);
         if !self.positions {
             output.copy_from_slice(inputs[0].data);
-            output.chunks_exact_mut(lane).for_each(|lane| sort_keys(self.order, lane, spare));
+            output
+                .chunks_exact_mut(lane)
+                .for_each(|lane| sort_keys(self.order, lane, spare));
             return Ok(());
         }
         let (mut keys, mut index) = (words(lane), words(self.length * size_of::<u32>()));

@@ -136,9 +136,10 @@ impl Work for Search {
     }
 
     fn run(&self, _task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
-        let (values, sorted) = tiles.reads.split_first().ok_or_else(|| {
-            EngineError::Internal("searchsorted reads values".into())
-        })?;
+        let (values, sorted) = tiles
+            .reads
+            .split_first()
+            .ok_or_else(|| EngineError::Internal("searchsorted reads values".into()))?;
         let out = &mut *tiles.writes[0];
         if sorted.is_empty() {
             out.fill(0);

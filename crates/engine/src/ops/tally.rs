@@ -29,7 +29,10 @@ pub fn bincount(numbers: &Expr, weights: Option<&Expr>, bins: u64) -> Result<Exp
     }
     let dtype = weights.map_or(DType::I64, |weights| weights.dtype);
     if numbers.dtype != DType::I64 || !matches!(dtype, DType::I64 | DType::F64) {
-        return Err(EngineError::DType(format!("bincount: {} weighted by {dtype}", numbers.dtype)));
+        return Err(EngineError::DType(format!(
+            "bincount: {} weighted by {dtype}",
+            numbers.dtype
+        )));
     }
     let tile = vec![bins.max(1)];
     let counters = COUNTERS.min(numbers.grid().tiles());
@@ -100,7 +103,11 @@ impl Work for Tally {
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         (0..self.inputs()).for_each(|set| each(set, task, Access::Read));
-        let access = if task < self.counters { Access::Create } else { Access::Update };
+        let access = if task < self.counters {
+            Access::Create
+        } else {
+            Access::Update
+        };
         each(self.inputs() + 1, task % self.counters, access);
     }
     fn operations(&self) -> f64 {

@@ -8,8 +8,8 @@ use outcore_store::Io;
 
 use super::segments::Assumed;
 use super::sort_by;
-use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
 use crate::expr::grid::PANEL_BYTES;
+use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
 use crate::expr::{AxisSlice, Expr, Node, Op, SourceKey};
 use crate::ops::{self, GatherOrder};
 use crate::task::Grid;
@@ -93,7 +93,13 @@ impl Taking {
             return Ok(sort_by(&met[1], &met[..1], false)?.swap_remove(1));
         }
         let column = |at: u64| {
-            let slices = [AxisSlice { start: 0, step: 1 }, AxisSlice { start: at as i64, step: 1 }];
+            let slices = [
+                AxisSlice { start: 0, step: 1 },
+                AxisSlice {
+                    start: at as i64,
+                    step: 1,
+                },
+            ];
             ops::squeeze(&ops::slice(&met[0], &slices, &[met[0].shape[0], 1])?, &[1])
         };
         let apart = (0..columns).map(column).collect::<Result<Vec<_>, _>>()?;
@@ -106,7 +112,9 @@ impl Taking {
             }
         }
         let joined = ops::concat(&back, 1)?;
-        let shape: Vec<u64> = std::iter::once(self.index.shape[0]).chain(self.x.shape[1..].iter().copied()).collect();
+        let shape: Vec<u64> = std::iter::once(self.index.shape[0])
+            .chain(self.x.shape[1..].iter().copied())
+            .collect();
         match shape == joined.shape {
             true => Ok(joined),
             false => ops::reshape(&joined, &shape),
@@ -222,7 +230,10 @@ impl Stages for Meeting {
             };
             stored(Arc::new(source), &node.tile)
         };
-        self.done([column(0), column(1)], (0..parts).map(|at| (place(at), place(at + 1))).collect())
+        self.done(
+            [column(0), column(1)],
+            (0..parts).map(|at| (place(at), place(at + 1))).collect(),
+        )
     }
 
     fn lookup_bytes(&self) -> u64 {

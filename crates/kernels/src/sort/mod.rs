@@ -19,8 +19,8 @@ mod tests;
 
 pub use gather::{gather_items, scatter_items};
 pub use merge::{merge_index, merge_index_workspace_bytes, merge_segments, merge_workspace_bytes};
-pub use sift::{nan_key, sift, Sifted};
 pub use search::{compare, count_less, count_less_equal, is_sorted, searchsorted, Side};
+pub use sift::{nan_key, sift, Sifted};
 
 use key::SortKey;
 use outcore_dtype::{f16, DType};

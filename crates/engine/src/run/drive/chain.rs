@@ -308,7 +308,9 @@ impl Running<'_> {
         let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
         match stages.next(&[], room, &self.chain.session.io)? {
             Next::Done(results) => Ok(results),
-            Next::Stage { .. } => Err(EngineError::Internal("an operator takes another way than planned".into())),
+            Next::Stage { .. } => Err(EngineError::Internal(
+                "an operator takes another way than planned".into(),
+            )),
         }
     }
 

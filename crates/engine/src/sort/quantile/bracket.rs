@@ -38,7 +38,9 @@ impl Noted<'_> {
 
     /// Elements of a run's column up to the last of so many noted keys.
     fn least(&self, noted: usize) -> u64 {
-        (noted as u64).checked_sub(1).map_or(0, |before| before * self.runs.stride + 1)
+        (noted as u64)
+            .checked_sub(1)
+            .map_or(0, |before| before * self.runs.stride + 1)
     }
 
     /// Elements that come before a key, at most.

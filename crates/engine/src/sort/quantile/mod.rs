@@ -87,7 +87,9 @@ impl Runs {
         let runs = x.counts()[0].div_ceil(tiles).max(1);
         let budget = (room.memory / 32).clamp(NOTED_BYTES.0, NOTED_BYTES.1);
         let rows = (tiles * x.tile[0]).min(asked.rows().max(1));
-        let noted = (budget / (runs * asked.columns().max(1) * item)).clamp(4, 1 << 16).min(rows);
+        let noted = (budget / (runs * asked.columns().max(1) * item))
+            .clamp(4, 1 << 16)
+            .min(rows);
         let stride = rows.div_ceil(noted);
         Runs {
             tiles,
@@ -129,7 +131,16 @@ fn each_column(
         for tile in tiles {
             let count = tile.len() / (width * item);
             let shape = [columns, count];
-            outcore_kernels::copy_strided(item, &shape, tile, first, &[1, width as isize], space, at, &[rows as isize, 1]);
+            outcore_kernels::copy_strided(
+                item,
+                &shape,
+                tile,
+                first,
+                &[1, width as isize],
+                space,
+                at,
+                &[rows as isize, 1],
+            );
             at += count;
         }
         for (column, values) in space.chunks_exact_mut(rows * item).take(columns).enumerate() {
@@ -154,7 +165,9 @@ pub fn order_statistics(x: &Expr, fractions: &[f64]) -> Result<Vec<Expr>, Engine
         )));
     }
     if let Some(outside) = fractions.iter().find(|fraction| !(0.0..=1.0).contains(*fraction)) {
-        return Err(EngineError::Argument(format!("quantile: q={outside} is not between 0 and 1")));
+        return Err(EngineError::Argument(format!(
+            "quantile: q={outside} is not between 0 and 1"
+        )));
     }
     let asked = Asked {
         order,
@@ -176,7 +189,11 @@ impl Staged for OrderStatistics {
         "quantile".into()
     }
     fn key(&self) -> Vec<u8> {
-        self.asked.fractions.iter().flat_map(|fraction| fraction.to_ne_bytes()).collect()
+        self.asked
+            .fractions
+            .iter()
+            .flat_map(|fraction| fraction.to_ne_bytes())
+            .collect()
     }
     fn results(&self) -> &[Grid] {
         &self.results

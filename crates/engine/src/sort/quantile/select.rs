@@ -97,7 +97,12 @@ impl Algorithm for Select {
         "select".into()
     }
     fn key(&self) -> Vec<u8> {
-        let numbers = [self.runs.tiles, self.runs.stride, self.runs.noted, self.brackets.total()];
+        let numbers = [
+            self.runs.tiles,
+            self.runs.stride,
+            self.runs.noted,
+            self.brackets.total(),
+        ];
         let fractions = self.asked.fractions.iter().map(|fraction| fraction.to_bits());
         let known = u64::from(self.brackets.all.iter().any(|bracket| bracket.low.is_some()));
         let numbers = numbers.into_iter().chain(fractions).chain([known]);
@@ -154,24 +159,31 @@ impl Work for Select {
         let (start, end) = self.range(task);
         let nan = nan_key(self.asked.x.dtype);
         let mut complete = true;
-        each_column(&self.asked.x, &tiles.reads, columns.len(), rows, space, |column, values| {
-            for fraction in 0..fractions {
-                let within = column * fractions + fraction;
-                let place = places.start + within;
-                let bracket = &self.brackets.all[columns.start * fractions + within];
-                let room = self.brackets.inside[place] as usize * item;
-                let kept = &mut kept[(self.starts[place] - start) as usize * item..][..room];
-                let mut found = [0u8; 16];
-                if let Some(low) = &bracket.low {
-                    let high = bracket.high.as_deref().or(nan.as_deref());
-                    let sifted = sift(self.asked.order, values, low, high, kept);
-                    complete &= sifted.inside * item <= room;
-                    found[..8].copy_from_slice(&(sifted.up_to_low as u64).to_ne_bytes());
-                    found[8..].copy_from_slice(&(sifted.inside as u64).to_ne_bytes());
+        each_column(
+            &self.asked.x,
+            &tiles.reads,
+            columns.len(),
+            rows,
+            space,
+            |column, values| {
+                for fraction in 0..fractions {
+                    let within = column * fractions + fraction;
+                    let place = places.start + within;
+                    let bracket = &self.brackets.all[columns.start * fractions + within];
+                    let room = self.brackets.inside[place] as usize * item;
+                    let kept = &mut kept[(self.starts[place] - start) as usize * item..][..room];
+                    let mut found = [0u8; 16];
+                    if let Some(low) = &bracket.low {
+                        let high = bracket.high.as_deref().or(nan.as_deref());
+                        let sifted = sift(self.asked.order, values, low, high, kept);
+                        complete &= sifted.inside * item <= room;
+                        found[..8].copy_from_slice(&(sifted.up_to_low as u64).to_ne_bytes());
+                        found[8..].copy_from_slice(&(sifted.inside as u64).to_ne_bytes());
+                    }
+                    counts[within * 16..][..16].copy_from_slice(&found);
                 }
-                counts[within * 16..][..16].copy_from_slice(&found);
-            }
-        });
+            },
+        );
         if !complete {
             return Err(changed());
         }
