@@ -141,7 +141,7 @@ def test_top_k_of_more_than_memory(data: Path) -> None:
 def test_orders_refuse_what_they_cannot_do() -> None:
     with pytest.raises(oc.errors.ShapeError, match="k=5"):
         oc.top_k(np.zeros(3), 5)
-    with pytest.raises(oc.errors.IndexingError, match="kth=3.*length 3"):
+    with pytest.raises(oc.errors.IndexingError, match=r"kth=3.*length 3"):
         oc.partition(np.zeros(3), 3)
     assert oc.partition(np.asarray([3, 1, 2]), 1).compute()[1] == 2
     assert oc.ediff1d(np.asarray([[1, 4], [9, 16]]), to_begin=[0, 0], to_end=7).compute().tolist() == [0, 0, 3, 5, 7, 7]

@@ -94,9 +94,9 @@ def _even_edges(values: Array, bins: int, given: tuple[float, float] | None) -> 
     # Computed with the counts: both come of one program that reads the values twice.
     least, most = min(values), max(values)
     same = least == most
-    low, high = where(same, least - 0.5, least), where(same, most + 0.5, most)
-    steps = arange(bins, dtype=values.dtype) * ((high - low) / bins) + low
-    return concat([steps, reshape(high, (1,))])
+    first, last = where(same, least - 0.5, least), where(same, most + 0.5, most)
+    steps = arange(bins, dtype=values.dtype) * ((last - first) / bins) + first
+    return concat([steps, reshape(last, (1,))])
 
 
 def histogram(
