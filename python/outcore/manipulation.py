@@ -164,8 +164,8 @@ def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, 
 def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) -> Array:
     """Every element `repeats` times in a row along an axis; flattened for axis None.
 
-    `repeats` is one count, or a row of counts, one for each place along the axis. How long the result is then is found by
-    one read of the counts when something needs to know; which element comes where, by their running sums.
+    `repeats` is one count, or a row of counts, one for each place along the axis. How long the result is then is found
+    by one read of the counts when something needs to know; which element comes where, by their running sums.
     Raises ShapeError for counts of another length, ArgumentError for counts below zero.
     I/O: none of its own for one count; else as `searchsorted` among the counts, and `take`.
 

@@ -1,4 +1,4 @@
-"""Sorting functions of the array API standard, for arrays larger than memory (Vengroff and Vitter, TPIE, section 4.2)."""
+"""Sorting functions of the array API standard, for arrays larger than memory (Vengroff, Vitter: TPIE, 4.2)."""
 
 from __future__ import annotations
 
