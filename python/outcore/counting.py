@@ -112,7 +112,7 @@ def histogram(
 
     `bins` is a number of bins of one width, between the bounds in `range` or those of the data, or the edges
     themselves, which must not fall. `weights` are added up in place of elements (float64); `density` divides by all of
-    it and by the width. Elements outside and NaN are left out. Where the bounds are those of the data, these must be finite.
+    it and by the width. Elements outside and NaN are left out. Bounds of the data must be finite.
 
     I/O: one read of `x` and of the weights, and one before it for the bounds of the data. Five times the counts must
     fit the memory.

@@ -116,8 +116,8 @@ def quantile(x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "line
     there are no elements.
 
     I/O: two reads of `x`, for any number of quantiles: runs of each column are sorted and a few of their keys noted,
-    which bounds where the quantiles lie (Munro and Paterson 1980); what lies between is kept in the second. More than 4096
-    columns are sorted whole.
+    which bounds where the quantiles lie (Munro and Paterson 1980); what lies between is kept in the second.
+    More than 4096 columns are sorted whole.
 
     >>> import numpy as np, outcore as oc
     >>> oc.quantile(np.asarray([4.0, 1.0, 3.0, 2.0]), [0, 0.5]).compute()
