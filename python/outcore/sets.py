@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from outcore import _core, _masks
 from outcore._array import Array
 from outcore._node import Operand, expr_dtype, node
