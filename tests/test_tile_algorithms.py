@@ -1,5 +1,8 @@
-"""What every tile algorithm promises, stamped on each: NumPy's answer, the same bits at every limit, number of threads and
-policy, bytes as forecast stage by stage, memory within the limit, and a clear end whichever call fails."""
+"""What every tile algorithm promises, stamped on each.
+
+NumPy's answer, the same bits at every limit, number of threads and policy, bytes as forecast stage by stage, memory within the limit, and a clear
+end whichever call fails.
+"""
 
 from __future__ import annotations
 
@@ -84,6 +87,14 @@ def test_every_stage_does_what_was_forecast(make: Any, factor: int, data: Path, 
     assert outcome.peak_bytes <= said.peak_bytes <= pool
 
 
+def failure(work: Any, out: Path) -> OutcoreError | None:
+    try:
+        run(work.targets(out))
+    except OutcoreError as error:
+        return error
+    return None
+
+
 @stamped
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: Path, scratch: Path) -> None:
@@ -95,17 +106,15 @@ def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: 
     while n < CALLS_MAX:
         clear(out)
         with session(scratch, pool_limit=pool, faults=fault.format(n=n)) as current:
-            try:
-                run(work.targets(out))
-            except OutcoreError as error:
-                assert (error.code, cause in str(error)) == (code, True), str(error)
-                assert files_below(out) == []
-                current.clear()
-                assert current.counters()["reserved_bytes"] == 0
-                run(work.targets(out))
-                fired += 1
-            else:
+            error = failure(work, out)
+            if error is None:
                 break
+            assert (error.code, cause in str(error)) == (code, True), str(error)
+            assert files_below(out) == []
+            current.clear()
+            assert current.counters()["reserved_bytes"] == 0
+            run(work.targets(out))
+            fired += 1
         # All of the first calls, then ever fewer: each is a run or two.
         n += 1 + n // 12
     assert fired > 0, f"{fault} never fired"

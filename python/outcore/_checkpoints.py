@@ -65,9 +65,7 @@ class Checkpoints:
             raise ArgumentError(f"iterate: checkpoint is {every}; states are stored every so many steps, at least 1")
         new, scalars = dry
         parts = [array._expr.digest for array in new]
-        parts += [
-            f"{name}:{value._expr.digest if isinstance(value, Array) else ''}" for name, value in scalars.items()
-        ]
+        parts += [f"{name}:{value._expr.digest if isinstance(value, Array) else ''}" for name, value in scalars.items()]
         parts += [_content(array) for array in state]
         key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return cls(every, current()._core.stages_folder(key, "a loop"))

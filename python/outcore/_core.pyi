@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ class Target(TypedDict):
     path: str
     overwrite: bool
     chunks: list[int] | None
+    resume: NotRequired[bool]
 
 class Session:
     def __init__(self, options: dict[str, Any]) -> None: ...

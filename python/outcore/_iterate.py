@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._checkpoints import Checkpoints
 from outcore._array import Array
+from outcore._checkpoints import Checkpoints
 from outcore._node import Operand, node
 from outcore._progress import live
 from outcore._run import plan_and_run
@@ -68,8 +68,8 @@ def iterate(
         Most steps to run; at least 1.
     checkpoint
         Store the state every so many steps, so that the same call goes on from there after a kill, a power loss or
-        Ctrl-C, also under another memory limit, number of threads or policy. The same call: equal steps over equal files
-        from an equal state; a changed one begins anew. Arrays that `step` takes from memory are equal to themselves
+        Ctrl-C, also under another memory limit, number of threads or policy. The same call: equal steps over equal
+        files from an equal state; a changed one begins anew. Arrays that `step` takes from memory are equal to themselves
         only, so those that should survive their process come from files. I/O: one write of the state each time;
         `outcore clean` lists what can be gone on with.
     progress
