@@ -10,6 +10,7 @@ mod encode;
 mod gather;
 mod key;
 mod merge;
+mod order;
 mod radix;
 mod search;
 mod small;
@@ -18,77 +19,13 @@ mod tests;
 
 pub use gather::{gather_items, scatter_items};
 pub use merge::{merge_index, merge_index_workspace_bytes, merge_segments, merge_workspace_bytes};
+pub use order::KeyOrder;
 pub use search::{compare, count_less, count_less_equal, is_sorted, searchsorted, Side};
 
 use key::SortKey;
+use order::with_order;
 use outcore_dtype::{f16, DType};
 use radix::{Columns, Payload};
-
-/// The order of the values of a real type, or of `bool`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct KeyOrder {
-    dtype: DType,
-    descending: bool,
-}
-
-impl KeyOrder {
-    /// `None` for complex types, which have no order here.
-    pub fn new(dtype: DType, descending: bool) -> Option<KeyOrder> {
-        (!dtype.is_complex()).then_some(KeyOrder { dtype, descending })
-    }
-
-    pub fn dtype(self) -> DType {
-        self.dtype
-    }
-
-    pub fn descending(self) -> bool {
-        self.descending
-    }
-
-    /// Elements of a slice of keys.
-    fn count(self, what: &str, bytes: usize) -> usize {
-        assert!(
-            bytes.is_multiple_of(self.dtype.size()),
-            "{what}: {bytes} bytes are no whole number of {} elements",
-            self.dtype
-        );
-        bytes / self.dtype.size()
-    }
-}
-
-/// Runs `$body` with `$T` bound to the key type of `$order` and `$D` to its direction.
-macro_rules! with_order {
-    ($order:expr, $T:ident, $D:ident => $body:expr) => {{
-        let order: $crate::sort::KeyOrder = $order;
-        macro_rules! typed {
-            ($Type:ty) => {{
-                type $T = $Type;
-                if order.descending {
-                    const $D: bool = true;
-                    $body
-                } else {
-                    const $D: bool = false;
-                    $body
-                }
-            }};
-        }
-        match order.dtype {
-            DType::Bool | DType::U8 => typed!(u8),
-            DType::I8 => typed!(i8),
-            DType::I16 => typed!(i16),
-            DType::I32 => typed!(i32),
-            DType::I64 => typed!(i64),
-            DType::U16 => typed!(u16),
-            DType::U32 => typed!(u32),
-            DType::U64 => typed!(u64),
-            DType::F16 => typed!(f16),
-            DType::F32 => typed!(f32),
-            DType::F64 => typed!(f64),
-            DType::C64 | DType::C128 => unreachable!("complex keys have no order"),
-        }
-    }};
-}
-use with_order;
 
 /// Bytes of workspace that [`sort_keys`] and [`sort_keys_from`] take for `count` elements.
 pub fn sort_workspace_bytes(order: KeyOrder, count: usize) -> usize {
