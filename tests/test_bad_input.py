@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from support.running import files_below, session
+from support.running import assert_nothing_but_kept, files_below, session
 
 import outcore as oc
 from outcore.errors import OutcoreError
@@ -162,7 +162,7 @@ def test_a_damaged_chunk_is_named_and_nothing_is_written(cut: int, tmp_path: Pat
     with session() as current, pytest.raises(OutcoreError, match=r"c/1/1") as raised:
         oc.store({out / "y.npy": oc.open(path) + 1})
     assert raised.value.code in ("format", "io")
-    assert current.counters()["reserved_bytes"] == 0
+    assert_nothing_but_kept(current)
     assert files_below(out) == []
 
 
@@ -248,7 +248,7 @@ def test_a_full_target_is_refused_or_cleaned_up(name: str, tmp_path: Path) -> No
             oc.store({folder / name: oc.random.uniform((4_000_000,), seed=1)})
         assert raised.value.code in ("space", "io")
         assert "\n" not in str(raised.value)
-        assert current.counters()["reserved_bytes"] == 0
+        assert_nothing_but_kept(current)
         assert files_below(folder) == []
         oc.store({folder / name: oc.random.uniform((1000,), seed=1)})
         assert oc.compute(oc.open(folder / name)).shape == (1000,)

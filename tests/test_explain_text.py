@@ -79,7 +79,7 @@ ITERATIONS = """\
 bytes read (exact)     610,916,992 B (582.6 MiB)
 bytes written (exact)  8,012,270 B (7.64 MiB)
   of these spilled     0 B, 0 B at once
-peak reserved (exact)  63,393,792 B (60.5 MiB) of 64.0 MiB
+peak reserved (exact)  62,410,752 B (59.5 MiB) of 64.0 MiB
 memory limit           8,589,934,592 B (8.00 GiB), … of it not for tiles
 tasks                  1,069, 4 in flight
 policy, order          next-use, rows, alternating

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import workloads
-from support.running import files_below, load, run, session
+from support.running import assert_nothing_but_kept, files_below, load, run, session
 
 import outcore as oc
 from outcore.errors import MemoryLimitError, OutcoreError
@@ -52,7 +52,7 @@ def outcome_of(work: workloads.Workload, out: Path, scratch: Path, options: dict
         try:
             run(work.targets(out))
         except OutcoreError as error:
-            assert current.counters()["reserved_bytes"] == 0
+            assert_nothing_but_kept(current)
             assert files_below(out) == []
             run(work.targets(out))
             return error
@@ -105,7 +105,7 @@ def test_a_short_transfer_goes_on_where_it_stopped(make: Any, fault: str, data: 
         with session(scratch, faults=fault.format(n=n)) as current:
             run(work.targets(out))
             current.clear()
-            assert current.counters()["reserved_bytes"] == 0
+            assert_nothing_but_kept(current)
         check_answer(work, out, expected)
 
 
@@ -119,7 +119,7 @@ def test_a_source_that_shrinks_after_opening_is_named(data: Path, out: Path, scr
         with pytest.raises(OutcoreError, match=path.name) as failed:
             run(targets)
         assert failed.value.code in ("changed", "format", "io")
-        assert current.counters()["reserved_bytes"] == 0
+        assert_nothing_but_kept(current)
     assert files_below(out) == []
 
 

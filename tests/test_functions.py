@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.running import session
+from support.running import assert_nothing_but_kept, session
 
 import outcore as oc
 from outcore.errors import FunctionError, OutcoreError
@@ -67,5 +67,5 @@ def test_the_session_goes_on_after_a_function_failed() -> None:
     with session() as current:
         with pytest.raises(FunctionError):
             oc.compute(raising(ValueError("once")))
-        assert current.counters()["reserved_bytes"] == 0
+        assert_nothing_but_kept(current)
         np.testing.assert_array_equal(oc.compute(oc.ones((3,)) + 1), [2, 2, 2])

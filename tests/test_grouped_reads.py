@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.running import forecast, load, run, session
+from support.running import assert_nothing_but_kept, forecast, load, run, session
 
 import outcore as oc
 from outcore.errors import OutcoreError
@@ -70,7 +70,7 @@ def test_every_read_may_fail(data: Path, out: Path) -> None:
             with pytest.raises(OutcoreError, match=r"A\.npy") as raised:
                 run(targets)
             assert raised.value.code == "io"
-            assert current.counters()["reserved_bytes"] == 0
+            assert_nothing_but_kept(current)
             assert not target.exists()
             run(targets)
         np.testing.assert_array_equal(load(target), expected.T)

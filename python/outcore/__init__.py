@@ -14,12 +14,14 @@ from outcore._array import Array
 from outcore._core import version as _version
 from outcore._explanation import Explanation
 from outcore._info import __array_namespace_info__
+from outcore._iterate import iterate
 from outcore._picture import Picture
 from outcore._profile import Profile, profile
 from outcore._run import compute, explain, open, persist, store, visualize
 from outcore._session import Outcome, Session, clear
 from outcore.blocks import map, map_blocks
 from outcore.constants import e, inf, nan, newaxis, pi
+from outcore.counting import Histogram, bincount, histogram, mode
 from outcore.creation import (
     arange,
     asarray,
@@ -132,7 +134,10 @@ from outcore.elementwise import (
     trunc,
 )
 from outcore.indexing import (
+    permute,
+    permute_inverse,
     take,
+    take_along_axis,
 )
 from outcore.linear_algebra import (
     matmul,
@@ -157,13 +162,16 @@ from outcore.manipulation import (
     tile,
     unstack,
 )
+from outcore.order import median, nanmedian, nanquantile, quantile
 from outcore.searching import (
     argmax,
     argmin,
     argwhere,
     compress,
     count_nonzero,
+    isin,
     nonzero,
+    searchsorted,
     where,
 )
 from outcore.sets import (
@@ -173,7 +181,7 @@ from outcore.sets import (
     unique_inverse,
     unique_values,
 )
-from outcore.sorting import argsort, sort, sort_by
+from outcore.sorting import TopK, argsort, partition, sort, sort_by, top_k
 from outcore.statistical import (
     cummax,
     cummin,
@@ -191,6 +199,7 @@ from outcore.utility import (
     all,
     any,
     diff,
+    ediff1d,
 )
 
 __version__: str = _version()
@@ -199,10 +208,12 @@ __array_api_version__ = "2024.12"
 __all__ = [
     "Array",
     "Explanation",
+    "Histogram",
     "Outcome",
     "Picture",
     "Profile",
     "Session",
+    "TopK",
     "__array_api_version__",
     "__array_namespace_info__",
     "__version__",
@@ -215,6 +226,8 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
+    "argwhere",
     "asarray",
     "asin",
     "asinh",
@@ -222,6 +235,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "bincount",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -239,6 +253,7 @@ __all__ = [
     "clip",
     "complex128",
     "complex64",
+    "compress",
     "compute",
     "concat",
     "config",
@@ -248,18 +263,23 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "cummax",
+    "cummin",
+    "cumulative_prod",
+    "cumulative_sum",
     "diff",
     "divide",
     "e",
+    "ediff1d",
     "elementwise",
     "empty",
     "empty_like",
     "equal",
     "errors",
     "exp",
+    "exp2",
     "expand_dims",
     "explain",
-    "exp2",
     "expm1",
     "eye",
     "finfo",
@@ -274,6 +294,7 @@ __all__ = [
     "full_like",
     "greater",
     "greater_equal",
+    "histogram",
     "hypot",
     "iinfo",
     "imag",
@@ -284,6 +305,7 @@ __all__ = [
     "int8",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "less",
@@ -301,31 +323,41 @@ __all__ = [
     "logical_xor",
     "map",
     "map_blocks",
+    "iterate",
     "matmul",
     "matrix_transpose",
     "max",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "min",
     "minimum",
+    "mode",
     "moveaxis",
     "multiply",
     "nan",
+    "nanmedian",
+    "nanquantile",
     "negative",
     "newaxis",
     "nextafter",
+    "nonzero",
     "not_equal",
     "ones",
     "ones_like",
     "open",
+    "partition",
+    "permute",
     "permute_dims",
+    "permute_inverse",
     "persist",
     "pi",
     "positive",
     "pow",
     "prod",
     "profile",
+    "quantile",
     "random",
     "real",
     "reciprocal",
@@ -335,10 +367,13 @@ __all__ = [
     "result_type",
     "roll",
     "round",
+    "searchsorted",
     "sign",
     "signbit",
     "sin",
     "sinh",
+    "sort",
+    "sort_by",
     "sqrt",
     "square",
     "squeeze",
@@ -348,10 +383,12 @@ __all__ = [
     "subtract",
     "sum",
     "take",
+    "take_along_axis",
     "tan",
     "tanh",
     "tensordot",
     "tile",
+    "top_k",
     "tril",
     "triu",
     "trunc",
@@ -359,6 +396,11 @@ __all__ = [
     "uint32",
     "uint64",
     "uint8",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "unstack",
     "var",
     "vecdot",

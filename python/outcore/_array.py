@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore import _core
-from outcore._indexing import Index, index, split_mask
+from outcore._indexing import Index, expanded, find_positions, index, split_mask
 from outcore._node import DTypeLike, Operand, integers, is_weak, node
 from outcore._sizes import format_size
 from outcore.errors import ArgumentError, DTypeError, ShapeError
@@ -245,6 +245,14 @@ class Array:
     def __getitem__(self, key: Index | Array | npt.NDArray[Any]) -> Array:
         mask, rest = split_mask(key)
         if mask is None:
+            place = find_positions(key, self.ndim)
+            if place is not None:
+                from outcore.indexing import take
+
+                parts = expanded(key, self.ndim)
+                chosen = take(self, parts[place], axis=place)
+                among = chosen.ndim - self.ndim + 1
+                return Array(index(chosen._expr, (*parts[:place], *(slice(None),) * among, *parts[place + 1 :])))
             return Array(index(self._expr, rest))
         from outcore._masks import choose
 

@@ -86,6 +86,8 @@ class Explanation:
 
     `memory_limit` = `overhead_bytes` (the process without tiles) + `budget_bytes` (all the ledger may hand out);
     `peak_bytes` is the most the program reserves at once, `bytes_scratch` the most it takes of the scratch directories.
+    `kept`, `known` and `remembered` are numbers with bytes: tiles of stored arrays in memory from earlier runs, values
+    that were computed before and stand for their expressions, values that will stay in memory after the run.
     """
 
     def __init__(self, content: Mapping[str, Any]) -> None:
@@ -108,6 +110,10 @@ class Explanation:
         self.candidates: tuple[dict[str, Any], ...] = tuple(content.get("candidates", ()))
         self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
         self.stages: tuple[Stage, ...] = tuple(Stage.of(part) for part in content.get("stages", ()))
+        # How many and their bytes: tiles found in memory, values computed before, values remembered from now on.
+        self.kept: tuple[int, int] = _pair(content, "kept")
+        self.known: tuple[int, int] = _pair(content, "known")
+        self.remembered: tuple[int, int] = _pair(content, "remembered")
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
@@ -126,7 +132,7 @@ class Explanation:
     def _totals(self) -> list[tuple[str, str]]:
         label = "exact" if self.exact else "bound"
         reserved = f"{_both(self.peak_bytes)} of {format_size(self.budget_bytes)}"
-        return [
+        totals = [
             (f"bytes read ({label})", _both(self.bytes_read)),
             (f"bytes written ({label})", _both(self.bytes_written)),
             ("  of these spilled", f"{_both(self.bytes_spilled)}, {format_size(self.bytes_scratch)} at once"),
@@ -135,6 +141,12 @@ class Explanation:
             ("tasks", f"{self.tasks:,}, {self.window} in flight"),
             ("policy, order", f"{self.policy}, {self.order}"),
         ]
+        found = [_counted(self.kept, "tile"), _counted(self.known, "value")]
+        if any(found):
+            totals.append(("in memory already", ", ".join(part for part in found if part)))
+        if self.remembered[0]:
+            totals.append(("remembered", _counted(self.remembered, "value")))
+        return totals
 
     def _rows(self) -> list[tuple[str, ...]]:
         """One line per pass; those that repeat are one, with how often, and the tasks and bytes of all of them."""
@@ -197,6 +209,16 @@ class Explanation:
             for name, value in self._totals()
         )
         return f"<table><tr>{cells}</tr>{rows}</table><table>{totals}</table>"
+
+
+def _pair(content: Mapping[str, Any], name: str) -> tuple[int, int]:
+    count, size = content.get(name, (0, 0))
+    return count, size
+
+
+def _counted(held: tuple[int, int], what: str) -> str:
+    count, size = held
+    return f"{count:,} {what}{'s' if count > 1 else ''} ({format_size(size)})" if count else ""
 
 
 def _files(part: Pass) -> tuple[str, ...]:

@@ -30,17 +30,39 @@ def split_mask(key: Any) -> tuple[Any, Any]:
     return None, key
 
 
+def _is_positions(part: Any) -> bool:
+    """Whether a part of an index is an array of integers."""
+    if isinstance(part, list):
+        part = np.asarray(part)
+    dtype = getattr(part, "dtype", None)
+    return dtype is not None and np.dtype(dtype).kind in "iu" and getattr(part, "ndim", 0) > 0
+
+
+def find_positions(key: Any, ndim: int) -> int | None:
+    """The axis that an array of integers indexes, if one does: beside it there may be slices and `...` only."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    found = [place for place, part in enumerate(parts) if _is_positions(part)]
+    if not found:
+        return None
+    others = [part for place, part in enumerate(parts) if place != found[0]]
+    if any(not isinstance(part, slice) and part is not Ellipsis for part in others):
+        raise IndexingError("beside an array of integers an index may have slices and `...` only; see outcore.take")
+    return next(place for place, part in enumerate(expanded(key, ndim)) if _is_positions(part))
+
+
 def _refuse(part: object) -> None:
     """Indices whose result depends on data, or that gather, have no node yet; say what does the same."""
     if isinstance(part, (bool, np.bool_)) or getattr(part, "dtype", None) == np.dtype(bool):
         raise IndexingError("a boolean mask may only lead an index: x[mask] or x[mask, ...], with one axis or more")
+    if _is_positions(part):
+        return
     if isinstance(part, (list, tuple, np.ndarray)) or getattr(part, "ndim", None):
-        raise IndexingError("integer arrays are not supported as an index; use outcore.take(x, indices, axis=...)")
+        raise IndexingError(f"an array in an index holds integers or booleans, not {getattr(part, 'dtype', part)!r}")
     if not isinstance(part, slice) and not hasattr(part, "__index__"):
         raise IndexingError(f"an index is an integer, a slice, `...` or None, not {type(part).__name__}")
 
 
-def _expanded(key: Index, ndim: int) -> list[Any]:
+def expanded(key: Index, ndim: int) -> list[Any]:
     """The key with `...` written out and missing axes added at the end."""
     parts = list(key) if isinstance(key, tuple) else [key]
     dots = [place for place, part in enumerate(parts) if part is Ellipsis]
@@ -66,7 +88,7 @@ def index(x: _core.Expr, key: Index) -> _core.Expr:
     dropped: list[int] = []
     added: list[int] = []
     place = 0  # in the result
-    for part in _expanded(key, len(shape)):
+    for part in expanded(key, len(shape)):
         axis = len(starts)
         if part is None:
             added.append(place)

@@ -38,25 +38,25 @@ class Chosen(Array):
 
 def hold(*arrays: _core.Expr) -> list[_core.Expr]:
     """The values of nodes in scratch, for as long as something reads them; all from one program."""
-    from outcore._run import _plan_and_run
+    from outcore._run import plan_and_run
     from outcore._session import current
 
     core = current()._core
     paths = [core.unused_path() for _ in arrays]
     targets: list[_core.Target | None] = [{"path": path, "overwrite": False, "chunks": None} for path in paths]
-    _plan_and_run(list(arrays), targets)
+    plan_and_run(list(arrays), targets)
     return [core.hold(path) for path in paths]
 
 
 def hold_counted(arrays: list[_core.Expr], mask: Callable[[list[_core.Expr]], _core.Expr]) -> list[_core.Expr]:
     """The values of nodes in scratch, and from the same program the counts of a mask over them."""
-    from outcore._run import _plan_and_run
+    from outcore._run import plan_and_run
     from outcore._session import current
 
     core = current()._core
     paths = [core.unused_path() for _ in arrays]
     targets: list[_core.Target | None] = [{"path": path, "overwrite": False, "chunks": None} for path in paths]
-    results, _ = _plan_and_run([*arrays, _core.count_granules(mask(arrays))], [*targets, None])
+    results, _ = plan_and_run([*arrays, _core.count_granules(mask(arrays))], [*targets, None])
     held = [core.hold(path) for path in paths]
     _remember(mask(held), results[-1])
     return held
@@ -77,14 +77,14 @@ def counts_of(mask: _core.Expr) -> tuple[_core.Expr, list[int]]:
 
     A mask that takes more than reading stored arrays again is held in scratch, and what is held is given back.
     """
-    from outcore._run import _plan_and_run
+    from outcore._run import plan_and_run
 
     with _lock:
         if mask.id in _counted:
             _counted.move_to_end(mask.id)
             return _counted[mask.id][1:]
     used = mask if _core.is_made_of_stored(mask) else hold(mask)[0]
-    results, _ = _plan_and_run([_core.count_granules(used)], [None])
+    results, _ = plan_and_run([_core.count_granules(used)], [None])
     return _remember(mask, results[0], used)
 
 

@@ -25,18 +25,27 @@ def _watched() -> bool:
 @contextmanager
 def watch(shown: bool | None) -> Iterator[Report | None]:
     """A report function for a run, or None where nobody watches. The bar appears with the first report."""
+    with live(shown) as bar:
+        yield None if bar is None else bar.report
+
+
+@contextmanager
+def live(shown: bool | None) -> Iterator[_Bar | None]:
+    """A bar for several runs, whose label says what they are; None where nobody watches."""
     if not (_watched() if shown is None else shown):
         yield None
         return
     bar = _Bar()
     try:
-        yield bar.report
+        yield bar
     finally:
         bar.close()
 
 
 class _Bar:
     """A rich progress bar, made at the first report so that short runs show none."""
+
+    label = "outcore"
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -58,6 +67,7 @@ class _Bar:
             self._task,
             completed=1.0 if tasks_done == tasks_total else fraction,
             amount=f"{amount}{tasks_done:,} of {tasks_total:,} tasks",
+            description=self.label,
             left="" if seconds_left is None else f"{_clock(seconds_left)} left",
         )
 
@@ -66,7 +76,7 @@ class _Bar:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
         self._bar = Progress(
-            TextColumn("outcore"),
+            TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.fields[amount]}"),
@@ -75,7 +85,7 @@ class _Bar:
             transient=False,
         )
         self._bar.start()
-        self._task = self._bar.add_task("run", total=1.0, amount="", left="")
+        self._task = self._bar.add_task(self.label, total=1.0, amount="", left="")
 
     def close(self) -> None:
         if self._bar is not None:

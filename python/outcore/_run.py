@@ -16,6 +16,7 @@ from outcore._array import Array
 from outcore._explanation import Explanation
 from outcore._node import Operand, integers, node
 from outcore._picture import Picture
+from outcore._progress import Report
 from outcore._session import Outcome, current
 from outcore.errors import DTypeError, ResumeWarning, ShapeError, StaleProgramError
 
@@ -74,15 +75,21 @@ def compute(*arrays: Operand) -> Any:
 
     Shared parts are read and computed once. Results must fit the memory limit beside the work; raises MemoryLimitError
     before anything starts when they do not. I/O: as `explain(*arrays)` says.
+
+    The session remembers small results, and values of arrays that you still hold and that this program computes on its
+    way, where computing them again would read much more than they take: a later program that needs one starts from it.
     """
     if not arrays:
         return ()
-    results, _ = _plan_and_run([node(array) for array in arrays], [None] * len(arrays))
+    results, _ = plan_and_run([node(array) for array in arrays], [None] * len(arrays))
     return results[0] if len(arrays) == 1 else tuple(results)
 
 
-def _plan_and_run(
-    exprs: list[_core.Expr], targets: Sequence[_core.Target | None], progress: bool | None = None
+def plan_and_run(
+    exprs: list[_core.Expr],
+    targets: Sequence[_core.Target | None],
+    progress: bool | None = None,
+    report: Report | None = None,
 ) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
     """Plans and runs; again when another thread's run took the tiles that the plan would have started from.
 
@@ -94,7 +101,7 @@ def _plan_and_run(
         for note in program.notes():
             warnings.warn(note, ResumeWarning, stacklevel=3)
         try:
-            return session.run(program, progress)
+            return session.run(program, progress, report)
         except StaleProgramError:
             if left == 0:
                 raise
@@ -128,7 +135,7 @@ def store(
     their array, TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
     Returns what the run did.
     """
-    return _plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
+    return plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
 
 
 def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:

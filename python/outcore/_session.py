@@ -1,4 +1,4 @@
-"""Sessions: the options of a run, and the tiles that stay in memory between runs."""
+"""Sessions: the options of a run, and the tiles and values that stay in memory between runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy.typing as npt
 
 from outcore import _core, _profile, config
-from outcore._progress import watch
+from outcore._progress import Report, watch
 from outcore._sizes import format_size
 
 # Sessions made from configuration, by their options. Only the one used last keeps tiles: nobody who changed the
@@ -96,12 +96,15 @@ class Session:
         return self._core.plan(list(outputs), list(targets))
 
     def run(
-        self, program: _core.Program, progress: bool | None = None
+        self, program: _core.Program, progress: bool | None = None, report: Report | None = None
     ) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
-        """Plays a program: results of the outputs without a target, and what the run did."""
+        """Plays a program: results of the outputs without a target, and what the run did.
+
+        With `report`, that is told how far the run is, and no bar of its own is shown.
+        """
         shown = self.options["progress"] if progress is None else progress
-        with _profile.recording() as trace, watch(shown) as report:
-            counters = program.run(report, trace)
+        with _profile.recording() as trace, watch(False if report else shown) as bar:
+            counters = program.run(report or bar, trace)
         outcome = Outcome.of(counters)
         _profile.record(outcome)
         return list(counters["results"]), outcome
@@ -111,7 +114,7 @@ class Session:
         return dict(self._core.counters())
 
     def clear(self) -> None:
-        """Drops the tiles kept from earlier runs."""
+        """Drops the tiles and values kept from earlier runs."""
         self._core.clear()
 
     def close(self) -> None:

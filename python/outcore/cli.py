@@ -191,15 +191,35 @@ def demo(size: int, directory: str, memory_limit: int, keep: bool, as_json: bool
 
 @main.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False), required=False)
+@click.option("--resumable", is_flag=True, help="Also remove what `store(..., resume=True)` could go on with.")
 @_json
 @_errors_in_one_line
-def clean(directory: str | None, as_json: bool) -> None:
-    """Removes scratch that dead processes left in DIRECTORY; in every configured scratch directory unless given."""
+def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
+    """Removes scratch that dead processes left in DIRECTORY; in every configured scratch directory unless given.
+
+    Work that can be gone on with (`store(..., resume=True)`) is listed with its size and age, and stays unless
+    --resumable is given. Outputs leave it in their own directory, stages of a computation in the first of scratch.
+    """
     places = [directory] if directory else list(config.get("scratch"))
-    content = {place: _core.clean(place) for place in places}
-    lines = (
-        f"{place}: {', '.join(f'{key} {value}' for key, value in found.items())}" for place, found in content.items()
-    )
+    content: dict[str, dict[str, Any]] = {}
+    lines = []
+    for place in places:
+        found = dict(_core.clean(place))
+        if resumable:
+            count, size = _core.remove_unfinished(place)
+            found["count"] += count
+            found["bytes"] += size
+        work = [
+            {"folder": str(folder), "target": str(target), "bytes": size, "age_seconds": age, "busy": busy}
+            for folder, target, size, age, busy in _core.unfinished(place)
+        ]
+        lines.append(f"{place}: count {found['count']}, bytes {found['bytes']}")
+        lines += [
+            f"  can be gone on with: {one['target']}, {format_size(one['bytes'])}, {one['age_seconds'] / 3600:.1f} h old"
+            f"{', at work' if one['busy'] else ''}"
+            for one in work
+        ]
+        content[place] = {**found, "resumable": work}
     _show(content, as_json, "\n".join(lines))
 
 

@@ -1,17 +1,24 @@
-"""Indexing functions of the array API standard: `take`, for indices that are known when the expression is written."""
+"""Indexing functions of the array API standard: positions known when the expression is written, or as large as they like."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axis_of, node
-from outcore.errors import IndexingError
-from outcore.manipulation import concat
+from outcore.creation import arange
+from outcore.elementwise import minimum
+from outcore.errors import IndexingError, ShapeError
+from outcore.manipulation import broadcast_to, concat, expand_dims, moveaxis, reshape
+from outcore.sorting import sort_by
 
 _RUNS_MAX = 4096
+# More indices than these are not looked through for runs.
+_EAGER_MAX = 1 << 20
 
 
 def _runs(indices: list[int]) -> list[slice]:
@@ -29,34 +36,129 @@ def _runs(indices: list[int]) -> list[slice]:
     return runs
 
 
-def take(x: Operand, indices: Any, /, *, axis: int | None = None) -> Array:
-    """The elements at the given positions of an axis. `indices`: a 1-D sequence or NumPy array of integers.
+def counted_from_front(name: str, indices: Operand, length: int) -> Array:
+    """Integers of any type as int64, those below zero counted from the end."""
+    array = Array(node(indices))
+    if array.dtype.kind == "u":
+        if array.dtype.itemsize == 8:
+            array = minimum(array, np.uint64(np.iinfo(np.int64).max))
+        return array.astype(np.int64)
+    if array.dtype.kind != "i":
+        raise IndexingError(f"{name}: indices are integers, not {array.dtype}")
+    array = array.astype(np.int64)
+    return Array(_core.where((array < 0)._expr, (array + length)._expr, array._expr))
 
-    Indices become slices wherever they run evenly, at most 4096 of them. Raises IndexingError for a position out of
-    bounds. I/O: the tiles the positions fall in, or the positions' own pages where those are fewer bytes.
+
+def _gathered(array: Array, indices: Operand, place: int) -> Array:
+    """What `indices`, lazy or large, name along an axis."""
+    shape = tuple(node(indices).shape)
+    index = counted_from_front("take", reshape(indices, (math.prod(shape),)), array.shape[place])
+    rows = Array(_core.take(moveaxis(array, place, 0)._expr, index._expr))
+    if len(shape) != 1:
+        rows = reshape(rows, (*shape, *rows.shape[1:]))
+    count = len(shape)
+    return moveaxis(rows, tuple(range(count)), tuple(range(place, place + count))) if place and count else rows
+
+
+def take(x: Operand, indices: Any, /, *, axis: int | None = None) -> Array:
+    """The elements at the given positions of an axis. `indices`: integers, those below zero counted from the end.
+
+    Indices may be an array of any shape, lazy and larger than memory: their axes take the place of the axis. Raises
+    IndexingError for a position out of bounds: at once where the indices are a NumPy array in few even runs, else when
+    it is computed.
+
+    I/O: few even runs read the tiles the positions fall in, or the positions' own pages where those are fewer bytes.
+    Else one read of `x` and of the indices while `x` fits a third of the memory; beyond that, rows of more than 8
+    elements are met in sweeps over `x`, one for each half of the memory that the result takes, and shorter ones by
+    sorting the indices, and sorting back (external memory model, Vitter 2001, section 5).
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.take(np.asarray([10, 20, 30]), oc.asarray([2, 0, -1])).compute()
+    array([30, 10, 30])
     """
     array = Array(node(x))
-    if isinstance(indices, Array):
-        raise IndexingError("take: indices must be known when the expression is written; pass indices.compute()")
-    positions = np.asarray(indices)
-    if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iu"):
-        raise IndexingError(
-            f"take: indices must be a 1-D sequence of integers, not {positions.ndim}-D {positions.dtype}"
-        )
     if axis is None and array.ndim != 1:
         raise IndexingError(f"take: an array of {array.ndim} dimensions needs axis=")
     place = axis_of("take", axis or 0, array.ndim)
+    if isinstance(indices, Array):
+        return _gathered(array, indices, place)
+    positions = np.asarray(indices)
+    if positions.size and positions.dtype.kind not in "iu":
+        raise IndexingError(f"take: indices must be integers, not {positions.ndim}-D {positions.dtype}")
+    if positions.size == 0:
+        positions = positions.astype(np.int64)
     length = array.shape[place]
     outside = positions[(positions < -length) | (positions >= length)]
     if outside.size:
         raise IndexingError(f"take: index {outside[0]} is out of bounds for axis {place} with length {length}")
+    if positions.ndim != 1:
+        return _gathered(array, positions, place)
     before = (slice(None),) * place
-    runs = _runs([int(position) % length for position in positions])
-    if len(runs) > _RUNS_MAX:
-        raise IndexingError(f"take: {len(runs)} separate runs of indices; at most {_RUNS_MAX} are supported")
+    runs = _runs([int(position) % length for position in positions]) if positions.size <= _EAGER_MAX else None
+    if runs is None or len(runs) > _RUNS_MAX:
+        return _gathered(array, positions, place)
     if not runs:
         return array[(*before, slice(0))]
     return concat([array[(*before, run)] for run in runs], axis=place)
 
 
-__all__ = ["take"]
+def take_along_axis(x: Operand, indices: Operand, /, *, axis: int = -1) -> Array:
+    """For each lane of `x` along an axis the elements that the lane of `indices` names; the other axes broadcast.
+
+    Raises IndexingError for a position out of bounds when it is computed. I/O: as `take` from `x` in one row.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.take_along_axis(np.asarray([[3, 1, 2]]), np.asarray([[1, 0]]), axis=1).compute()
+    array([[1, 3]])
+    """
+    array, lanes = Array(node(x)), Array(node(indices))
+    if array.ndim != lanes.ndim:
+        raise ShapeError(f"take_along_axis: indices of shape {lanes.shape} for {array.shape}: numbers of axes differ")
+    place = axis_of("take_along_axis", axis, array.ndim)
+    array, lanes = moveaxis(array, place, -1), moveaxis(lanes, place, -1)
+    outer = np.broadcast_shapes(array.shape[:-1], lanes.shape[:-1])
+    array, lanes = broadcast_to(array, (*outer, array.shape[-1])), broadcast_to(lanes, (*outer, lanes.shape[-1]))
+    length, count = array.shape[-1], math.prod(array.shape)
+    positions = counted_from_front("take_along_axis", lanes, length)
+    first = expand_dims(reshape(arange(math.prod(outer)) * length, outer), axis=len(outer))
+    inside = (positions >= 0) & (positions < length)
+    # What is outside its lane must not be found in another.
+    flat = Array(_core.where(inside._expr, (positions + first)._expr, _core.full([], count, "int64")))
+    taken = reshape(_gathered(reshape(array, (count,)), reshape(flat, (math.prod(flat.shape),)), 0), flat.shape)
+    return moveaxis(taken, -1, place)
+
+
+def _permutation(name: str, x: Operand, index: Operand) -> tuple[Array, Array]:
+    array, positions = Array(node(x)), Array(node(index))
+    if array.ndim == 0 or positions.shape != array.shape[:1]:
+        raise ShapeError(f"{name}: an index of shape {positions.shape} is no order of the rows of shape {array.shape}")
+    return array, counted_from_front(name, positions, array.shape[0])
+
+
+def permute(x: Operand, index: Operand, /) -> Array:
+    """The rows of `x` moved: row `i` of `x` becomes row `index[i]`. `index` must be an order of all rows.
+
+    I/O: as `sort_by` with one column for a row of numbers; else that of the positions, and a `take`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.permute(np.asarray([10, 20, 30]), np.asarray([2, 0, 1])).compute()
+    array([20, 30, 10])
+    """
+    array, positions = _permutation("permute", x, index)
+    if array.ndim == 1:
+        return sort_by(positions, array)[1]
+    return take(array, sort_by(positions, arange(array.shape[0]))[1], axis=0)
+
+
+def permute_inverse(x: Operand, index: Operand, /) -> Array:
+    """What `permute` with the same index makes `x` of: row `index[i]` of `x` becomes row `i`. I/O: as `take`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.permute_inverse(np.asarray([20, 30, 10]), np.asarray([2, 0, 1])).compute()
+    array([10, 20, 30])
+    """
+    array, positions = _permutation("permute_inverse", x, index)
+    return _gathered(array, positions, 0)
+
+
+__all__ = ["permute", "permute_inverse", "take", "take_along_axis"]

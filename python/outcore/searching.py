@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import overload
+from typing import Literal, overload
+
+import numpy as np
 
 from outcore import _core, _masks
 from outcore._array import Array
@@ -11,7 +13,9 @@ from outcore._node import Operand, axis_of, expr_dtype, node, pair
 from outcore._reduction import Axis, reduced
 from outcore.dtypes import bool as bool_dtype
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.manipulation import moveaxis, stack
+from outcore.indexing import take
+from outcore.manipulation import moveaxis, reshape, stack
+from outcore.sorting import sort
 
 
 @overload
@@ -122,4 +126,64 @@ def compress(condition: Operand, x: Operand, /, *, axis: int | None = None) -> A
     return _masks.Chosen(lambda: moveaxis(chosen, 0, place)._expr)
 
 
-__all__ = ["argmax", "argmin", "argwhere", "compress", "count_nonzero", "nonzero", "where"]
+def _common(name: str, *arrays: Array) -> list[Array]:
+    """Arrays in one type that has an order."""
+    dtype = np.result_type(*(array.dtype for array in arrays))
+    if dtype.kind == "c":
+        raise DTypeError(f"{name}: {dtype} has no order")
+    return [array.astype(dtype) for array in arrays]
+
+
+def searchsorted(
+    x1: Operand, x2: Operand, /, *, side: Literal["left", "right"] = "left", sorter: Operand | None = None
+) -> Array:
+    """Where each element of `x2` belongs in the sorted row `x1`, int64: before equal elements (left), or behind them.
+
+    With `sorter`, `x1[sorter]` is what is sorted. NaN belongs behind all numbers. Raises ShapeError for an `x1` of
+    several axes, ArgumentError for another side.
+
+    I/O: one read of each while `x1` fits a third of the memory; else two sorts of both together, with positions.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.searchsorted(np.asarray([1, 3, 3]), np.asarray([3, 0]), side="right").compute()
+    array([3, 0])
+    """
+    if side not in ("left", "right"):
+        raise ArgumentError(f"searchsorted: side {side!r} is neither 'left' nor 'right'")
+    row, values = Array(node(x1)), Array(node(x2))
+    if row.ndim != 1:
+        raise ShapeError(f"searchsorted: x1 of shape {row.shape} is not one-dimensional")
+    if sorter is not None:
+        row = take(row, sorter)
+    row, flat = _common("searchsorted", row, reshape(values, (math.prod(values.shape),)))
+    return reshape(Array(_core.searchsorted(row._expr, flat._expr, side == "right")), values.shape)
+
+
+def isin(x: Operand, test_elements: Operand, /, *, invert: bool = False) -> Array:
+    """Whether each element of `x` is among the test elements. NaN is in nothing.
+
+    I/O: a sort of the test elements, and two searches in them: see `searchsorted`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.isin(np.asarray([1, 2, 3]), np.asarray([3, 1])).compute()
+    array([ True, False,  True])
+    """
+    array, tests = _common("isin", Array(node(x)), Array(node(test_elements)))
+    row = sort(reshape(tests, (math.prod(tests.shape),)))
+    found = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
+    if array.dtype.kind == "f":
+        found = found & (array == array)
+    return ~found if invert else found
+
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argwhere",
+    "compress",
+    "count_nonzero",
+    "isin",
+    "nonzero",
+    "searchsorted",
+    "where",
+]

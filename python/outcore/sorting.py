@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axis_of, expr_dtype, node
-from outcore.errors import DTypeError, ShapeError
+from outcore.creation import arange
+from outcore.errors import DTypeError, IndexingError, ShapeError
+from outcore.manipulation import concat, expand_dims, moveaxis, reshape, stack
 
 
 def _keys(name: str, x: Operand) -> _core.Expr:
@@ -32,28 +36,103 @@ def sort_by(keys: Operand, *values: Operand, descending: bool = False) -> tuple[
     return tuple(Array(expr) for expr in _core.sort_by(_keys("sort_by", keys), columns, descending))
 
 
+# Longer lanes are sorted one by one with as many programs' worth of I/O; shorter ones whole, within a pass.
+_LANE_BYTES_MAX = 32 << 20
+
+
+def _lanes(name: str, x: Operand, axis: int, descending: bool, positions: bool) -> Array:
+    expr = _keys(name, x)
+    if len(expr.shape) == 0:
+        raise ShapeError(f"{name}: a number has no axis to sort along")
+    place = axis_of(name, axis, len(expr.shape))
+    if len(expr.shape) == 1:
+        return Array(_sorted_row(expr, descending, positions))
+    array = moveaxis(Array(expr), place, -1)
+    if array.shape[-1] * array.dtype.itemsize <= _LANE_BYTES_MAX:
+        return moveaxis(Array(_core.sort_lanes(array._expr, descending, positions)), -1, place)
+    rows = reshape(array, (-1, array.shape[-1])) if array.ndim != 2 else array
+    lanes = [Array(_sorted_row(rows[row]._expr, descending, positions)) for row in range(rows.shape[0])]
+    return moveaxis(reshape(stack(lanes), array.shape), -1, place)
+
+
+def _sorted_row(row: _core.Expr, descending: bool, positions: bool) -> _core.Expr:
+    if not positions:
+        return _core.sort_by(row, [], descending)[0]
+    return _core.sort_by(row, [_core.arange(0, 1, row.shape[0], "int64")], descending)[1]
+
+
 def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The elements in order along an axis: NaN last, -0 equal to +0, always stable.
 
-    I/O: as `sort_by` without columns.
+    I/O: a row as `sort_by` without columns. Along an axis of several, lanes of up to 32 MiB are sorted whole within the
+    pass that makes them: one read, no write; longer ones each as a row.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.sort(np.asarray([[3, 1, 2], [0, 5, 4]]), axis=1).compute()
+    array([[1, 2, 3],
+           [0, 4, 5]])
     """
     del stable  # it always is
-    expr = _keys("sort", x)
-    if len(expr.shape) == 0:
-        raise ShapeError("sort: a number has no axis to sort along")
-    axis_of("sort", axis, len(expr.shape))
-    if len(expr.shape) != 1:
-        raise ShapeError(f"sort: of shape {tuple(expr.shape)}: only one-dimensional arrays so far")
-    return Array(_core.sort_by(expr, [], descending)[0])
+    return _lanes("sort", x, axis, descending, positions=False)
 
 
 def argsort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """Where the elements of the sorted array are in `x`, int64. I/O: as `sort_by` with one column."""
+    """Where the elements of the sorted array are in `x`, int64. I/O: as `sort`, a row as `sort_by` with one column."""
     del stable
-    expr = _keys("argsort", x)
-    axis_of("argsort", axis, len(expr.shape))
-    positions = _core.arange(0, 1, expr.shape[0], "int64")
-    return Array(_core.sort_by(expr, [positions], descending)[1])
+    return _lanes("argsort", x, axis, descending, positions=True)
 
 
-__all__ = ["argsort", "sort", "sort_by"]
+def partition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
+    """An order along an axis in which the element at `kth` is where a sort puts it: the sorted one. I/O: as `sort`.
+
+    Raises IndexingError for a place that the axis has not. For the k smallest alone, `top_k` reads less.
+    """
+    expr = node(x)
+    place = axis_of("partition", axis, len(expr.shape))
+    length = expr.shape[place]
+    if not -length <= kth < length:
+        raise IndexingError(f"partition: kth={kth} is out of bounds for axis {place} with length {length}")
+    return sort(Array(expr), axis=place)
+
+
+class TopK(NamedTuple):
+    """What `top_k` gives."""
+
+    values: Array
+    indices: Array
+
+
+def top_k(x: Operand, k: int, /, *, largest: bool = True) -> TopK:
+    """The `k` largest elements of a row (or smallest), in order, and their positions (int64); of equal ones the first.
+
+    NaN comes last: it is taken only where there are fewer than `k` numbers. Raises ShapeError for more than there are.
+
+    I/O: one read where lanes of 32 MiB leave few candidates, which are sorted then; else as `argsort`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.top_k(np.asarray([3, 9, 1, 9]), 2).indices.compute()
+    array([1, 3])
+    """
+    expr = _keys("top_k", x)
+    if len(expr.shape) != 1 or not 0 <= k <= expr.shape[0]:
+        raise ShapeError(f"top_k: k={k} of an array of shape {tuple(expr.shape)}; it takes a row of at least k elements")
+    row, length = Array(expr), expr.shape[0]
+    positions = Array(_core.arange(0, 1, length, "int64"))
+    count = length // _TOP_LANE
+    if count > 1 and k <= _TOP_LANE // 8:
+        # The k first of every lane, by value and then by position, and all of what is left over.
+        body = count * _TOP_LANE
+        lanes = reshape(row[:body], (count, _TOP_LANE))
+        values = Array(_core.sort_lanes(lanes._expr, largest, False))[:, :k]
+        places = Array(_core.sort_lanes(lanes._expr, largest, True))[:, :k]
+        places = places + expand_dims(arange(count) * _TOP_LANE, axis=1)
+        row = concat([reshape(values, (count * k,)), row[body:]])
+        positions = concat([reshape(places, (count * k,)), positions[body:]])
+    values, places = sort_by(row, positions, descending=largest)
+    return TopK(values[:k], places[:k])
+
+
+# Elements of a lane that gives candidates.
+_TOP_LANE = 1 << 19
+
+__all__ = ["TopK", "argsort", "partition", "sort", "sort_by", "top_k"]

@@ -38,4 +38,17 @@ def diff(
     return array
 
 
-__all__ = ["all", "any", "diff"]
+def ediff1d(x: Operand, /, *, to_end: Operand | None = None, to_begin: Operand | None = None) -> Array:
+    """Differences of neighbours in C order, between what is put at the begin and at the end. I/O: one read of `x`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.ediff1d(np.asarray([1, 4, 9]), to_begin=0).compute()
+    array([0, 3, 5])
+    """
+    array = Array(node(x))
+    given = [None if part is None else Array(node(part)).astype(array.dtype).ravel() for part in (to_begin, to_end)]
+    parts = [given[0], diff(array.ravel()), given[1]]
+    return concat([part for part in parts if part is not None])
+
+
+__all__ = ["all", "any", "diff", "ediff1d"]

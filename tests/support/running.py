@@ -39,6 +39,12 @@ def run(targets: Any) -> dict[str, int]:
     return {name: getattr(outcome, name) for name in FIGURES}
 
 
+def assert_nothing_but_kept(current: Any) -> None:
+    """No memory is reserved but that of tiles and values which later runs may start from."""
+    counted = current.counters()
+    assert counted["reserved_bytes"] == counted["kept_bytes"]
+
+
 def load(path: Path | str) -> Any:
     """A stored result as NumPy and zarr-python read it: never through outcore."""
     if str(path).endswith(".npy"):

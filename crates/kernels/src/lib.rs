@@ -18,6 +18,7 @@ mod compress;
 mod elementwise;
 #[allow(unsafe_code)]
 mod fence;
+mod gather;
 mod gemm;
 mod generate;
 mod half;
@@ -25,14 +26,17 @@ mod layout;
 mod reduce;
 mod scan;
 pub mod sort;
+mod tally;
 
 pub use compress::{compress, count_true, nonzero_positions};
 pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
 pub use fence::hint::{prefetch, prefetch_for_write};
+pub use gather::{find_outside, gather_rows, positions_between, Rows};
 pub use gemm::{gemm, Matrix, MatrixMut};
 pub use generate::{generate, Generator};
 pub use layout::copy_strided;
 pub use reduce::{Finish, Reduce, Reducer};
 pub use scan::{scan, Scan};
+pub use tally::{add_tallies, tally};

@@ -7,6 +7,7 @@ use numpy::PyUntypedArray;
 use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{AxisSlice, Expr, Named};
 use outcore_engine::{ops, EngineError};
+use outcore_kernels::sort::Side;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Scan, Unary};
 use outcore_store::RawArray;
 use pyo3::prelude::*;
@@ -332,6 +333,46 @@ fn sort_by(keys: &PyExpr, values: Vec<PyRef<'_, PyExpr>>, descending: bool) -> P
     Ok(sorted.into_iter().map(PyExpr::new).collect())
 }
 
+/// Rows in the order of an index that counts from the front.
+#[pyfunction]
+fn take(x: &PyExpr, index: &PyExpr) -> Built {
+    built(outcore_engine::sort::take(&x.0, &index.0))
+}
+
+/// The elements on both sides of places among the sorted elements of every column, how far between them each place is, and
+/// how many elements are not NaN.
+#[pyfunction]
+fn order_statistics(x: &PyExpr, fractions: Vec<f64>) -> PyResult<Vec<PyExpr>> {
+    let found = outcore_engine::sort::order_statistics(&x.0, &fractions).map_err(to_python)?;
+    Ok(found.into_iter().map(PyExpr).collect())
+}
+
+/// Where values belong in a sorted row.
+#[pyfunction]
+fn searchsorted(sorted: &PyExpr, values: &PyExpr, right: bool) -> Built {
+    let side = if right { Side::Right } else { Side::Left };
+    built(outcore_engine::sort::search_sorted(&sorted.0, &values.0, side))
+}
+
+/// How often each number below `bins` occurs, or the sum of its weights.
+#[pyfunction]
+fn bincount(numbers: &PyExpr, weights: Option<PyRef<'_, PyExpr>>, bins: u64) -> Built {
+    let weights = weights.map(|weights| weights.0.clone());
+    built(ops::bincount(&numbers.0, weights.as_ref(), bins))
+}
+
+/// Lanes along the last axis sorted whole, or where their elements were.
+#[pyfunction]
+fn sort_lanes(x: &PyExpr, descending: bool, positions: bool) -> Built {
+    built(ops::sort_lanes(&x.0, descending, positions))
+}
+
+/// The array in tiles of another shape.
+#[pyfunction]
+fn copy_tiled(x: &PyExpr, tile: Vec<u64>) -> PyExpr {
+    PyExpr(ops::copy_tiled(&x.0, tile))
+}
+
 #[pyfunction]
 fn matmul(x: &PyExpr, y: &PyExpr) -> Built {
     built(ops::matmul(&x.0, &y.0))
@@ -392,6 +433,12 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(slice, module)?)?;
     module.add_function(wrap_pyfunction!(concat, module)?)?;
     module.add_function(wrap_pyfunction!(sort_by, module)?)?;
+    module.add_function(wrap_pyfunction!(take, module)?)?;
+    module.add_function(wrap_pyfunction!(order_statistics, module)?)?;
+    module.add_function(wrap_pyfunction!(searchsorted, module)?)?;
+    module.add_function(wrap_pyfunction!(bincount, module)?)?;
+    module.add_function(wrap_pyfunction!(sort_lanes, module)?)?;
+    module.add_function(wrap_pyfunction!(copy_tiled, module)?)?;
     module.add_function(wrap_pyfunction!(is_made_of_stored, module)?)?;
     module.add_function(wrap_pyfunction!(scan, module)?)?;
     module.add_function(wrap_pyfunction!(count_granules, module)?)?;

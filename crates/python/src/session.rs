@@ -149,6 +149,7 @@ impl PySession {
         dict.set_item("write_calls", counters.write_calls)?;
         dict.set_item("metadata_bytes_read", counters.metadata_bytes_read)?;
         dict.set_item("reserved_bytes", self.0.ledger().used())?;
+        dict.set_item("kept_bytes", self.0.kept_bytes())?;
         dict.set_item("peak_bytes", self.0.ledger().peak())?;
         dict.set_item("reservations", self.0.ledger().reservations())?;
         dict.set_item("budget_bytes", self.0.budget())?;
@@ -256,6 +257,8 @@ impl PyProgram {
         dict.set_item("read_seconds", outcome.read_seconds)?;
         dict.set_item("write_seconds", outcome.write_seconds)?;
         dict.set_item("compute_seconds", outcome.compute_seconds)?;
+        let stages = outcome.stages.iter().map(|stage| (stage.forecast, stage.counted));
+        dict.set_item("stages", stages.collect::<Vec<_>>())?;
         let (tiles, bytes) = self.chain.resumed();
         dict.set_item("resumed_tiles", tiles)?;
         dict.set_item("verified_bytes", bytes)?;
@@ -306,6 +309,33 @@ fn clean(py: Python<'_>, directory: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
+/// Work in a directory that can be gone on with: folder, target, bytes, seconds since it was worked on, whether it is now.
+#[pyfunction]
+fn unfinished(py: Python<'_>, directory: PathBuf) -> PyResult<Vec<(PathBuf, PathBuf, u64, f64, bool)>> {
+    let found = py
+        .detach(|| outcore_store::list_unfinished(&directory))
+        .map_err(store_error)?;
+    let rows = found
+        .into_iter()
+        .map(|one| (one.folder, one.target, one.bytes, one.age.as_secs_f64(), one.busy));
+    Ok(rows.collect())
+}
+
+/// Removes what was listed in a directory, but what is at work. Gives how many and how many bytes.
+#[pyfunction]
+fn remove_unfinished(py: Python<'_>, directory: PathBuf) -> PyResult<(u64, u64)> {
+    let remove = || {
+        let mut removed = (0, 0);
+        for one in outcore_store::list_unfinished(&directory)? {
+            if outcore_store::remove_unfinished(&one)? {
+                removed = (removed.0 + 1, removed.1 + one.bytes);
+            }
+        }
+        Ok(removed)
+    };
+    py.detach(remove).map_err(store_error)
+}
+
 #[pyfunction]
 fn info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let opened = py.detach(|| outcore_store::open(&path, &Io::direct()));
@@ -352,6 +382,8 @@ fn rss(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(clean, module)?)?;
+    module.add_function(wrap_pyfunction!(unfinished, module)?)?;
+    module.add_function(wrap_pyfunction!(remove_unfinished, module)?)?;
     module.add_function(wrap_pyfunction!(info, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(rss, module)?)

@@ -167,6 +167,11 @@ pub struct Block<'a> {
 /// A function of the user, called once per tile.
 pub trait BlockFunction: Send + Sync {
     fn name(&self) -> String;
+    /// What makes it differ from others of its name, where functions of equal names and keys are equal; else it is equal
+    /// to itself only.
+    fn key(&self) -> Option<Vec<u8>> {
+        None
+    }
     /// Memory the function says it allocates while it runs, in bytes.
     fn workspace_bytes(&self) -> usize;
     /// Fills `output` (contiguous, of the node's type) from the inputs, all of one shape.
@@ -176,7 +181,7 @@ pub trait BlockFunction: Send + Sync {
     fn call(&self, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> Result<(), FunctionError>;
 }
 
-/// A block function, equal to itself only.
+/// A block function, equal to others of its name and key if it has one, else to itself only.
 #[derive(Clone)]
 pub struct FunctionKey {
     pub id: u64,
@@ -184,6 +189,13 @@ pub struct FunctionKey {
 }
 
 impl FunctionKey {
+    fn identity(&self) -> Result<(String, Vec<u8>), u64> {
+        self.function
+            .key()
+            .map(|key| (self.function.name(), key))
+            .ok_or(self.id)
+    }
+
     pub fn new(function: Arc<dyn BlockFunction>) -> FunctionKey {
         FunctionKey {
             id: next_id(),
@@ -200,7 +212,7 @@ impl std::fmt::Debug for FunctionKey {
 
 impl PartialEq for FunctionKey {
     fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
+        self.id == other.id || self.identity() == other.identity()
     }
 }
 
@@ -208,7 +220,7 @@ impl Eq for FunctionKey {}
 
 impl Hash for FunctionKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.id.hash(state);
+        self.identity().hash(state);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Memory decided by the plan: a simulation of the tile pool says which tile is read when, kept how long, spilled or
-//! dropped. What comes out is a program that provably fits (PLACEMENT.md).
+//! dropped. What comes out is a program that provably fits (docs/placement.md).
 
 pub mod policy;
 pub mod program;
@@ -48,7 +48,7 @@ pub fn place(
     let mut shortage: Option<Shortage> = None;
     let mut compared = Vec::new();
     let mut seen: HashMap<Vec<(u32, u32)>, ()> = HashMap::new();
-    let all = candidates(plan, options);
+    let all = candidates(plan, options, !resident.is_empty());
     let several = all.len() > 1;
     for candidate in all {
         let cells = order::sequential(plan, tiles, &candidate, limits.memory);

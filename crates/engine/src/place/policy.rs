@@ -210,7 +210,13 @@ impl Sample {
     }
 
     fn insert(&mut self, tile: TileId, next_use: u64, cost: Cost) {
-        self.0[cost as usize].push((Sample::rank(tile), tile, next_use));
+        // What is not used again leaves in its order: a sample of that serves nobody.
+        let last_use = u64::MAX - next_use;
+        let rank = match u32::try_from(last_use) {
+            Ok(last_use) => u32::MAX - last_use,
+            Err(_) => Sample::rank(tile),
+        };
+        self.0[cost as usize].push((rank, tile, next_use));
     }
 
     fn pop(&mut self, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {

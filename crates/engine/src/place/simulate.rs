@@ -289,7 +289,7 @@ impl Walk<'_> {
             (false, _) => Cost::Clean,
         };
         let last_use = u64::from(state.last_use);
-        let key = self.victims.key(last_use, next_use);
+        let key = self.victims.key(last_use, farthest(next_use, state.last_use));
         self.tiles[tile as usize].candidate = true;
         self.idle_since[tile as usize] = self.program.instructions.len() as u32;
         // The clock keeps a tile's place on the ring for as long as it is resident.
@@ -631,6 +631,15 @@ fn frame_of(weights: &TileTable, tile: TileId) -> u64 {
     weights.weights[tile as usize].frame
 }
 
+/// The place of a next use in the order of eviction. Of tiles that are not used again those used longest ago go first:
+/// what stays for the next program is then the end of the last sweep, where one in the other direction begins.
+fn farthest(next_use: u64, last_use: u32) -> u64 {
+    match next_use {
+        NEVER => NEVER - u64::from(last_use),
+        _ => next_use,
+    }
+}
+
 /// What an entry of the policy's order stands for now.
 fn standing(policy: Policy, tiles: &mut [Tile], uses: &Uses, tile: TileId, key: u64) -> Standing {
     let state = &mut tiles[tile as usize];
@@ -641,10 +650,10 @@ fn standing(policy: Policy, tiles: &mut [Tile], uses: &Uses, tile: TileId, key: 
         Policy::Clock => Standing::Takeable,
         _ => {
             let current = match policy {
-                Policy::NextUse => uses
-                    .of(tile)
-                    .get(state.cursor as usize)
-                    .map_or(NEVER, |&task| u64::from(task)),
+                Policy::NextUse => {
+                    let next_use = uses.of(tile).get(state.cursor as usize);
+                    farthest(next_use.map_or(NEVER, |&task| u64::from(task)), state.last_use)
+                }
                 _ => u64::from(state.last_use),
             };
             if state.candidate && current == key {

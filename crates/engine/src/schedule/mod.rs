@@ -22,6 +22,8 @@ pub const TASKS_FOR_SEARCH: u64 = 200_000;
 pub struct Candidate {
     /// Each pass over a domain runs against the direction of the last one.
     pub alternate: bool,
+    /// The first pass over a domain runs from its end: to begin with the tiles that the last program ended with.
+    pub backwards: bool,
     /// Tasks of a consuming pass run as soon as their inputs exist.
     pub pipeline: bool,
     /// Two-dimensional passes walk columns first.
@@ -39,6 +41,9 @@ impl Candidate {
             (false, true) => "columns",
             (false, false) => "rows",
         });
+        if self.backwards {
+            name.push_str(", backwards");
+        }
         if self.alternate {
             name.push_str(", alternating");
         }
@@ -52,11 +57,12 @@ impl Candidate {
     }
 }
 
-/// The orders worth simulating for `plan`.
-pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
+/// The orders worth simulating for `plan`; `resumes` says that it finds tiles of an earlier program in memory.
+pub fn candidates(plan: &Plan, options: PlanOptions, resumes: bool) -> Vec<Candidate> {
     let tasks = plan.tasks();
     let plain = Candidate {
         alternate: false,
+        backwards: false,
         pipeline: false,
         columns: false,
         shared: false,
@@ -90,6 +96,12 @@ pub fn candidates(plan: &Plan, options: PlanOptions) -> Vec<Candidate> {
             alternate: options.alternate,
             ..plain
         });
+    }
+    if options.alternate && resumes {
+        all.extend(all.clone().into_iter().map(|candidate| Candidate {
+            backwards: true,
+            ..candidate
+        }));
     }
     if options.alternate && plan.passes().any(|pass| pass.domain.shape.len() >= 2) {
         all.push(Candidate { columns: true, ..plain });

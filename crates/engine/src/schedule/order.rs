@@ -19,10 +19,10 @@ pub fn sequential(plan: &Plan, tiles: &TileTable, candidate: &Candidate, memory:
                 return shared_cells(plan, tiles, pass, memory);
             }
             let mut cells = pass_cells(pass, candidate, memory);
-            if candidate.alternate && !pass.domain.shape.is_empty() && !is_blocked(pass) {
-                let turn = backwards.entry(pass.domain.shape.clone()).or_insert(true);
-                *turn = !*turn;
-                if *turn {
+            if !pass.domain.shape.is_empty() && !is_blocked(pass) {
+                let turn = backwards.entry(pass.domain.shape.clone());
+                let turn = turn.and_modify(|turn| *turn ^= candidate.alternate);
+                if *turn.or_insert(candidate.backwards) {
                     cells.reverse();
                 }
             }

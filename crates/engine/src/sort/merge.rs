@@ -33,10 +33,16 @@ struct Layout {
 const ALIGNED: usize = 64;
 
 impl Layout {
-    /// The merged keys come first.
+    /// The merged keys come first, where they become several tiles.
     fn new(records: &Records, count: usize) -> Layout {
         let has_values = records.columns.len() > 1;
-        let keys = count * records.order.dtype().size();
+        // What becomes one tile is merged where it is to be.
+        let in_one_tile = count as u64 <= records.columns[0].tile[0];
+        let keys = if in_one_tile {
+            0
+        } else {
+            count * records.order.dtype().size()
+        };
         let index = keys.next_multiple_of(ALIGNED);
         let positions = if has_values { count * size_of::<u32>() } else { 0 };
         let merge = index + positions.next_multiple_of(ALIGNED);
@@ -117,11 +123,15 @@ impl Work for Merge {
         };
         let ends = segments.ends(task);
         let layout = Layout::new(records, count);
-        let (keys, rest) = workspace.split_at_mut(layout.index);
+        let (space_for_keys, rest) = workspace.split_at_mut(layout.index);
         let (index, space) = rest.split_at_mut(layout.merge - layout.index);
-        let keys = &mut keys[..count * records.order.dtype().size()];
         let per_column = tiles.writes.len() / records.columns.len();
         let (key_tiles, value_tiles) = tiles.writes.split_at_mut(per_column);
+        let in_one_tile = layout.index == 0;
+        let keys: &mut [u8] = match in_one_tile {
+            true => key_tiles[0],
+            false => &mut space_for_keys[..count * records.order.dtype().size()],
+        };
         if records.columns.len() == 1 {
             merge_segments(records.order, tiles.reads[0], &ends, keys, space);
         } else {
@@ -132,10 +142,12 @@ impl Work for Merge {
                 gather_tiles(item, index, source, tiles.iter_mut());
             }
         }
-        let mut at = 0;
-        for tile in key_tiles {
-            tile.copy_from_slice(&keys[at..at + tile.len()]);
-            at += tile.len();
+        if !in_one_tile {
+            let mut at = 0;
+            for tile in key_tiles {
+                tile.copy_from_slice(&space_for_keys[at..at + tile.len()]);
+                at += tile.len();
+            }
         }
         Ok(())
     }

@@ -9,12 +9,19 @@ mod cut;
 mod external;
 mod form;
 mod merge;
+mod quantile;
 mod records;
+mod search;
 mod segments;
+mod take;
 
 pub(crate) use records::Records;
 
 use std::sync::Arc;
+
+pub use quantile::order_statistics;
+pub use search::search_sorted;
+pub use take::take;
 
 use outcore_kernels::sort::KeyOrder;
 

@@ -28,3 +28,16 @@ pub fn prefetch_for_write(bytes: &mut [u8]) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = bytes;
 }
+
+/// Asks for the cache line of the element at `at`, if there is one, ahead of a write to it.
+#[inline(always)]
+pub fn prefetch_element<T>(elements: &mut [T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(element) = elements.get_mut(at) {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_ET0};
+        // SAFETY: as above.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_mut(element).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (elements, at);
+}

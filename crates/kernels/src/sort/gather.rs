@@ -1,5 +1,7 @@
 //! Items of any size moved by an index.
 
+use super::view;
+
 /// `target[i] = source[index[i]]`, for items of `item_bytes` and positions of `u32`.
 ///
 /// # Panics
@@ -43,7 +45,7 @@ pub fn scatter_items(item_bytes: usize, index: &[u8], source: &[u8], target: &mu
 }
 
 fn positions<'a>(what: &str, item_bytes: usize, index: &'a [u8], bytes: usize) -> &'a [u32] {
-    let index: &[u32] = bytemuck::cast_slice(index);
+    let index: &[u32] = view(index);
     assert!(item_bytes > 0, "{what}: items of no size");
     assert_eq!(
         index.len() * item_bytes,

@@ -1,12 +1,17 @@
 //! Sorted segments, lying one behind the other, become one.
 //!
 //! The segments are cut together, at values, into pieces that fit the cache. A piece of few segments is merged in
-//! rounds of two, without branches on the data; one of many is sorted anew, which takes fewer sweeps.
+//! rounds of two, without branches on the data; one of many is sorted anew, which takes fewer sweeps, and so is one with
+//! NaN or a negative zero, whose words do not compare.
+//!
+//! Measured with 64 MiB of random `int64` (`examples/sorting.rs`, ns per element on one core of a shared machine): 3.3 for
+//! 2 segments, 6 for 8, 10 for 64; about 1.6 more per round, where sorting the pieces anew takes 13 to 16 for any number.
+//! One comparison at a time takes 4.4 per round, since each waits for the one before.
 
-use super::key::SortKey;
-use super::radix::{Columns, Payload};
+use super::key::{SortKey, Word};
+use super::radix::{Columns, Payload, DIGIT_BITS_MAX};
 use super::search::gallop;
-use super::{encode, nothing, small, sort_words, take, with_order, words_bytes, KeyOrder};
+use super::{encode, nothing, small, sort_words, take, view, view_mut, with_order, words_bytes, KeyOrder};
 use outcore_dtype::{f16, DType};
 
 /// Bytes of workspace that [`merge_segments`] takes for `count` elements.
@@ -21,7 +26,7 @@ pub fn merge_workspace_bytes(order: KeyOrder, count: usize) -> usize {
 ///
 /// # Panics
 /// When `ends` descend or do not end with the number of elements, `out` has another length than `data`, or `workspace`
-/// is shorter than [`merge_workspace_bytes`] says. Segments that are not sorted give an unspecified order.
+/// is shorter than [`merge_workspace_bytes`] says; perhaps, when a segment is not sorted.
 pub fn merge_segments(order: KeyOrder, data: &[u8], ends: &[usize], out: &mut [u8], workspace: &mut [u8]) {
     let count = order.count("merge_segments", data.len());
     check("merge_segments", count, ends, data.len(), out.len());
@@ -32,10 +37,10 @@ pub fn merge_segments(order: KeyOrder, data: &[u8], ends: &[usize], out: &mut [u
             return small::count_bytes::<D>(order.dtype, out);
         }
         let pieces = Pieces::<T, (), D> {
-            data: bytemuck::cast_slice(data),
-            out: bytemuck::cast_slice_mut(out),
+            data: view(data),
+            out: view_mut(out),
             out_payload: nothing(count),
-            spare: bytemuck::cast_slice_mut(workspace),
+            spare: view_mut(workspace),
             spare_payload: nothing(count),
             position: |_| (),
         };
@@ -63,18 +68,18 @@ pub fn merge_index(
     let count = order.count("merge_index", data.len());
     check("merge_index", count, ends, data.len(), out.len());
     let workspace = take("merge_index", workspace, merge_index_workspace_bytes(order, count));
-    let index: &mut [u32] = bytemuck::cast_slice_mut(index);
+    let index: &mut [u32] = view_mut(index);
     assert_eq!(index.len(), count, "merge_index: positions");
     assert!(count as u64 <= 1 << 32, "merge_index: {count} positions in 32 bits");
     let (words, positions) = workspace.split_at_mut(words_bytes(order, count));
     let words = &mut words[..count * order.dtype.size()];
     with_order!(order, T, D => {
         let pieces = Pieces::<T, u32, D> {
-            data: bytemuck::cast_slice(data),
-            out: bytemuck::cast_slice_mut(out),
+            data: view(data),
+            out: view_mut(out),
             out_payload: index,
-            spare: bytemuck::cast_slice_mut(words),
-            spare_payload: bytemuck::cast_slice_mut(positions),
+            spare: view_mut(words),
+            spare_payload: view_mut(positions),
             position: |at| at as u32,
         };
         pieces.merge(ends);
@@ -92,7 +97,7 @@ fn check(what: &str, count: usize, ends: &[usize], data_bytes: usize, out_bytes:
 /// Elements, their payload and as much workspace fit the second-level cache of common processors.
 const PIECE_BYTES: usize = 512 << 10;
 /// Segments of a piece up to which rounds of two win over sorting.
-const ROUNDS_SEGMENTS_MAX: usize = 16;
+const ROUNDS_SEGMENTS_MAX: usize = 128;
 
 struct Pieces<'a, T, P, const DESCENDING: bool> {
     data: &'a [T],
@@ -124,6 +129,7 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
         while !segments.is_empty() {
             self.cut(&mut segments, step, &mut stretches);
             let length = stretches.iter().map(|stretch| stretch.len()).sum::<usize>();
+            assert!(length > 0, "merge: a segment is not sorted");
             self.merge_piece(&stretches, done, length, &mut next_bounds);
             done += length;
             segments.retain(|segment| !segment.is_empty());
@@ -165,10 +171,9 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
         let (out, payload) = (&mut self.out[from..to], &mut self.out_payload[from..to]);
         let (spare, spare_payload) = (&mut self.spare[from..to], &mut self.spare_payload[from..to]);
         let rounds = usize::BITS - (stretches.len() - 1).leading_zeros();
-        let sort = stretches.len() > ROUNDS_SEGMENTS_MAX;
         // The result of the last round shall be in `out`.
-        let copy_to_out = sort || rounds % 2 == 0;
-        let (first, first_payload) = if copy_to_out {
+        let starts_in_out = rounds.is_multiple_of(2) || stretches.len() > ROUNDS_SEGMENTS_MAX;
+        let (first, first_payload) = if starts_in_out {
             (&mut *out, &mut *payload)
         } else {
             (&mut *spare, &mut *spare_payload)
@@ -186,31 +191,38 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
             filled = end;
             bounds.push(end);
         }
-        if sort {
-            let found = encode::encode::<T, DESCENDING>(out);
-            return sort_words::<T, P, DESCENDING>(out, payload, found, bytemuck::cast_slice_mut(spare), spare_payload);
+        if stretches.len() == 1 {
+            return;
         }
-        let mut a = Columns::<T, P> { words: out, payload };
-        let mut b = Columns::<T, P> {
-            words: spare,
-            payload: spare_payload,
-        };
-        if !copy_to_out {
+        let found = encode::encode::<T, DESCENDING>(first);
+        // Words of few bits are sorted in one sweep.
+        let sort = stretches.len() > ROUNDS_SEGMENTS_MAX
+            || found.special::<T, DESCENDING>()
+            || (rounds > 1 && found.extent().bits <= DIGIT_BITS_MAX);
+        if sort {
+            if !starts_in_out {
+                out.copy_from_slice(spare);
+                payload.copy_from_slice(spare_payload);
+            }
+            return sort_words::<T, P, DESCENDING>(out, payload, found, view_mut(spare), spare_payload);
+        }
+        let mut a = Columns::<T::Word, P>::new(view_mut(out), payload);
+        let mut b = Columns::<T::Word, P>::new(view_mut(spare), spare_payload);
+        if !rounds.is_multiple_of(2) {
             std::mem::swap(&mut a, &mut b);
         }
         for _ in 0..rounds {
-            round::<T, P, DESCENDING>(&a, &mut b, bounds);
+            round(&a, &mut b, bounds);
             std::mem::swap(&mut a, &mut b);
+        }
+        if let Some(finish) = encode::finish::<T, DESCENDING>() {
+            finish(a.words);
         }
     }
 }
 
 /// Merges the runs of `from` by twos into `to`; `bounds` are where they end, and afterwards where the merged ones do.
-fn round<T: SortKey, P: Payload, const DESCENDING: bool>(
-    from: &Columns<'_, T, P>,
-    to: &mut Columns<'_, T, P>,
-    bounds: &mut Vec<usize>,
-) {
+fn round<K: Word, P: Payload>(from: &Columns<'_, K, P>, to: &mut Columns<'_, K, P>, bounds: &mut Vec<usize>) {
     let mut start = 0;
     let runs = bounds.len();
     for pair in (0..runs).step_by(2) {
@@ -218,7 +230,7 @@ fn round<T: SortKey, P: Payload, const DESCENDING: bool>(
         let end = bounds[runs.min(pair + 2) - 1];
         let left = (&from.words[start..middle], &from.payload[start..middle]);
         let right = (&from.words[middle..end], &from.payload[middle..end]);
-        merge_two::<T, P, DESCENDING>(left, right, &mut to.words[start..end], &mut to.payload[start..end]);
+        merge_two(left, right, &mut to.words[start..end], &mut to.payload[start..end]);
         bounds[pair / 2] = end;
         start = end;
     }
@@ -237,20 +249,20 @@ struct Stream {
     right_end: usize,
 }
 
-fn merge_two<T: SortKey, P: Payload, const DESCENDING: bool>(
-    (a, a_payload): (&[T], &[P]),
-    (b, b_payload): (&[T], &[P]),
-    out: &mut [T],
+fn merge_two<K: Word, P: Payload>(
+    (a, a_payload): (&[K], &[P]),
+    (b, b_payload): (&[K], &[P]),
+    out: &mut [K],
     out_payload: &mut [P],
 ) {
-    if a.is_empty() || b.is_empty() || !b[0].before::<DESCENDING>(a[a.len() - 1]) {
+    if a.is_empty() || b.is_empty() || b[0] >= a[a.len() - 1] {
         out[..a.len()].copy_from_slice(a);
         out[a.len()..].copy_from_slice(b);
         out_payload[..a.len()].copy_from_slice(a_payload);
         out_payload[a.len()..].copy_from_slice(b_payload);
         return;
     }
-    let mut streams = split::<T, DESCENDING>(a, b);
+    let mut streams = split(a, b);
     loop {
         let steps = streams
             .iter()
@@ -262,13 +274,13 @@ fn merge_two<T: SortKey, P: Payload, const DESCENDING: bool>(
         }
         for _ in 0..steps {
             for stream in &mut streams {
-                step::<T, P, DESCENDING>(stream, (a, a_payload), (b, b_payload), out, out_payload);
+                step(stream, (a, a_payload), (b, b_payload), out, out_payload);
             }
         }
     }
     for mut stream in streams {
         while stream.left < stream.left_end && stream.right < stream.right_end {
-            step::<T, P, DESCENDING>(&mut stream, (a, a_payload), (b, b_payload), out, out_payload);
+            step(&mut stream, (a, a_payload), (b, b_payload), out, out_payload);
         }
         let at = stream.left + stream.right;
         let left = stream.left..stream.left_end;
@@ -283,15 +295,15 @@ fn merge_two<T: SortKey, P: Payload, const DESCENDING: bool>(
 
 /// Writes the next element of a stream neither side of which is empty.
 #[inline(always)]
-fn step<T: SortKey, P: Payload, const DESCENDING: bool>(
+fn step<K: Word, P: Payload>(
     stream: &mut Stream,
-    (a, a_payload): (&[T], &[P]),
-    (b, b_payload): (&[T], &[P]),
-    out: &mut [T],
+    (a, a_payload): (&[K], &[P]),
+    (b, b_payload): (&[K], &[P]),
+    out: &mut [K],
     out_payload: &mut [P],
 ) {
     let (left, right) = (a[stream.left], b[stream.right]);
-    let take_right = right.before::<DESCENDING>(left);
+    let take_right = right < left;
     let at = stream.left + stream.right;
     out[at] = if take_right { right } else { left };
     if !P::NOTHING {
@@ -303,7 +315,7 @@ fn step<T: SortKey, P: Payload, const DESCENDING: bool>(
 }
 
 /// Cuts the merge of `a` and `b` into merges of equal length.
-fn split<T: SortKey, const DESCENDING: bool>(a: &[T], b: &[T]) -> [Stream; STREAMS] {
+fn split<K: Word>(a: &[K], b: &[K]) -> [Stream; STREAMS] {
     let length = a.len() + b.len();
     let mut streams = [Stream {
         left: 0,
@@ -313,7 +325,7 @@ fn split<T: SortKey, const DESCENDING: bool>(a: &[T], b: &[T]) -> [Stream; STREA
     }; STREAMS];
     for cut in 1..STREAMS {
         let rank = length * cut / STREAMS;
-        let left = taken_from_left::<T, DESCENDING>(a, b, rank);
+        let left = taken_from_left(a, b, rank);
         streams[cut - 1].left_end = left;
         streams[cut - 1].right_end = rank - left;
         streams[cut].left = left;
@@ -324,12 +336,12 @@ fn split<T: SortKey, const DESCENDING: bool>(a: &[T], b: &[T]) -> [Stream; STREA
 
 /// How many of the first `rank` merged elements come from `a` (Siebert and Träff, "Perfectly load-balanced, optimal,
 /// stable, parallel merge").
-fn taken_from_left<T: SortKey, const DESCENDING: bool>(a: &[T], b: &[T], rank: usize) -> usize {
+fn taken_from_left<K: Word>(a: &[K], b: &[K], rank: usize) -> usize {
     let (mut low, mut high) = (rank.saturating_sub(b.len()), rank.min(a.len()));
     while low < high {
         let left = low + (high - low) / 2;
         // `a[left]` precedes the last element taken from `b` unless that one is strictly smaller.
-        if b[rank - left - 1].before::<DESCENDING>(a[left]) {
+        if b[rank - left - 1] < a[left] {
             high = left;
         } else {
             low = left + 1;

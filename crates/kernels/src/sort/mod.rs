@@ -6,6 +6,7 @@
 //!
 //! Workspace is the caller's: each kernel has a function beside it that says how many bytes it takes.
 
+mod distribute;
 mod encode;
 mod gather;
 mod key;
@@ -13,6 +14,8 @@ mod merge;
 mod order;
 mod radix;
 mod search;
+mod sift;
+mod slices;
 mod small;
 #[cfg(test)]
 mod tests;
@@ -21,11 +24,13 @@ pub use gather::{gather_items, scatter_items};
 pub use merge::{merge_index, merge_index_workspace_bytes, merge_segments, merge_workspace_bytes};
 pub use order::KeyOrder;
 pub use search::{compare, count_less, count_less_equal, is_sorted, searchsorted, Side};
+pub use sift::{nan_key, sift, Sifted};
 
 use key::SortKey;
 use order::with_order;
 use outcore_dtype::{f16, DType};
 use radix::{Columns, Payload};
+use slices::{nothing, take, view, view_mut};
 
 /// Bytes of workspace that [`sort_keys`] and [`sort_keys_from`] take for `count` elements.
 pub fn sort_workspace_bytes(order: KeyOrder, count: usize) -> usize {
@@ -46,13 +51,13 @@ pub fn sort_keys(order: KeyOrder, data: &mut [u8], workspace: &mut [u8]) {
     let count = order.count("sort_keys", data.len());
     let workspace = take("sort_keys", workspace, sort_workspace_bytes(order, count));
     with_order!(order, T, D => {
-        let data: &mut [T] = bytemuck::cast_slice_mut(data);
+        let data: &mut [T] = view_mut(data);
         if !already::<T, (), D>(data, nothing(count)) {
             if size_of::<T>() == 1 {
-                small::count_bytes::<D>(order.dtype, bytemuck::cast_slice_mut(data));
+                small::count_bytes::<D>(order.dtype, view_mut(data));
             } else {
                 let found = encode::encode::<T, D>(data);
-                sort_words::<T, (), D>(data, nothing(count), found, bytemuck::cast_slice_mut(workspace), nothing(count));
+                sort_words::<T, (), D>(data, nothing(count), found, view_mut(workspace), nothing(count));
             }
         }
     })
@@ -71,9 +76,9 @@ pub fn sort_keys_from(order: KeyOrder, parts: &[&[u8]], out: &mut [u8], workspac
             copy_parts(parts, out);
             return sort_keys(order, out, workspace);
         }
-        let out: &mut [T] = bytemuck::cast_slice_mut(out);
+        let out: &mut [T] = view_mut(out);
         let found = encode::encode_parts::<T, D>(parts, out);
-        sort_words::<T, (), D>(out, nothing(count), found, bytemuck::cast_slice_mut(workspace), nothing(count));
+        sort_words::<T, (), D>(out, nothing(count), found, view_mut(workspace), nothing(count));
     })
 }
 
@@ -103,7 +108,7 @@ fn words_bytes(order: KeyOrder, count: usize) -> usize {
 pub fn sort_index(order: KeyOrder, keys: &mut [u8], index: &mut [u8], workspace: &mut [u8]) {
     let count = order.count("sort_index", keys.len());
     let workspace = take("sort_index", workspace, sort_index_workspace_bytes(order, count));
-    let index: &mut [u32] = bytemuck::cast_slice_mut(index);
+    let index: &mut [u32] = view_mut(index);
     assert_eq!(index.len(), count, "sort_index: positions");
     assert!(count as u64 <= 1 << 32, "sort_index: {count} positions in 32 bits");
     for (position, place) in index.iter_mut().enumerate() {
@@ -112,28 +117,13 @@ pub fn sort_index(order: KeyOrder, keys: &mut [u8], index: &mut [u8], workspace:
     let (words, positions) = workspace.split_at_mut(words_bytes(order, count));
     let words = &mut words[..count * order.dtype.size()];
     with_order!(order, T, D => {
-        let keys: &mut [T] = bytemuck::cast_slice_mut(keys);
+        let keys: &mut [T] = view_mut(keys);
         if !already::<T, u32, D>(keys, index) {
             let found = encode::encode::<T, D>(keys);
-            let positions = bytemuck::cast_slice_mut(positions);
-            sort_words::<T, u32, D>(keys, index, found, bytemuck::cast_slice_mut(words), positions);
+            let positions = view_mut(positions);
+            sort_words::<T, u32, D>(keys, index, found, view_mut(words), positions);
         }
     })
-}
-
-/// Exactly the first `bytes` of the workspace.
-fn take<'a>(what: &str, workspace: &'a mut [u8], bytes: usize) -> &'a mut [u8] {
-    assert!(
-        workspace.len() >= bytes,
-        "{what}: {bytes} bytes of workspace needed, {} given",
-        workspace.len()
-    );
-    &mut workspace[..bytes]
-}
-
-/// The payload of keys that carry none: elements of no size, at no place.
-fn nothing<'a>(count: usize) -> &'a mut [()] {
-    vec![(); count].leak()
 }
 
 /// Whether `values` were in order, or are now because they were in strictly the opposite order.
@@ -158,15 +148,15 @@ fn sort_words<T: SortKey, P: Payload, const DESCENDING: bool>(
     spare_payload: &mut [P],
 ) {
     let finish = encode::finish::<T, DESCENDING>();
-    let mut columns = Columns::new(bytemuck::cast_slice_mut(keys), &mut *payload);
+    let mut columns = Columns::new(view_mut(keys), &mut *payload);
     let mut spare = Columns::new(spare_words, spare_payload);
     if !found.special::<T, DESCENDING>() {
-        return radix::sort(columns, spare, false, found.extent(), finish);
+        return distribute::sort_all(columns, spare, found.extent(), finish);
     }
     let apart = encode::set_apart::<T, P, DESCENDING>(&mut columns, &mut spare);
     let numbers = apart.number_count;
     let (sorted, workspace) = (columns.range(0, numbers), spare.range(0, numbers));
-    radix::sort(sorted, workspace, false, apart.numbers.extent(), finish);
+    distribute::sort_all(sorted, workspace, apart.numbers.extent(), finish);
     encode::decode::<T, DESCENDING>(&mut columns.words[numbers..]);
     let end = numbers + apart.zero_count;
     encode::put_zeros::<T, P, DESCENDING>(&mut keys[..end], &mut payload[..end], numbers);

@@ -1,13 +1,19 @@
 //! Words in order, by their digits.
 //!
-//! A range that exceeds the cache is first distributed by its leading digit, so that all later work stays in the cache.
+//! A range that exceeds the cache is first distributed ([`super::distribute`]), so that all later work stays in the cache.
 //! There the leading bits, about as many as make the words distinct, are sorted digit by digit from the lowest of them,
 //! with all histograms from one sweep; the few that still agree are put in order by comparison, or, if they are many,
 //! by the same method on the bits that are left. Digits count from the least word, so a range is as narrow as its values.
 //!
+//! Measured beside `sort_unstable` with 64 MiB of random elements (`examples/sorting.rs`, ns per element on one core of a
+//! shared machine): `int64` 15 and 24, `float64` 18 and 42, `int32` 11.5 and 23, `int16` 5 and 13. A pass over data beyond
+//! the cache takes 8.9 as it is and 3.3 with prefetched targets; one inside takes 1.5, so all eight digits of a word beyond
+//! the cache would take 26.
+//!
 //! All steps are stable, so a payload (the positions of an index sort) may travel with the words.
 
 use super::key::Word;
+use crate::fence::hint::prefetch_element;
 
 /// What travels with a word.
 pub trait Payload: Copy + 'static {
@@ -42,6 +48,11 @@ impl<'a, K: Word, P: Payload> Columns<'a, K, P> {
         }
     }
 
+    /// Whether the columns and their workspace fit the cache.
+    pub fn cached(&self) -> bool {
+        self.words.len() * (size_of::<K>() + size_of::<P>()) <= CACHED_BYTES
+    }
+
     pub fn copy_from(&mut self, other: &Columns<'_, K, P>) {
         self.words.copy_from_slice(other.words);
         self.payload.copy_from_slice(other.payload);
@@ -54,8 +65,8 @@ pub type Finish<K> = fn(&mut [K]);
 /// The least word of a range, and how many bits the distances of the others from it have.
 #[derive(Clone, Copy)]
 pub struct Extent<K> {
-    low: K,
-    bits: u32,
+    pub low: K,
+    pub bits: u32,
 }
 
 impl<K: Word> Extent<K> {
@@ -66,7 +77,7 @@ impl<K: Word> Extent<K> {
         }
     }
 
-    fn of(words: &[K]) -> Self {
+    pub fn of(words: &[K]) -> Self {
         let (mut low, mut high) = ([K::MAX; 4], [K::ZERO; 4]);
         let (chunks, rest) = words.as_chunks::<4>();
         for chunk in chunks {
@@ -87,46 +98,14 @@ impl<K: Word> Extent<K> {
 }
 
 /// Words, their payload and as much workspace: two of these fit the second-level cache of common processors.
-const CACHED_BYTES: usize = 512 << 10;
-/// Bits of the digit by which a range beyond the cache is distributed: 256 targets keep within the translation cache.
-const DISTRIBUTED_BITS: u32 = 8;
+pub const CACHED_BYTES: usize = 512 << 10;
 /// Bits of a digit inside the cache, at most.
-const DIGIT_BITS_MAX: u32 = 11;
+pub const DIGIT_BITS_MAX: u32 = 11;
 /// Bits beyond `log2(n)` that are sorted by digits: among random words one in eight then still meets an equal.
 const SPARE_BITS: u32 = 2;
 
-/// Sorts `a`, stably; the result is in `b` if `into_b`, else in `a`, and the other holds nothing of use.
-pub fn sort<K: Word, P: Payload>(
-    mut a: Columns<'_, K, P>,
-    mut b: Columns<'_, K, P>,
-    into_b: bool,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
-) {
-    let length = a.words.len();
-    if length > small::<P>() && length * (size_of::<K>() + size_of::<P>()) > CACHED_BYTES && extent.bits > 0 {
-        return distribute(a, b, into_b, extent, finish);
-    }
-    let in_b = if length <= small::<P>() {
-        sort_small(&mut a);
-        false
-    } else {
-        extent.bits > 0 && sort_cached(&mut a.range(0, length), &mut b.range(0, length), extent)
-    };
-    if in_b != into_b {
-        if into_b {
-            b.copy_from(&a);
-        } else {
-            a.copy_from(&b);
-        }
-    }
-    if let Some(finish) = finish {
-        finish(if into_b { b.words } else { a.words });
-    }
-}
-
 /// Elements up to which comparisons win.
-const fn small<P: Payload>() -> usize {
+pub const fn small<P: Payload>() -> usize {
     if P::NOTHING {
         48
     } else {
@@ -134,7 +113,7 @@ const fn small<P: Payload>() -> usize {
     }
 }
 
-fn sort_small<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>) {
+pub fn sort_small<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>) {
     if P::NOTHING {
         return columns.words.sort_unstable();
     }
@@ -152,123 +131,140 @@ fn sort_small<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>) {
     }
 }
 
-/// By the leading digit from `a` to `b`, then each bucket by itself.
-fn distribute<K: Word, P: Payload>(
-    mut a: Columns<'_, K, P>,
-    mut b: Columns<'_, K, P>,
-    into_b: bool,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
-) {
-    const BUCKETS: usize = 1 << DISTRIBUTED_BITS;
-    let shift = extent.bits.saturating_sub(DISTRIBUTED_BITS);
-    let digit = |word: K| (word.above(extent.low) >> shift) as usize % BUCKETS;
-    let ends = bucket_ends::<BUCKETS, K>(a.words, digit);
-    let mut places = [0; BUCKETS];
-    places[1..].copy_from_slice(&ends[..BUCKETS - 1]);
-    scatter(&a, &mut b, &mut places, digit);
-    let mut from = 0;
-    for (bucket, to) in ends.into_iter().enumerate() {
-        if from < to {
-            let extent = if to - from > small::<P>() && (to - from) * size_of::<K>() > CACHED_BYTES {
-                Extent::of(&b.words[from..to])
-            } else {
-                Extent {
-                    low: extent.low.plus((bucket as u64) << shift),
-                    bits: shift,
-                }
-            };
-            sort(b.range(from, to), a.range(from, to), !into_b, extent, finish);
-        }
-        from = to;
+/// What decides the place of a word.
+pub trait Bucket<K>: Copy {
+    /// Less than [`PLACES`].
+    fn of(self, word: K) -> usize;
+}
+
+/// A digit of words: their distance from the least one, shifted, and as many bits as `mask` has.
+#[derive(Clone, Copy)]
+pub struct Digit<K> {
+    pub low: K,
+    pub shift: u32,
+    pub mask: usize,
+}
+
+impl<K: Word> Bucket<K> for Digit<K> {
+    #[inline(always)]
+    fn of(self, word: K) -> usize {
+        (word.above(self.low) >> self.shift) as usize & self.mask & (PLACES - 1)
     }
 }
 
-/// Where each bucket ends. Four histograms, so that equal neighbours do not wait for each other's count.
-fn bucket_ends<const BUCKETS: usize, K: Word>(words: &[K], digit: impl Fn(K) -> usize) -> [usize; BUCKETS] {
-    let mut counts = [[0u64; BUCKETS]; 4];
-    let (chunks, rest) = words.as_chunks::<4>();
-    for chunk in chunks {
-        for lane in 0..4 {
-            counts[lane][digit(chunk[lane])] += 1;
-        }
-    }
-    for word in rest {
-        counts[0][digit(*word)] += 1;
-    }
-    let mut end = 0;
-    std::array::from_fn(|bucket| {
-        end += counts.iter().map(|counts| counts[bucket] as usize).sum::<usize>();
-        end
-    })
-}
+/// Values of the widest digit.
+pub const PLACES: usize = 1 << DIGIT_BITS_MAX;
+/// The most digits by which a range in the cache is sorted.
+pub const PASSES_MAX: usize = 2;
+/// Counts of the values of each digit, then the places where the next word of each goes; the last is [`count`]'s. Zero
+/// between uses.
+pub type Places = [[usize; PLACES]; PASSES_MAX + 1];
 
-/// Moves every word to the next place of its digit.
-#[inline(always)]
-fn scatter<K: Word, P: Payload>(
+/// Moves every word to the next place of its digit. Where the targets are `FAR`, beyond the cache, the lines that will
+/// be written next are asked for: a store that misses holds up all behind it.
+#[inline(never)]
+pub fn scatter<K: Word, P: Payload, const FAR: bool>(
     from: &Columns<'_, K, P>,
     to: &mut Columns<'_, K, P>,
-    places: &mut [usize],
-    digit: impl Fn(K) -> usize,
+    places: &mut [usize; PLACES],
+    bucket: impl Bucket<K>,
 ) {
+    /// A line and a little more.
+    const AHEAD_BYTES: usize = 80;
+    let (target, target_payload) = (&mut *to.words, &mut *to.payload);
     for (word, carried) in from.words.iter().zip(from.payload.iter()) {
-        let place = &mut places[digit(*word)];
-        to.words[*place] = *word;
-        to.payload[*place] = *carried;
+        let place = &mut places[bucket.of(*word) & (PLACES - 1)];
+        let at = *place;
         *place += 1;
+        target[at] = *word;
+        if FAR {
+            prefetch_element(target, at + AHEAD_BYTES / size_of::<K>());
+        }
+        if !P::NOTHING {
+            target_payload[at] = *carried;
+            if FAR {
+                prefetch_element(target_payload, at + AHEAD_BYTES / size_of::<P>());
+            }
+        }
+    }
+}
+
+/// Counts the digits of the words in one sweep.
+#[inline(never)]
+fn count<K: Word>(words: &[K], places: &mut Places, digits: [Digit<K>; PASSES_MAX]) {
+    let [first, second, other] = places;
+    if digits[1].mask == 0 {
+        for word in words {
+            first[digits[0].of(*word)] += 1;
+        }
+        return;
+    }
+    // The upper digits of neighbours are often equal; in turns, their counts need not wait for each other.
+    let (pairs, rest) = words.as_chunks::<2>();
+    for [a, b] in pairs {
+        first[digits[0].of(*a)] += 1;
+        second[digits[1].of(*a)] += 1;
+        first[digits[0].of(*b)] += 1;
+        other[digits[1].of(*b)] += 1;
+    }
+    for word in rest {
+        first[digits[0].of(*word)] += 1;
+        second[digits[1].of(*word)] += 1;
+    }
+    for (count, other) in second.iter_mut().zip(other).take(digits[1].mask + 1) {
+        *count += std::mem::take(other);
     }
 }
 
 /// Digits from the lowest of the leading bits, then comparisons; whether the result is in `b`.
-fn sort_cached<'a, K: Word, P: Payload>(
+pub fn sort_cached<'a, K: Word, P: Payload>(
     a: &mut Columns<'a, K, P>,
     b: &mut Columns<'a, K, P>,
     extent: Extent<K>,
+    places: &mut Places,
 ) -> bool {
-    const PASSES_MAX: usize = 3;
     let length = a.words.len();
     let wanted = extent.bits.min(length.ilog2() + 1 + SPARE_BITS);
     let passes = wanted.div_ceil(DIGIT_BITS_MAX).min(PASSES_MAX as u32);
     let width = wanted.div_ceil(passes).min(DIGIT_BITS_MAX);
     let shift = extent.bits.saturating_sub(width * passes);
-    let buckets = 1usize << width;
-
-    let mut places = [0usize; PASSES_MAX << DIGIT_BITS_MAX];
-    let places = &mut places[..passes as usize * buckets];
-    for word in a.words.iter() {
-        let mut rest = word.above(extent.low) >> shift;
-        for pass in 0..passes as usize {
-            places[pass * buckets + (rest as usize & (buckets - 1))] += 1;
-            rest >>= width;
-        }
-    }
+    let digits: [Digit<K>; PASSES_MAX] = std::array::from_fn(|pass| Digit {
+        low: extent.low,
+        shift: shift + (pass as u32 * width).min(extent.bits - shift - 1),
+        mask: if pass < passes as usize { (1 << width) - 1 } else { 0 },
+    });
+    count(a.words, places, digits);
     let mut in_b = false;
-    for (pass, places) in places.chunks_exact_mut(buckets).enumerate() {
-        let shift = shift + pass as u32 * width;
-        let digit = |word: K| (word.above(extent.low) >> shift) as usize & (buckets - 1);
-        if places[digit(a.words[0])] == length {
-            continue;
+    for (digit, places) in digits.into_iter().zip(places.iter_mut()).take(passes as usize) {
+        if places[digit.of(a.words[0])] != length {
+            let mut sum = 0;
+            for place in places[..=digit.mask].iter_mut() {
+                sum += std::mem::replace(place, sum);
+            }
+            if in_b {
+                scatter::<K, P, false>(b, a, places, digit);
+            } else {
+                scatter::<K, P, false>(a, b, places, digit);
+            }
+            in_b = !in_b;
         }
-        let mut sum = 0;
-        for place in places.iter_mut() {
-            sum += std::mem::replace(place, sum);
-        }
-        if in_b {
-            scatter(b, a, places, digit);
-        } else {
-            scatter(a, b, places, digit);
-        }
-        in_b = !in_b;
+        places[..=digit.mask].fill(0);
     }
     if shift > 0 {
         let (sorted, spare) = if in_b { (b, a) } else { (a, b) };
-        settle(sorted, spare, extent.low, shift);
+        settle(sorted, spare, extent.low, shift, places);
     }
     in_b
 }
 
 /// Orders the groups whose words agree in the bits above `shift`; the groups themselves are in order.
-fn settle<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>, spare: &mut Columns<'_, K, P>, low: K, shift: u32) {
+fn settle<K: Word, P: Payload>(
+    columns: &mut Columns<'_, K, P>,
+    spare: &mut Columns<'_, K, P>,
+    low: K,
+    shift: u32,
+    places: &mut Places,
+) {
     let length = columns.words.len();
     let mut at = 1;
     while at < length {
@@ -286,7 +282,7 @@ fn settle<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>, spare: &mut Colu
             sort_small(&mut range);
         } else {
             let extent = Extent::of(range.words);
-            sort(range, spare.range(from, to), false, extent, None);
+            sort(range, spare.range(from, to), false, extent, None, places);
         }
         at = to + 1;
     }

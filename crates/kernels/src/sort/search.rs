@@ -1,7 +1,7 @@
 //! Comparisons, positions in sorted keys, and whether keys are sorted.
 
 use super::key::SortKey;
-use super::{with_order, KeyOrder};
+use super::{view, view_mut, with_order, KeyOrder};
 use outcore_dtype::{f16, DType};
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ pub enum Side {
 
 /// Whether the elements are in order.
 pub fn is_sorted(order: KeyOrder, data: &[u8]) -> bool {
-    with_order!(order, T, D => sorted::<T, D>(bytemuck::cast_slice(data)))
+    with_order!(order, T, D => sorted::<T, D>(view(data)))
 }
 
 /// Elements that are compared before the outcome is looked at.
@@ -55,7 +55,7 @@ pub fn runs<T: SortKey, const DESCENDING: bool>(parts: &[&[u8]]) -> bool {
     let Some(first) = parts.iter().find(|part| !part.is_empty()) else {
         return true;
     };
-    let first: &[T] = bytemuck::cast_slice(first);
+    let first: &[T] = view(first);
     let first = &first[..first.len().min(GLANCE)];
     sorted::<T, DESCENDING>(first) || reversed::<T, DESCENDING>(first)
 }
@@ -77,7 +77,7 @@ pub fn compare(order: KeyOrder, a: &[u8], b: &[u8]) -> Ordering {
 /// How many elements of `sorted` come before the element `key`: a binary search.
 pub fn count_less(order: KeyOrder, sorted: &[u8], key: &[u8]) -> usize {
     with_order!(order, T, D => {
-        let (sorted, key): (&[T], T) = (bytemuck::cast_slice(sorted), bytemuck::pod_read_unaligned(key));
+        let (sorted, key): (&[T], T) = (view(sorted), bytemuck::pod_read_unaligned(key));
         sorted.partition_point(|value| value.before::<D>(key))
     })
 }
@@ -85,7 +85,7 @@ pub fn count_less(order: KeyOrder, sorted: &[u8], key: &[u8]) -> usize {
 /// How many elements of `sorted` come before the element `key` or equal it.
 pub fn count_less_equal(order: KeyOrder, sorted: &[u8], key: &[u8]) -> usize {
     with_order!(order, T, D => {
-        let (sorted, key): (&[T], T) = (bytemuck::cast_slice(sorted), bytemuck::pod_read_unaligned(key));
+        let (sorted, key): (&[T], T) = (view(sorted), bytemuck::pod_read_unaligned(key));
         sorted.partition_point(|value| !key.before::<D>(*value))
     })
 }
@@ -96,9 +96,9 @@ pub fn count_less_equal(order: KeyOrder, sorted: &[u8], key: &[u8]) -> usize {
 /// Values that are in order themselves are found by galloping from one to the next, `O(m log(n / m))`; others by binary
 /// search, several at a time so that their cache misses overlap.
 pub fn searchsorted(order: KeyOrder, sorted: &[u8], values: &[u8], side: Side, base: i64, out: &mut [u8]) {
-    let out: &mut [i64] = bytemuck::cast_slice_mut(out);
+    let out: &mut [i64] = view_mut(out);
     with_order!(order, T, D => {
-        let (sorted, values): (&[T], &[T]) = (bytemuck::cast_slice(sorted), bytemuck::cast_slice(values));
+        let (sorted, values): (&[T], &[T]) = (view(sorted), view(values));
         assert_eq!(values.len(), out.len(), "searchsorted: values and positions");
         match side {
             Side::Left => positions(sorted, values, base, out, |element: T, value| element.before::<D>(value)),

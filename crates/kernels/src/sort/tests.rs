@@ -82,10 +82,10 @@ fn value(pattern: Pattern, i: usize, length: usize) -> f64 {
         Bits | Uniform => unit * 200.0 - 100.0,
         Presorted => i as f64 - length as f64 / 2.0,
         Reversed => length as f64 / 2.0 - i as f64,
-        NearlySorted if r % 50 == 0 => unit * length as f64,
+        NearlySorted if r.is_multiple_of(50) => unit * length as f64,
         NearlySorted => i as f64,
         AllEqual => 7.0,
-        Duplicates if r % 10 == 0 => unit * 100.0,
+        Duplicates if r.is_multiple_of(10) => unit * 100.0,
         Duplicates => 42.0,
         Zipf => 100f64.powf(unit).floor(),
         Special => match r % 9 {

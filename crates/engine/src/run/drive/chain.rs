@@ -33,9 +33,11 @@ pub struct Chain {
     session: Arc<Session>,
     outputs: Vec<Expr>,
     targets: Vec<Target>,
-    /// The room in which the first staged operator was begun, and the files of its first stage.
+    /// The room in which the first operator with a stage was begun, and the files of that stage.
     first: Option<(Room, Vec<Kept>)>,
     resuming: Option<Resuming>,
+    /// The rooms of the operators before it, which were done at once.
+    at_once: Vec<Room>,
     pub stages: Vec<PlannedStage>,
 }
 
@@ -122,6 +124,7 @@ impl Session {
             targets: targets.clone(),
             first: None,
             resuming,
+            at_once: vec![],
             stages: vec![],
         };
         let asker = if nesting::is_inside() {
@@ -225,7 +228,12 @@ impl Chain {
         let (room, mut stages, mut step) = self.begin(waiting, asker, watch)?;
         loop {
             let (label, awaits, kept, program) = match step {
-                Step::Done(results) => return Ok(results),
+                Step::Done(results) => {
+                    if self.first.is_none() {
+                        self.at_once.push(room);
+                    }
+                    return Ok(results);
+                }
                 Step::Stage {
                     label,
                     awaits,
@@ -353,8 +361,12 @@ impl Chain {
             ran: 0,
         };
         let mut outputs = self.outputs.clone();
+        let mut at_once = self.at_once.iter();
         while let Some(waiting) = first_staged(&outputs) {
-            let results = run.operator(&waiting, progress)?;
+            let results = match at_once.next() {
+                Some(room) => run.at_once(&waiting, *room)?,
+                None => run.operator(&waiting, progress)?,
+            };
             outputs = substitute(&outputs, &replacements(&waiting, &results));
         }
         let program = session.prepare_for(Asker::InTurn, &outputs, &self.targets, &mut || {
@@ -380,6 +392,17 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
+    /// The results of an operator that was done at once when it was planned.
+    fn at_once(&self, waiting: &Waiting, room: Room) -> Result<Vec<Expr>, EngineError> {
+        let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
+        match stages.next(&[], room, &self.chain.session.io)? {
+            Next::Done(results) => Ok(results),
+            Next::Stage { .. } => Err(EngineError::Internal(
+                "an operator takes another way than planned".into(),
+            )),
+        }
+    }
+
     /// Runs the stages of an operator. Their stored results live as long as the nodes that read them.
     fn operator(&mut self, waiting: &Waiting, progress: Progress<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = &self.chain.session;

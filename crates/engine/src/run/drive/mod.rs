@@ -25,6 +25,13 @@ use crate::EngineError;
 
 pub use chain::Chain;
 
+/// What one program was forecast to do and did: bytes read and written, and most memory reserved at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageCounts {
+    pub forecast: [u64; 3],
+    pub counted: [u64; 3],
+}
+
 /// Counted while the program ran.
 #[derive(Default)]
 pub struct Outcome {
@@ -37,6 +44,8 @@ pub struct Outcome {
     pub write_seconds: f64,
     pub compute_seconds: f64,
     pub events: Vec<Event>,
+    /// One for each program, in the order in which they ran.
+    pub stages: Vec<StageCounts>,
     /// One per requested output: the frame of a result in memory.
     pub results: Vec<Option<Frame>>,
 }
@@ -47,6 +56,7 @@ impl Outcome {
         self.read_bytes += later.read_bytes;
         self.written_bytes += later.written_bytes;
         self.spilled_bytes += later.spilled_bytes;
+        self.stages.extend_from_slice(&later.stages);
         self.peak_bytes = self.peak_bytes.max(later.peak_bytes);
         let before = Duration::from_secs_f64(self.seconds);
         self.events.extend(later.events.iter().cloned().map(|mut event| {
@@ -131,6 +141,10 @@ impl Program {
             write_seconds: state.busy.write_ns as f64 * 1e-9,
             compute_seconds: state.busy.compute_ns as f64 * 1e-9,
             events: state.events.clone(),
+            stages: vec![StageCounts {
+                forecast: [self.read_bytes(), self.written_bytes(), self.peak_bytes()],
+                counted: [counters.bytes_read, counters.bytes_written, peak_bytes],
+            }],
             results,
         })
     }
@@ -215,6 +229,7 @@ impl Program {
                     sinks.memory.push(None);
                 }
                 Output::Resumed(resumable) => {
+                    outcore_store::clean_partials(&resumable.plan().directory())?;
                     sinks.all.push(resumable.create(&self.session.io)?);
                     sinks.memory.push(None);
                 }

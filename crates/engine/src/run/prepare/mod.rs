@@ -161,9 +161,9 @@ impl Session {
         asker: Asker,
     ) -> Option<Result<Program, EngineError>> {
         let prepare = |remember: bool| {
-            let program = self.prepare_request(&request, remember, targets, asker, false);
-            match program {
-                Err(EngineError::Memory { .. }) => None,
+            let last = !remember && request.used.is_empty();
+            match self.prepare_request(&request, remember, targets, asker, last) {
+                Err(EngineError::Memory { .. }) if !last => None,
                 program => Some(program),
             }
         };

@@ -15,6 +15,8 @@ use crate::run::session::residency::{Kept, Value, Worth};
 const WORTH: u64 = 8;
 /// The part of the budget that remembered values take at most.
 const SHARE: u64 = 8;
+/// Larger requests are taken as they are: looking at them would take memory of its own.
+const NODES_MAX: usize = 1 << 15;
 /// Nodes that are looked at, at most, to find what is worth remembering.
 const VISITS_MAX: usize = 1 << 20;
 /// Values remembered of one program, at most.
@@ -67,8 +69,8 @@ fn is_product(node: &Node) -> bool {
 /// without anything remembered.
 pub(in crate::run) fn cut(outputs: &[Expr], in_memory: &[bool], kept: &Kept, budget: u64) -> Request {
     let mut cutter = Cutter::default();
-    for output in outputs {
-        cutter.visit(output, kept);
+    if !outputs.iter().all(|output| cutter.visit(output, kept)) {
+        return Request::plain(outputs);
     }
     let mut rebuilt: HashMap<u64, Expr> = HashMap::new();
     for node in &cutter.order {
@@ -150,7 +152,8 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn visit(&mut self, output: &Expr, kept: &Kept) {
+    /// False where there are too many nodes.
+    fn visit(&mut self, output: &Expr, kept: &Kept) -> bool {
         let asks = kept.has_values();
         let mut stack: Vec<(Expr, usize)> = Vec::new();
         let mut enter = |node: &Expr, joins: bool, known: &mut HashMap<u64, Value>, stack: &mut Vec<(Expr, usize)>| {
@@ -177,7 +180,11 @@ impl Cutter {
                 }
                 None => self.order.extend(stack.pop().map(|(node, _)| node)),
             }
+            if self.order.len() + stack.len() > NODES_MAX {
+                return false;
+            }
         }
+        true
     }
 }
 

@@ -171,6 +171,11 @@ impl Session {
         &self.io
     }
 
+    /// Bytes of tiles and values kept between programs, part of what the ledger has granted.
+    pub fn kept_bytes(&self) -> usize {
+        self.kept.bytes()
+    }
+
     /// Drops the tiles and values kept between programs.
     pub fn clear(&self) {
         self.kept.clear();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outcore_store::{Ledger, PAGE};
+use outcore_store::{return_freed_memory, Ledger, PAGE};
 
 /// Thread stacks, packing buffers of products, small plans, the allocator's slack: allowances beside what is measured.
 const FIXED: u64 = 24 << 20;
@@ -49,14 +49,24 @@ impl Overhead {
     }
 
     /// Measures again. While a program runs, what it has not touched yet hides others' bytes, so the process is taken to
-    /// be no smaller than when last measured in peace.
+    /// be no smaller than when last measured in peace. What the allocator keeps free is given back before it counts as
+    /// the process's own: earlier plans must not make later ones too large.
     pub fn settle(&self) {
+        let before = self.own.load(Ordering::Relaxed);
+        let mut now = self.uncounted();
+        if now > before + TOLERANCE {
+            return_freed_memory();
+            now = self.uncounted();
+        }
+        if now.abs_diff(before) > TOLERANCE {
+            self.own.store(now, Ordering::Relaxed);
+        }
+    }
+
+    fn uncounted(&self) -> u64 {
         let (resident, mapped) = resident_bytes();
         let anonymous = resident.saturating_sub(mapped);
         let now = Ledger::uncounted((anonymous + self.mapped) as usize) as u64;
-        let now = now.max(self.own_at_least);
-        if now.abs_diff(self.own.load(Ordering::Relaxed)) > TOLERANCE {
-            self.own.store(now, Ordering::Relaxed);
-        }
+        now.max(self.own_at_least)
     }
 }

@@ -1,0 +1,235 @@
+//! `x[index]` with an index that may be larger than memory: rows held, swept over, or met in sorted order.
+
+use std::sync::Arc;
+
+use outcore_dtype::{DType, Scalar};
+use outcore_kernels::Generator;
+use outcore_store::Io;
+
+use super::segments::Assumed;
+use super::sort_by;
+use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
+use crate::expr::{AxisSlice, Expr, Node, Op, SourceKey};
+use crate::ops::{self, GatherOrder};
+use crate::task::Grid;
+use crate::EngineError;
+
+/// Rows are held while they take no more than this part of the memory.
+const HELD_PART: u64 = 3;
+/// Rows of more elements are swept over: sorting them back would move each element by itself.
+const SORTED_ELEMENTS_MAX: u64 = 8;
+
+/// `x[index]` along the first axis; `index` is a row of int64 that counts from the front.
+///
+/// # Errors
+/// An index of another kind; at run time, one that names no row.
+pub fn take(x: &Expr, index: &Expr) -> Result<Expr, EngineError> {
+    // Checks both.
+    ops::gather(x, index, GatherOrder::AtOnce)?;
+    let result = [ops::gather_grid(x, index)];
+    Ok(ops::staged(Arc::new(Take { result }), &[x.clone(), index.clone()])?.swap_remove(0))
+}
+
+#[derive(Debug)]
+struct Take {
+    result: [Grid; 1],
+}
+
+impl Staged for Take {
+    fn name(&self) -> String {
+        "take".into()
+    }
+    fn key(&self) -> Vec<u8> {
+        vec![]
+    }
+    fn results(&self) -> &[Grid] {
+        &self.result
+    }
+    fn begin(&self, inputs: &[Expr], _room: Room) -> Result<Box<dyn Stages>, EngineError> {
+        Ok(Box::new(Taking {
+            x: inputs[0].clone(),
+            index: inputs[1].clone(),
+        }))
+    }
+}
+
+struct Taking {
+    x: Expr,
+    index: Expr,
+}
+
+impl Taking {
+    /// How the room lets rows and results come together; none where sorting moves less.
+    fn order(&self, room: Room) -> Option<GatherOrder> {
+        if self.x.nbytes() <= room.memory / HELD_PART || self.index.shape[0] == 0 {
+            return Some(GatherOrder::AtOnce);
+        }
+        let result = ops::gather_grid(&self.x, &self.index);
+        // A tile of the result and its part of the index are held, and beside them tiles of rows come and go.
+        let tile: u64 = result.tile.iter().product::<u64>() * result.dtype.size() as u64;
+        let group = room.memory / 2 / (tile + result.tile[0] * size_of::<i64>() as u64);
+        let sweeps = result.counts()[0].div_ceil(group.max(1));
+        let narrow = self.x.shape[1..].iter().product::<u64>() <= SORTED_ELEMENTS_MAX;
+        (!narrow || sweeps <= 1).then_some(GatherOrder::Sweeps(group.max(1)))
+    }
+
+    /// The index sorted, rows met in its order, and sorted back.
+    fn sorted(&self) -> Result<Expr, EngineError> {
+        let columns = self.x.shape[1..].iter().product::<u64>();
+        let positions = ops::generate(counting(), self.index.shape.clone(), DType::I64)?;
+        let ordered = sort_by(&self.index, &[positions], false)?;
+        let x = match self.x.ndim() {
+            1 => self.x.clone(),
+            _ => ops::reshape(&self.x, &[self.x.shape[0], columns])?,
+        };
+        let met = InOrder {
+            results: [ops::gather_grid(&x, &ordered[0]), ordered[1].grid()],
+        };
+        let met = ops::staged(Arc::new(met), &[ordered[0].clone(), ordered[1].clone(), x.clone()])?;
+        if x.ndim() == 1 {
+            return Ok(sort_by(&met[1], &met[..1], false)?.swap_remove(1));
+        }
+        let column = |at: u64| {
+            let slices = [
+                AxisSlice { start: 0, step: 1 },
+                AxisSlice {
+                    start: at as i64,
+                    step: 1,
+                },
+            ];
+            ops::squeeze(&ops::slice(&met[0], &slices, &[met[0].shape[0], 1])?, &[1])
+        };
+        let apart = (0..columns).map(column).collect::<Result<Vec<_>, _>>()?;
+        let back = sort_by(&met[1], &apart, false)?.into_iter().skip(1);
+        let back = back
+            .map(|column| ops::expand_dims(&column, &[1]))
+            .collect::<Result<Vec<_>, _>>()?;
+        let joined = ops::concat(&back, 1)?;
+        let shape: Vec<u64> = std::iter::once(self.index.shape[0])
+            .chain(self.x.shape[1..].iter().copied())
+            .collect();
+        match shape == joined.shape {
+            true => Ok(joined),
+            false => ops::reshape(&joined, &shape),
+        }
+    }
+}
+
+fn counting() -> Generator {
+    Generator::Arange {
+        start: Scalar::Int(0),
+        step: Scalar::Int(1),
+    }
+}
+
+impl Stages for Taking {
+    fn next(&mut self, _found: &[Found], room: Room, _io: &Io) -> Result<Next, EngineError> {
+        let result = match self.order(room) {
+            Some(order) => ops::gather(&self.x, &self.index, order)?,
+            None => self.sorted()?,
+        };
+        Ok(Next::Done(vec![result]))
+    }
+
+    fn assume(&mut self, _room: Room) -> Result<Next, EngineError> {
+        Err(EngineError::Internal("take has no stages of its own".into()))
+    }
+
+    fn lookup_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// Rows in the order of a sorted index, and the column that goes with it, unchanged: which rows each tile of the index
+/// meets is known when it has been sorted.
+#[derive(Debug)]
+struct InOrder {
+    results: [Grid; 2],
+}
+
+impl Staged for InOrder {
+    fn name(&self) -> String {
+        "take in order".into()
+    }
+    fn key(&self) -> Vec<u8> {
+        vec![]
+    }
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+    fn begin(&self, inputs: &[Expr], _room: Room) -> Result<Box<dyn Stages>, EngineError> {
+        Ok(Box::new(Meeting {
+            inputs: inputs.to_vec(),
+            rows: self.results[0].tile[0],
+        }))
+    }
+}
+
+struct Meeting {
+    /// The sorted index, what goes with it, and the rows.
+    inputs: Vec<Expr>,
+    /// Rows of a tile of the result.
+    rows: u64,
+}
+
+impl Meeting {
+    fn done(&self, columns: [Expr; 2], ranges: Vec<(u64, u64)>) -> Result<Next, EngineError> {
+        let [index, beside] = columns;
+        let order = GatherOrder::Sorted(Arc::new(ranges));
+        Ok(Next::Done(vec![ops::gather(&self.inputs[2], &index, order)?, beside]))
+    }
+}
+
+/// A node that reads what is stored in the tiles of another.
+fn stored(source: Arc<dyn outcore_store::Source>, tile: &[u64]) -> Expr {
+    let (shape, dtype) = (source.shape().to_vec(), source.dtype());
+    Node::intern(Op::Source(SourceKey(source)), vec![], shape, dtype, tile.to_vec())
+}
+
+impl Stages for Meeting {
+    fn next(&mut self, found: &[Found], _room: Room, _io: &Io) -> Result<Next, EngineError> {
+        let [Found::Stored(index), Found::Stored(beside), Found::Fact(edges)] = found else {
+            let edges = ops::edges(&self.inputs[0], self.rows)?;
+            let kept = [Keep::Stored, Keep::Stored, Keep::Fact];
+            let outputs = [self.inputs[0].clone(), self.inputs[1].clone(), edges];
+            return Ok(Next::Stage {
+                label: "sort the index".into(),
+                awaits: "which rows each part of the sorted index names".into(),
+                outputs: outputs.into_iter().zip(kept).collect(),
+            });
+        };
+        ops::check_inside(self.inputs[2].shape[0], edges)?;
+        let (edges, _) = edges.as_chunks::<8>();
+        let edges: Vec<u64> = edges.iter().map(|edge| u64::from_ne_bytes(*edge)).collect();
+        let (ranges, _) = edges.as_chunks::<2>();
+        let tile = &self.inputs[0].tile;
+        let columns = [stored(index.clone(), tile), stored(beside.clone(), tile)];
+        self.done(columns, ranges.iter().map(|&[first, last]| (first, last)).collect())
+    }
+
+    /// As if the index were spread evenly: every other meets as many tiles of rows or fewer, each of them in one go.
+    fn assume(&mut self, _room: Room) -> Result<Next, EngineError> {
+        let (length, rows) = (self.inputs[0].shape[0], self.inputs[2].shape[0]);
+        let parts = length.div_ceil(self.rows);
+        let place = |at: u64| (u128::from(at) * u128::from(rows - 1) / u128::from(parts)) as u64;
+        let column = |which: usize| {
+            let node = &self.inputs[which];
+            let source = Assumed {
+                shape: node.shape.clone(),
+                dtype: node.dtype,
+                partition: node.tile[0],
+                runs: 1,
+                identity: format!("a sorted index to come: {} {which}", node.id),
+            };
+            stored(Arc::new(source), &node.tile)
+        };
+        self.done(
+            [column(0), column(1)],
+            (0..parts).map(|at| (place(at), place(at + 1))).collect(),
+        )
+    }
+
+    fn lookup_bytes(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,165 @@
+"""Order statistics: median, quantile and nanquantile, exact, of arrays larger than memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from outcore import _core
+from outcore._array import Array
+from outcore._node import Operand, axes_of, node
+from outcore._reduction import Axis
+from outcore.creation import full
+from outcore.elementwise import isnan
+from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.indexing import take_along_axis
+from outcore.manipulation import expand_dims, permute_dims, reshape, stack
+from outcore.searching import where
+from outcore.sorting import sort
+from outcore.statistical import sum
+
+Method = Literal["linear", "lower", "higher", "nearest", "midpoint"]
+_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+# More columns than these are sorted whole instead: a few keys of each would be too many.
+_COLUMNS_MAX = 1 << 12
+
+
+def _columns(name: str, x: Operand, axis: Axis) -> tuple[Array, list[int], tuple[int, ...]]:
+    """The array as a matrix whose columns are what is reduced; the axes, and the shape of the others."""
+    array = Array(node(x))
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"{name}: {array.dtype} has no order")
+    axes = axes_of(name, axis, array.ndim)
+    others = [place for place in range(array.ndim) if place not in axes]
+    rest = tuple(array.shape[place] for place in others)
+    order = (*axes, *others)
+    moved = array if order == tuple(range(array.ndim)) else permute_dims(array, order)
+    rows = math.prod(array.shape[place] for place in axes)
+    return reshape(moved, (rows, math.prod(rest))), axes, rest
+
+
+def _statistics(matrix: Array, fractions: list[float]) -> list[Array]:
+    """The elements on both sides of each place, how far between them it is, and how many elements are not NaN."""
+    if matrix.shape[1] <= _COLUMNS_MAX:
+        return [Array(expr) for expr in _core.order_statistics(matrix._expr, fractions)]
+    lanes = sort(matrix, axis=0)
+    rows = matrix.shape[0]
+    counts = full((matrix.shape[1],), rows, dtype=np.int64)
+    if matrix.dtype.kind == "f":
+        counts = sum((~isnan(matrix)).astype(np.int64), axis=0)
+    last = where(counts > 0, counts - 1, 0)
+    place = stack([last.astype(np.float64) * fraction for fraction in fractions])
+    first = place.astype(np.int64)
+    second = where(first + 1 < counts, first + 1, first)
+    return [take_along_axis(lanes, first, axis=0), take_along_axis(lanes, second, axis=0), place - first, counts]
+
+
+def _between(low: Array, high: Array, part: Array, method: str) -> Array:
+    """What lies between two neighbours; as NumPy computes it, so that the ends are met exactly."""
+    if method == "lower":
+        return low
+    if method == "higher":
+        return where(part > 0, high, low)
+    floats = low.dtype if low.dtype.kind == "f" else np.dtype(np.float64)
+    low, high = low.astype(floats), high.astype(floats)
+    if method == "midpoint":
+        part = where(part > 0, 0.5, part)
+    part = part.astype(floats)
+    distance = high - low
+    return where(part >= 0.5, high - distance * (1 - part), low + distance * part)
+
+
+def _nearest(low: Array, high: Array, part: Array, counts: Array, fractions: list[float]) -> Array:
+    """The nearer neighbour; of two as near, the one at an even place."""
+    place = stack([where(counts > 0, counts - 1, 0).astype(np.float64) * fraction for fraction in fractions])
+    odd = place.astype(np.int64) % 2 == 1
+    return where((part > 0.5) | ((part == 0.5) & odd), high, low)
+
+
+def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims: bool, omit: bool) -> Array:
+    if method not in _METHODS:
+        raise ArgumentError(f"{name}: method {method!r} is none of {', '.join(_METHODS)}")
+    given = np.asarray(q, dtype=np.float64)
+    fractions = [float(fraction) for fraction in given.ravel()]
+    outside = [fraction for fraction in fractions if not 0 <= fraction <= 1]
+    if outside:
+        raise ArgumentError(f"{name}: q={outside[0]} is not between 0 and 1")
+    matrix, axes, rest = _columns(name, x, axis)
+    if matrix.dtype.kind == "b":
+        raise DTypeError(f"{name}: differences of bool are not defined; cast the array first")
+    if matrix.shape[0] == 0 and matrix.shape[1] > 0:
+        raise ShapeError(f"{name}: shape {tuple(node(x).shape)} has no elements along axes {tuple(axes)}")
+    shape = (*given.shape, *rest)
+    floats = matrix.dtype if matrix.dtype.kind == "f" else np.dtype(np.float64)
+    if not fractions or matrix.shape[1] == 0:
+        return full(shape, 0, dtype=floats)
+    low, high, part, counts = _statistics(matrix, fractions)
+    if method == "nearest":
+        values = _nearest(low, high, part, counts, fractions)
+    else:
+        values = _between(low, high, part, method)
+    if matrix.dtype.kind == "f":
+        least = 1 if omit else matrix.shape[0]
+        values = where(expand_dims(counts, axis=0) < least, np.nan, values)
+    result = reshape(values, shape)
+    if keepdims:
+        result = expand_dims(result, axis=tuple(given.ndim + place for place in axes))
+    return result
+
+
+def quantile(
+    x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
+) -> Array:
+    """The `q`-quantiles along axes (None: of all elements), exact; `q` is a number from 0 to 1 or several.
+
+    The result has the shape of `q`, then that of the other axes. `method` as in NumPy: "linear", "lower", "higher",
+    "nearest", "midpoint". NaN where there is a NaN. Floats keep their type, integers give float64 (but for "lower",
+    "higher" and "nearest", which give an element). Raises ArgumentError for a `q` outside 0 to 1, ShapeError where there
+    are no elements.
+
+    I/O: two reads of `x`, for any number of quantiles: runs of each column are sorted and a few of their keys noted, which
+    bounds where the quantiles lie (Munro and Paterson 1980); what lies between is kept in the second. More than 4096
+    columns are sorted whole.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.quantile(np.asarray([4.0, 1.0, 3.0, 2.0]), [0, 0.5]).compute()
+    array([1. , 2.5])
+    """
+    return _quantiles("quantile", x, q, axis, method, keepdims, omit=False)
+
+
+def nanquantile(
+    x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
+) -> Array:
+    """As `quantile` of the elements that are not NaN; NaN where there are none.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.nanquantile(np.asarray([4.0, np.nan, 3.0, 2.0]), 0.5).item()
+    3.0
+    """
+    return _quantiles("nanquantile", x, q, axis, method, keepdims, omit=True)
+
+
+def median(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The middle element along axes, or the mean of the two in the middle; NaN where there is a NaN. I/O: as `quantile`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.median(np.asarray([[1, 5, 2], [4, 4, 4]]), axis=1).compute()
+    array([2., 4.])
+    """
+    return _quantiles("median", x, 0.5, axis, "linear", keepdims, omit=False)
+
+
+def nanmedian(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """As `median` of the elements that are not NaN; NaN where there are none. I/O: as `quantile`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.nanmedian(np.asarray([1.0, np.nan, 3.0])).item()
+    2.0
+    """
+    return _quantiles("nanmedian", x, 0.5, axis, "linear", keepdims, omit=True)
+
+
+__all__ = ["median", "nanmedian", "nanquantile", "quantile"]

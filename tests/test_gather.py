@@ -1,0 +1,138 @@
+"""Indices larger than memory: take, integer arrays as an index, permutations, lanes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.running import session
+
+import outcore as oc
+
+POOL = 32 << 20
+
+
+@pytest.fixture
+def numbers() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def saved(folder: Path, name: str, values: np.ndarray[Any, Any]) -> oc.Array:
+    np.save(folder / f"{name}.npy", values)
+    return oc.open(folder / f"{name}.npy")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("kind", ["int64", "int16", "uint64"])
+def test_a_lazy_index_takes_what_numpy_takes(
+    dtype: str, kind: str, numbers: np.random.Generator, data: Path
+) -> None:
+    x = numbers.integers(0, 100, 3000).astype(dtype)
+    index = numbers.integers(0 if kind[0] == "u" else -3000, 3000, (40, 50)).astype(kind)
+    with session(pool_limit=POOL):
+        result = oc.take(saved(data, "x", x), oc.asarray(index))
+        assert result.shape == (40, 50)
+        np.testing.assert_array_equal(result.compute(), x[index])
+
+
+@pytest.mark.parametrize("length", [0, 1, 70_000])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rows_along_any_axis(length: int, axis: int, numbers: np.random.Generator) -> None:
+    x = numbers.normal(size=(30, 5, 7))
+    index = numbers.integers(0, x.shape[axis], length)
+    with session(pool_limit=POOL):
+        taken = oc.take(oc.asarray(x), oc.asarray(index), axis=axis).compute()
+    np.testing.assert_array_equal(taken, np.take(x, index, axis=axis))
+
+
+@pytest.mark.parametrize("columns", [None, 1, 3, 20])
+def test_neither_side_fits_the_memory(columns: int | None, numbers: np.random.Generator, data: Path) -> None:
+    shape = (9_000_000,) if columns is None else (9_000_000 // columns, columns)
+    x = numbers.normal(size=shape)
+    index = numbers.integers(-shape[0], shape[0], 6_000_000 // (columns or 1))
+    with session(pool_limit=POOL):
+        rows = saved(data, "x", x)
+        result = oc.take(rows, saved(data, "index", index), axis=0)
+        told = oc.explain({data / "out.npy": result})
+        done = oc.store({data / "out.npy": result})
+        np.testing.assert_array_equal(np.load(data / "out.npy"), x[index])
+    assert done.bytes_read <= told.bytes_read
+    assert done.peak_bytes <= POOL
+
+
+def test_held_rows_are_read_once(numbers: np.random.Generator, data: Path) -> None:
+    x = numbers.normal(size=1_000_000)
+    index = numbers.integers(0, 1_000_000, 10_000_000)
+    with session(pool_limit=POOL):
+        result = oc.take(saved(data, "x", x), saved(data, "index", index))
+        done = oc.store({data / "out.npy": result})
+        np.testing.assert_array_equal(np.load(data / "out.npy"), x[index])
+    assert done.bytes_read <= 1.01 * (x.nbytes + index.nbytes)
+    assert done.bytes_written <= 1.01 * index.nbytes
+
+
+@pytest.mark.parametrize("wrong", [10, -11, 2**62])
+@pytest.mark.parametrize("length", [10, 9_000_000])
+def test_a_position_outside_is_refused_by_name(wrong: int, length: int, data: Path) -> None:
+    if length > 10 and wrong > 0:
+        wrong = max(wrong, length)
+    if length > 10 and wrong < 0:
+        wrong = -length - 1
+    index = np.zeros(5_000_000 if length > 10 else 20, np.int64)
+    index[7] = wrong
+    with session(pool_limit=POOL):
+        result = oc.take(saved(data, "x", np.arange(length)), saved(data, "index", index))
+        with pytest.raises(oc.errors.IndexingError, match=f"index {wrong} .*length {length}"):
+            oc.store({data / "out.npy": result})
+    assert not (data / "out.npy").exists()
+
+
+def test_wrong_indices_are_refused() -> None:
+    x = oc.asarray(np.arange(6.0).reshape(2, 3))
+    with pytest.raises(oc.errors.IndexingError, match="float64"):
+        oc.take(x, oc.asarray([0.5]), axis=0)
+    with pytest.raises(oc.errors.IndexingError, match="axis="):
+        oc.take(x, oc.asarray([0]))
+    with pytest.raises(oc.errors.IndexingError, match="length 0"):
+        oc.take(oc.asarray(np.zeros(0)), oc.asarray([0]))
+    with pytest.raises(oc.errors.ShapeError, match=r"\(3,\).*\(2, 3\)"):
+        oc.permute(x, oc.asarray([0, 1, 2]))
+    with pytest.raises(oc.errors.ShapeError, match="take_along_axis"):
+        oc.take_along_axis(x, oc.asarray([0]))
+
+
+def test_integer_arrays_index(numbers: np.random.Generator) -> None:
+    values = numbers.normal(size=(20, 30, 4))
+    x, index = oc.asarray(values), numbers.integers(-20, 20, (3, 5))
+    for key in (index, oc.asarray(index), [3, 1, 1]):
+        plain = index if isinstance(key, oc.Array) else key
+        np.testing.assert_array_equal(x[key].compute(), values[plain])
+        np.testing.assert_array_equal(x[:, key].compute(), values[:, plain])
+        np.testing.assert_array_equal(x[..., 1:3][key, 2:5].compute(), values[..., 1:3][plain, 2:5])
+    with pytest.raises(oc.errors.IndexingError, match="slices"):
+        x[index, 3]
+
+
+def test_lanes_take_their_own(numbers: np.random.Generator) -> None:
+    x = numbers.normal(size=(6, 40, 3))
+    for axis in range(3):
+        index = numbers.integers(-x.shape[axis], x.shape[axis], (6, 40, 3))
+        taken = oc.take_along_axis(oc.asarray(x), oc.asarray(index), axis=axis)
+        np.testing.assert_array_equal(taken.compute(), np.take_along_axis(x, index, axis=axis))
+    with pytest.raises(oc.errors.IndexingError):
+        oc.take_along_axis(oc.asarray(x), oc.asarray(np.full((6, 40, 1), 3)), axis=2).compute()
+
+
+@pytest.mark.parametrize("shape", [(1000,), (1000, 3), (6_000_000,)])
+def test_permutations_and_back(shape: tuple[int, ...], numbers: np.random.Generator, data: Path) -> None:
+    x, index = numbers.normal(size=shape), numbers.permutation(shape[0])
+    moved = np.empty_like(x)
+    moved[index] = x
+    with session(pool_limit=POOL):
+        rows, order = saved(data, "x", x), saved(data, "index", index)
+        oc.store({data / "moved.npy": oc.permute(rows, order)})
+        np.testing.assert_array_equal(np.load(data / "moved.npy"), moved)
+        oc.store({data / "back.npy": oc.permute_inverse(oc.open(data / "moved.npy"), order)})
+        np.testing.assert_array_equal(np.load(data / "back.npy"), x)

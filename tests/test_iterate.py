@@ -1,0 +1,191 @@
+"""`iterate`: each step one planned program, bytes as those of the unrolled program, memory flat however long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.running import files_below, session
+
+import outcore as oc
+from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
+
+MIB = 1 << 20
+ROWS, COLUMNS, FACTORS = 250_000, 100, 10
+STEPS = 4
+State = tuple[oc.Array, ...]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A matrix of some 190 MiB."""
+    path = tmp_path_factory.mktemp("inputs") / "X.npy"
+    np.save(path, np.random.default_rng(0).random((ROWS, COLUMNS)))
+    return path
+
+
+def nmf(x: oc.Array) -> Callable[..., State]:
+    def step(w: oc.Array, h: oc.Array) -> State:
+        w = w * (x @ h.T) / (w @ h @ h.T)
+        return w, h * (w.T @ x) / (w.T @ w @ h)
+
+    return step
+
+
+def kmeans(x: oc.Array) -> Callable[..., State]:
+    """Lloyd's algorithm."""
+
+    def step(centres: oc.Array) -> State:
+        distances = (centres * centres).sum(axis=1)[None, :] - 2 * (x @ centres.T)
+        nearest = oc.argmin(distances, axis=1)
+        member = (nearest[:, None] == oc.arange(centres.shape[0])[None, :]).astype("float64")
+        return ((member.T @ x) / oc.maximum(member.sum(axis=0), 1.0)[:, None],)
+
+    return step
+
+
+def start(make: Any) -> State:
+    random = np.random.default_rng(1)
+    if make is kmeans:
+        return (oc.asarray(random.random((FACTORS, COLUMNS))),)
+    return oc.asarray(random.random((ROWS, FACTORS)) + 0.1), oc.asarray(random.random((FACTORS, COLUMNS)) + 0.1)
+
+
+def unrolled(make: Any, x: oc.Array) -> tuple[Any, ...]:
+    state = start(make)
+    for _ in range(STEPS):
+        state = make(x)(*state)
+    values = oc.compute(*state)
+    return values if isinstance(values, tuple) else (values,)
+
+
+def iterated(make: Any, x: oc.Array) -> tuple[Any, ...]:
+    return tuple(array.compute() for array in oc.iterate(make(x), start(make), max_iter=STEPS))
+
+
+def plain(make: Any, x: oc.Array) -> tuple[Any, ...]:
+    state = start(make)
+    for _ in range(STEPS):
+        found = oc.persist(*make(x)(*state))
+        state = found if isinstance(found, tuple) else (found,)
+    return tuple(array.compute() for array in state)
+
+
+def asked(make: Any, x: oc.Array) -> tuple[Any, ...]:
+    """Lazy all the way; a scalar is asked for in every step."""
+    state = start(make)
+    for _ in range(STEPS):
+        state = make(x)(*state)
+        float(state[-1].sum())
+    return tuple(array.compute() for array in state)
+
+
+@pytest.mark.parametrize("make", [kmeans, nmf], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_loops_read_what_the_unrolled_program_reads(make: Any, share: float, stored: Path) -> None:
+    counted, values = {}, {}
+    for run in (unrolled, iterated, plain, asked):
+        with session(pool_limit=int(share * stored.stat().st_size)) as current:
+            values[run.__name__] = run(make, oc.open(stored))
+            counted[run.__name__] = current.counters()["bytes_read"]
+    for name, found in values.items():
+        for left, right in zip(found, values["unrolled"], strict=True):
+            np.testing.assert_array_equal(left, right, name)
+    for name in ("iterated", "plain"):
+        assert counted[name] <= 1.01 * counted["unrolled"], counted
+
+
+def newton(x: oc.Array) -> oc.Array:
+    return (x + 2 / x) / 2
+
+
+def test_a_condition_ends_the_loop_without_a_sweep_of_its_own(stored: Path) -> None:
+    x_stored = oc.open(stored)
+
+    def descend(mean: oc.Array) -> tuple[oc.Array, dict[str, oc.Array]]:
+        error = x_stored - mean
+        return mean + 0.5 * error.mean(axis=0), {"loss": (error * error).sum()}
+
+    with session(pool_limit=24 * MIB) as current:
+        before = current.counters()["bytes_read"]
+        found = oc.iterate(
+            descend,
+            oc.zeros((COLUMNS,)),
+            until=lambda old, new, _: oc.max(oc.abs(new - old)) < 1e-3,
+            max_iter=100,
+        )
+        counted = current.counters()["bytes_read"] - before
+    assert found.converged
+    assert found.iterations == 9
+    assert found.history["loss"].shape == (9,)
+    assert np.all(np.diff(found.history["loss"]) < 0)
+    assert counted == sum(outcome.bytes_read for outcome in found.outcomes) <= 9 * stored.stat().st_size
+    with session():
+        np.testing.assert_allclose(found.state.compute(), np.load(stored).mean(axis=0), atol=2e-3)
+
+
+def test_states_and_steps_of_every_form() -> None:
+    with session():
+        one = oc.iterate(newton, oc.ones(()), max_iter=6)
+        assert float(one.state) == float(one[0]) == pytest.approx(2**0.5)
+        assert (one.iterations, one.converged, one.history) == (6, False, {})
+        pair = (oc.ones((3,)), oc.zeros((2,)))
+        a, b = oc.iterate(lambda x, y: (x + 1, y - 1), pair, max_iter=3)
+        assert a.compute().tolist() == [4.0] * 3
+        assert b.compute().tolist() == [-3.0] * 2
+        a, b = oc.iterate(lambda state: (state[0] * 2, state[1]), pair, max_iter=3)
+        assert a.compute().tolist() == [8.0] * 3
+        found = oc.iterate(lambda x, y: (x, y + 1, {"sum": y.sum()}), pair, max_iter=2)
+        assert found.history["sum"].tolist() == [0.0, 2.0]
+        stopped = oc.iterate(lambda x: x + 1, oc.zeros(()), until=lambda old, new, k: k == 4, max_iter=9)
+        assert (stopped.iterations, float(stopped.state)) == (4, 4.0)
+
+
+def test_what_is_no_loop_is_said_in_one_line() -> None:
+    with session():
+        x = oc.ones((3,))
+        with pytest.raises(ShapeError, match=r"shapes \(3,\) and \(2,\) differ"):
+            oc.iterate(lambda x: x[1:], x, max_iter=2)
+        with pytest.raises(DTypeError, match="types float64 and float32 differ"):
+            oc.iterate(lambda x: x.astype("float32"), x, max_iter=2)
+        with pytest.raises(ShapeError, match="returned 2 arrays, and the state has 1"):
+            oc.iterate(lambda x: (x, x), x, max_iter=2)
+        with pytest.raises(ShapeError, match="loss has shape"):
+            oc.iterate(lambda x: (x, {"loss": x}), x, max_iter=2)
+        with pytest.raises(ArgumentError, match="max_iter is 0"):
+            oc.iterate(newton, x, max_iter=0)
+
+
+def test_a_state_larger_than_memory_goes_to_scratch(stored: Path, scratch: Path) -> None:
+    x = np.load(stored)
+    with session(scratch, pool_limit=24 * MIB):
+        found = oc.iterate(lambda x: x * 0.5 + 1, oc.open(stored), max_iter=4)
+        assert len([name for name in files_below(scratch) if name.endswith("zarr.json")]) == 1, "only the last state"
+        total = float(found.state.sum())
+        with pytest.raises(MemoryLimitError):
+            found.state.compute()
+    for _ in range(4):
+        x = x * 0.5 + 1
+    np.testing.assert_allclose(total, x.sum(), rtol=1e-12)
+
+
+def test_long_loops_hold_memory_flat_and_plan_in_little_time(data: Path) -> None:
+    np.save(data / "X.npy", np.random.default_rng(0).random((2000, 50)))
+    used, resident = [], []
+    with session(pool_limit=32 * MIB) as current:
+        x = oc.open(data / "X.npy")
+
+        def step(w: oc.Array) -> tuple[oc.Array, dict[str, oc.Array]]:
+            used.append(current.counters()["reserved_bytes"])
+            resident.append(oc._core.rss()["current"])
+            error = x @ w - 1
+            return w - 1e-5 * (x.T @ error), {"loss": (error * error).sum()}
+
+        found = oc.iterate(step, oc.zeros((50, 1)), max_iter=1000)
+    assert found.history["loss"][-1] < found.history["loss"][0]
+    assert max(used[500:]) <= max(used[20:500]) + MIB
+    assert max(resident[900:]) <= max(resident[100:200]) + 8 * MIB
+    assert found.plan_seconds / found.iterations < 0.1

@@ -1,0 +1,152 @@
+"""Runs that were killed go on: the same bits, little done twice, and no journal believed that is torn, flipped or stale."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import KILLS
+from support.running import files_below, session, tree_hash
+
+import outcore as oc
+from outcore.errors import ResumeWarning
+
+CHILD = """
+import sys, outcore as oc
+what, out, data, scratch, pool, threads = sys.argv[1:]
+with oc.Session(memory_limit=8 << 30, pool_limit=int(pool) << 20, threads=int(threads), scratch=[scratch], progress=False):
+    if what == "sort":
+        y = oc.sort(oc.open(data + "/x.npy"))
+    else:
+        A = oc.open(data + "/A.npy")
+        y = A @ A
+    print("begin", flush=True)
+    o = oc.store({out: y}, resume=True)
+    print(o.bytes_read, o.bytes_written, o.other["resumed_tiles"], o.other["verified_bytes"])
+"""
+
+
+def child(what: str, out: Path, data: Path, scratch: Path, pool: int, threads: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "error", "-c", CHILD, what, out, data, scratch, pool, threads]
+    return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def inputs(data: Path) -> None:
+    random_numbers = np.random.default_rng(3)
+    np.save(data / "x.npy", random_numbers.integers(-(2**62), 2**62, 4_000_000))
+    np.save(data / "A.npy", random_numbers.normal(size=(1500, 1500)))
+
+
+@pytest.mark.parametrize(("what", "name"), [("sort", "y.npy"), ("product", "y.npy"), ("product", "y.zarr")])
+def test_killed_runs_go_on_to_the_same_bits(what: str, name: str, data: Path, out: Path, scratch: Path) -> None:
+    inputs(data)
+    started = time.monotonic()
+    whole = child(what, out / name, data, scratch, 60, 2)
+    text, _ = whole.communicate()
+    assert whole.returncode == 0, text
+    seconds = time.monotonic() - started
+    expected = tree_hash(out)
+    chance = random.Random(4)
+    for _ in range(max(3, KILLS // 3)):
+        shutil.rmtree(out)
+        out.mkdir()
+        kills = 2
+        while True:
+            run = child(what, out / name, data, scratch, chance.choice([44, 60, 90]), chance.choice([1, 2, 3]))
+            if kills > 0:
+                kills -= 1
+                try:
+                    text, _ = run.communicate(timeout=chance.uniform(0, seconds))
+                except subprocess.TimeoutExpired:
+                    run.kill()
+                    run.communicate()
+                    continue
+            else:
+                text, _ = run.communicate()
+            assert run.returncode == 0, text
+            break
+        assert tree_hash(out) == expected
+        assert files_below(scratch) == []
+
+
+def store_again(out: Path, data: Path, scratch: Path) -> Any:
+    with session(scratch, pool_limit=60 << 20):
+        A = oc.open(data / "A.npy")
+        outcome = oc.store({str(out / "y.npy"): A @ A}, resume=True)
+    a = np.load(data / "A.npy")
+    np.testing.assert_allclose(np.load(out / "y.npy"), a @ a, rtol=1e-9, atol=1e-9)
+    assert [path.name for path in out.iterdir()] == ["y.npy"]
+    return outcome
+
+
+def unfinished(out: Path, data: Path, scratch: Path) -> Path:
+    """The folder of an output whose run was killed when the journal had some tiles."""
+    inputs(data)
+    folder = out / ".outcore-resume-y.npy"
+    run = child("product", out / "y.npy", data, scratch, 60, 2)
+    while run.poll() is None:
+        if (folder / "journal").exists() and (folder / "journal").stat().st_size > 64:
+            run.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.001)
+    run.communicate()
+    assert (folder / "journal").stat().st_size > 64, "killed before the output was published"
+    return folder
+
+
+def test_a_flipped_journal_or_tile_is_not_believed(data: Path, out: Path, scratch: Path) -> None:
+    folder = unfinished(out, data, scratch)
+    saved = out.parent / "saved"
+    shutil.copytree(folder, saved)
+    journal = (saved / "journal").read_bytes()
+    for where in (20, 70, len(journal) - 1):
+        shutil.rmtree(out)
+        out.mkdir()
+        shutil.copytree(saved, folder)
+        os.chmod(folder, 0o700)
+        flipped = bytearray(journal)
+        flipped[where] ^= 4
+        (folder / "journal").write_bytes(bytes(flipped))
+        if where < 64:
+            with pytest.warns(ResumeWarning, match="begins anew"):
+                store_again(out, data, scratch)
+        else:
+            store_again(out, data, scratch)
+    shutil.rmtree(out)
+    out.mkdir()
+    shutil.copytree(saved, folder)
+    with (folder / "new").open("r+b") as file:
+        file.seek(4096 + 1000)
+        byte = file.read(1)
+        file.seek(4096 + 1000)
+        file.write(bytes([byte[0] ^ 1]))
+    store_again(out, data, scratch)
+
+
+def test_a_changed_input_begins_anew_and_says_so(data: Path, out: Path, scratch: Path) -> None:
+    unfinished(out, data, scratch)
+    np.save(data / "A.npy", np.load(data / "A.npy") + 1)
+    with pytest.warns(ResumeWarning, match="begins anew"):
+        store_again(out, data, scratch)
+
+
+def test_unfinished_work_is_listed_and_removed_on_request(data: Path, out: Path, scratch: Path) -> None:
+    from click.testing import CliRunner
+    from outcore.cli import main
+
+    folder = unfinished(out, data, scratch)
+    listed = CliRunner().invoke(main, ["clean", str(out)])
+    assert str(out / "y.npy") in listed.output
+    assert folder.exists()
+    removed = CliRunner().invoke(main, ["clean", str(out), "--resumable"])
+    assert removed.exit_code == 0
+    assert not folder.exists()

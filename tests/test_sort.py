@@ -1,0 +1,161 @@
+"""External sorting: every type and direction, adversaries of the merge, and reads and writes counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.running import session
+
+import outcore as oc
+from outcore.errors import DTypeError, ShapeError
+
+DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
+RUN = 1 << 16  # the shortest run
+POOL = 16 << 20  # a merge of tiles of 4 MiB fits
+
+
+def stable(keys: Any, descending: bool = False) -> Any:
+    """Positions in NumPy's stable order; descending with NaN last and equal keys in their order."""
+    if not descending:
+        return np.argsort(keys, kind="stable")
+    ranks = np.unique(keys, return_inverse=True, equal_nan=True)[1].astype(np.int64)
+    nan = np.isnan(keys) if keys.dtype.kind == "f" else np.zeros(keys.shape, bool)
+    return np.argsort(np.where(nan, ranks.max(initial=0) + 1, -ranks), kind="stable")
+
+
+def same_bits(found: Any, expected: Any) -> bool:
+    return found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
+
+
+def keys_of(dtype: str, count: int, seed: int = 0) -> Any:
+    random = np.random.default_rng(seed)
+    if dtype == "bool":
+        return random.random(count) < 0.3
+    if dtype.startswith("float"):
+        keys = random.normal(size=count).astype(dtype)
+        keys[::17] = np.nan
+        keys[1::19] = -0.0
+        keys[2::19] = 0.0
+        keys[3::23] = np.inf
+        keys[4::23] = -np.inf
+        return keys
+    limits = np.iinfo(dtype)
+    return random.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
+
+
+@pytest.mark.parametrize(("dtype", "descending"), [(dtype, place % 2 == 1) for place, dtype in enumerate(DTYPES)])
+def test_all_types_in_several_runs(
+    dtype: str, descending: bool, data: Path, out: Path, scratch: Path
+) -> None:
+    keys = keys_of(dtype, 3 * POOL // np.dtype(dtype).itemsize + 123)
+    order = stable(keys, descending)
+    np.save(data / "x.npy", keys)
+    with session(scratch, pool_limit=POOL):
+        x = oc.open(data / "x.npy")
+        outputs = {str(out / "y.npy"): oc.sort(x, descending=descending)}
+        assert len(oc.explain(outputs).stages) == 2
+        oc.store(outputs)
+    with session(scratch, pool_limit=4 * POOL):
+        oc.store({str(out / "i.npy"): oc.argsort(x[: 5 * RUN + 5], descending=descending)})
+    assert same_bits(np.load(out / "y.npy"), keys[order])
+    assert np.array_equal(np.load(out / "i.npy"), stable(keys[: 5 * RUN + 5], descending))
+
+
+ADVERSARIES = {
+    "presorted": lambda n: np.arange(n),
+    "reversed": lambda n: np.arange(n)[::-1].copy(),
+    "equal": lambda n: np.zeros(n, np.int64),
+    "two keys": lambda n: np.arange(n) % 2,
+    "equal across splitters": lambda n: np.where(np.arange(n) % 3 == 0, np.arange(n), n // 2),
+    "one giant run of keys below": lambda n: np.where(np.arange(n) < n // 2, -np.arange(n), np.arange(n)),
+    "interleaved": lambda n: np.arange(n) * 7919 % n,
+    "sawtooth": lambda n: np.arange(n) % RUN,
+    "organ pipe": lambda n: np.minimum(np.arange(n), n - np.arange(n)),
+    "blocks of a page": lambda n: np.arange(n) // 512 * 7919 % n,
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_no_input_takes_more_than_was_reserved(name: str, data: Path, out: Path, scratch: Path) -> None:
+    keys = ADVERSARIES[name](13 * RUN + 77).astype(np.int64)
+    np.save(data / "x.npy", keys)
+    with session(scratch, pool_limit=POOL):
+        targets = {str(out / "y.npy"): oc.sort(oc.open(data / "x.npy"))}
+        said = oc.explain(targets)
+        outcome = oc.store(targets)
+    assert len(said.stages) == 2
+    assert np.array_equal(np.load(out / "y.npy"), np.sort(keys))
+    assert outcome.peak_bytes <= said.peak_bytes <= POOL
+    for forecast, counted in outcome.other["stages"]:
+        assert list(forecast) == list(counted)
+    assert outcome.bytes_read <= said.bytes_read
+    assert outcome.bytes_written == said.bytes_written
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    length=st.integers(8 * RUN, 16 * RUN),
+    distinct=st.sampled_from([1, 2, 3, 50, 70_000, 2**62]),
+    rising=st.floats(0, 1),
+)
+def test_any_mixture_is_cut_exactly(seed: int, length: int, distinct: int, rising: float) -> None:
+    random = np.random.default_rng(seed)
+    keys = random.integers(-distinct, distinct, length)
+    ordered = int(length * rising)
+    keys[:ordered].sort()
+    values = np.arange(length)
+    with session(pool_limit=POOL):
+        sorted_keys, positions = oc.sort_by(oc.asarray(keys), oc.asarray(values))
+        found = oc.compute(sorted_keys, positions)
+    order = np.argsort(keys, kind="stable")
+    assert np.array_equal(found[0], keys[order])
+    assert np.array_equal(found[1], order)
+
+
+def test_two_reads_and_two_writes(data: Path, out: Path, scratch: Path) -> None:
+    keys = np.random.default_rng(5).integers(0, 1 << 60, 6 << 20)
+    np.save(data / "x.npy", keys)
+    with session(scratch, pool_limit=24 << 20):
+        outcome = oc.store({str(out / "y.npy"): oc.sort(oc.open(data / "x.npy"))})
+    moved = (outcome.bytes_read + outcome.bytes_written) / (4 * keys.nbytes)
+    assert 1 <= moved <= 1.02, moved
+
+
+def test_what_fits_is_sorted_in_one_stage(data: Path, out: Path) -> None:
+    keys = np.random.default_rng(6).normal(size=1 << 20)
+    np.save(data / "x.npy", keys)
+    with session(pool_limit=256 << 20):
+        said = oc.explain({str(out / "y.npy"): oc.sort(oc.open(data / "x.npy"))})
+    assert said.exact
+    assert said.bytes_read < 1.01 * keys.nbytes
+
+
+def test_a_sort_is_part_of_an_expression(scratch: Path) -> None:
+    x = np.random.default_rng(7).normal(size=20 * RUN)
+    with session(scratch, pool_limit=POOL):
+        lazy = oc.asarray(x)
+        ordered = oc.sort(lazy * 2)
+        found = oc.compute((ordered[1:] - ordered[:-1]).max(), oc.sort(-ordered)[:3], ordered.sum())
+    expected = np.sort(x * 2)
+    assert found[0] == np.diff(expected).max()
+    assert np.array_equal(found[1], np.sort(-expected)[:3])
+    np.testing.assert_allclose(found[2], expected.sum())
+
+
+def test_short_arrays() -> None:
+    for keys in (np.array([]), np.array([3.0]), np.array([2, 1])):
+        assert same_bits(oc.sort(oc.asarray(keys)).compute(), np.sort(keys))
+        assert np.array_equal(oc.argsort(oc.asarray(keys)).compute(), np.argsort(keys))
+
+
+def test_bad_input_names_both_sides() -> None:
+    with pytest.raises(DTypeError, match="complex128 has no order"):
+        oc.sort(np.array([1j]))
+    with pytest.raises(ShapeError, match=r"\(3,\).*\(2,\)"):
+        oc.sort_by(np.arange(3), np.arange(2))

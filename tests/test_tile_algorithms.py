@@ -1,0 +1,111 @@
+"""What every tile algorithm promises, stamped on each: NumPy's answer, the same bits at every limit, number of threads and
+policy, bytes as forecast stage by stage, memory within the limit, and a clear end whichever call fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.algorithms import MAKERS
+from support.running import POLICIES, files_below, load, run, session, tree_hash
+from test_faults import CALLS_MAX, FAULTS, clear
+
+import outcore as oc
+from outcore.errors import MemoryLimitError, OutcoreError
+
+stamped = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+
+
+def smallest_pool(work: Any, out: Path, scratch: Path) -> int:
+    """A pool near the smallest: first refused, then doubled until it fits."""
+    pool = 4 << 20
+    while True:
+        with session(scratch, pool_limit=pool):
+            try:
+                oc.explain(work.targets(out), overwrite=True)
+            except MemoryLimitError:
+                pool = pool * 5 // 4
+                continue
+        return pool
+
+
+@stamped
+def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: Path, scratch: Path) -> None:
+    work = make(data)
+    pool = smallest_pool(work, out, scratch)
+    hashes = None
+    for threads, limit, policy in [(2, 1 << 30, "next-use"), *((1 + n % 3, pool << n, name) for n, name in enumerate(POLICIES))]:
+        clear(out)
+        with session(scratch, pool_limit=limit, threads=threads, policy=policy):
+            run(work.targets(out))
+        if hashes is None:
+            for name, value in work.expected().items():
+                found = load(out / name)
+                assert found.dtype == value.dtype
+                # Sums go another way than NumPy's; what only moves elements keeps their bits.
+                if name in ("last.npy", "means.npy"):
+                    np.testing.assert_allclose(found, value, rtol=1e-9)
+                else:
+                    assert np.array_equal(found.view(np.uint8), np.ascontiguousarray(value).view(np.uint8)), name
+            hashes = tree_hash(out)
+        assert tree_hash(out) == hashes, f"{threads} threads, {limit} bytes, {policy}"
+    assert files_below(scratch) == []
+
+
+@stamped
+@pytest.mark.parametrize("factor", [1, 3, 40])
+def test_every_stage_does_what_was_forecast(make: Any, factor: int, data: Path, out: Path, scratch: Path) -> None:
+    work = make(data)
+    pool = smallest_pool(work, out, scratch) * factor
+    with session(scratch, pool_limit=pool) as current:
+        targets = work.targets(out)
+        for array in targets.values():
+            _ = array.shape  # what is counted first is a run of its own
+        current.clear()
+        said = oc.explain(targets, overwrite=True)
+        outcome = oc.store(targets, overwrite=True)
+    stages = outcome.other["stages"]
+    for forecast, counted in stages:
+        assert list(forecast) == list(counted)
+    if said.exact:
+        assert len(stages) == 1
+    else:
+        assert len(stages) == len(said.stages)
+        assert [stage.exact for stage in said.stages] == [True] + [False] * (len(stages) - 1)
+        first = said.stages[0].forecast
+        assert stages[0][1] == [first.bytes_read, first.bytes_written, first.peak_bytes]
+    assert outcome.bytes_read <= said.bytes_read
+    assert outcome.bytes_written <= said.bytes_written
+    assert outcome.peak_bytes <= said.peak_bytes <= pool
+
+
+@stamped
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: Path, scratch: Path) -> None:
+    work = make(data, 3)
+    pool = smallest_pool(work, out, scratch)
+    code, cause = FAULTS[fault]
+    fired = 0
+    n = 1
+    while n < CALLS_MAX:
+        clear(out)
+        with session(scratch, pool_limit=pool, faults=fault.format(n=n)) as current:
+            try:
+                run(work.targets(out))
+            except OutcoreError as error:
+                assert (error.code, cause in str(error)) == (code, True), str(error)
+                assert files_below(out) == []
+                current.clear()
+                assert current.counters()["reserved_bytes"] == 0
+                run(work.targets(out))
+                fired += 1
+            else:
+                break
+        # All of the first calls, then ever fewer: each is a run or two.
+        n += 1 + n // 12
+    assert fired > 0, f"{fault} never fired"
+    for name, value in work.expected().items():
+        np.testing.assert_allclose(load(out / name), value, rtol=1e-9)
+    assert files_below(scratch) == []
