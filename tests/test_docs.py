@@ -13,6 +13,8 @@ PAGES = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) i
 FOLDERS = "crates|python|tests|benchmarks|docs|fuzz|examples|\\.ci"
 NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./-]*|[\w.-]+\.(?:toml|md|lock)|Makefile|LICENSE)`")
 LINKS = re.compile(r"\]\((?!https?://|#|mailto:)([^)#]+)[^)]*\)")
+# A block of code that begins with the path of the file it quotes.
+QUOTED = re.compile(rf"```(?:rust|python)\n(?://|#) ((?:{FOLDERS})/[\w./-]+)\n(.*?)```", re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -21,6 +23,15 @@ def test_every_path_a_page_names_exists(page):
     missing = {name for name in NAMED.findall(text) if not (ROOT / name).exists()}
     missing |= {name for name in LINKS.findall(text) if not (page.parent / name).exists()}
     assert not missing
+
+
+def test_the_page_on_operators_quotes_code_as_it_is():
+    quotations = QUOTED.findall((ROOT / "docs" / "adding-an-operator.md").read_text())
+    assert len({path for path, _ in quotations}) >= 5
+    for path, code in quotations:
+        lines = iter([line.strip() for line in (ROOT / path).read_text().splitlines()])
+        missing = [line for line in code.splitlines() if line.strip() and line.strip() not in lines]
+        assert not missing, f"{path} has no longer, in this order: {missing}"
 
 
 def test_the_map_names_every_crate_and_every_python_module():

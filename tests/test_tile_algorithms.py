@@ -1,7 +1,7 @@
 """What every tile algorithm promises, stamped on each.
 
-NumPy's answer, the same bits at every limit, number of threads and policy, bytes as forecast stage by stage, memory within the limit, and a clear
-end whichever call fails.
+NumPy's answer, the same bits at every limit, number of threads and policy, bytes as forecast stage by stage, memory
+within the limit, and a clear end whichever call fails.
 """
 
 from __future__ import annotations

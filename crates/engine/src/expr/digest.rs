@@ -4,11 +4,8 @@
 //! Stored arrays enter by their identity (path and stamp). Arrays in memory and functions of the user are equal to
 //! themselves only, within their process: their identity carries what tells processes apart.
 
-use outcore_dtype::{DType, Scalar};
-use outcore_kernels::{Finish, Generator};
-use outcore_store::process_nonce;
-
-use super::{Expr, Op};
+use outcore_dtype::Scalar;
+use outcore_kernels::Generator;
 
 /// What a node computes. Equal digests hold equal bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +25,7 @@ impl std::fmt::Display for Digest {
 
 /// Bytes in which no two different sequences of parts are alike: whatever has a length says it first.
 #[derive(Default)]
-pub struct Encoding(Vec<u8>);
+pub struct Encoding(pub(super) Vec<u8>);
 
 impl Encoding {
     pub fn word(&mut self, value: u64) -> &mut Encoding {
@@ -54,13 +51,13 @@ impl Encoding {
         self.word(value.to_bits())
     }
 
-    fn keyed(&mut self, name: &str, key: &[u8], index: usize) -> &mut Encoding {
+    pub(super) fn keyed(&mut self, name: &str, key: &[u8], index: usize) -> &mut Encoding {
         self.text(name).word(key.len() as u64);
         self.0.extend_from_slice(key);
         self.word(index as u64)
     }
 
-    fn axes(&mut self, axes: &[usize]) -> &mut Encoding {
+    pub(super) fn axes(&mut self, axes: &[usize]) -> &mut Encoding {
         self.words(axes.iter().map(|&axis| axis as u64))
     }
 
@@ -74,7 +71,7 @@ impl Encoding {
         }
     }
 
-    fn generator(&mut self, generator: &Generator) -> &mut Encoding {
+    pub(super) fn generator(&mut self, generator: &Generator) -> &mut Encoding {
         match *generator {
             Generator::Arange { start, step } => self.text("arange").scalar(start).scalar(step),
             Generator::Linspace {
@@ -96,59 +93,9 @@ impl Encoding {
         }
     }
 
-    fn operator(&mut self, op: &Op) -> &mut Encoding {
-        match op {
-            Op::Source(key) => self.text("source").text(key.0.identity()),
-            Op::Generate(generator) => self.text("generate").generator(generator),
-            Op::Unary(op) => self.text("unary").text(op.name()),
-            Op::Binary(op) => self.text("binary").text(op.name()),
-            Op::Select => self.text("where"),
-            Op::Cast => self.text("astype"),
-            Op::Broadcast => self.text("broadcast_to"),
-            Op::Permute(axes) => self.text("permute_dims").axes(axes),
-            Op::Slice(slices) => {
-                self.text("slice");
-                self.words(slices.iter().map(|slice| slice.start as u64));
-                self.words(slices.iter().map(|slice| slice.step as u64))
-            }
-            Op::Expand(axes) => self.text("expand_dims").axes(axes),
-            Op::Squeeze(axes) => self.text("squeeze").axes(axes),
-            Op::Reshape => self.text("reshape"),
-            Op::Concat(axis) => self.text("concat").word(*axis as u64),
-            Op::Matmul => self.text("matmul"),
-            Op::Reduce { op, finish, axes } => {
-                self.text("reduce").text(op.name());
-                match finish.0 {
-                    Finish::Value => self.text("value"),
-                    Finish::Mean => self.text("mean"),
-                    Finish::Variance { correction } => self.text("var").float(correction),
-                    Finish::StandardDeviation { correction } => self.text("std").float(correction),
-                };
-                self.axes(axes)
-            }
-            Op::MapBlocks(key) => {
-                let [process, random] = process_nonce();
-                self.text("map_blocks").word(process).word(random).word(key.id)
-            }
-            Op::Algorithm(key, index) => self.text("algorithm").keyed(&key.0.name(), &key.0.key(), *index),
-            Op::Staged(key, index) => self.text("staged").keyed(&key.0.name(), &key.0.key(), *index),
-        }
-    }
-
     pub fn digest(&self) -> Digest {
         Digest(murmur3(&self.0))
     }
-}
-
-/// The digest of a node with these fields.
-pub(super) fn digest(op: &Op, inputs: &[Expr], shape: &[u64], dtype: DType, tile: &[u64]) -> Digest {
-    let mut encoding = Encoding(Vec::with_capacity(128 + 16 * inputs.len()));
-    encoding.operator(op).word(inputs.len() as u64);
-    for input in inputs {
-        encoding.0.extend_from_slice(&input.digest().0);
-    }
-    encoding.words(shape.iter().copied()).text(dtype.name());
-    encoding.words(tile.iter().copied()).digest()
 }
 
 /// MurmurHash3, the variant of 128 bits for 64-bit machines (Appleby 2011), with seed 0.

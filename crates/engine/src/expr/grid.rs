@@ -1,5 +1,5 @@
 //! Tile shapes. They follow from shapes, element types and how sources are stored; nothing else may enter here,
-//! or results would change with the machine (PLACEMENT.md, rule 1).
+//! or results would change with the machine (docs/placement.md, rule 1).
 
 use outcore_dtype::DType;
 use outcore_store::Layout;

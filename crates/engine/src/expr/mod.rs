@@ -2,22 +2,23 @@
 
 pub mod digest;
 pub mod grid;
+mod intern;
 pub mod staged;
 
-use std::collections::HashMap;
+use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
-use outcore_store::Source;
+use outcore_store::{Io, Source};
 
 pub use self::digest::Digest;
-use self::staged::StagedKey;
+use self::staged::{Found, Keep, Room};
 use crate::task::{Algorithm, Grid};
-use crate::{cancel, FunctionError};
+use crate::{cancel, EngineError, FunctionError};
 
 /// A shared, immutable node.
 pub type Expr = Arc<Node>;
@@ -246,58 +247,12 @@ impl Drop for Named {
     }
 }
 
-/// The live nodes and their numbers, by what they compute.
-type Interner = HashMap<Digest, (u64, Weak<Node>)>;
-
-fn interner() -> MutexGuard<'static, Interner> {
-    static INTERNER: OnceLock<Mutex<Interner>> = OnceLock::new();
-    let interner = INTERNER.get_or_init(Mutex::default);
-    interner.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Node {
-    /// The node for these fields: the live equal one, else a new one.
-    pub fn intern(op: Op, inputs: Vec<Expr>, shape: Vec<u64>, dtype: DType, tile: Vec<u64>) -> Expr {
-        debug_assert_eq!(shape.len(), tile.len());
-        let mut node = Node {
-            id: 0,
-            digest: digest::digest(&op, &inputs, &shape, dtype, &tile),
-            handles: AtomicU32::new(0),
-            op,
-            inputs,
-            shape,
-            dtype,
-            tile,
-        };
-        // Nodes that die lock the interner, so whatever may die here does so when it is open again.
-        let mut live = interner();
-        let found = live.get(&node.digest).and_then(|(_, node)| node.upgrade());
-        match found {
-            Some(equal) if equal.computes_what(&node) => {
-                drop(live);
-                equal
-            }
-            // Two digests that collide: the later node is not shared.
-            Some(other) => {
-                drop(live);
-                drop(other);
-                node.id = next_id();
-                Arc::new(node)
-            }
-            None => {
-                node.id = next_id();
-                let node = Arc::new(node);
-                live.insert(node.digest, (node.id, Arc::downgrade(&node)));
-                node
-            }
-        }
-    }
-
     /// What the node computes: equal in every process where its sources are files.
     pub fn digest(&self) -> Digest {
         self.digest
@@ -380,22 +335,63 @@ impl std::fmt::Debug for Node {
     }
 }
 
-/// Long chains are taken apart in a loop: one stack frame per node would overflow on thousands of iterations.
-impl Drop for Node {
-    fn drop(&mut self) {
-        {
-            let mut live = interner();
-            // An equal node may have taken the place of this one while it died.
-            if live.get(&self.digest).is_some_and(|(id, _)| *id == self.id) {
-                live.remove(&self.digest);
-            }
-        }
-        let mut pending = std::mem::take(&mut self.inputs);
-        while let Some(input) = pending.pop() {
-            if let Some(mut node) = Arc::into_inner(input) {
-                pending.append(&mut node.inputs);
-            }
-        }
+/// What comes next.
+pub enum Next {
+    /// A program for these results. `awaits` says in words what later stages wait for.
+    Stage {
+        label: String,
+        awaits: String,
+        outputs: Vec<(Expr, Keep)>,
+    },
+    /// Nodes, cut as the operator's results are, that give them: they take its place in the rest of the computation.
+    Done(Vec<Expr>),
+}
+
+/// An operator that is computed in stages. Its results have the same bits whatever the room.
+pub trait Staged: Send + Sync + Debug {
+    fn name(&self) -> String;
+    /// Everything that makes its results differ from those of another operator over the same inputs.
+    fn key(&self) -> Vec<u8>;
+    fn results(&self) -> &[Grid];
+    /// Begins to compute it. Pure: it only decides what the first stage is.
+    ///
+    /// # Errors
+    /// Room in which no stage fits.
+    fn begin(&self, inputs: &[Expr], room: Room) -> Result<Box<dyn Stages>, EngineError>;
+}
+
+/// A staged operator while it is computed.
+pub trait Stages: Send {
+    /// The next step, given what the last stage found; nothing at first. `io` is for what must be looked up in stored
+    /// results: those reads are counted, and bounded by `lookup_bytes`.
+    ///
+    /// # Errors
+    /// What `io` reports, and facts that cannot be.
+    fn next(&mut self, found: &[Found], room: Room, io: &Io) -> Result<Next, EngineError>;
+    /// The step after the one given last as if its facts were the worst they can be, so that its forecast is a bound.
+    ///
+    /// # Errors
+    /// Room in which it does not fit.
+    fn assume(&mut self, room: Room) -> Result<Next, EngineError>;
+    /// Most bytes that `next` reads.
+    fn lookup_bytes(&self) -> u64;
+}
+
+/// A staged operator, equal to others of its name and key.
+#[derive(Clone, Debug)]
+pub struct StagedKey(pub Arc<dyn Staged>);
+
+impl PartialEq for StagedKey {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.name(), self.0.key()) == (other.0.name(), other.0.key())
+    }
+}
+
+impl Eq for StagedKey {}
+
+impl Hash for StagedKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.0.name(), self.0.key()).hash(state);
     }
 }
 
@@ -422,73 +418,4 @@ pub fn topological(roots: &[Expr]) -> Vec<Expr> {
         }
     }
     order
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn vector(length: u64) -> Expr {
-        let op = Op::Generate(Generator::Full(outcore_dtype::Scalar::Float(0.5)));
-        Node::intern(op, vec![], vec![length], DType::F64, vec![length])
-    }
-
-    fn negative(input: &Expr) -> Expr {
-        let (shape, tile) = (input.shape.clone(), input.tile.clone());
-        Node::intern(
-            Op::Unary(Unary::Negative),
-            vec![input.clone()],
-            shape,
-            input.dtype,
-            tile,
-        )
-    }
-
-    #[test]
-    fn equal_nodes_are_one_and_others_are_not() {
-        let (a, b) = (vector(101), vector(101));
-        assert!(Arc::ptr_eq(&a, &b));
-        assert!(Arc::ptr_eq(&negative(&a), &negative(&b)));
-        assert!(!Arc::ptr_eq(&a, &vector(102)));
-        assert!(!Arc::ptr_eq(&negative(&negative(&a)), &a));
-    }
-
-    #[test]
-    fn a_node_is_named_while_a_handle_lives() {
-        let a = vector(104);
-        let (first, second) = (Named::new(a.clone()), Named::new(a.clone()));
-        drop(first);
-        assert!(a.is_named() && !negative(&a).is_named());
-        drop(second);
-        assert!(!a.is_named());
-    }
-
-    #[test]
-    fn digests_follow_from_structure_alone() {
-        let recorded = |node: &Expr| node.digest().to_string();
-        let a = vector(105);
-        // The same in every process and run; a change of these starts every journal anew.
-        assert_eq!(recorded(&a), "e7b3d1267bead260cb4a86c3a3a2f5fa");
-        assert_eq!(recorded(&negative(&a)), "a72b9a6350b0373234e50797b941062e");
-        assert_ne!(a.digest(), vector(106).digest());
-        let cut = Node::intern(a.op.clone(), vec![], a.shape.clone(), a.dtype, vec![7]);
-        assert_ne!(a.digest(), cut.digest(), "another tile is another order of additions");
-    }
-
-    #[test]
-    fn dead_nodes_leave_nothing_behind() {
-        let a = vector(103);
-        let mut chain = a.clone();
-        let digests: Vec<Digest> = (0..1000)
-            .map(|_| {
-                chain = negative(&chain);
-                chain.digest
-            })
-            .collect();
-        let known = |digest: &Digest| interner().contains_key(digest);
-        assert!(digests.iter().all(known));
-        drop(chain);
-        assert!(!digests.iter().any(known));
-        assert!(known(&a.digest));
-    }
 }

@@ -1,12 +1,12 @@
 //! Memory decided by the plan: a simulation of the tile pool says which tile is read when, kept how long, spilled or
-//! dropped. What comes out is a program that provably fits (PLACEMENT.md).
+//! dropped. What comes out is a program that provably fits (docs/placement.md).
 
 pub mod policy;
 pub mod program;
 pub mod simulate;
 pub mod slabs;
 
-pub use policy::Policy;
+pub use policy::{Limits, Policy};
 pub use program::{Instruction, Program, Totals};
 pub use simulate::{simulate, Shortage, Start};
 
@@ -14,20 +14,6 @@ use std::collections::HashMap;
 
 use crate::plan::{Plan, PlanOptions};
 use crate::schedule::{candidates, order, pipeline, tasks, Candidate, TaskList, TileId, TileTable};
-
-/// What placement has to work with.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bytes for tiles and partial results.
-    pub memory: u64,
-    /// Tasks that may be at work or read ahead for, besides the one issued.
-    pub window: usize,
-    pub policy: Policy,
-    /// For `NextUse`: keep an even sample of the tiles that are needed again, instead of one run of them.
-    pub sample: bool,
-    /// Read neighbouring tiles of row-major sources together.
-    pub group: bool,
-}
 
 /// More bytes than the exact next-use order moves that an even sample may cost: it hides reads behind work.
 const SAMPLE_COST: f64 = 1.02;

@@ -4,6 +4,20 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::schedule::TileId;
 
+/// What placement has to work with.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes for tiles and partial results.
+    pub memory: u64,
+    /// Tasks that may be at work or read ahead for, besides the one issued.
+    pub window: usize,
+    pub policy: Policy,
+    /// For `NextUse`: keep an even sample of the tiles that are needed again, instead of one run of them.
+    pub sample: bool,
+    /// Read neighbouring tiles of row-major sources together.
+    pub group: bool,
+}
+
 /// Which rule picks the victim, and whether dead tiles are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Policy {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use outcore_kernels::Generator;
 
-use super::partition::{is_assembly, is_view, natural_root, Root, RootKind};
+use super::root::{is_assembly, is_view, natural_root, Root, RootKind};
 use super::span::{demand, Span};
 use super::PlanOptions;
 use crate::cancel;

@@ -7,7 +7,8 @@ use outcore_kernels::{Finish, Generator, Reducer};
 
 use super::fuse::{fuse, Fused, Link};
 use super::gather::{ArrayId, Base, Gather};
-use super::partition::{is_assembly, is_view, Domain, Partition, Root, RootKind};
+use super::partition::Partition;
+use super::root::{is_assembly, is_view, Domain, Root, RootKind};
 use super::span::{demand, Span};
 use super::ArrayTable;
 use crate::expr::{Expr, FunctionKey, Op};

@@ -4,7 +4,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::closure::Closure;
-use super::partition::{pass_key, Partition, PassKey, Root};
+use super::partition::{pass_key, Partition, PassKey};
+use super::root::Root;
 use super::PlanOptions;
 use crate::cancel;
 use crate::expr::Op;

@@ -1,5 +1,7 @@
 //! From expressions to passes: rewrite, decide what is held as tiles, fuse the rest, compile what each block runs.
 
+pub mod arrays;
+pub mod boxes;
 pub mod closure;
 pub mod compile;
 pub mod few;
@@ -7,279 +9,26 @@ pub mod fuse;
 pub mod gather;
 pub mod group;
 pub mod lower;
+pub mod model;
+pub mod options;
 pub mod partition;
 pub mod pieces;
 pub mod rewrite;
+pub mod root;
 pub mod slots;
 pub mod span;
+pub mod work;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-
-use outcore_store::{Layout, Source};
-
+pub use arrays::{ArrayInfo, ArrayKind, ArrayTable};
 pub use compile::{Accumulation, Pass, PassRoot, Step, StepKind};
 pub use gather::{ArrayId, Base, Gather};
-pub use lower::WorkStep;
-pub use partition::{Domain, RootKind};
+pub use model::{Needed, Plan, Producer};
+pub use options::PlanOptions;
+pub use root::{Domain, RootKind};
+pub use work::WorkStep;
 
-use crate::expr::{grid, Expr, Op};
+use crate::expr::{Expr, Op};
 use crate::EngineError;
-
-/// Which rewrites are on. All off is the plan of one operator per pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlanOptions {
-    /// Re-associate matrix chains.
-    pub reassociate: bool,
-    /// Fuse products with a small operand into passes.
-    pub fuse_products: bool,
-    /// Merge passes over the same array into one scan.
-    pub merge_scans: bool,
-    /// Try tasks of a consuming pass as soon as their inputs exist.
-    pub pipeline: bool,
-    /// Try passes in alternating direction, and along columns.
-    pub alternate: bool,
-    /// Try the order in which cells that share tiles run together.
-    pub share_tiles: bool,
-}
-
-impl PlanOptions {
-    pub const ALL: PlanOptions = PlanOptions {
-        reassociate: true,
-        fuse_products: true,
-        merge_scans: true,
-        pipeline: true,
-        alternate: true,
-        share_tiles: true,
-    };
-    pub const NONE: PlanOptions = PlanOptions {
-        reassociate: false,
-        fuse_products: false,
-        merge_scans: false,
-        pipeline: false,
-        alternate: false,
-        share_tiles: false,
-    };
-
-    pub const NAMES: [&'static str; 6] = [
-        "reassociate",
-        "fuse-products",
-        "merge-scans",
-        "pipeline",
-        "alternate",
-        "share-tiles",
-    ];
-
-    /// Switches one rewrite by its name. False when there is none of that name.
-    pub fn switch(&mut self, name: &str, on: bool) -> bool {
-        match name {
-            "all" => *self = if on { PlanOptions::ALL } else { PlanOptions::NONE },
-            "reassociate" => self.reassociate = on,
-            "fuse-products" => self.fuse_products = on,
-            "merge-scans" => self.merge_scans = on,
-            "pipeline" => self.pipeline = on,
-            "alternate" => self.alternate = on,
-            "share-tiles" => self.share_tiles = on,
-            _ => return false,
-        }
-        true
-    }
-}
-
-impl Default for PlanOptions {
-    fn default() -> Self {
-        PlanOptions::ALL
-    }
-}
-
-/// Where an array's tiles come from.
-#[derive(Clone, Debug)]
-pub enum ArrayKind {
-    /// Read from disk.
-    Source(Arc<dyn Source>),
-    /// The caller's memory, borrowed.
-    Memory(Arc<dyn Source>),
-    /// Computed by a pass.
-    Computed,
-}
-
-#[derive(Clone, Debug)]
-pub struct ArrayInfo {
-    pub node: Expr,
-    pub kind: ArrayKind,
-    pub counts: Vec<u64>,
-    /// Outputs (positions in the request) that this array's tiles are written to.
-    pub outputs: Vec<usize>,
-}
-
-impl ArrayInfo {
-    pub fn tiles(&self) -> u64 {
-        match self.kind {
-            ArrayKind::Memory(_) => 0,
-            _ => self.counts.iter().fold(1, |tiles, &count| tiles.saturating_mul(count)),
-        }
-    }
-
-    /// The source, when its tiles cut its rows, so that neighbours are better read together.
-    pub fn grouped_source(&self) -> Option<&Arc<dyn Source>> {
-        match &self.kind {
-            ArrayKind::Source(source) if source.layout() == Layout::RowMajor => {
-                let cut = self.counts.len() >= 2 && self.counts.last().is_some_and(|&count| count > 1);
-                Some(source).filter(|_| cut)
-            }
-            _ => None,
-        }
-    }
-
-    pub fn label(&self) -> String {
-        match &self.kind {
-            ArrayKind::Computed => format!("{}#{}", self.node.label(), self.node.id),
-            ArrayKind::Source(source) | ArrayKind::Memory(source) => source.name(),
-        }
-    }
-}
-
-/// What gives a program its tasks.
-#[derive(Debug)]
-pub enum Producer {
-    /// A walk over a domain: one task for each cell.
-    Pass(Pass),
-    /// Tasks that name their tiles themselves.
-    Work(WorkStep),
-}
-
-impl Producer {
-    pub fn tasks(&self) -> u64 {
-        match self {
-            Producer::Pass(pass) => pass.domain.cells(),
-            Producer::Work(step) => step.work.tasks(),
-        }
-    }
-
-    pub fn label(&self) -> &str {
-        match self {
-            Producer::Pass(pass) => &pass.label,
-            Producer::Work(step) => &step.label,
-        }
-    }
-
-    pub fn pass(&self) -> Option<&Pass> {
-        match self {
-            Producer::Pass(pass) => Some(pass),
-            Producer::Work(_) => None,
-        }
-    }
-
-    pub fn work(&self) -> Option<&WorkStep> {
-        match self {
-            Producer::Pass(_) => None,
-            Producer::Work(step) => Some(step),
-        }
-    }
-}
-
-/// The passes and works of a program, in an order that respects their dependences.
-#[derive(Debug)]
-pub struct Plan {
-    pub arrays: Vec<ArrayInfo>,
-    pub producers: Vec<Producer>,
-    /// The array that holds each requested output.
-    pub outputs: Vec<ArrayId>,
-    /// What the rewrites changed, one line each.
-    pub rewrites: Vec<String>,
-    /// The tasks that are left to do, where an earlier run has done the others.
-    pub needed: Option<Needed>,
-}
-
-/// By producer and task: whether it is to run.
-pub type Needed = Vec<Vec<bool>>;
-
-impl Plan {
-    pub fn tasks(&self) -> u64 {
-        let tasks = self.producers.iter().map(Producer::tasks);
-        tasks.fold(0, u64::saturating_add)
-    }
-
-    pub fn passes(&self) -> impl Iterator<Item = &Pass> {
-        self.producers.iter().filter_map(Producer::pass)
-    }
-
-    pub fn works(&self) -> impl Iterator<Item = &WorkStep> {
-        self.producers.iter().filter_map(Producer::work)
-    }
-
-    /// Whether a task is to run.
-    pub fn is_needed(&self, producer: u32, task: u32) -> bool {
-        let needed = self.needed.as_ref();
-        needed.is_none_or(|needed| needed[producer as usize][task as usize])
-    }
-
-    /// The pass that gives a task, where one does.
-    pub fn pass(&self, producer: u32) -> Option<&Pass> {
-        self.producers[producer as usize].pass()
-    }
-
-    /// The stored arrays that it reads.
-    pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn Source>> {
-        let stored = self.arrays.iter().filter_map(|array| match &array.kind {
-            ArrayKind::Source(source) => Some(source),
-            _ => None,
-        });
-        // Several parts of an array lie in the same files.
-        let mut seen = HashSet::new();
-        stored.filter(move |source| seen.insert(source.origin().to_string()))
-    }
-
-    /// What the plan takes in memory, counting generously what its parts have allocated.
-    pub fn bytes(&self) -> u64 {
-        const ALLOCATED: usize = 256;
-        let steps = |pass: &Pass| {
-            pass.steps
-                .iter()
-                .map(|step| size_of::<Step>() + ALLOCATED + step.bytes())
-                .sum::<usize>()
-        };
-        let roots = |pass: &Pass| pass.roots.len() * (size_of::<PassRoot>() + ALLOCATED);
-        let passes = self.passes();
-        let passes: usize = passes
-            .map(|pass| size_of::<Pass>() + ALLOCATED + steps(pass) + roots(pass))
-            .sum();
-        let works: usize = self
-            .works()
-            .map(|step| size_of::<Producer>() + ALLOCATED + 16 * step.sets.len())
-            .sum();
-        (passes + works + self.arrays.len() * (size_of::<ArrayInfo>() + ALLOCATED)) as u64
-    }
-}
-
-/// Arrays by node, filled as passes are compiled.
-#[derive(Default)]
-pub struct ArrayTable {
-    pub arrays: Vec<ArrayInfo>,
-    by_node: HashMap<u64, ArrayId>,
-}
-
-impl ArrayTable {
-    pub fn id(&mut self, node: &Expr, materialized: bool) -> ArrayId {
-        *self.by_node.entry(node.id).or_insert_with(|| {
-            let kind = match &node.op {
-                Op::Source(key) if !materialized => match key.0.layout() {
-                    Layout::Memory => ArrayKind::Memory(key.0.clone()),
-                    _ => ArrayKind::Source(key.0.clone()),
-                },
-                _ => ArrayKind::Computed,
-            };
-            let counts = grid::counts(&node.shape, &node.tile);
-            self.arrays.push(ArrayInfo {
-                node: node.clone(),
-                kind,
-                counts,
-                outputs: vec![],
-            });
-            self.arrays.len() as ArrayId - 1
-        })
-    }
-}
 
 /// Plans `outputs`. Pure: depends on the expressions and the options only.
 ///

@@ -3,7 +3,7 @@
 //! Two shapes of as many elements split into groups of axes with equal products. In a group of one axis on either side
 //! nothing changes. In the others a box is runs of the group's flat index, and each run a few boxes of the axes below.
 
-use super::gather::{flat_boxes, BaseAxis};
+use super::boxes::{flat_boxes, BaseAxis};
 use crate::cancel;
 
 /// A box of the array below, in coordinates of its own: where they lie in the array, and where the box goes.

@@ -8,7 +8,8 @@ mod play;
 mod prepare;
 mod session;
 
-pub use drive::{Chain, Outcome, Program};
-pub use play::player::ProgressReport;
+pub use drive::{Chain, Outcome};
+pub use prepare::program::Program;
 pub use prepare::report;
+pub use session::progress::ProgressReport;
 pub use session::{Session, SessionOptions, Target};

@@ -2,7 +2,7 @@
 //!
 //! With `p × q` result tiles in memory, one sweep of the inner dimension reads `p` tiles of the left and `q` tiles of
 //! the right operand per step; the left operand is read `⌈J/q⌉` times and the right one `⌈I/p⌉` times. For square
-//! blocks that approaches `2·m·n·k/√M` elements (PLACEMENT.md, rule 3; Irony, Toledo, Tiskin 2004).
+//! blocks that approaches `2·m·n·k/√M` elements (docs/placement.md, rule 3; Irony, Toledo, Tiskin 2004).
 
 use crate::plan::{Pass, RootKind};
 

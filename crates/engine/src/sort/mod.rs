@@ -10,9 +10,12 @@ mod external;
 mod form;
 mod merge;
 mod quantile;
+mod records;
 mod search;
 mod segments;
 mod take;
+
+pub(crate) use records::Records;
 
 use std::sync::Arc;
 
@@ -25,26 +28,6 @@ use outcore_kernels::sort::KeyOrder;
 use crate::expr::{grid, Expr};
 use crate::task::Grid;
 use crate::{ops, EngineError};
-
-/// What is sorted: columns of one length, the first of which is the key.
-#[derive(Clone, Debug)]
-pub(crate) struct Records {
-    pub order: KeyOrder,
-    pub length: u64,
-    /// The key's and the values' grids.
-    pub columns: Vec<Grid>,
-}
-
-impl Records {
-    pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
-        self.columns.iter().map(|column| column.dtype.size())
-    }
-
-    /// Bytes of one element of all columns.
-    pub fn record_bytes(&self) -> u64 {
-        self.items().sum::<usize>() as u64
-    }
-}
 
 /// One-dimensional `keys` sorted, and `values` of the same length in the order of their keys: as nodes, the keys first.
 /// The sort is stable; NaN comes last, in both directions; `-0` equals `+0`.

@@ -1,39 +1,106 @@
 //! The arrows of the design, which cargo cannot check inside a crate.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const ROOMS: [&str; 6] = ["expr", "ops", "plan", "schedule", "place", "run"];
+use crate::imports::{circles, tokens, Import, Modules};
 
-fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of the crate") {
-        let path = entry.expect("readable").path();
-        if path.is_dir() {
-            rust_files(&path, found);
-        } else if path.extension().is_some_and(|suffix| suffix == "rs") {
-            found.push(path);
-        }
+/// Each uses only what stands before it. `error.rs` and `cancel.rs` are below all of them.
+const ROOMS: [&str; 13] = [
+    "task",
+    "expr",
+    "ops",
+    "sort",
+    "plan",
+    "schedule",
+    "place",
+    "run/compute",
+    "run/session",
+    "run/play",
+    "run/prepare",
+    "run/drive",
+    "run",
+];
+
+fn sources_of(name: &str) -> Modules {
+    Modules::of_crate(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"))
+}
+
+/// The place of a file's room in the row: 0 for the ground floor.
+fn floor(file: &Path) -> usize {
+    if file.components().count() == 1 {
+        return 0;
     }
+    let room = ROOMS.iter().position(|room| file.starts_with(room));
+    1 + room.unwrap_or_else(|| panic!("{} is in no room of the row", file.display()))
 }
 
 #[test]
 fn a_room_uses_only_rooms_to_its_left() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    for (place, room) in ROOMS.iter().enumerate() {
-        let mut files = Vec::new();
-        rust_files(&root.join(room), &mut files);
-        assert!(!files.is_empty(), "{room} is empty");
-        for file in files {
-            let text = fs::read_to_string(&file).expect("readable");
-            for right in &ROOMS[place + 1..] {
-                let arrow = format!("crate::{right}::");
-                assert!(
-                    !text.contains(&arrow),
-                    "{} uses {right}, which stands to its right",
-                    file.display()
-                );
+    let arrows = sources_of("engine").arrows();
+    for room in ROOMS {
+        assert!(arrows.keys().any(|file| file.starts_with(room)), "{room} is empty");
+    }
+    let mut back = Vec::new();
+    for (file, used) in &arrows {
+        for other in used.iter().filter(|other| floor(other) > floor(file)) {
+            back.push(format!("{} uses {}", file.display(), other.display()));
+        }
+    }
+    assert!(back.is_empty(), "arrows to the right:\n{}", back.join("\n"));
+}
+
+#[test]
+fn the_fence_of_the_kernels_is_their_ground_floor() {
+    let arrows = sources_of("kernels").arrows();
+    let fence = arrows.iter().filter(|(file, _)| file.starts_with("fence"));
+    let mut files = 0;
+    for (file, used) in fence {
+        files += 1;
+        let outside: Vec<&PathBuf> = used.iter().filter(|other| !other.starts_with("fence")).collect();
+        assert!(outside.is_empty(), "{} uses {outside:?}", file.display());
+    }
+    assert!(files > 1, "the fence is gone");
+}
+
+#[test]
+fn no_files_go_round_in_circles() {
+    let mut found = String::new();
+    for name in ["engine", "kernels"] {
+        for group in circles(&sources_of(name).arrows()) {
+            found += &format!("in {name}:\n");
+            for (from, to) in group {
+                found += &format!("    {} uses {}\n", from.display(), to.display());
             }
         }
+    }
+    assert!(found.is_empty(), "files that use each other\n{found}");
+}
+
+#[test]
+fn every_file_is_a_module_of_its_crate() {
+    fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("a folder of the crate") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                rust_files(&path, found);
+            } else if path.extension().is_some_and(|suffix| suffix == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    for name in ["engine", "kernels"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
+        let mut files = Vec::new();
+        rust_files(&root, &mut files);
+        let files: BTreeSet<PathBuf> = files
+            .iter()
+            .map(|file| file.strip_prefix(&root).expect("below").to_path_buf())
+            .filter(|file| !file.ends_with("tests.rs"))
+            .collect();
+        let seen: BTreeSet<PathBuf> = sources_of(name).arrows().into_keys().collect();
+        assert_eq!(files, seen, "{name}");
     }
 }
 
@@ -55,4 +122,155 @@ fn crates_depend_only_downwards() {
             assert!(!depends || below.contains(&other), "{name} depends on {other}");
         }
     }
+}
+
+fn words(path: &str) -> Vec<String> {
+    path.split("::").map(String::from).collect()
+}
+
+fn imports_of(text: &str) -> Vec<(String, String, bool)> {
+    let modules = Modules::of_text(text);
+    let imports = modules.all[0].imports.iter().cloned();
+    let shown = imports.map(|Import { path, name, public }| (path.join("::"), name, public));
+    shown.collect()
+}
+
+#[test]
+fn comments_literals_and_lifetimes_are_no_words() {
+    let text = r####"
+        // use crate::a;
+        /* use crate::b; /* and */ still */
+        fn f<'a>(x: &'a str) -> char { let _ = ("use crate::c;", r#"use "crate"::d"#, b'"', '\'', '"', 1.5e3); '{' }
+    "####;
+    let found = tokens(text);
+    assert!(!found.iter().any(|word| word == "use" || word == "crate"), "{found:?}");
+    assert_eq!(found.iter().filter(|word| *word == "{").count(), 1);
+    assert_eq!(tokens("a::b"), ["a", "::", "b"]);
+}
+
+#[test]
+fn every_form_of_use_is_read() {
+    let text = "
+        use crate::a::b;
+        pub use super::c as d;
+        pub(in crate::run) use self::e::{self, f::{g, h as i}, j::*};
+        use {k, crate::l::M as _,};
+        fn inside() { use crate::n::o; }
+    ";
+    let expected = [
+        ("crate::a::b", "b", false),
+        ("super::c", "d", true),
+        ("self::e", "e", true),
+        ("self::e::f::g", "g", true),
+        ("self::e::f::h", "i", true),
+        ("self::e::j::*", "*", true),
+        ("k", "k", false),
+        ("crate::l::M", "_", false),
+        ("crate::n::o", "o", false),
+    ];
+    assert_eq!(
+        imports_of(text),
+        expected.map(|(path, name, public)| (path.into(), name.into(), public))
+    );
+}
+
+#[test]
+fn paths_in_the_midst_of_code_are_read() {
+    let text = "impl super::A for B { fn f() -> crate::c::D { $crate::e::f::<G>(self::h::I, j.k()) } }";
+    let modules = Modules::of_text(text);
+    let expected = ["super::A", "crate::c::D", "crate::e::f", "self::h::I"].map(words);
+    assert_eq!(modules.all[0].paths, expected);
+}
+
+#[test]
+fn what_is_there_for_tests_only_is_passed_over() {
+    let text = "
+        #[cfg(test)]
+        mod tests { use crate::a; mod deep { use crate::b; } }
+        #[cfg(test)]
+        use crate::c;
+        #[cfg(test)]
+        #[allow(unused)]
+        fn helper(x: [u8; 3]) -> crate::d::E { x }
+        #[cfg(not(test))]
+        use crate::f;
+        use crate::g;
+    ";
+    let names: Vec<String> = imports_of(text).into_iter().map(|(path, ..)| path).collect();
+    assert_eq!(names, ["crate::f", "crate::g"]);
+    assert!(Modules::of_text(text).all[0].paths.is_empty());
+}
+
+/// A crate of a few files, in a folder of its own.
+fn arrows_of(label: &str, files: &[(&str, &str)]) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
+    let folder = std::env::temp_dir().join(format!("outcore-arrows-{label}-{}", std::process::id()));
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+        fs::write(path, text).expect("writable");
+    }
+    let arrows = Modules::of_crate(&folder).arrows();
+    fs::remove_dir_all(&folder).expect("ours");
+    arrows
+}
+
+fn used(arrows: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, file: &str) -> Vec<String> {
+    let used = arrows[Path::new(file)].iter();
+    used.map(|file| file.display().to_string()).collect()
+}
+
+#[test]
+fn re_exports_are_followed_to_the_file_that_they_are_of() {
+    let arrows = arrows_of(
+        "re-exports",
+        &[
+            ("lib.rs", "mod a; mod b; pub use a::Thing;"),
+            (
+                "a/mod.rs",
+                "mod deep; pub use deep::{make, Thing}; pub use deep as below;",
+            ),
+            ("a/deep.rs", "pub struct Thing; pub fn make() {}"),
+            (
+                "b.rs",
+                "use crate::Thing; use crate::a; fn f() { std::mem::drop(a::make()) }",
+            ),
+        ],
+    );
+    assert_eq!(used(&arrows, "b.rs"), ["a/deep.rs", "a/mod.rs"]);
+    assert!(used(&arrows, "a/mod.rs").is_empty() && used(&arrows, "lib.rs").is_empty());
+    assert!(circles(&arrows).is_empty());
+}
+
+#[test]
+fn a_module_that_uses_what_it_hands_on_and_is_used_by_it_is_a_circle() {
+    let arrows = arrows_of(
+        "circle",
+        &[
+            ("lib.rs", "mod a;"),
+            (
+                "a/mod.rs",
+                "mod deep; pub use deep::make; pub struct Thing; fn f() { make() }",
+            ),
+            (
+                "a/deep.rs",
+                "mod inner { pub fn make() -> super::super::Thing { todo!() } } pub use inner::make;",
+            ),
+        ],
+    );
+    let circle = [("a/deep.rs", "a/mod.rs"), ("a/mod.rs", "a/deep.rs")];
+    assert_eq!(circles(&arrows), [circle.map(|(from, to)| (from.into(), to.into()))]);
+}
+
+#[test]
+fn all_that_a_star_brings_counts() {
+    let arrows = arrows_of(
+        "star",
+        &[
+            ("lib.rs", "mod a; mod b; mod c;"),
+            ("a.rs", "pub use crate::b::*;"),
+            ("b.rs", "pub struct Thing;"),
+            ("c.rs", "use crate::a::Thing;"),
+        ],
+    );
+    assert_eq!(used(&arrows, "c.rs"), ["b.rs"]);
 }

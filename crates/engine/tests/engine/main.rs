@@ -2,6 +2,7 @@
 
 mod architecture;
 mod growth;
+mod imports;
 mod placement;
 mod plans;
 mod runs;

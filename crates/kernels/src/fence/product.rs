@@ -1,6 +1,6 @@
 //! The call into the `gemm` crate.
 
-use crate::gemm::Product;
+use super::operands::Product;
 use bytemuck::Pod;
 
 /// `C = [C +] A B` by the `gemm` crate, in this thread.

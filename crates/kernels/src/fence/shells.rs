@@ -3,7 +3,7 @@
 //! The shape follows memchr's `arch::generic`: the body is generic, the shell only grants instructions. `fma` is granted
 //! for its encodings, but Rust never contracts `a * b + c`, so every shell returns the same bits.
 
-use crate::reduce::Block;
+use super::operands::{Block, Product};
 
 /// The instruction sets a body is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,5 +103,5 @@ shells!(
 );
 shells!(
     /// A small product on strided operands.
-    ProductBody(product: crate::gemm::Product<'_>)
+    ProductBody(product: Product<'_>)
 );

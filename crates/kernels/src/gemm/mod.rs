@@ -11,67 +11,11 @@ mod skinny;
 #[cfg(test)]
 mod tests;
 
+pub use crate::fence::operands::{Matrix, MatrixMut};
+
+use crate::fence::operands::Product;
 use crate::fence::product::product;
 use outcore_dtype::{f16, Complex, DType};
-
-/// A matrix to read. Offset and strides count elements.
-#[derive(Clone, Copy, Debug)]
-pub struct Matrix<'a> {
-    pub data: &'a [u8],
-    pub offset: usize,
-    pub row_stride: isize,
-    pub column_stride: isize,
-}
-
-/// A matrix to write. Offset and strides count elements.
-#[derive(Debug)]
-pub struct MatrixMut<'a> {
-    pub data: &'a mut [u8],
-    pub offset: usize,
-    pub row_stride: isize,
-    pub column_stride: isize,
-}
-
-/// `C = [C +] A B` with every element of the three known to lie in its slice.
-pub struct Product<'a> {
-    pub m: usize,
-    pub n: usize,
-    pub k: usize,
-    pub a: Matrix<'a>,
-    pub b: Matrix<'a>,
-    pub c: MatrixMut<'a>,
-    pub accumulate: bool,
-}
-
-impl<'a> Product<'a> {
-    /// The same product as `C^T = [C^T +] B^T A^T`.
-    #[inline(always)]
-    fn transposed(self) -> Product<'a> {
-        let flip = |matrix: Matrix<'a>| Matrix {
-            row_stride: matrix.column_stride,
-            column_stride: matrix.row_stride,
-            ..matrix
-        };
-        Product {
-            m: self.n,
-            n: self.m,
-            a: flip(self.b),
-            b: flip(self.a),
-            c: MatrixMut {
-                row_stride: self.c.column_stride,
-                column_stride: self.c.row_stride,
-                ..self.c
-            },
-            ..self
-        }
-    }
-}
-
-/// The element `index` strides from `offset`.
-#[inline(always)]
-fn at(offset: usize, stride: isize, index: usize) -> usize {
-    offset.wrapping_add_signed(stride * index as isize)
-}
 
 /// Panics unless all of a `rows x columns` matrix lies within `elements`.
 fn check(name: &str, elements: usize, offset: usize, shape: [usize; 2], strides: [isize; 2]) {

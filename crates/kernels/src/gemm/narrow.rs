@@ -4,8 +4,8 @@
 //! of results of which few are wanted. Here rows are read in order, the lines ahead are asked for while these are
 //! multiplied, and a row's results are held in registers. Each result is one chain of fused additions over `k`.
 
-use super::{at, Matrix, Product};
 use crate::fence::hint::prefetch;
+use crate::fence::operands::{at, Matrix, Product};
 use bytemuck::Pod;
 use outcore_dtype::DType;
 use pulp::x86::V3;

@@ -1,6 +1,6 @@
 //! Products of integers and booleans, and the naive loop that every type can fall back to.
 
-use super::Product;
+use crate::fence::operands::Product;
 use crate::fence::shells::ProductBody;
 use bytemuck::Pod;
 use outcore_dtype::{with_dtype, DType};

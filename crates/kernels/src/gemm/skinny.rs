@@ -3,7 +3,7 @@
 //! Packing costs as much as a product with a vector, so the matrix is read where it lies: rows as dot products, columns
 //! as weighted sums. Sums run in a fixed number of lanes and fold in halves: the same bits on every processor.
 
-use super::{at, Matrix, MatrixMut, Product};
+use crate::fence::operands::{at, Matrix, MatrixMut, Product};
 use crate::fence::shells::ProductBody;
 use bytemuck::Pod;
 use outcore_dtype::DType;

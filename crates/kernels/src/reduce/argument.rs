@@ -1,7 +1,8 @@
 //! Positions of extrema. Every value maps to an unsigned key whose order is the wanted one, with NaN first, so that the
 //! first smallest `(key, position)` is the answer for both directions and for every type.
 
-use super::{Block, Combine, Kernels, Neutral};
+use super::kernels::{Combine, Kernels, Neutral};
+use crate::fence::operands::Block;
 use crate::fence::shells::{FoldBody, UnaryBody};
 use bytemuck::Pod;
 use outcore_dtype::{f16, with_dtype, Complex, DType};

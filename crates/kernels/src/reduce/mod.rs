@@ -15,113 +15,19 @@
 
 mod argument;
 mod fold;
+mod kernels;
 mod moments;
+mod op;
 mod simple;
 #[cfg(test)]
 mod tests;
 
-use outcore_dtype::{DType, Kind};
+pub use kernels::Finish;
+pub use op::Reduce;
 
-/// What is reduced to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reduce {
-    Sum,
-    Prod,
-    Min,
-    Max,
-    Any,
-    All,
-    CountNonzero,
-    ArgMin,
-    ArgMax,
-    /// Count, mean and sum of squared deviations: what mean, variance and standard deviation are finished from.
-    Moments,
-}
-
-impl Reduce {
-    /// Every reduction, in the order of the enum.
-    pub const ALL: &'static [Reduce] = &[
-        Reduce::Sum,
-        Reduce::Prod,
-        Reduce::Min,
-        Reduce::Max,
-        Reduce::Any,
-        Reduce::All,
-        Reduce::CountNonzero,
-        Reduce::ArgMin,
-        Reduce::ArgMax,
-        Reduce::Moments,
-    ];
-
-    /// The name NumPy gives the function (`moments` is our own).
-    pub fn name(self) -> &'static str {
-        match self {
-            Reduce::Sum => "sum",
-            Reduce::Prod => "prod",
-            Reduce::Min => "min",
-            Reduce::Max => "max",
-            Reduce::Any => "any",
-            Reduce::All => "all",
-            Reduce::CountNonzero => "count_nonzero",
-            Reduce::ArgMin => "argmin",
-            Reduce::ArgMax => "argmax",
-            Reduce::Moments => "moments",
-        }
-    }
-
-    /// Bytes of accumulator per output element.
-    pub fn accumulator_size(self, input: DType) -> usize {
-        match self {
-            Reduce::Sum | Reduce::Prod if input == DType::F16 => 4,
-            Reduce::Sum | Reduce::Prod | Reduce::Min | Reduce::Max => input.size(),
-            Reduce::Any | Reduce::All => 1,
-            Reduce::CountNonzero => 8,
-            Reduce::ArgMin | Reduce::ArgMax => 8 * argument::words(input),
-            Reduce::Moments => 8 * moments::words(input),
-        }
-    }
-
-    /// Whether `input` can be reduced without a cast; sums of booleans and moments of integers cannot.
-    pub fn supports(self, input: DType) -> bool {
-        match self {
-            Reduce::Sum | Reduce::Prod => input.kind() != Kind::Bool,
-            Reduce::Moments => input.is_inexact(),
-            _ => true,
-        }
-    }
-}
-
-/// How accumulators become results. All but `Value` belong to `Moments`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Finish {
-    Value,
-    /// `sum / n`.
-    Mean,
-    /// `M2 / (n - correction)`, as NumPy's `ddof`.
-    Variance {
-        correction: f64,
-    },
-    /// The square root of the variance.
-    StandardDeviation {
-        correction: f64,
-    },
-}
-
-/// A C-contiguous `[outer, length, inner]` block, `outer` by its size; the middle axis is reduced.
-#[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
-    pub data: &'a [u8],
-    pub length: usize,
-    pub inner: usize,
-    /// Positions along the reduced axis, for the `Arg*` reductions: `index_base + i * index_step`.
-    pub index_base: i64,
-    pub index_step: i64,
-}
-
-type Accumulate = fn(Block<'_>, &mut [u8]);
-/// The neutral element's bytes, as long as the largest accumulator.
-type Neutral = [u8; 48];
-type Combine = fn(&[u8], &mut [u8]);
+use crate::fence::operands::Block;
+use kernels::{Accumulate, Combine, Kernels, Neutral};
+use outcore_dtype::DType;
 
 /// One reduction of one type, its kernels already looked up.
 #[derive(Clone, Copy, Debug)]
@@ -131,20 +37,6 @@ pub struct Reducer {
     neutral: Neutral,
     accumulate: Accumulate,
     combine: Combine,
-}
-
-/// What a family of reductions hands the reducer.
-struct Kernels {
-    neutral: Neutral,
-    accumulate: Accumulate,
-    combine: Combine,
-}
-
-fn neutral<T: bytemuck::Pod>(value: T) -> Neutral {
-    let mut bytes = [0; size_of::<Neutral>()];
-    let source = bytemuck::bytes_of(&value);
-    bytes[..source.len()].copy_from_slice(source);
-    bytes
 }
 
 impl Reducer {

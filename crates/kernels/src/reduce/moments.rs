@@ -7,7 +7,9 @@
 //! The sum is kept instead of the mean, so that the mean is the rounded sum over `n` and an infinity stays one. Beside
 //! it stands its rest, what the rounded sum leaves out, so that `mb - ma` has all its digits however large the means.
 
-use super::{fold::fold_columns, neutral, Block, Combine, Finish, Kernels};
+use super::fold::fold_columns;
+use super::kernels::{neutral, Combine, Finish, Kernels};
+use crate::fence::operands::Block;
 use crate::fence::shells::{FoldBody, UnaryBody};
 use crate::half;
 use bytemuck::Pod;

@@ -1,7 +1,10 @@
 //! Sums, products, extrema, truth and counts: one associative operation on one value per output.
 
-use super::{fold::fold_columns, neutral, Block, Combine, Kernels, Reduce};
+use super::fold::fold_columns;
+use super::kernels::{neutral, Combine, Kernels};
+use super::Reduce;
 use crate::elementwise::ComplexNumber;
+use crate::fence::operands::Block;
 use crate::fence::shells::{FoldBody, UnaryBody};
 use crate::half::Lifted;
 use bytemuck::Pod;

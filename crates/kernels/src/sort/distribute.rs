@@ -5,7 +5,10 @@
 //! word that makes up a fourth of the range is taken out first.
 
 use super::key::Word;
-use super::radix::{scatter, sort, Bucket, Columns, Digit, Extent, Finish, Payload, Places, CACHED_BYTES};
+use super::radix::{
+    scatter, small, sort_cached, sort_small, Bucket, Columns, Digit, Extent, Finish, Payload, Places, CACHED_BYTES,
+    PASSES_MAX, PLACES,
+};
 
 const BUCKET_BITS: u32 = 8;
 /// As many streams of writes as the translation cache holds pages.
@@ -38,8 +41,59 @@ fn choose<K: Word, P: Payload>(columns: &Columns<'_, K, P>, extent: Extent<K>, d
     Cut::Table(Table::new(&samples, extent))
 }
 
+/// Sorts `columns` stably, with `spare` as workspace.
+pub fn sort_all<K: Word, P: Payload>(
+    columns: Columns<'_, K, P>,
+    spare: Columns<'_, K, P>,
+    extent: Extent<K>,
+    finish: Option<Finish<K>>,
+) {
+    sort(
+        columns,
+        spare,
+        false,
+        extent,
+        finish,
+        &mut [[0; PLACES]; PASSES_MAX + 1],
+    );
+}
+
+/// Sorts `a`, stably; the result is in `b` if `into_b`, else in `a`, and the other holds nothing of use.
+fn sort<K: Word, P: Payload>(
+    mut a: Columns<'_, K, P>,
+    mut b: Columns<'_, K, P>,
+    into_b: bool,
+    extent: Extent<K>,
+    finish: Option<Finish<K>>,
+    places: &mut Places,
+) {
+    let length = a.words.len();
+    if !a.cached() && extent.bits > 0 {
+        return distribute(a, b, into_b, extent, finish, places);
+    }
+    let in_b = if length <= small::<P>() {
+        sort_small(&mut a);
+        false
+    } else {
+        extent.bits > 0
+            // Nearly sorted data have many ranges in order; in others the first words show that they are not.
+            && !a.words.is_sorted()
+            && sort_cached(&mut a.range(0, length), &mut b.range(0, length), extent, places)
+    };
+    if in_b != into_b {
+        if into_b {
+            b.copy_from(&a);
+        } else {
+            a.copy_from(&b);
+        }
+    }
+    if let Some(finish) = finish {
+        finish(if into_b { b.words } else { a.words });
+    }
+}
+
 /// Sorts `a` as [`sort`] does.
-pub fn distribute<K: Word, P: Payload>(
+fn distribute<K: Word, P: Payload>(
     mut a: Columns<'_, K, P>,
     mut b: Columns<'_, K, P>,
     into_b: bool,

@@ -11,88 +11,26 @@ mod encode;
 mod gather;
 mod key;
 mod merge;
+mod order;
 mod radix;
 mod search;
 mod sift;
+mod slices;
 mod small;
 #[cfg(test)]
 mod tests;
 
 pub use gather::{gather_items, scatter_items};
 pub use merge::{merge_index, merge_index_workspace_bytes, merge_segments, merge_workspace_bytes};
+pub use order::KeyOrder;
 pub use search::{compare, count_less, count_less_equal, is_sorted, searchsorted, Side};
 pub use sift::{nan_key, sift, Sifted};
 
-use bytemuck::Pod;
 use key::SortKey;
+use order::with_order;
 use outcore_dtype::{f16, DType};
 use radix::{Columns, Payload};
-
-/// The order of the values of a real type, or of `bool`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct KeyOrder {
-    dtype: DType,
-    descending: bool,
-}
-
-impl KeyOrder {
-    /// `None` for complex types, which have no order here.
-    pub fn new(dtype: DType, descending: bool) -> Option<KeyOrder> {
-        (!dtype.is_complex()).then_some(KeyOrder { dtype, descending })
-    }
-
-    pub fn dtype(self) -> DType {
-        self.dtype
-    }
-
-    pub fn descending(self) -> bool {
-        self.descending
-    }
-
-    /// Elements of a slice of keys.
-    fn count(self, what: &str, bytes: usize) -> usize {
-        assert!(
-            bytes.is_multiple_of(self.dtype.size()),
-            "{what}: {bytes} bytes are no whole number of {} elements",
-            self.dtype
-        );
-        bytes / self.dtype.size()
-    }
-}
-
-/// Runs `$body` with `$T` bound to the key type of `$order` and `$D` to its direction.
-macro_rules! with_order {
-    ($order:expr, $T:ident, $D:ident => $body:expr) => {{
-        let order: $crate::sort::KeyOrder = $order;
-        macro_rules! typed {
-            ($Type:ty) => {{
-                type $T = $Type;
-                if order.descending {
-                    const $D: bool = true;
-                    $body
-                } else {
-                    const $D: bool = false;
-                    $body
-                }
-            }};
-        }
-        match order.dtype {
-            DType::Bool | DType::U8 => typed!(u8),
-            DType::I8 => typed!(i8),
-            DType::I16 => typed!(i16),
-            DType::I32 => typed!(i32),
-            DType::I64 => typed!(i64),
-            DType::U16 => typed!(u16),
-            DType::U32 => typed!(u32),
-            DType::U64 => typed!(u64),
-            DType::F16 => typed!(f16),
-            DType::F32 => typed!(f32),
-            DType::F64 => typed!(f64),
-            DType::C64 | DType::C128 => unreachable!("complex keys have no order"),
-        }
-    }};
-}
-use with_order;
+use slices::{nothing, take, view, view_mut};
 
 /// Bytes of workspace that [`sort_keys`] and [`sort_keys_from`] take for `count` elements.
 pub fn sort_workspace_bytes(order: KeyOrder, count: usize) -> usize {
@@ -188,37 +126,6 @@ pub fn sort_index(order: KeyOrder, keys: &mut [u8], index: &mut [u8], workspace:
     })
 }
 
-/// Bytes as elements; no bytes need no alignment.
-fn view<A: Pod, B: Pod>(slice: &[A]) -> &[B] {
-    if slice.is_empty() {
-        return &[];
-    }
-    bytemuck::cast_slice(slice)
-}
-
-/// As [`view`].
-fn view_mut<A: Pod, B: Pod>(slice: &mut [A]) -> &mut [B] {
-    if slice.is_empty() {
-        return &mut [];
-    }
-    bytemuck::cast_slice_mut(slice)
-}
-
-/// Exactly the first `bytes` of the workspace.
-fn take<'a>(what: &str, workspace: &'a mut [u8], bytes: usize) -> &'a mut [u8] {
-    assert!(
-        workspace.len() >= bytes,
-        "{what}: {bytes} bytes of workspace needed, {} given",
-        workspace.len()
-    );
-    &mut workspace[..bytes]
-}
-
-/// The payload of keys that carry none: elements of no size, at no place.
-fn nothing<'a>(count: usize) -> &'a mut [()] {
-    vec![(); count].leak()
-}
-
 /// Whether `values` were in order, or are now because they were in strictly the opposite order.
 fn already<T: SortKey, P: Payload, const DESCENDING: bool>(values: &mut [T], payload: &mut [P]) -> bool {
     if search::sorted::<T, DESCENDING>(values) {
@@ -244,12 +151,12 @@ fn sort_words<T: SortKey, P: Payload, const DESCENDING: bool>(
     let mut columns = Columns::new(view_mut(keys), &mut *payload);
     let mut spare = Columns::new(spare_words, spare_payload);
     if !found.special::<T, DESCENDING>() {
-        return radix::sort_all(columns, spare, found.extent(), finish);
+        return distribute::sort_all(columns, spare, found.extent(), finish);
     }
     let apart = encode::set_apart::<T, P, DESCENDING>(&mut columns, &mut spare);
     let numbers = apart.number_count;
     let (sorted, workspace) = (columns.range(0, numbers), spare.range(0, numbers));
-    radix::sort_all(sorted, workspace, apart.numbers.extent(), finish);
+    distribute::sort_all(sorted, workspace, apart.numbers.extent(), finish);
     encode::decode::<T, DESCENDING>(&mut columns.words[numbers..]);
     let end = numbers + apart.zero_count;
     encode::put_zeros::<T, P, DESCENDING>(&mut keys[..end], &mut payload[..end], numbers);

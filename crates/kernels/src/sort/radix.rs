@@ -12,7 +12,6 @@
 //!
 //! All steps are stable, so a payload (the positions of an index sort) may travel with the words.
 
-use super::distribute::distribute;
 use super::key::Word;
 use crate::fence::hint::prefetch_element;
 
@@ -105,59 +104,8 @@ pub const DIGIT_BITS_MAX: u32 = 11;
 /// Bits beyond `log2(n)` that are sorted by digits: among random words one in eight then still meets an equal.
 const SPARE_BITS: u32 = 2;
 
-/// Sorts `columns` stably, with `spare` as workspace.
-pub fn sort_all<K: Word, P: Payload>(
-    columns: Columns<'_, K, P>,
-    spare: Columns<'_, K, P>,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
-) {
-    sort(
-        columns,
-        spare,
-        false,
-        extent,
-        finish,
-        &mut [[0; PLACES]; PASSES_MAX + 1],
-    );
-}
-
-/// Sorts `a`, stably; the result is in `b` if `into_b`, else in `a`, and the other holds nothing of use.
-pub fn sort<K: Word, P: Payload>(
-    mut a: Columns<'_, K, P>,
-    mut b: Columns<'_, K, P>,
-    into_b: bool,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
-    places: &mut Places,
-) {
-    let length = a.words.len();
-    if !a.cached() && extent.bits > 0 {
-        return distribute(a, b, into_b, extent, finish, places);
-    }
-    let in_b = if length <= small::<P>() {
-        sort_small(&mut a);
-        false
-    } else {
-        extent.bits > 0
-            // Nearly sorted data have many ranges in order; in others the first words show that they are not.
-            && !a.words.is_sorted()
-            && sort_cached(&mut a.range(0, length), &mut b.range(0, length), extent, places)
-    };
-    if in_b != into_b {
-        if into_b {
-            b.copy_from(&a);
-        } else {
-            a.copy_from(&b);
-        }
-    }
-    if let Some(finish) = finish {
-        finish(if into_b { b.words } else { a.words });
-    }
-}
-
 /// Elements up to which comparisons win.
-const fn small<P: Payload>() -> usize {
+pub const fn small<P: Payload>() -> usize {
     if P::NOTHING {
         48
     } else {
@@ -165,7 +113,7 @@ const fn small<P: Payload>() -> usize {
     }
 }
 
-fn sort_small<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>) {
+pub fn sort_small<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>) {
     if P::NOTHING {
         return columns.words.sort_unstable();
     }
@@ -207,7 +155,7 @@ impl<K: Word> Bucket<K> for Digit<K> {
 /// Values of the widest digit.
 pub const PLACES: usize = 1 << DIGIT_BITS_MAX;
 /// The most digits by which a range in the cache is sorted.
-const PASSES_MAX: usize = 2;
+pub const PASSES_MAX: usize = 2;
 /// Counts of the values of each digit, then the places where the next word of each goes; the last is [`count`]'s. Zero
 /// between uses.
 pub type Places = [[usize; PLACES]; PASSES_MAX + 1];
@@ -269,7 +217,7 @@ fn count<K: Word>(words: &[K], places: &mut Places, digits: [Digit<K>; PASSES_MA
 }
 
 /// Digits from the lowest of the leading bits, then comparisons; whether the result is in `b`.
-fn sort_cached<'a, K: Word, P: Payload>(
+pub fn sort_cached<'a, K: Word, P: Payload>(
     a: &mut Columns<'a, K, P>,
     b: &mut Columns<'a, K, P>,
     extent: Extent<K>,

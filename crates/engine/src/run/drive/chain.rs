@@ -7,13 +7,14 @@ use std::sync::Arc;
 use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
 
 use super::resume::{self, Resuming};
-use super::{Outcome, Program};
+use super::Outcome;
 use crate::expr::staged::{Found, Keep, Next, Room, Stages};
 use crate::expr::Expr;
 use crate::ops::{first_staged, substitute, Waiting};
-use crate::run::play::player::{Progress, ProgressReport};
 use crate::run::prepare::planning::Asker;
+use crate::run::prepare::program::Program;
 use crate::run::prepare::report::{list, quoted};
+use crate::run::session::progress::{Progress, ProgressReport};
 use crate::run::session::{nesting, Session, Target};
 use crate::EngineError;
 

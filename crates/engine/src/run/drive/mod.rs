@@ -9,49 +9,21 @@ use std::time::{Duration, Instant};
 
 use outcore_store::{Frame, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError, Turn, GROUP_STAGING_BYTES};
 
-use crate::place::slabs::Slab;
-use crate::place::Placed;
-use crate::plan::{ArrayKind, Plan};
+use crate::plan::ArrayKind;
 use crate::run::compute::workspace::Workspace;
-use crate::run::play::player::{play, Left, Progress, ProgressReport, Stage};
+use crate::run::play::player::{play, Left};
+use crate::run::play::stage::Stage;
 use crate::run::play::state::{Event, Shared};
 use crate::run::prepare::budget::spare_bytes;
-use crate::run::prepare::planning::ReturnFreed;
-use crate::run::prepare::{function_bytes, Output};
+use crate::run::prepare::function_bytes;
+use crate::run::prepare::program::{Output, Program};
 use crate::run::session::nesting;
-use crate::run::session::residency::{frame_bytes, KeptKey, Value, Worth};
-use crate::run::session::Session;
+use crate::run::session::progress::{Progress, ProgressReport};
+use crate::run::session::residency::frame_bytes;
 use crate::schedule::tiles::tile_region;
-use crate::schedule::{TileId, TileTable};
 use crate::EngineError;
 
 pub use chain::Chain;
-
-/// A placed program with its outputs checked: what `explain` prints and `run` plays.
-pub struct Program {
-    pub session: Arc<Session>,
-    pub plan: Plan,
-    pub tiles: TileTable,
-    pub placed: Placed,
-    pub slabs: Vec<Vec<Slab>>,
-    pub fixed_bytes: u64,
-    /// The part of them that buffers of encoded I/O and the program itself take.
-    pub(in crate::run) unseen_bytes: u64,
-    /// What tiles and partial results may take.
-    pub memory: u64,
-    /// Bytes of headers and metadata the outputs write.
-    pub metadata_bytes: u64,
-    pub plan_seconds: f64,
-    pub(in crate::run) outputs: Vec<Output>,
-    pub(in crate::run) start: Vec<(TileId, KeptKey)>,
-    /// Values computed before, which stand in the plan.
-    pub(in crate::run) used: Vec<Value>,
-    /// What to remember of the outputs, if anything. Those beyond the requested ones are made to be remembered.
-    pub(in crate::run) worths: Vec<Option<Worth>>,
-    pub(in crate::run) requested: usize,
-    /// Dropped after the rest.
-    pub(in crate::run) _freed: ReturnFreed,
-}
 
 /// What one program was forecast to do and did: bytes read and written, and most memory reserved at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,32 +71,6 @@ impl Outcome {
 }
 
 impl Program {
-    /// Most bytes the ledger grants while the program runs.
-    pub fn peak_bytes(&self) -> u64 {
-        self.fixed_bytes + self.placed.program.totals.peak_bytes
-    }
-
-    pub fn read_bytes(&self) -> u64 {
-        self.placed.program.totals.read_bytes
-    }
-
-    pub fn written_bytes(&self) -> u64 {
-        self.placed.program.totals.written_bytes + self.metadata_bytes
-    }
-
-    pub(in crate::run) fn moved_bytes(&self) -> u64 {
-        self.read_bytes() + self.written_bytes()
-    }
-
-    /// Whether it reads no more than what it needs and does not find in memory, once.
-    pub(in crate::run) fn moves_least(&self) -> bool {
-        let found = |&(tile, _): &(TileId, KeptKey)| self.tiles.weights[tile as usize].read;
-        let totals = &self.placed.program.totals;
-        let once = self.tiles.source_bytes(&self.plan);
-        let least = once.saturating_sub(self.start.iter().map(found).sum());
-        totals.spilled_bytes == 0 && totals.read_bytes <= least
-    }
-
     /// Plays the program once. Outputs appear under their names when everything is complete and synced.
     ///
     /// # Errors
@@ -377,25 +323,6 @@ impl Program {
             }
         }
         frames
-    }
-
-    /// Tiles that the program finds in memory, and their bytes.
-    pub fn starts_from(&self) -> (usize, u64) {
-        let weight = |&(tile, _): &(TileId, KeptKey)| self.tiles.weights[tile as usize].frame;
-        (self.start.len(), self.start.iter().map(weight).sum())
-    }
-
-    /// Values computed before that stand in the plan, and their bytes.
-    pub fn knows(&self) -> (usize, u64) {
-        let bytes = |value: &Value| value.array.nbytes();
-        (self.used.len(), self.used.iter().map(bytes).sum())
-    }
-
-    /// Values computed beside the results, to be remembered, and their bytes.
-    pub fn remembers(&self) -> (usize, u64) {
-        let made = &self.plan.outputs[self.requested..];
-        let bytes = |&array: &u32| self.plan.arrays[array as usize].node.nbytes();
-        (made.len(), made.iter().map(bytes).sum())
     }
 }
 

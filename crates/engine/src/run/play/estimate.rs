@@ -7,6 +7,7 @@
 //! programs) is in the ratio of the time that passed to the time it gives for what is done.
 
 use crate::plan::{Pass, StepKind};
+use crate::run::session::progress::Estimate;
 
 impl Pass {
     /// Whether its tasks call functions of the user.
@@ -48,14 +49,6 @@ pub struct Measured {
     pub transfer_bytes: u64,
     pub workers: usize,
     pub io_threads: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Estimate {
-    /// Of the whole run's time, from 0 to 1.
-    pub fraction: f64,
-    /// Nothing before the first task is complete.
-    pub seconds_left: Option<f64>,
 }
 
 fn ratio(part: f64, whole: f64) -> f64 {

@@ -2,6 +2,7 @@
 
 pub mod estimate;
 pub mod player;
+pub mod stage;
 pub mod state;
 pub mod transfers;
 pub mod worker;

@@ -2,87 +2,26 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outcore_store::{Frame, FramePool, Io, IoPool, Scratch, Sink, Slot, Turn};
+use outcore_store::Slot;
 
-use crate::place::slabs::Slab;
-use crate::place::{Instruction, Program};
-use crate::plan::{ArrayKind, Plan, Producer};
+use crate::place::Instruction;
+use crate::plan::ArrayKind;
 use crate::run::compute::value::TileMemory;
 use crate::run::compute::workspace::Workspace;
-use crate::run::play::estimate::{estimate, Estimate, Measured, PassDone, PassWork};
-use crate::run::play::state::{stopped, Shared, State, TileState};
+use crate::run::play::estimate::{estimate, Measured, PassDone, PassWork};
+use crate::run::play::stage::Stage;
+use crate::run::play::state::{stopped, State, TileState};
 use crate::run::play::worker;
+use crate::run::session::progress::{Progress, ProgressReport};
 use crate::schedule::tiles::tile_region;
-use crate::schedule::{Role, TaskList, TileId, TileTable};
+use crate::schedule::{Role, TileId};
 use crate::EngineError;
 
 /// How long the issuer sleeps at most before it looks for signals and reports progress.
 const POLL: Duration = Duration::from_millis(50);
-
-/// Told how far the run is; an error stops it.
-pub type Progress<'a> = &'a mut dyn FnMut(&ProgressReport) -> Result<(), EngineError>;
-
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ProgressReport {
-    pub bytes_done: u64,
-    pub bytes_total: u64,
-    pub tasks_done: u64,
-    pub tasks_total: u64,
-    /// What that is of the whole run's time, and how much is left of it.
-    pub estimate: Estimate,
-}
-
-/// Everything a run works with.
-pub struct Stage<'a> {
-    pub plan: &'a Plan,
-    pub tiles: &'a TileTable,
-    pub tasks: &'a TaskList,
-    pub program: &'a Program,
-    pub slabs: &'a [Vec<Slab>],
-    pub sinks: &'a [Arc<dyn Sink>],
-    pub pool: &'a FramePool,
-    pub io: &'a Io,
-    pub io_pools: &'a IoPools,
-    pub scratch: Option<&'a Scratch>,
-    /// One buffer per reading thread, when neighbouring tiles are read together.
-    pub staging: Arc<Mutex<Vec<Frame>>>,
-    pub shared: Arc<Shared>,
-    pub bytes_before: u64,
-    pub io_threads: usize,
-    pub turn: &'a Turn,
-}
-
-impl Stage<'_> {
-    /// What the plan says of each pass, for estimates.
-    fn work(&self) -> Vec<PassWork> {
-        let per_pass = &self.program.totals.per_pass;
-        self.plan
-            .producers
-            .iter()
-            .zip(per_pass)
-            .map(|(producer, &(read, written))| PassWork {
-                tasks: producer.tasks(),
-                operations: match producer {
-                    Producer::Pass(pass) => pass.operations(),
-                    Producer::Work(step) => step.work.operations(),
-                },
-                bytes: read + written,
-            })
-            .collect()
-    }
-}
-
-/// Threads for reads and for writes: a write waits for the file system, and reads must not wait behind it. The kernel
-/// clears memory when it is touched first, for longer than a read takes where a host has to find it, so that is not
-/// left to the threads that read either.
-pub struct IoPools {
-    pub touches: IoPool,
-    pub reads: IoPool,
-    pub writes: IoPool,
-}
 
 /// The issuer's own books.
 pub(in crate::run) struct Issuer<'a, 'p> {

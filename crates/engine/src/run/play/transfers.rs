@@ -9,7 +9,8 @@ use outcore_store::Frame;
 
 use crate::plan::ArrayKind;
 use crate::run::compute::value::TileMemory;
-use crate::run::play::player::{Issuer, Stage};
+use crate::run::play::player::Issuer;
+use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, Shared, State, TileState};
 use crate::run::session::locked;
 use crate::schedule::tiles::tile_region;

@@ -13,7 +13,7 @@ use crate::run::compute::task::{Task, TaskBuffer};
 use crate::run::compute::tree::{Step, Tree};
 use crate::run::compute::value::{Inputs, TileMemory};
 use crate::run::compute::workspace::Workspace;
-use crate::run::play::player::Stage;
+use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, State, TreeKey};
 use crate::schedule::tasks::root_tile;
 use crate::schedule::tiles::{coordinates, tile_region};

@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod planning;
+pub mod program;
 mod remember;
 pub mod report;
 
@@ -19,10 +20,10 @@ use crate::place::slabs::find_slabs;
 use crate::place::{Instruction, Placed};
 use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
 use crate::run::compute::workspace::workspace_bytes;
-use crate::run::drive::Program;
 use crate::run::play::state::stopped;
 use crate::run::prepare::budget::{Placement, Wanted};
 use crate::run::prepare::planning::{Asker, PlanningMemory, ReturnFreed};
+use crate::run::prepare::program::{Output, Program};
 use crate::run::prepare::remember::Request;
 use crate::run::session::nesting;
 use crate::run::session::residency::KeptKey;
@@ -38,27 +39,6 @@ const BYTES_PER_TILE: u64 = 96;
 
 /// More than any machine has, and small enough that sums of a few do not wrap.
 const BYTES_MAX: u64 = 1 << 60;
-
-pub(in crate::run) enum Output {
-    Memory {
-        shape: Vec<u64>,
-        dtype: outcore_dtype::DType,
-        tile: Vec<u64>,
-    },
-    File(SinkPlan),
-    Resumed(Arc<Resumable>),
-}
-
-impl Output {
-    /// What there is to know of an output in files.
-    pub(in crate::run) fn file(&self) -> Option<&SinkPlan> {
-        match self {
-            Output::Memory { .. } => None,
-            Output::File(plan) => Some(plan),
-            Output::Resumed(resumable) => Some(resumable.plan()),
-        }
-    }
-}
 
 struct Costs<'a>(&'a [Output]);
 

@@ -8,7 +8,7 @@ use outcore_store::{FramePool, Layout, Source};
 
 use crate::cancel;
 use crate::expr::{Expr, Node, Op};
-use crate::plan::partition::is_view;
+use crate::plan::root::is_view;
 use crate::run::session::residency::{Kept, Value, Worth};
 
 /// A value is remembered when computing it again reads this many times its size.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::plan::{ArrayKind, Producer, StepKind};
-use crate::run::drive::Program;
+use crate::run::prepare::program::Program;
 use crate::task::Access;
 
 pub(in crate::run) fn quoted(text: &str) -> String {

@@ -1,21 +1,24 @@
 //! A session: the memory limit, the disks and the tiles kept between programs.
 
+mod lock;
 pub mod nesting;
 pub mod opening;
 pub mod overhead;
+pub mod progress;
 pub mod residency;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outcore_store::{Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Resumable, Scratch, ScratchFolder, Turn};
 
 use crate::place::Policy;
 use crate::plan::PlanOptions;
-use crate::run::play::player::{IoPools, Progress, ProgressReport};
+pub(in crate::run) use crate::run::session::lock::locked;
 use crate::run::session::overhead::Overhead;
+use crate::run::session::progress::{IoPools, Progress, ProgressReport};
 use crate::run::session::residency::Kept;
 use crate::EngineError;
 
@@ -86,10 +89,6 @@ impl Drop for Session {
             )));
         }
     }
-}
-
-pub(in crate::run) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Session {

@@ -2,7 +2,7 @@
 
 use outcore_kernels::sort::{count_less, count_less_equal, sort_keys, sort_workspace_bytes};
 
-use super::{Asked, Runs};
+use super::runs::{Asked, Runs};
 
 /// What was noted of all runs.
 pub(super) struct Noted<'a> {

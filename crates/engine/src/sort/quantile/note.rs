@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_kernels::sort::{count_less, nan_key, sort_keys, sort_workspace_bytes};
 
-use super::{each_column, Asked, Runs, TOGETHER};
+use super::runs::{each_column, Asked, Runs, TOGETHER};
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 

@@ -6,7 +6,7 @@ use outcore_dtype::DType;
 use outcore_kernels::sort::{nan_key, sift, sort_keys, sort_workspace_bytes};
 
 use super::bracket::Brackets;
-use super::{each_column, Asked, Runs, TOGETHER};
+use super::runs::{each_column, Asked, Runs, TOGETHER};
 use crate::expr::grid::PANEL_BYTES;
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;

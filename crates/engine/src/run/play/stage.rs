@@ -1,0 +1,53 @@
+//! What a run works with.
+
+use std::sync::{Arc, Mutex};
+
+use outcore_store::{Frame, FramePool, Io, Scratch, Sink, Turn};
+
+use crate::place::slabs::Slab;
+use crate::place::Program;
+use crate::plan::{Plan, Producer};
+use crate::run::play::estimate::PassWork;
+use crate::run::play::state::Shared;
+use crate::run::session::progress::IoPools;
+use crate::schedule::{TaskList, TileTable};
+
+/// Everything a run works with.
+pub struct Stage<'a> {
+    pub plan: &'a Plan,
+    pub tiles: &'a TileTable,
+    pub tasks: &'a TaskList,
+    pub program: &'a Program,
+    pub slabs: &'a [Vec<Slab>],
+    pub sinks: &'a [Arc<dyn Sink>],
+    pub pool: &'a FramePool,
+    pub io: &'a Io,
+    pub io_pools: &'a IoPools,
+    pub scratch: Option<&'a Scratch>,
+    /// One buffer per reading thread, when neighbouring tiles are read together.
+    pub staging: Arc<Mutex<Vec<Frame>>>,
+    pub shared: Arc<Shared>,
+    pub bytes_before: u64,
+    pub io_threads: usize,
+    pub turn: &'a Turn,
+}
+
+impl Stage<'_> {
+    /// What the plan says of each pass, for estimates.
+    pub fn work(&self) -> Vec<PassWork> {
+        let per_pass = &self.program.totals.per_pass;
+        self.plan
+            .producers
+            .iter()
+            .zip(per_pass)
+            .map(|(producer, &(read, written))| PassWork {
+                tasks: producer.tasks(),
+                operations: match producer {
+                    Producer::Pass(pass) => pass.operations(),
+                    Producer::Work(step) => step.work.operations(),
+                },
+                bytes: read + written,
+            })
+            .collect()
+    }
+}
