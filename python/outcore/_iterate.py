@@ -70,8 +70,8 @@ def iterate(
         Store the state every so many steps, so that the same call goes on from there after a kill, a power loss or
         Ctrl-C, also under another memory limit, number of threads or policy. The same call: equal steps over equal
         files from an equal state; a changed one begins anew. Arrays that `step` takes from memory are equal to
-        themselves only, so those that should survive their process come from files. I/O: one write of the state each time;
-        `outcore clean` lists what can be gone on with.
+        themselves only, so those that should survive their process come from files. I/O: one write of the state each
+        time; `outcore clean` lists what can be gone on with.
     progress
         Whether to show a live line; None where someone watches.
 
