@@ -7,13 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::closure::{Closure, Walker};
-use super::root::{is_view, natural_root, Root, RootKind};
+use super::root::{Domain, Root, RootKind};
 use super::span::Span;
 use super::PlanOptions;
 use crate::cancel;
-use crate::expr::grid::is_cut;
-use crate::expr::{topological, Expr, Node, Op};
-use crate::ops::{product_kind, Product};
+use crate::expr::{topological, Expr};
 
 /// The materialized values of a program, by node id, and the inputs in evaluation order.
 pub struct Partition {

@@ -6,8 +6,7 @@
 
 use super::key::Word;
 use super::radix::{
-    scatter, small, sort_cached, sort_small, Bucket, Columns, Digit, Extent, Finish, Payload, Places, CACHED_BYTES,
-    PASSES_MAX, PLACES,
+    scatter, sort_here, Bucket, Columns, Digit, Extent, Finish, Payload, Places, CACHED_BYTES, PASSES_MAX, PLACES,
 };
 
 const BUCKET_BITS: u32 = 8;
@@ -60,35 +59,17 @@ pub fn sort_all<K: Word, P: Payload>(
 
 /// Sorts `a`, stably; the result is in `b` if `into_b`, else in `a`, and the other holds nothing of use.
 fn sort<K: Word, P: Payload>(
-    mut a: Columns<'_, K, P>,
-    mut b: Columns<'_, K, P>,
+    a: Columns<'_, K, P>,
+    b: Columns<'_, K, P>,
     into_b: bool,
     extent: Extent<K>,
     finish: Option<Finish<K>>,
     places: &mut Places,
 ) {
-    let length = a.words.len();
     if !a.cached() && extent.bits > 0 {
-        return distribute(a, b, into_b, extent, finish, places);
-    }
-    let in_b = if length <= small::<P>() {
-        sort_small(&mut a);
-        false
+        distribute(a, b, into_b, extent, finish, places);
     } else {
-        extent.bits > 0
-            // Nearly sorted data have many ranges in order; in others the first words show that they are not.
-            && !a.words.is_sorted()
-            && sort_cached(&mut a.range(0, length), &mut b.range(0, length), extent, places)
-    };
-    if in_b != into_b {
-        if into_b {
-            b.copy_from(&a);
-        } else {
-            a.copy_from(&b);
-        }
-    }
-    if let Some(finish) = finish {
-        finish(if into_b { b.words } else { a.words });
+        sort_here(a, b, into_b, extent, finish, places);
     }
 }
 

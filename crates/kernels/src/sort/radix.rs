@@ -104,8 +104,40 @@ pub const DIGIT_BITS_MAX: u32 = 11;
 /// Bits beyond `log2(n)` that are sorted by digits: among random words one in eight then still meets an equal.
 const SPARE_BITS: u32 = 2;
 
+/// Sorts `a`, which fits the cache or has equal words only, stably; the result is in `b` if `into_b`, else in `a`, and the
+/// other holds nothing of use.
+pub fn sort_here<K: Word, P: Payload>(
+    mut a: Columns<'_, K, P>,
+    mut b: Columns<'_, K, P>,
+    into_b: bool,
+    extent: Extent<K>,
+    finish: Option<Finish<K>>,
+    places: &mut Places,
+) {
+    let length = a.words.len();
+    let in_b = if length <= small::<P>() {
+        sort_small(&mut a);
+        false
+    } else {
+        extent.bits > 0
+            // Nearly sorted data have many ranges in order; in others the first words show that they are not.
+            && !a.words.is_sorted()
+            && sort_cached(&mut a.range(0, length), &mut b.range(0, length), extent, places)
+    };
+    if in_b != into_b {
+        if into_b {
+            b.copy_from(&a);
+        } else {
+            a.copy_from(&b);
+        }
+    }
+    if let Some(finish) = finish {
+        finish(if into_b { b.words } else { a.words });
+    }
+}
+
 /// Elements up to which comparisons win.
-pub const fn small<P: Payload>() -> usize {
+const fn small<P: Payload>() -> usize {
     if P::NOTHING {
         48
     } else {
@@ -113,7 +145,7 @@ pub const fn small<P: Payload>() -> usize {
     }
 }
 
-pub fn sort_small<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>) {
+fn sort_small<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>) {
     if P::NOTHING {
         return columns.words.sort_unstable();
     }
@@ -217,7 +249,7 @@ fn count<K: Word>(words: &[K], places: &mut Places, digits: [Digit<K>; PASSES_MA
 }
 
 /// Digits from the lowest of the leading bits, then comparisons; whether the result is in `b`.
-pub fn sort_cached<'a, K: Word, P: Payload>(
+fn sort_cached<'a, K: Word, P: Payload>(
     a: &mut Columns<'a, K, P>,
     b: &mut Columns<'a, K, P>,
     extent: Extent<K>,
@@ -282,7 +314,7 @@ fn settle<K: Word, P: Payload>(
             sort_small(&mut range);
         } else {
             let extent = Extent::of(range.words);
-            sort(range, spare.range(from, to), false, extent, None, places);
+            sort_here(range, spare.range(from, to), false, extent, None, places);
         }
         at = to + 1;
     }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Instant;
 
-use outcore_store::{check_space, scratch_room, FramePool, Region, Resumable, SinkPlan, StoreError};
+use outcore_store::{check_space, scratch_room, FramePool, Region, SinkPlan, StoreError};
 
 use crate::expr::{topological, Expr};
 use crate::ops;

@@ -11,7 +11,6 @@ mod select;
 
 use std::sync::Arc;
 
-use outcore_dtype::DType;
 use outcore_kernels::sort::KeyOrder;
 use outcore_store::Io;
 
