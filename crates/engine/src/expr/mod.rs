@@ -183,7 +183,10 @@ pub struct FunctionKey {
 
 impl FunctionKey {
     fn identity(&self) -> Result<(String, Vec<u8>), u64> {
-        self.function.key().map(|key| (self.function.name(), key)).ok_or(self.id)
+        self.function
+            .key()
+            .map(|key| (self.function.name(), key))
+            .ok_or(self.id)
     }
 
     pub fn new(function: Arc<dyn BlockFunction>) -> FunctionKey {
