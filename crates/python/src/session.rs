@@ -331,9 +331,12 @@ fn clean(py: Python<'_>, directory: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Work in a directory that can be gone on with: folder, target, bytes, seconds since it was worked on, whether it is now.
+/// Folder, target, bytes, seconds since it was worked on, whether it is now.
+type UnfinishedRow = (PathBuf, PathBuf, u64, f64, bool);
+
+/// Work in a directory that can be gone on with.
 #[pyfunction]
-fn unfinished(py: Python<'_>, directory: PathBuf) -> PyResult<Vec<(PathBuf, PathBuf, u64, f64, bool)>> {
+fn unfinished(py: Python<'_>, directory: PathBuf) -> PyResult<Vec<UnfinishedRow>> {
     let found = py
         .detach(|| outcore_store::list_unfinished(&directory))
         .map_err(store_error)?;

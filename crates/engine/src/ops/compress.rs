@@ -38,7 +38,7 @@ fn check_mask(what: &str, mask: &Expr) -> Result<(), EngineError> {
 /// The array in tiles of whole granules of rows.
 fn in_granules(x: &Expr) -> Expr {
     let rows = granule(x.shape[0]);
-    if x.tile[0] % rows == 0 || x.tile[0] >= x.shape[0] {
+    if x.tile[0].is_multiple_of(rows) || x.tile[0] >= x.shape[0] {
         return x.clone();
     }
     let mut tile = x.tile.clone();

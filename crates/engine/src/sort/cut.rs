@@ -237,9 +237,12 @@ impl Cutter<'_> {
     /// Takes the next `count` elements in order.
     fn walk_on(&mut self, mut cuts: Vec<u64>, count: u64) -> Result<Vec<u64>, StoreError> {
         let mut heap = BinaryHeap::new();
-        for run in 0..if count == 0 { 0 } else { cuts.len() } {
-            if cuts[run] < self.noted.run_length(run) {
-                heap.push(Reverse(self.element(run, cuts[run])?));
+        if count == 0 {
+            return Ok(cuts);
+        }
+        for (run, &cut) in cuts.iter().enumerate() {
+            if cut < self.noted.run_length(run) {
+                heap.push(Reverse(self.element(run, cut)?));
             }
         }
         for _ in 0..count {
@@ -255,9 +258,9 @@ impl Cutter<'_> {
     /// Gives back the last `count` elements in order.
     fn walk_back(&mut self, mut cuts: Vec<u64>, count: u64) -> Result<Vec<u64>, StoreError> {
         let mut heap = BinaryHeap::new();
-        for run in 0..cuts.len() {
-            if cuts[run] > 0 {
-                heap.push(self.element(run, cuts[run] - 1)?);
+        for (run, &cut) in cuts.iter().enumerate() {
+            if cut > 0 {
+                heap.push(self.element(run, cut - 1)?);
             }
         }
         for _ in 0..count {
