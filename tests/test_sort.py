@@ -14,7 +14,20 @@ from support.running import session
 import outcore as oc
 from outcore.errors import DTypeError, ShapeError
 
-DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
+DTYPES = (
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
 RUN = 1 << 16  # the shortest run
 POOL = 16 << 20  # a merge of tiles of 4 MiB fits
 
@@ -49,9 +62,7 @@ def keys_of(dtype: str, count: int, seed: int = 0) -> Any:
 
 
 @pytest.mark.parametrize(("dtype", "descending"), [(dtype, place % 2 == 1) for place, dtype in enumerate(DTYPES)])
-def test_all_types_in_several_runs(
-    dtype: str, descending: bool, data: Path, out: Path, scratch: Path
-) -> None:
+def test_all_types_in_several_runs(dtype: str, descending: bool, data: Path, out: Path, scratch: Path) -> None:
     keys = keys_of(dtype, 3 * POOL // np.dtype(dtype).itemsize + 123)
     order = stable(keys, descending)
     np.save(data / "x.npy", keys)

@@ -1,5 +1,8 @@
-"""What every tile algorithm promises, stamped on each: NumPy's answer, the same bits at every limit, number of threads and
-policy, bytes as forecast stage by stage, memory within the limit, and a clear end whichever call fails."""
+"""What every tile algorithm promises, stamped on each.
+
+NumPy's answer, the same bits at every limit, number of threads and policy, bytes as forecast stage by stage, memory
+within the limit, and a clear end whichever call fails.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: P
     work = make(data)
     pool = smallest_pool(work, out, scratch)
     hashes = None
-    for threads, limit, policy in [(2, 1 << 30, "next-use"), *((1 + n % 3, pool << n, name) for n, name in enumerate(POLICIES))]:
+    for threads, limit, policy in [
+        (2, 1 << 30, "next-use"),
+        *((1 + n % 3, pool << n, name) for n, name in enumerate(POLICIES)),
+    ]:
         clear(out)
         with session(scratch, pool_limit=limit, threads=threads, policy=policy):
             run(work.targets(out))
@@ -81,6 +87,14 @@ def test_every_stage_does_what_was_forecast(make: Any, factor: int, data: Path, 
     assert outcome.peak_bytes <= said.peak_bytes <= pool
 
 
+def failure(work: Any, out: Path) -> OutcoreError | None:
+    try:
+        run(work.targets(out))
+    except OutcoreError as error:
+        return error
+    return None
+
+
 @stamped
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: Path, scratch: Path) -> None:
@@ -92,17 +106,15 @@ def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: 
     while n < CALLS_MAX:
         clear(out)
         with session(scratch, pool_limit=pool, faults=fault.format(n=n)) as current:
-            try:
-                run(work.targets(out))
-            except OutcoreError as error:
-                assert (error.code, cause in str(error)) == (code, True), str(error)
-                assert files_below(out) == []
-                current.clear()
-                assert current.counters()["reserved_bytes"] == 0
-                run(work.targets(out))
-                fired += 1
-            else:
+            error = failure(work, out)
+            if error is None:
                 break
+            assert (error.code, cause in str(error)) == (code, True), str(error)
+            assert files_below(out) == []
+            current.clear()
+            assert current.counters()["reserved_bytes"] == 0
+            run(work.targets(out))
+            fired += 1
         # All of the first calls, then ever fewer: each is a run or two.
         n += 1 + n // 12
     assert fired > 0, f"{fault} never fired"

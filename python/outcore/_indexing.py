@@ -62,7 +62,7 @@ def _refuse(part: object) -> None:
         raise IndexingError(f"an index is an integer, a slice, `...` or None, not {type(part).__name__}")
 
 
-def expanded(key: Index, ndim: int) -> list[Any]:
+def expanded(key: Any, ndim: int) -> list[Any]:
     """The key with `...` written out and missing axes added at the end."""
     parts = list(key) if isinstance(key, tuple) else [key]
     dots = [place for place, part in enumerate(parts) if part is Ellipsis]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -15,6 +12,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
+from outcore._checkpoints import Checkpoints
 from outcore._node import Operand, node
 from outcore._progress import live
 from outcore._run import plan_and_run
@@ -24,9 +22,6 @@ from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeErr
 Step = Callable[..., Any]
 _STATE_SHARE = 3  # the old state, the new one and the work each have a third of the budget
 _SMALL_BYTES = 1 << 20  # arrays up to this size stay in memory whatever the limit
-
-# Folders of states that did not fit in memory: removed when the process ends, for arrays may refer to them until then.
-_folders: list[tempfile.TemporaryDirectory[str]] = []
 
 
 class Loop(tuple[Array, ...]):
@@ -51,6 +46,7 @@ def iterate(
     *,
     until: Callable[..., Any] | None = None,
     max_iter: SupportsIndex,
+    checkpoint: SupportsIndex | None = None,
     progress: bool | None = None,
 ) -> Loop:
     """Repeats `state = step(state)` until a condition holds, at most `max_iter` times: one program per step.
@@ -70,6 +66,12 @@ def iterate(
         with the step for which it is true.
     max_iter
         Most steps to run; at least 1.
+    checkpoint
+        Store the state every so many steps, so that the same call goes on from there after a kill, a power loss or
+        Ctrl-C, also under another memory limit, number of threads or policy. The same call: equal steps over equal
+        files from an equal state; a changed one begins anew. Arrays that `step` takes from memory are equal to
+        themselves only, so those that should survive their process come from files. I/O: one write of the state each
+        time; `outcore clean` lists what can be gone on with.
     progress
         Whether to show a live line; None where someone watches.
 
@@ -91,7 +93,7 @@ def iterate(
     I/O: each step is planned when the state before it is known. Tiles of inputs stay in memory from step to step, as
     many as fit, so steps after the first read what does not fit only. The state is held in memory where it takes no
     more than a third of the budget, else its largest arrays are written to the session's scratch folder, and read from
-    there; those of the last state stay until the process ends.
+    there, for as long as something refers to them.
 
     The shape of the loop is that of `jax.lax.while_loop` and `jax.lax.scan`; a plain Python loop around `compute` keeps
     tiles and values just so.
@@ -115,8 +117,14 @@ def iterate(
     spread = not single and (len(arrays) == 1 or _takes_several(step))
     history: dict[str, list[Any]] = {}
     outcomes: list[Outcome] = []
-    place = _Places(arrays)
     plan_seconds, converged, iteration = 0.0, False, 0
+    saved = None
+    if checkpoint is not None:
+        dry = tuple(Array(_core.full(array.shape, 0, array.dtype.name)) for array in arrays)
+        returned = step(*dry) if spread else step(dry[0] if single else dry)
+        saved = Checkpoints.hold(checkpoint.__index__(), arrays, _parts(returned, dry, single))
+        iteration, arrays, history = saved.restore(arrays)
+    place = _Places(arrays)
     with live(current().options["progress"] if progress is None else progress) as bar:
         while iteration < most and not converged:
             iteration += 1
@@ -132,6 +140,10 @@ def iterate(
             arrays = values
             outcomes.append(outcome)
             plan_seconds += seconds
+            if saved is not None:
+                saved.save(iteration, arrays, history, due=iteration < most and not converged)
+    if saved is not None:
+        saved.finish()
     result = Loop(arrays)
     result.state = arrays[0] if single else arrays
     result.iterations = iteration
@@ -194,8 +206,6 @@ class _Places:
     def __init__(self, state: tuple[Array, ...]) -> None:
         room = current().counters()["budget_bytes"] // _STATE_SHARE
         self._on_disk = [False] * len(state)
-        self._folder: Path | None = None
-        self._made: dict[int, Path] = {}
         left = sum(array.nbytes for array in state)
         for place in sorted(range(len(state)), key=lambda place: -state[place].nbytes):
             if left > room:
@@ -225,9 +235,10 @@ class _Places:
     ) -> tuple[tuple[Array, ...], list[Any], Outcome, float]:
         # What a step hands on as it was needs no copy.
         due = [place for place in range(len(new)) if new[place]._expr.id != old[place]._expr.id]
-        paths = {place: self._path() for place in due if self._on_disk[place]}
+        core = current()._core
+        paths = {place: core.unused_path() for place in due if self._on_disk[place]}
         targets: list[_core.Target | None] = [
-            {"path": str(paths[place]), "overwrite": False, "chunks": None} if place in paths else None for place in due
+            {"path": paths[place], "overwrite": False, "chunks": None} if place in paths else None for place in due
         ]
         exprs = [new[place]._expr for place in due] + [beside[place]._expr for place in lazy]
         begin = time.perf_counter()
@@ -235,29 +246,11 @@ class _Places:
         seconds = time.perf_counter() - begin - outcome.seconds
         state = list(new)
         for place, value in zip(due, results, strict=False):
-            state[place] = Array(
-                _core.open(current()._core, str(paths[place])) if value is None else _core.from_numpy(value)
-            )
-            self._forget(place)
-        self._made |= paths
+            state[place] = Array(core.hold(paths[place]) if value is None else _core.from_numpy(value))
         values = list(beside)
         for place, value in zip(lazy, results[len(due) :], strict=True):
             values[place] = value
         return tuple(state), values, outcome, seconds
-
-    def _path(self) -> Path:
-        if self._folder is None:
-            scratch = current().options["scratch"]
-            folder = tempfile.TemporaryDirectory(prefix="outcore-state-", dir=scratch[0] if scratch else None)
-            _folders.append(folder)
-            self._folder = Path(folder.name)
-        return Path(tempfile.mkdtemp(dir=self._folder)) / "state.zarr"
-
-    def _forget(self, place: int) -> None:
-        """Removes the file of the state before."""
-        path = self._made.pop(place, None)
-        if path is not None:
-            shutil.rmtree(path.parent, ignore_errors=True)
 
 
 __all__ = ["Loop", "iterate"]

@@ -94,7 +94,9 @@ def choose(x: _core.Expr, mask: _core.Expr) -> Array:
     if np.dtype(mask.dtype) != np.dtype(bool):
         raise IndexingError(f"a mask is bool, not {mask.dtype}")
     if not flags or shape[: len(flags)] != flags:
-        raise IndexingError(f"a mask of shape {flags} does not choose from shape {shape}: its axes are not the leading ones")
+        raise IndexingError(
+            f"a mask of shape {flags} does not choose from shape {shape}: its axes are not the leading ones"
+        )
     rows = int(np.prod(flags, dtype=object))
     flat = x if len(flags) == 1 else _core.reshape(x, [rows, *shape[len(flags) :]])
     row = flatten(mask)

@@ -209,16 +209,12 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
             count, size = _core.remove_unfinished(place)
             found["count"] += count
             found["bytes"] += size
-        work = [
-            {"folder": str(folder), "target": str(target), "bytes": size, "age_seconds": age, "busy": busy}
-            for folder, target, size, age, busy in _core.unfinished(place)
-        ]
         lines.append(f"{place}: count {found['count']}, bytes {found['bytes']}")
-        lines += [
-            f"  can be gone on with: {one['target']}, {format_size(one['bytes'])}, {one['age_seconds'] / 3600:.1f} h old"
-            f"{', at work' if one['busy'] else ''}"
-            for one in work
-        ]
+        work = []
+        for folder, target, size, age, busy in _core.unfinished(place):
+            work.append({"folder": str(folder), "target": str(target), "bytes": size, "age_seconds": age, "busy": busy})
+            state = ", at work" if busy else ""
+            lines.append(f"  can be gone on with: {target}, {format_size(size)}, {age / 3600:.1f} h old{state}")
         content[place] = {**found, "resumable": work}
     _show(content, as_json, "\n".join(lines))
 

@@ -92,11 +92,11 @@ def _even_edges(values: Array, bins: int, given: tuple[float, float] | None) -> 
     if values.shape[0] == 0:
         return asarray(np.linspace(0.0, 1.0, bins + 1))
     # Computed with the counts: both come of one program that reads the values twice.
-    least, most = min(values).astype(np.float64), max(values).astype(np.float64)
+    least, most = min(values), max(values)
     same = least == most
-    low, high = where(same, least - 0.5, least), where(same, most + 0.5, most)
-    steps = arange(bins, dtype=np.float64) * ((high - low) / bins) + low
-    return concat([steps, reshape(high, (1,))])
+    first, last = where(same, least - 0.5, least), where(same, most + 0.5, most)
+    steps = arange(bins, dtype=values.dtype) * ((last - first) / bins) + first
+    return concat([steps, reshape(last, (1,))])
 
 
 def histogram(
@@ -110,9 +110,9 @@ def histogram(
 ) -> Histogram:
     """How many elements lie in each bin (int64), and the edges of the bins; the last bin holds its right edge too.
 
-    `bins` is a number of bins of one width, between the bounds in `range` or those of the data, or the edges themselves,
-    which must not fall. `weights` are added up in place of elements (float64); `density` divides by all of it and by the
-    width. Elements outside and NaN are left out. Where the bounds are those of the data, these must be finite.
+    `bins` is a number of bins of one width, between the bounds in `range` or those of the data, or the edges
+    themselves, which must not fall. `weights` are added up in place of elements (float64); `density` divides by all of
+    it and by the width. Elements outside and NaN are left out. Bounds of the data must be finite.
 
     I/O: one read of `x` and of the weights, and one before it for the bounds of the data. Five times the counts must
     fit the memory.
@@ -127,15 +127,18 @@ def histogram(
     beside = None if weights is None else _row(weights)
     if weights is not None and tuple(node(weights).shape) != tuple(node(x).shape):
         raise ShapeError(f"histogram: weights of shape {node(weights).shape} for values of shape {node(x).shape}")
-    values = values.astype(np.result_type(values.dtype, np.float64))
+    if values.dtype.kind != "f":
+        values = values.astype(np.float64)
     if isinstance(bins, int):
         if bins < 1:
             raise ArgumentError(f"histogram: bins={bins}; there must be one at least")
-        edges = _even_edges(values, bins, range)
+        edges = _even_edges(values, bins, range).astype(values.dtype)
     else:
         given = np.asarray(bins, dtype=np.float64)
         if given.ndim != 1 or given.size < 2 or np.any(given[:-1] > given[1:]):
-            raise ArgumentError(f"histogram: edges of shape {given.shape} are not a row of two or more that never falls")
+            raise ArgumentError(
+                f"histogram: edges of shape {given.shape} are not a row of two or more that never falls"
+            )
         edges = asarray(given)
     count = edges.shape[0] - 1
     # Behind the last edge belongs no bin, but on it does the last.

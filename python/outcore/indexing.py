@@ -1,4 +1,4 @@
-"""Indexing functions of the array API standard: positions known when the expression is written, or as large as they like."""
+"""Indexing functions of the array API standard: positions known when the expression is written, or lazy and large."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axes_of, axis_of, integers, node, shape_of
-from outcore.errors import ShapeError
+from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 
 def broadcast_to(x: Operand, /, shape: int | Iterable[int]) -> Array:
@@ -161,16 +161,77 @@ def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, 
     return array
 
 
-def repeat(x: Operand, repeats: int, /, *, axis: int | None = None) -> Array:
-    """Every element `repeats` times in a row along an axis; flattened for axis None."""
+def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) -> Array:
+    """Every element `repeats` times in a row along an axis; flattened for axis None.
+
+    `repeats` is one count, or a row of counts, one for each place along the axis. How long the result is then is found
+    by one read of the counts when something needs to know; which element comes where, by their running sums.
+    Raises ShapeError for counts of another length, ArgumentError for counts below zero.
+    I/O: none of its own for one count; else as `searchsorted` among the counts, and `take`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.repeat(np.asarray([7, 8, 9]), oc.asarray([2, 0, 1])).compute()
+    array([7, 7, 9])
+    """
     array = Array(node(x)).ravel() if axis is None else Array(node(x))
-    counts = integers(repeats)
-    if len(counts) != 1 or counts[0] < 0:
-        raise ShapeError(f"repeat: {repeats!r} is not a count; one count for all elements is supported")
     place = axis_of("repeat", axis or 0, array.ndim)
     shape = array.shape
+    if getattr(repeats, "ndim", 0) or isinstance(repeats, (list, tuple)):
+        return _repeat_each(array, Array(node(repeats)), place)
+    counts = integers(repeats)  # type: ignore[arg-type]  # anything else is refused there
+    if len(counts) != 1 or counts[0] < 0:
+        raise ShapeError(f"repeat: {repeats!r} is not a count")
     wide = broadcast_to(expand_dims(array, axis=place + 1), (*shape[: place + 1], *counts, *shape[place + 1 :]))
     return reshape(wide, (*shape[:place], shape[place] * counts[0], *shape[place + 1 :]))
+
+
+def _repeat_each(array: Array, counts: Array, place: int) -> Array:
+    from outcore import _masks
+    from outcore._run import compute
+    from outcore.creation import arange
+    from outcore.indexing import take
+    from outcore.searching import searchsorted
+    from outcore.statistical import cumulative_sum, min, sum
+
+    if counts.dtype.kind not in "iu":
+        raise DTypeError(f"repeat: counts are integers, not {counts.dtype}")
+    if counts.ndim == 1 and counts.shape[0] == 1:
+        counts = broadcast_to(counts, (array.shape[place],))
+    if counts.shape != (array.shape[place],):
+        raise ShapeError(f"repeat: counts of shape {counts.shape} for {array.shape[place]} places along axis {place}")
+
+    def make() -> _core.Expr:
+        total = 0
+        if counts.shape[0]:
+            least, total = (int(found) for found in compute(min(counts), sum(counts)))
+            if least < 0:
+                raise ArgumentError(f"repeat: a count is {least}")
+        ends = cumulative_sum(counts.astype(np.int64))
+        return take(array, searchsorted(ends, arange(total), side="right"), axis=place)._expr
+
+    return _masks.Chosen(make)
+
+
+def rechunk(x: Operand, chunks: int | Iterable[int], /) -> Array:
+    """The same array cut into tiles of another shape, where it is held tile by tile. Lazy.
+
+    `chunks` has a length for each axis, -1 for the whole of it. Raises ShapeError for other numbers of them, or lengths
+    below 1. I/O: none of its own where it fits the pass that reads it; else each tile of `x` is read for every tile of
+    the result that it lies in and that is not made meanwhile.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.rechunk(np.zeros((6, 4)), (2, -1)).tile
+    (2, 4)
+    """
+    expr, given = node(x), integers(chunks)
+    shape = tuple(expr.shape)
+    if len(given) != len(shape) or any(length < 1 and length != -1 for length in given):
+        raise ShapeError(f"rechunk: chunks {given} for an array of shape {shape}")
+    lengths = (
+        max(whole, 1) if length == -1 else min(length, max(whole, 1))
+        for length, whole in zip(given, shape, strict=True)
+    )
+    return Array(_core.copy_tiled(expr, list(lengths)))
 
 
 def tile(x: Operand, repetitions: int | tuple[int, ...], /) -> Array:
@@ -195,6 +256,7 @@ __all__ = [
     "flip",
     "moveaxis",
     "permute_dims",
+    "rechunk",
     "repeat",
     "reshape",
     "roll",

@@ -96,10 +96,8 @@ def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims:
     if not fractions or matrix.shape[1] == 0:
         return full(shape, 0, dtype=floats)
     low, high, part, counts = _statistics(matrix, fractions)
-    if method == "nearest":
-        values = _nearest(low, high, part, counts, fractions)
-    else:
-        values = _between(low, high, part, method)
+    nearest = method == "nearest"
+    values = _nearest(low, high, part, counts, fractions) if nearest else _between(low, high, part, method)
     if matrix.dtype.kind == "f":
         least = 1 if omit else matrix.shape[0]
         values = where(expand_dims(counts, axis=0) < least, np.nan, values)
@@ -109,19 +107,17 @@ def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims:
     return result
 
 
-def quantile(
-    x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
-) -> Array:
+def quantile(x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False) -> Array:
     """The `q`-quantiles along axes (None: of all elements), exact; `q` is a number from 0 to 1 or several.
 
     The result has the shape of `q`, then that of the other axes. `method` as in NumPy: "linear", "lower", "higher",
     "nearest", "midpoint". NaN where there is a NaN. Floats keep their type, integers give float64 (but for "lower",
-    "higher" and "nearest", which give an element). Raises ArgumentError for a `q` outside 0 to 1, ShapeError where there
-    are no elements.
+    "higher" and "nearest", which give an element). Raises ArgumentError for a `q` outside 0 to 1, ShapeError where
+    there are no elements.
 
-    I/O: two reads of `x`, for any number of quantiles: runs of each column are sorted and a few of their keys noted, which
-    bounds where the quantiles lie (Munro and Paterson 1980); what lies between is kept in the second. More than 4096
-    columns are sorted whole.
+    I/O: two reads of `x`, for any number of quantiles: runs of each column are sorted and a few of their keys noted,
+    which bounds where the quantiles lie (Munro and Paterson 1980); what lies between is kept in the second.
+    More than 4096 columns are sorted whole.
 
     >>> import numpy as np, outcore as oc
     >>> oc.quantile(np.asarray([4.0, 1.0, 3.0, 2.0]), [0, 0.5]).compute()
@@ -143,7 +139,9 @@ def nanquantile(
 
 
 def median(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The middle element along axes, or the mean of the two in the middle; NaN where there is a NaN. I/O: as `quantile`.
+    """The middle element along axes, or the mean of the two in the middle; NaN where there is a NaN.
+
+    I/O: as `quantile`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.median(np.asarray([[1, 5, 2], [4, 4, 4]]), axis=1).compute()

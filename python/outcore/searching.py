@@ -92,7 +92,10 @@ def _along(flat: Array, shape: tuple[int, ...], axis: int) -> Array:
 
 
 def argwhere(x: Operand, /) -> Array:
-    """Where the elements are not zero: one row of positions for each, int64 of shape (how many, axes). I/O: as `nonzero`."""
+    """Where the elements are not zero: one row of positions for each, int64 of shape (how many, axes).
+
+    I/O: as `nonzero`.
+    """
     expr = node(x)
     if not tuple(expr.shape):
         raise ShapeError("argwhere: a number has no axes")

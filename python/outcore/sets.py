@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from outcore import _core, _masks
 from outcore._array import Array
 from outcore._node import Operand, expr_dtype, node
@@ -109,7 +107,10 @@ def unique_values(x: Operand, /) -> Array:
 
 
 def unique_counts(x: Operand, /) -> UniqueCounts:
-    """The distinct elements, in order, and how often each is there (int64). I/O: as `unique_values`, and one read more."""
+    """The distinct elements, in order, and how often each is there (int64).
+
+    I/O: as `unique_values`, and one read more.
+    """
     groups = _Groups("unique_counts", x, with_positions=False)
     return UniqueCounts(groups.chosen(0), groups.counts())
 

@@ -1,4 +1,4 @@
-"""Sorting functions of the array API standard, for arrays larger than memory (Vengroff and Vitter, TPIE, section 4.2)."""
+"""Sorting functions of the array API standard, for arrays larger than memory (Vengroff, Vitter: TPIE, 4.2)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import NamedTuple
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axis_of, expr_dtype, node
-from outcore.creation import arange
 from outcore.errors import DTypeError, IndexingError, ShapeError
-from outcore.manipulation import concat, expand_dims, moveaxis, reshape, stack
+from outcore.manipulation import moveaxis, reshape, stack
 
 
 def _keys(name: str, x: Operand) -> _core.Expr:
@@ -85,7 +84,7 @@ def argsort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: 
 def partition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
     """An order along an axis in which the element at `kth` is where a sort puts it: the sorted one. I/O: as `sort`.
 
-    Raises IndexingError for a place that the axis has not. For the k smallest alone, `top_k` reads less.
+    Raises IndexingError for a place that the axis has not.
     """
     expr = node(x)
     place = axis_of("partition", axis, len(expr.shape))
@@ -107,7 +106,7 @@ def top_k(x: Operand, k: int, /, *, largest: bool = True) -> TopK:
 
     NaN comes last: it is taken only where there are fewer than `k` numbers. Raises ShapeError for more than there are.
 
-    I/O: one read where lanes of 32 MiB leave few candidates, which are sorted then; else as `argsort`.
+    I/O: as `argsort`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.top_k(np.asarray([3, 9, 1, 9]), 2).indices.compute()
@@ -115,24 +114,11 @@ def top_k(x: Operand, k: int, /, *, largest: bool = True) -> TopK:
     """
     expr = _keys("top_k", x)
     if len(expr.shape) != 1 or not 0 <= k <= expr.shape[0]:
-        raise ShapeError(f"top_k: k={k} of an array of shape {tuple(expr.shape)}; it takes a row of at least k elements")
-    row, length = Array(expr), expr.shape[0]
-    positions = Array(_core.arange(0, 1, length, "int64"))
-    count = length // _TOP_LANE
-    if count > 1 and k <= _TOP_LANE // 8:
-        # The k first of every lane, by value and then by position, and all of what is left over.
-        body = count * _TOP_LANE
-        lanes = reshape(row[:body], (count, _TOP_LANE))
-        values = Array(_core.sort_lanes(lanes._expr, largest, False))[:, :k]
-        places = Array(_core.sort_lanes(lanes._expr, largest, True))[:, :k]
-        places = places + expand_dims(arange(count) * _TOP_LANE, axis=1)
-        row = concat([reshape(values, (count * k,)), row[body:]])
-        positions = concat([reshape(places, (count * k,)), positions[body:]])
-    values, places = sort_by(row, positions, descending=largest)
+        raise ShapeError(
+            f"top_k: k={k} of an array of shape {tuple(expr.shape)}; it takes a row of at least k elements"
+        )
+    values, places = sort_by(Array(expr), Array(_core.arange(0, 1, expr.shape[0], "int64")), descending=largest)
     return TopK(values[:k], places[:k])
 
-
-# Elements of a lane that gives candidates.
-_TOP_LANE = 1 << 19
 
 __all__ = ["TopK", "argsort", "partition", "sort", "sort_by", "top_k"]

@@ -85,8 +85,8 @@ def cumulative_sum(
 ) -> Array:
     """Running sums along an axis, formed in `dtype` as for `sum`; `include_initial` puts a zero before them.
 
-    Strictly from the first element on, so its bits are those of NumPy's `cumsum`. I/O: one read of `x`, one write of the
-    result; each tile hands its last sums to the next (TPIE, section 4.1).
+    Strictly from the first element on, so its bits are those of NumPy's `cumsum`. I/O: one read of `x`, one write of
+    the result; each tile hands its last sums to the next (TPIE, section 4.1).
 
     >>> import numpy as np, outcore as oc
     >>> oc.cumulative_sum(np.asarray([1, 2, 3])).compute()

@@ -15,10 +15,10 @@ def _keys(folder: Path, mebibytes: float) -> tuple[dict[str, Path], int]:
     count = int(mebibytes * MIB) // 8
     random = np.random.default_rng(11)
     keys = random.normal(size=count)
-    keys[:: 20] = np.nan
-    keys[7 :: 31] = -0.0
-    keys[8 :: 31] = 0.0
-    keys[9 :: 13] = 2.5
+    keys[::20] = np.nan
+    keys[7::31] = -0.0
+    keys[8::31] = 0.0
+    keys[9::13] = 2.5
     return _save(folder, x=keys, v=random.integers(-9, 9, count)), count
 
 

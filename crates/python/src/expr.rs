@@ -344,7 +344,7 @@ fn take(x: &PyExpr, index: &PyExpr) -> Built {
 #[pyfunction]
 fn order_statistics(x: &PyExpr, fractions: Vec<f64>) -> PyResult<Vec<PyExpr>> {
     let found = outcore_engine::sort::order_statistics(&x.0, &fractions).map_err(to_python)?;
-    Ok(found.into_iter().map(PyExpr).collect())
+    Ok(found.into_iter().map(PyExpr::new).collect())
 }
 
 /// Where values belong in a sorted row.
@@ -370,7 +370,7 @@ fn sort_lanes(x: &PyExpr, descending: bool, positions: bool) -> Built {
 /// The array in tiles of another shape.
 #[pyfunction]
 fn copy_tiled(x: &PyExpr, tile: Vec<u64>) -> PyExpr {
-    PyExpr(ops::copy_tiled(&x.0, tile))
+    PyExpr::new(ops::copy_tiled(&x.0, tile))
 }
 
 #[pyfunction]

@@ -15,6 +15,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<expr::PyExpr>()?;
     module.add_class::<session::PySession>()?;
     module.add_class::<session::PyProgram>()?;
+    module.add_class::<session::PyStagesFolder>()?;
     expr::register(module)?;
     session::register(module)
 }

@@ -8,7 +8,7 @@ use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Chain, Outcome, ProgressReport, Session, SessionOptions, Target};
 use outcore_engine::EngineError;
-use outcore_store::Io;
+use outcore_store::{Io, StagesFolder};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -140,6 +140,12 @@ impl PySession {
         Ok(PyExpr::new(node))
     }
 
+    /// A folder of this name in the first directory of scratch, for work on `target` that may have to be gone on with.
+    fn stages_folder(&self, name: &str, target: PathBuf) -> PyResult<PyStagesFolder> {
+        let held = StagesFolder::hold(&self.0.options().scratch, name, &target);
+        held.map(PyStagesFolder).map_err(store_error)
+    }
+
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = self.0.io().counters();
         let dict = PyDict::new(py);
@@ -176,6 +182,22 @@ fn read_target(target: Option<&Bound<'_, PyDict>>) -> PyResult<Target> {
         chunks: option(target, "chunks")?,
         resume: option(target, "resume")?.unwrap_or(false),
     })
+}
+
+/// A folder that stays until it is removed; locked while this is alive.
+#[pyclass(frozen, name = "StagesFolder", module = "outcore._core")]
+pub struct PyStagesFolder(StagesFolder);
+
+#[pymethods]
+impl PyStagesFolder {
+    #[getter]
+    fn path(&self) -> String {
+        self.0.path().to_string_lossy().into_owned()
+    }
+
+    fn remove(&self) {
+        self.0.remove();
+    }
 }
 
 #[pyclass(frozen, name = "Program", module = "outcore._core")]

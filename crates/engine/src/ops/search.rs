@@ -73,6 +73,8 @@ struct Layout {
 }
 
 const ALIGNED: usize = 64;
+/// Values that are put in order together.
+const TOGETHER: usize = 1 << 16;
 
 impl Search {
     fn is_cached(&self) -> bool {
@@ -125,7 +127,7 @@ impl Work for Search {
     fn workspace_bytes(&self, task: u64) -> u64 {
         match self.is_cached() {
             true => 0,
-            false => self.layout(self.values.elements(task) as usize).bytes as u64,
+            false => self.layout((self.values.elements(task) as usize).min(TOGETHER)).bytes as u64,
         }
     }
 
@@ -139,12 +141,26 @@ impl Work for Search {
             .split_first()
             .ok_or_else(|| EngineError::Internal("searchsorted reads values".into()))?;
         let out = &mut *tiles.writes[0];
-        if self.is_cached() {
-            let sorted = sorted.first().copied().unwrap_or(&[]);
-            searchsorted(self.order, sorted, values, self.side, 0, out);
+        if sorted.is_empty() {
+            out.fill(0);
             return Ok(());
         }
-        // Values in order find their places one tile after the other, and near each other.
+        if self.is_cached() {
+            searchsorted(self.order, sorted[0], values, self.side, 0, out);
+            return Ok(());
+        }
+        let item = self.order.dtype().size();
+        let chunks = values.chunks(TOGETHER * item);
+        for (values, out) in chunks.zip(out.chunks_mut(TOGETHER * size_of::<i64>())) {
+            self.search(sorted, values, out, workspace);
+        }
+        Ok(())
+    }
+}
+
+impl Search {
+    /// Values in order find their places one tile after the other, and near each other.
+    fn search(&self, sorted: &[&[u8]], values: &[u8], out: &mut [u8], workspace: &mut [u8]) {
         let item = self.order.dtype().size();
         let count = values.len() / item;
         let layout = self.layout(count);
@@ -170,6 +186,5 @@ impl Work for Search {
             at += here;
         }
         scatter_items(size_of::<i64>(), index, places, out);
-        Ok(())
     }
 }

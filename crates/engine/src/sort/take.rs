@@ -8,6 +8,7 @@ use outcore_store::Io;
 
 use super::segments::Assumed;
 use super::sort_by;
+use crate::expr::grid::PANEL_BYTES;
 use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
 use crate::expr::{AxisSlice, Expr, Node, Op, SourceKey};
 use crate::ops::{self, GatherOrder};
@@ -18,6 +19,8 @@ use crate::EngineError;
 const HELD_PART: u64 = 3;
 /// Rows of more elements are swept over: sorting them back would move each element by itself.
 const SORTED_ELEMENTS_MAX: u64 = 8;
+/// Tiles that a sort holds of each column where memory is short.
+const SORT_TILES: u64 = 3;
 
 /// `x[index]` along the first axis; `index` is a row of int64 that counts from the front.
 ///
@@ -74,7 +77,7 @@ impl Taking {
     }
 
     /// The index sorted, rows met in its order, and sorted back.
-    fn sorted(&self) -> Result<Expr, EngineError> {
+    fn sorted(&self, room: Room) -> Result<Expr, EngineError> {
         let columns = self.x.shape[1..].iter().product::<u64>();
         let positions = ops::generate(counting(), self.index.shape.clone(), DType::I64)?;
         let ordered = sort_by(&self.index, &[positions], false)?;
@@ -100,10 +103,14 @@ impl Taking {
             ops::squeeze(&ops::slice(&met[0], &slices, &[met[0].shape[0], 1])?, &[1])
         };
         let apart = (0..columns).map(column).collect::<Result<Vec<_>, _>>()?;
-        let back = sort_by(&met[1], &apart, false)?.into_iter().skip(1);
-        let back = back
-            .map(|column| ops::expand_dims(&column, &[1]))
-            .collect::<Result<Vec<_>, _>>()?;
+        // A sort holds tiles of all its columns several times.
+        let together = (room.memory / (SORT_TILES * PANEL_BYTES)).saturating_sub(1).max(1);
+        let mut back = Vec::new();
+        for columns in apart.chunks(together as usize) {
+            for column in sort_by(&met[1], columns, false)?.into_iter().skip(1) {
+                back.push(ops::expand_dims(&column, &[1])?);
+            }
+        }
         let joined = ops::concat(&back, 1)?;
         let shape: Vec<u64> = std::iter::once(self.index.shape[0])
             .chain(self.x.shape[1..].iter().copied())
@@ -126,7 +133,7 @@ impl Stages for Taking {
     fn next(&mut self, _found: &[Found], room: Room, _io: &Io) -> Result<Next, EngineError> {
         let result = match self.order(room) {
             Some(order) => ops::gather(&self.x, &self.index, order)?,
-            None => self.sorted()?,
+            None => self.sorted(room)?,
         };
         Ok(Next::Done(vec![result]))
     }

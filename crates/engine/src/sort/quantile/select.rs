@@ -272,7 +272,9 @@ impl Work for Pick {
                 }
             }
             let inside = &mut buffer[..held];
-            sort_keys(asked.order, inside, sort);
+            if held > 0 {
+                sort_keys(asked.order, inside, sort);
+            }
             let at = fraction * columns + column;
             for (rank, result) in [(bracket.ranks.0, &mut *first), (bracket.ranks.1, &mut *second)] {
                 let value = pick(rank, up_to_low, inside, item, bracket, asked.x.dtype)?;

@@ -1,0 +1,120 @@
+"""States of a loop that are durable, so that the same loop can be gone on with by another process."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outcore import _core
+from outcore._array import Array
+from outcore.errors import ArgumentError, OutcoreError
+
+_BLOCK = 4 << 20
+
+
+def _checksum(path: Path) -> int:
+    """CRC-32 of a file's bytes."""
+    found = 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            found = zlib.crc32(block, found)
+    return found
+
+
+def _content(array: Array) -> str:
+    """What an initial state is: by its files and formulas where every process sees the same, else by its values."""
+    if _core.is_made_of_stored(array._expr):
+        return array._expr.digest
+    return blake2b(np.ascontiguousarray(array.compute()).tobytes()).hexdigest()
+
+
+def _opened(path: Path) -> Array:
+    """A stored array of a state: in memory where that takes little of it, else where it lies."""
+    from outcore._session import current
+
+    session = current()
+    if path.stat().st_size > session.counters()["budget_bytes"] // 16:
+        return Array(_core.open(session._core, str(path)))
+    return Array(_core.from_numpy(np.load(path)))
+
+
+class Checkpoints:
+    """The folder in which a loop's states are stored.
+
+    Each state is files of its own, and a note with their checksums that is written last and renamed into place: a state
+    without a whole note, or whose files are not what it says, does not count, and the one before it does.
+    """
+
+    def __init__(self, every: int, folder: _core.StagesFolder) -> None:
+        self._every = every
+        self._folder = folder
+        self._path = Path(folder.path)
+
+    @classmethod
+    def hold(cls, every: int, state: tuple[Array, ...], dry: tuple[tuple[Array, ...], dict[str, Any]]) -> Checkpoints:
+        """The checkpoints of a loop, known by its first step over a state of zeros and by the state it begins with."""
+        from outcore._session import current
+
+        if every < 1:
+            raise ArgumentError(f"iterate: checkpoint is {every}; states are stored every so many steps, at least 1")
+        new, scalars = dry
+        parts = [array._expr.digest for array in new]
+        parts += [f"{name}:{value._expr.digest if isinstance(value, Array) else ''}" for name, value in scalars.items()]
+        parts += [_content(array) for array in state]
+        key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        return cls(every, current()._core.stages_folder(key, "a loop"))
+
+    def _notes(self) -> list[Path]:
+        return sorted(self._path.glob("state-*.json"), reverse=True)
+
+    def restore(self, state: tuple[Array, ...]) -> tuple[int, tuple[Array, ...], dict[str, list[Any]]]:
+        """The last state that is whole, its step and the scalars until then; the given state where there is none."""
+        for path in self._notes():
+            try:
+                note = json.loads(path.read_text())
+                files = [(self._path / name, checksum) for name, checksum in note["files"]]
+                if len(files) != len(state) or any(_checksum(file) != checksum for file, checksum in files):
+                    continue
+                arrays = tuple(_opened(file) for file, _ in files)
+                same = all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(arrays, state, strict=True))
+            except (OSError, ValueError, KeyError, TypeError, OutcoreError):
+                continue
+            if same:
+                return int(note["iteration"]), arrays, {name: list(values) for name, values in note["history"].items()}
+        return 0, state, {}
+
+    def save(self, iteration: int, state: tuple[Array, ...], history: dict[str, list[Any]], *, due: bool) -> None:
+        """Stores the state of a step that is a multiple of the interval, and removes the one before."""
+        if not due or iteration % self._every:
+            return
+        from outcore._run import store
+
+        old = self._notes()
+        names = [f"state-{iteration:09d}-{place}.npy" for place in range(len(state))]
+        store({str(self._path / name): array for name, array in zip(names, state, strict=True)}, overwrite=True)
+        note = {
+            "iteration": iteration,
+            "files": [(name, _checksum(self._path / name)) for name in names],
+            "history": history,
+        }
+        path = self._path / f"state-{iteration:09d}.json"
+        new = path.with_suffix(".new")
+        with new.open("w") as file:
+            json.dump(note, file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        for before in old:
+            before.unlink(missing_ok=True)
+            for file_before in self._path.glob(f"{before.stem}-*.npy"):
+                file_before.unlink(missing_ok=True)
+
+    def finish(self) -> None:
+        """Removes the folder: the loop has ended."""
+        self._folder.remove()
