@@ -1,6 +1,7 @@
 //! Generators: values by formula, and the same values however the array is cut.
 
 use super::*;
+use outcore_dtype::Scalar;
 use std::collections::HashSet;
 
 fn make(generator: &Generator, dtype: DType, array: &[u64], start: &[u64], shape: &[usize]) -> Vec<u8> {
