@@ -261,11 +261,7 @@ impl<'a> Reader<'a> {
         while self.place < self.tokens.len() {
             let word = self.take();
             match word.as_str() {
-                "#" if matches!(self.peek(0), "[" | "!") => {
-                    if self.is_for_tests() {
-                        self.skip_item();
-                    }
-                }
+                "#" if matches!(self.peek(0), "[" | "!") && self.is_for_tests() => self.skip_item(),
                 "pub" => {
                     public = true;
                     if self.peek(0) == "(" {
