@@ -286,6 +286,13 @@ WITH_NUMPYS_ARGUMENTS: dict[str, Callable[[Any], Any]] = {
     "tile": lambda a: np.tile(a, np.int64(2)),
     "tensordot": lambda a: np.tensordot(a, a, axes=(np.int64(0), np.int64(0))),
     "where": lambda a: np.where(a > 2, a, -a),
+    "where of a condition": lambda a: np.where(a > 2)[0],
+    "sort": lambda a: np.sort(a, axis=0),
+    "argsort": lambda a: np.argsort(a, axis=-1, kind="stable"),
+    "cumsum": lambda a: np.cumsum(a),
+    "cumprod": lambda a: np.cumprod(a, axis=0),
+    "median": lambda a: np.median(a, axis=0),
+    "argwhere": lambda a: np.argwhere(a > 2),
 }
 
 
@@ -298,7 +305,6 @@ def test_numpys_functions_take_numpys_arguments(case: str, x: oc.Array) -> None:
 
 
 REFUSED_OF_NUMPY: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "where": ("numpy.where: .*shape depends on data", lambda a: np.where(a > 2)),
     "reshape": ("numpy.reshape.*order 'F'", lambda a: np.reshape(a, -1, order="F")),
     "round": ("numpy.round: -1 decimals of int32", lambda a: np.round(a.astype("i4"), -1)),
     "round, complex": ("numpy.round: 2 decimals of complex128", lambda a: np.round(a + 1j, 2)),

@@ -159,9 +159,28 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    if x is None or y is None:
-        raise DTypeError("numpy.where: of a condition alone the shape depends on data; pass both x and y")
-    return oc.where(condition, x, y)
+    return oc.where(condition) if x is None and y is None else oc.where(condition, x, y)
+
+
+def _along_all(name: str) -> Callable[..., Any]:
+    """NumPy's scans go over all elements where no axis is given."""
+
+    def call(a: Any, axis: int | None = None, dtype: DTypeLike = None) -> Any:
+        array = oc.asarray(a)
+        return getattr(oc, name)(array.ravel() if axis is None else array, axis=axis or 0, dtype=dtype)
+
+    return call
+
+
+def _sorting(name: str) -> Callable[..., Any]:
+    """Every kind of sort is stable here; no axis is all elements in one."""
+
+    def call(a: Any, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Any:
+        del kind, stable
+        array = oc.asarray(a)
+        return getattr(oc, name)(array.ravel() if axis is None else array, axis=-1 if axis is None else axis)
+
+    return call
 
 
 def _reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
@@ -222,6 +241,18 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.tile: lambda A, reps: oc.tile(A, reps),  # noqa: N803 - NumPy's name
     np.take: lambda a, indices, axis=None: oc.take(a, indices, axis=axis),
     np.diff: _diff,
+    np.cumsum: _along_all("cumulative_sum"),
+    np.cumprod: _along_all("cumulative_prod"),
+    np.sort: _sorting("sort"),
+    np.argsort: _sorting("argsort"),
+    np.nonzero: lambda a: oc.nonzero(a),
+    np.argwhere: lambda a: oc.argwhere(a),
+    np.compress: lambda condition, a, axis=None: oc.compress(condition, a, axis=axis),
+    np.median: lambda a, axis=None: oc.median(a, axis=axis),
+    np.quantile: lambda a, q, axis=None: oc.quantile(a, q, axis=axis),
+    np.nanquantile: lambda a, q, axis=None: oc.nanquantile(a, q, axis=axis),
+    np.searchsorted: lambda a, v, side="left": oc.searchsorted(a, v, side=side),
+    np.isin: lambda element, test_elements: oc.isin(element, test_elements),
     np.tril: lambda m, k=0: oc.tril(m, k=k),
     np.triu: lambda m, k=0: oc.triu(m, k=k),
     np.round: _round,
