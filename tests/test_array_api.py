@@ -192,7 +192,7 @@ def test_basic_indexing_agrees_with_numpy(key):
     same(oc.asarray(A)[key], A[key])
 
 
-@pytest.mark.parametrize("key", [[0, 1], np.array([0]), True, 1.0, "a", (0, 0, 0), 4, (Ellipsis, Ellipsis)])
+@pytest.mark.parametrize("key", [True, 1.0, "a", (0, 0, 0), 4, (Ellipsis, Ellipsis)])
 def test_other_indexing_is_refused_as_an_index_error(key):
     with pytest.raises(IndexError) as caught:
         oc.asarray(A)[key]

@@ -45,10 +45,10 @@ def child(what: str, out: Path, data: Path, scratch: Path, pool: int, threads: i
     )
 
 
-def inputs(data: Path) -> None:
+def inputs(data: Path, side: int = 1500) -> None:
     random_numbers = np.random.default_rng(3)
     np.save(data / "x.npy", random_numbers.integers(-(2**62), 2**62, 4_000_000))
-    np.save(data / "A.npy", random_numbers.normal(size=(1500, 1500)))
+    np.save(data / "A.npy", random_numbers.normal(size=(side, side)))
 
 
 PROGRAMS = [("sort", "y.npy"), ("product", "y.npy"), ("product", "y.zarr"), ("loop", "y.npy")]
@@ -64,7 +64,7 @@ def test_killed_runs_go_on_to_the_same_bits(what: str, name: str, data: Path, ou
     seconds = time.monotonic() - started
     expected = tree_hash(out)
     chance = random.Random(4)
-    for _ in range(max(3, KILLS // 3)):
+    for _ in range(max(2, KILLS // 10)):
         shutil.rmtree(out)
         out.mkdir()
         kills = 2
@@ -98,7 +98,7 @@ def store_again(out: Path, data: Path, scratch: Path) -> Any:
 
 def unfinished(out: Path, data: Path, scratch: Path) -> Path:
     """The folder of an output whose run was killed when the journal had some tiles."""
-    inputs(data)
+    inputs(data, 4000)
     folder = out / ".outcore-resume-y.npy"
     run = child("product", out / "y.npy", data, scratch, 60, 2)
     while run.poll() is None:

@@ -109,10 +109,13 @@ impl Encoding {
                 };
                 self.axes(axes)
             }
-            Op::MapBlocks(key) => {
-                let [process, random] = process_nonce();
-                self.text("map_blocks").word(process).word(random).word(key.id)
-            }
+            Op::MapBlocks(key) => match key.function.key() {
+                Some(own) => self.text("kernel").keyed(&key.function.name(), &own, 0),
+                None => {
+                    let [process, random] = process_nonce();
+                    self.text("map_blocks").word(process).word(random).word(key.id)
+                }
+            },
             Op::Algorithm(key, index) => self.text("algorithm").keyed(&key.0.name(), &key.0.key(), *index),
             Op::Staged(key, index) => self.text("staged").keyed(&key.0.name(), &key.0.key(), *index),
         }

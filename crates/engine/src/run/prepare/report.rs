@@ -33,7 +33,7 @@ fn count_json((count, bytes): (usize, u64)) -> String {
 }
 
 impl Program {
-    /// The forecast as JSON. Every figure is exact: outcore has no data-dependent operators yet.
+    /// The forecast of this program as JSON, every figure exact; what depends on data is in other programs of its chain.
     pub fn to_json(&self) -> String {
         let totals = &self.placed.program.totals;
         let options = self.session.options();
