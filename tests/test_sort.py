@@ -63,7 +63,7 @@ def keys_of(dtype: str, count: int, seed: int = 0) -> Any:
 
 @pytest.mark.parametrize(("dtype", "descending"), [(dtype, place % 2 == 1) for place, dtype in enumerate(DTYPES)])
 def test_all_types_in_several_runs(dtype: str, descending: bool, data: Path, out: Path, scratch: Path) -> None:
-    keys = keys_of(dtype, 3 * POOL // np.dtype(dtype).itemsize + 123)
+    keys = keys_of(dtype, POOL // np.dtype(dtype).itemsize + 123)
     order = stable(keys, descending)
     np.save(data / "x.npy", keys)
     with session(scratch, pool_limit=POOL):
@@ -121,7 +121,7 @@ def test_any_mixture_is_cut_exactly(seed: int, length: int, distinct: int, risin
     ordered = int(length * rising)
     keys[:ordered].sort()
     values = np.arange(length)
-    with session(pool_limit=POOL):
+    with session(pool_limit=2 * POOL):
         sorted_keys, positions = oc.sort_by(oc.asarray(keys), oc.asarray(values))
         found = oc.compute(sorted_keys, positions)
     order = np.argsort(keys, kind="stable")
