@@ -273,7 +273,7 @@ impl Chain {
         let node = &waiting.nodes[0].1;
         if let Some(resuming) = resuming {
             match resuming.room(node).map(&mut begin) {
-                Some(Err(EngineError::Memory { .. })) => resuming.forget_room(node)?,
+                Some(Err(EngineError::Memory { .. })) => resuming.forget_room()?,
                 Some(begun) => return begun,
                 None => {}
             }

@@ -17,6 +17,8 @@ const KEY: &str = "computation";
 /// What goes on from one run of a computation to the next.
 pub(super) struct Resuming {
     folder: StagesFolder,
+    /// What is computed: what is in the folder belongs to it.
+    key: String,
     /// What could not be gone on with, and why.
     notes: Mutex<Vec<String>>,
 }
@@ -79,26 +81,30 @@ impl Resuming {
         });
         let resuming = Resuming {
             folder,
+            key: encoding.digest().to_string(),
             notes: Mutex::default(),
         };
-        resuming.check_key(&encoding.digest().to_string())?;
+        resuming.check_key()?;
         Ok(Some(resuming))
     }
 
-    fn check_key(&self, key: &str) -> Result<(), EngineError> {
-        let path = self.folder.path().join(KEY);
-        match std::fs::read_to_string(&path) {
-            Ok(found) if found == key => return Ok(()),
-            Ok(_) => self.begin_anew("the computation or its inputs changed")?,
-            Err(_) => self.folder.empty()?,
+    fn check_key(&self) -> Result<(), EngineError> {
+        match std::fs::read_to_string(self.folder.path().join(KEY)) {
+            Ok(found) if found == self.key => Ok(()),
+            Ok(_) => self.begin_anew("the computation or its inputs changed"),
+            Err(_) => self.empty(),
         }
-        write(&path, key)
+    }
+
+    fn empty(&self) -> Result<(), EngineError> {
+        self.folder.empty()?;
+        write(&self.folder.path().join(KEY), &self.key)
     }
 
     /// Removes what earlier runs left of stages.
     fn begin_anew(&self, why: &str) -> Result<(), EngineError> {
         locked(&self.notes).push(format!("stages begin anew: {why}"));
-        Ok(self.folder.empty()?)
+        self.empty()
     }
 
     /// The room in which an operator was begun, by the node that is its first result.
@@ -120,10 +126,9 @@ impl Resuming {
         write(&self.room_path(node), &format!("{} {}", room.memory, room.threads))
     }
 
-    pub fn forget_room(&self, node: &Expr) -> Result<(), EngineError> {
-        self.begin_anew("they do not fit into the memory that there is now")?;
-        let _ = std::fs::remove_file(self.room_path(node));
-        Ok(())
+    /// Begins anew, in the room that there is.
+    pub fn forget_room(&self) -> Result<(), EngineError> {
+        self.begin_anew("they do not fit into the memory that there is now")
     }
 
     /// Where a result of a stage is stored.
