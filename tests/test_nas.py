@@ -63,7 +63,7 @@ def test_ep_is_one_pass_that_writes_nothing(size_class: str) -> None:
 
 
 def test_ep_in_two_scans_and_in_numpy_gives_the_same_counts(out: Path) -> None:
-    scans = nas_ep.two_scans("S", str(out), {"memory_limit": LIMIT * 2, "threads": 2})
+    scans = nas_ep.two_scans("S", str(out), {"memory_limit": 8 << 30, "threads": 2})
     numpy = nas_ep.expert("S")
     assert nas_ep.verified("S", scans)
     assert nas_ep.verified("S", numpy)
