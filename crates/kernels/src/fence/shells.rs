@@ -42,6 +42,9 @@ fn level() -> Level {
 }
 
 /// Stamps a body trait and its lookup for one signature.
+///
+/// The shells are methods of the body, not functions beside it: a compiler unit holds what belongs to one module, and
+/// three thousand shells of this one would be compiled on one thread.
 macro_rules! shells {
     ($(#[$doc:meta])* $Body:ident($($argument:ident: $Type:ty),*)) => {
         $(#[$doc])*
@@ -49,31 +52,45 @@ macro_rules! shells {
             /// The algorithm; `#[inline(always)]`, so that it is compiled with its shell's instructions.
             fn run($($argument: $Type),*);
 
+            /// The body with the instructions of `Level::V4`.
+            ///
+            /// # Safety
+            /// `level` has seen each of them on this processor.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
+            unsafe fn granted_v4($($argument: $Type),*) {
+                Self::run($($argument),*)
+            }
+
+            /// The body with the instructions of `Level::V3`.
+            ///
+            /// # Safety
+            /// As for `granted_v4`.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn granted_v3($($argument: $Type),*) {
+                Self::run($($argument),*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            fn v4($($argument: $Type),*) {
+                // SAFETY: handed out only after `level` saw each of the shell's features on this processor.
+                unsafe { Self::granted_v4($($argument),*) }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            fn v3($($argument: $Type),*) {
+                // SAFETY: handed out only after `level` saw each of the shell's features on this processor.
+                unsafe { Self::granted_v3($($argument),*) }
+            }
+
             /// The body compiled for the best instruction set of this processor.
             fn kernel() -> fn($($Type),*) {
                 #[cfg(target_arch = "x86_64")]
-                {
-                    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
-                    fn granted_v4<B: $Body>($($argument: $Type),*) {
-                        B::run($($argument),*)
-                    }
-                    fn v4<B: $Body>($($argument: $Type),*) {
-                        // SAFETY: handed out only after `level` saw each of the shell's features on this processor.
-                        unsafe { granted_v4::<B>($($argument),*) }
-                    }
-                    #[target_feature(enable = "avx2,fma")]
-                    fn granted_v3<B: $Body>($($argument: $Type),*) {
-                        B::run($($argument),*)
-                    }
-                    fn v3<B: $Body>($($argument: $Type),*) {
-                        // SAFETY: handed out only after `level` saw each of the shell's features on this processor.
-                        unsafe { granted_v3::<B>($($argument),*) }
-                    }
-                    match level() {
-                        Level::V4 => return v4::<Self>,
-                        Level::V3 => return v3::<Self>,
-                        Level::Baseline => {}
-                    }
+                match level() {
+                    Level::V4 => return Self::v4,
+                    Level::V3 => return Self::v3,
+                    Level::Baseline => {}
                 }
                 Self::run
             }

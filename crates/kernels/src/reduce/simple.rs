@@ -68,35 +68,47 @@ macro_rules! fold {
     }};
 }
 
+// One module per kind of kernel: the compiler works on modules in parallel.
+
 pub fn kernels(op: Reduce, input: DType) -> Option<Kernels> {
     match op {
-        Reduce::Any => {
-            Some(with_dtype!(input, T => fold!(T => u8, 0, |x: T| u8::from(x != zero::<T>()), |a, b| a | b)))
-        }
-        Reduce::All => {
-            Some(with_dtype!(input, T => fold!(T => u8, 1, |x: T| u8::from(x != zero::<T>()), |a, b| a & b)))
-        }
-        Reduce::CountNonzero => {
-            Some(with_dtype!(input, T => fold!(T => i64, 0, |x: T| i64::from(x != zero::<T>()), |a, b| a + b)))
-        }
+        Reduce::Any => Some(any::kernels(input)),
+        Reduce::All => Some(all::kernels(input)),
+        Reduce::CountNonzero => Some(count_nonzero::kernels(input)),
         _ => match input {
             DType::Bool => boolean(op),
-            DType::I8 => int8(op),
-            DType::I16 => int16(op),
-            DType::I32 => int32(op),
-            DType::I64 => int64(op),
-            DType::U8 => uint8(op),
-            DType::U16 => uint16(op),
-            DType::U32 => uint32(op),
-            DType::U64 => uint64(op),
-            DType::F16 => float16(op),
-            DType::F32 => float32(op),
-            DType::F64 => float64(op),
-            DType::C64 => complex64(op),
-            DType::C128 => complex128(op),
+            DType::I8 => int8::kernels(op),
+            DType::I16 => int16::kernels(op),
+            DType::I32 => int32::kernels(op),
+            DType::I64 => int64::kernels(op),
+            DType::U8 => uint8::kernels(op),
+            DType::U16 => uint16::kernels(op),
+            DType::U32 => uint32::kernels(op),
+            DType::U64 => uint64::kernels(op),
+            DType::F16 => float16::kernels(op),
+            DType::F32 => float32::kernels(op),
+            DType::F64 => float64::kernels(op),
+            DType::C64 => complex64::kernels(op),
+            DType::C128 => complex128::kernels(op),
         },
     }
 }
+
+macro_rules! truth {
+    ($name:ident, $A:ty, $zero:expr, $load:expr, $add:expr) => {
+        mod $name {
+            use super::*;
+
+            pub fn kernels(input: DType) -> Kernels {
+                with_dtype!(input, T => fold!(T => $A, $zero, |x: T| $load(x != zero::<T>()), $add))
+            }
+        }
+    };
+}
+
+truth!(any, u8, 0, u8::from, |a, b| a | b);
+truth!(all, u8, 1, u8::from, |a, b| a & b);
+truth!(count_nonzero, i64, 0, i64::from, |a, b| a + b);
 
 #[inline(always)]
 fn zero<T: Pod>() -> T {
@@ -113,14 +125,18 @@ fn boolean(op: Reduce) -> Option<Kernels> {
 
 macro_rules! integer {
     ($name:ident, $T:ident) => {
-        fn $name(op: Reduce) -> Option<Kernels> {
-            Some(match op {
-                Reduce::Sum => fold!($T => $T, 0, |x| x, $T::wrapping_add),
-                Reduce::Prod => fold!($T => $T, 1, |x| x, $T::wrapping_mul),
-                Reduce::Min => fold!($T => $T, $T::MAX, |x| x, |a, b| a.min(b)),
-                Reduce::Max => fold!($T => $T, $T::MIN, |x| x, |a, b| a.max(b)),
-                _ => return None,
-            })
+        mod $name {
+            use super::*;
+
+            pub fn kernels(op: Reduce) -> Option<Kernels> {
+                Some(match op {
+                    Reduce::Sum => fold!($T => $T, 0, |x| x, $T::wrapping_add),
+                    Reduce::Prod => fold!($T => $T, 1, |x| x, $T::wrapping_mul),
+                    Reduce::Min => fold!($T => $T, $T::MAX, |x| x, |a, b| a.min(b)),
+                    Reduce::Max => fold!($T => $T, $T::MIN, |x| x, |a, b| a.max(b)),
+                    _ => return None,
+                })
+            }
         }
     };
 }
@@ -136,21 +152,25 @@ integer!(uint64, u64);
 
 macro_rules! real {
     ($name:ident, $T:ident, $W:ident) => {
-        fn $name(op: Reduce) -> Option<Kernels> {
-            Some(match op {
-                // Sums start from -0, the neutral element that keeps -0 + -0.
-                Reduce::Sum => fold!($T => $W, -0.0, |x: $T| x.widen(), |a, b| a + b),
-                Reduce::Prod => fold!($T => $W, 1.0, |x: $T| x.widen(), |a, b| a * b),
-                Reduce::Min => fold!($T => $T, $T::INFINITY, |x| x, |a: $T, b: $T| {
-                    let (x, y) = (a.widen(), b.widen());
-                    if (x <= y) | x.is_nan() { a } else { b }
-                }),
-                Reduce::Max => fold!($T => $T, $T::NEG_INFINITY, |x| x, |a: $T, b: $T| {
-                    let (x, y) = (a.widen(), b.widen());
-                    if (x >= y) | x.is_nan() { a } else { b }
-                }),
-                _ => return None,
-            })
+        mod $name {
+            use super::*;
+
+            pub fn kernels(op: Reduce) -> Option<Kernels> {
+                Some(match op {
+                    // Sums start from -0, the neutral element that keeps -0 + -0.
+                    Reduce::Sum => fold!($T => $W, -0.0, |x: $T| x.widen(), |a, b| a + b),
+                    Reduce::Prod => fold!($T => $W, 1.0, |x: $T| x.widen(), |a, b| a * b),
+                    Reduce::Min => fold!($T => $T, $T::INFINITY, |x| x, |a: $T, b: $T| {
+                        let (x, y) = (a.widen(), b.widen());
+                        if (x <= y) | x.is_nan() { a } else { b }
+                    }),
+                    Reduce::Max => fold!($T => $T, $T::NEG_INFINITY, |x| x, |a: $T, b: $T| {
+                        let (x, y) = (a.widen(), b.widen());
+                        if (x >= y) | x.is_nan() { a } else { b }
+                    }),
+                    _ => return None,
+                })
+            }
         }
     };
 }
@@ -161,19 +181,23 @@ real!(float64, f64, f64);
 
 macro_rules! complex {
     ($name:ident, $R:ident) => {
-        fn $name(op: Reduce) -> Option<Kernels> {
-            type Z = Complex<$R>;
-            Some(match op {
-                Reduce::Sum => fold!(Z => Z, Z::new(-0.0, -0.0), |z| z, |a, b| a + b),
-                Reduce::Prod => fold!(Z => Z, Z::new(1.0, 0.0), |z| z, |a, b| a * b),
-                Reduce::Min => {
-                    fold!(Z => Z, Z::new($R::INFINITY, $R::INFINITY), |z| z, ComplexNumber::minimum)
-                }
-                Reduce::Max => {
-                    fold!(Z => Z, Z::new($R::NEG_INFINITY, $R::NEG_INFINITY), |z| z, ComplexNumber::maximum)
-                }
-                _ => return None,
-            })
+        mod $name {
+            use super::*;
+
+            pub fn kernels(op: Reduce) -> Option<Kernels> {
+                type Z = Complex<$R>;
+                Some(match op {
+                    Reduce::Sum => fold!(Z => Z, Z::new(-0.0, -0.0), |z| z, |a, b| a + b),
+                    Reduce::Prod => fold!(Z => Z, Z::new(1.0, 0.0), |z| z, |a, b| a * b),
+                    Reduce::Min => {
+                        fold!(Z => Z, Z::new($R::INFINITY, $R::INFINITY), |z| z, ComplexNumber::minimum)
+                    }
+                    Reduce::Max => {
+                        fold!(Z => Z, Z::new($R::NEG_INFINITY, $R::NEG_INFINITY), |z| z, ComplexNumber::maximum)
+                    }
+                    _ => return None,
+                })
+            }
         }
     };
 }
