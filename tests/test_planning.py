@@ -153,3 +153,14 @@ def test_more_tiles_than_have_numbers_are_refused_in_words() -> None:
     huge = oc.ones((1 << 58,), dtype="u1") + oc.ones((1 << 58,), dtype="u1")
     with session(), pytest.raises(oc.errors.OutcoreError, match=r"more than one program can have|limit"):
         oc.explain({"unwritten.npy": huge.astype("u2")})
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_a_sum_in_a_wider_type_takes_its_tile_in_blocks(threads: int, axis: int | None) -> None:
+    """It widened a whole tile of bytes, twice, for each thread."""
+    narrow = np.ones((1_000_003, 3), np.int8)
+    with session(threads=threads, pool_limit=96 << 20):
+        sums = oc.asarray(narrow).sum(axis=axis)
+        assert oc.explain(sums).peak_bytes <= 9 * sums.nbytes + (threads + 1) * narrow.nbytes
+        assert np.array_equal(oc.compute(sums), narrow.sum(axis=axis))

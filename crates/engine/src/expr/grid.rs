@@ -148,6 +148,17 @@ pub fn is_cut(input: &Node, axes: &[usize]) -> bool {
     axes.iter().any(|&axis| input.tile[axis] < input.shape[axis])
 }
 
+/// Whether a reduction along `axes` takes a walk of its own: over several tiles, or in blocks of a single one that a
+/// type wider than the stored one has made large.
+pub fn is_swept(input: &Node, axes: &[usize]) -> bool {
+    is_cut(input, axes) || is_wide(input)
+}
+
+/// Whether the array is one tile that is larger than such a tile of a source.
+fn is_wide(node: &Node) -> bool {
+    node.is_single_tile() && node.nbytes() > PANEL_BYTES
+}
+
 /// The tile shape with the axes in `whole` not cut at all, and the others cut until a tile is no larger than a panel.
 pub fn uncut(shape: &[u64], dtype: DType, mut tile: Vec<u64>, whole: &[usize]) -> Vec<u64> {
     for &axis in whole {

@@ -48,7 +48,7 @@ pub fn reduce(op: Reduce, finish: Finish, x: &Expr, axes: &[usize]) -> Result<Ex
     let kept: Vec<usize> = (0..x.ndim()).filter(|axis| axes.binary_search(axis).is_err()).collect();
     let shape: Vec<u64> = kept.iter().map(|&axis| x.shape[axis]).collect();
     let mut tile: Vec<u64> = kept.iter().map(|&axis| x.tile[axis]).collect();
-    if grid::is_cut(x, &axes) {
+    if grid::is_swept(x, &axes) {
         grid::halve(&mut tile, PARTIAL_ELEMENTS);
     }
     let dtype = reducer.finish_dtype(finish);

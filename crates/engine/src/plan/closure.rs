@@ -9,7 +9,7 @@ use super::root::{is_assembly, is_view, natural_root, Root, RootKind};
 use super::span::{demand, Span};
 use super::PlanOptions;
 use crate::cancel;
-use crate::expr::grid::is_cut;
+use crate::expr::grid::is_swept;
 use crate::expr::{Expr, Node, Op};
 use crate::ops::{product_kind, Product};
 
@@ -25,7 +25,7 @@ fn under_views(node: &Expr) -> Expr {
 /// Whether the node's value is complete only after a sweep, so that it cannot be fused into its consumer.
 fn is_barrier(node: &Node, options: &PlanOptions) -> bool {
     match &node.op {
-        Op::Reduce { axes, .. } => is_cut(&node.inputs[0], axes),
+        Op::Reduce { axes, .. } => is_swept(&node.inputs[0], axes),
         Op::Matmul => !options.fuse_products || product_kind(node) != Product::Aligned,
         Op::MapBlocks(_) | Op::Algorithm(..) => true,
         _ => false,

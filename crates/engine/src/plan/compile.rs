@@ -8,15 +8,11 @@ use outcore_kernels::{Finish, Generator, Reducer};
 use super::fuse::{fuse, Fused, Link};
 use super::gather::{ArrayId, Base, Gather};
 use super::partition::Partition;
-use super::root::{is_assembly, is_view, Domain, Root, RootKind};
+use super::root::{is_assembly, is_view, Domain, Root, RootKind, BLOCKS_PER_TILE};
 use super::span::{demand, Span};
 use super::ArrayTable;
 use crate::expr::{Expr, FunctionKey, Op};
 use crate::{cancel, EngineError};
-
-/// A tile is worked through in this many blocks along the walked dimension, so that a block stays in the CPU's cache.
-/// A constant: the blocks decide the order of additions, and so must not depend on the machine.
-const BLOCKS_PER_TILE: u64 = 16;
 
 /// One sweep over a domain, with everything fused into it.
 #[derive(Debug)]

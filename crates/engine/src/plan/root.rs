@@ -1,11 +1,15 @@
 //! How one value that is held as tiles is computed: the domain that is walked, and what is evaluated in each block.
 
 use super::span::Span;
-use crate::expr::grid::is_cut;
+use crate::expr::grid::{is_cut, is_swept};
 use crate::expr::{Expr, Node, Op};
 use crate::ops::{product_kind, Product};
 
-/// The dimensions that a pass walks: only those cut into more than one tile.
+/// A tile is worked through in this many blocks along the walked dimension, so that a block stays in the CPU's cache.
+/// A constant: the blocks decide the order of additions, and so must not depend on the machine.
+pub const BLOCKS_PER_TILE: u64 = 16;
+
+/// The dimensions that a pass walks: those cut into more than one tile, and one for the blocks of a large single tile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Domain {
     pub shape: Vec<u64>,
@@ -75,27 +79,50 @@ fn spans_of(shape: &[u64], tile: &[u64], domain: &mut Domain) -> Vec<Span> {
     .collect()
 }
 
+/// The longest axis of a single tile among some, if it is long enough for blocks.
+fn block_axis(node: &Node, axes: impl Iterator<Item = usize>) -> Option<usize> {
+    axes.filter(|&axis| node.shape[axis] >= BLOCKS_PER_TILE)
+        .max_by_key(|&axis| node.shape[axis])
+}
+
+/// A reduction over several tiles, or over one in blocks.
+fn reduce_root(node: &Node, axes: &[usize], domain: &mut Domain) -> RootParts {
+    let input = &node.inputs[0];
+    let kept: Vec<usize> = (0..input.ndim())
+        .filter(|axis| axes.binary_search(axis).is_err())
+        .collect();
+    // Kept axes are cut as the result is, which may be finer; reduced ones as the input.
+    let mut tile = input.tile.clone();
+    kept.iter()
+        .zip(&node.tile)
+        .for_each(|(&axis, &length)| tile[axis] = length);
+    let mut demanded = spans_of(&input.shape, &tile, domain);
+    if !is_cut(input, axes) {
+        let Some(axis) = block_axis(input, axes.iter().copied()) else {
+            return kept_root(node, domain);
+        };
+        demanded[axis] = Span::along(domain.push(input.shape[axis], tile[axis]));
+    }
+    let spans = kept.iter().map(|&axis| demanded[axis]).collect();
+    (RootKind::Reduce, spans, vec![(input.clone(), demanded)])
+}
+
+/// A reduction along short axes of one tile: each block gives its part of the result.
+fn kept_root(node: &Node, domain: &mut Domain) -> RootParts {
+    let mut spans = own_spans(node, domain);
+    if domain.shape.is_empty() {
+        if let Some(axis) = block_axis(node, 0..node.ndim()) {
+            spans[axis] = Span::along(domain.push(node.shape[axis], node.tile[axis]));
+        }
+    }
+    (RootKind::Map, spans, vec![])
+}
+
 /// The root that computes the node by a walk over its own tiles.
 pub fn natural_root(node: &Expr) -> Root {
     let mut domain = Domain::default();
     let (kind, spans, operands) = match &node.op {
-        Op::Reduce { axes, .. } if is_cut(&node.inputs[0], axes) => {
-            let input = &node.inputs[0];
-            let kept: Vec<usize> = (0..input.ndim())
-                .filter(|axis| axes.binary_search(axis).is_err())
-                .collect();
-            // Kept axes are cut as the result is, which may be finer; reduced ones as the input.
-            let mut tile = input.tile.clone();
-            kept.iter()
-                .zip(&node.tile)
-                .for_each(|(&axis, &length)| tile[axis] = length);
-            let demanded = spans_of(&input.shape, &tile, &mut domain);
-            (
-                RootKind::Reduce,
-                kept.iter().map(|&axis| demanded[axis]).collect(),
-                vec![(input.clone(), demanded)],
-            )
-        }
+        Op::Reduce { axes, .. } if is_swept(&node.inputs[0], axes) => reduce_root(node, axes, &mut domain),
         Op::Matmul => match product_kind(node) {
             Product::Aligned => (RootKind::Map, own_spans(node, &mut domain), vec![]),
             Product::Contraction { inner_tile } => product_root(node, inner_tile, RootKind::Contraction, &mut domain),
