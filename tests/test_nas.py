@@ -15,7 +15,6 @@ import outcore as oc
 LIMIT = 256 << 20
 TIMEOUT_SECONDS = 180
 NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other limit counts resident memory"
-NEEDS_SORT = "outcore has no sort yet"
 
 
 def sequence(seed: int, count: int) -> list[int]:
@@ -119,7 +118,6 @@ def test_keys_of_outcore_are_the_keys(size_class: str, out: Path) -> None:
 
 
 @pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
-@pytest.mark.skipif(not hasattr(oc, "sort_by"), reason=NEEDS_SORT)
 @pytest.mark.parametrize(
     ("size_class", "method"), [("S", "argsort"), ("S", "columns"), ("W", "records"), ("W", "columns"), ("A", "records")]
 )

@@ -75,7 +75,21 @@ impl Partial {
         Partial::within(folder, target, overwrite, false, make)
     }
 
-    /// As `new`, in a folder that may hold the output already, and that stays unless the output is published.
+    /// As `new`; within `folder`, if there is one, which then stays unless the output is published.
+    pub(crate) fn new_in<T>(
+        folder: Option<LockedDir>,
+        target: &Path,
+        overwrite: bool,
+        make: impl FnOnce(&Path) -> Result<T, StoreError>,
+    ) -> Result<(Partial, T), StoreError> {
+        match folder {
+            Some(folder) => Partial::within(folder, target, overwrite, true, make),
+            None => Partial::new(target, overwrite, make),
+        }
+    }
+
+    /// As `new`, in a folder that may hold the output already, and that stays if `stays` says so unless the output is
+    /// published.
     pub(crate) fn within<T>(
         folder: LockedDir,
         target: &Path,

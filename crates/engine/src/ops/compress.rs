@@ -6,7 +6,7 @@ use outcore_kernels::{compress as compress_items, count_true, nonzero_positions}
 
 use super::{algorithm, copy_tiled, show};
 use crate::expr::{grid, Expr};
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 use outcore_dtype::DType;
 
@@ -72,24 +72,18 @@ struct Counting {
     result: [Grid; 1],
 }
 
-impl Algorithm for Counting {
-    fn name(&self) -> String {
-        "count true".into()
-    }
+impl Alone for Counting {
     fn key(&self) -> Vec<u8> {
         vec![]
     }
     fn results(&self) -> &[Grid] {
         &self.result
     }
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(self.clone())]
-    }
 }
 
 impl Work for Counting {
     fn label(&self) -> String {
-        self.name()
+        "count true".into()
     }
     fn tasks(&self) -> u64 {
         self.mask.tiles()
@@ -251,24 +245,18 @@ fn overlapping(mask: &Grid, (start, end): (u64, u64)) -> std::ops::Range<u64> {
     start / mask.tile[0]..end.div_ceil(mask.tile[0])
 }
 
-impl Algorithm for Compress {
-    fn name(&self) -> String {
-        "compress".into()
-    }
+impl Alone for Compress {
     fn key(&self) -> Vec<u8> {
         self.chosen.key()
     }
     fn results(&self) -> &[Grid] {
         &self.result
     }
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(self.clone())]
-    }
 }
 
 impl Work for Compress {
     fn label(&self) -> String {
-        self.name()
+        "compress".into()
     }
 
     fn tasks(&self) -> u64 {
@@ -355,24 +343,18 @@ struct Nonzero {
     result: [Grid; 1],
 }
 
-impl Algorithm for Nonzero {
-    fn name(&self) -> String {
-        "nonzero".into()
-    }
+impl Alone for Nonzero {
     fn key(&self) -> Vec<u8> {
         self.chosen.key()
     }
     fn results(&self) -> &[Grid] {
         &self.result
     }
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(self.clone())]
-    }
 }
 
 impl Work for Nonzero {
     fn label(&self) -> String {
-        self.name()
+        "nonzero".into()
     }
 
     fn tasks(&self) -> u64 {

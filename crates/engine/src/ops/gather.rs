@@ -10,7 +10,7 @@ use outcore_kernels::{find_outside, gather_rows, positions_between, Rows};
 
 use super::{algorithm, show};
 use crate::expr::{grid, Expr};
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 use outcore_dtype::DType;
 
@@ -151,11 +151,7 @@ impl Gather {
     }
 }
 
-impl Algorithm for Gather {
-    fn name(&self) -> String {
-        "take".into()
-    }
-
+impl Alone for Gather {
     fn key(&self) -> Vec<u8> {
         let numbers: Vec<u64> = match &self.order {
             GatherOrder::AtOnce => vec![],
@@ -168,15 +164,11 @@ impl Algorithm for Gather {
     fn results(&self) -> &[Grid] {
         &self.result
     }
-
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(self.clone())]
-    }
 }
 
 impl Work for Gather {
     fn label(&self) -> String {
-        self.name()
+        "take".into()
     }
 
     fn tasks(&self) -> u64 {
@@ -297,24 +289,18 @@ struct Edges {
     result: [Grid; 1],
 }
 
-impl Algorithm for Edges {
-    fn name(&self) -> String {
-        "note positions".into()
-    }
+impl Alone for Edges {
     fn key(&self) -> Vec<u8> {
         self.stride.to_le_bytes().to_vec()
     }
     fn results(&self) -> &[Grid] {
         &self.result
     }
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(self.clone())]
-    }
 }
 
 impl Work for Edges {
     fn label(&self) -> String {
-        self.name()
+        "note positions".into()
     }
     fn tasks(&self) -> u64 {
         self.tiles

@@ -9,7 +9,7 @@ use outcore_kernels::{scan as accumulate, Scan};
 
 use super::{algorithm, show};
 use crate::expr::Expr;
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
 /// The elements of `x` accumulated along `axis`, in its own type.
@@ -56,11 +56,7 @@ impl Accumulate {
     }
 }
 
-impl Algorithm for Accumulate {
-    fn name(&self) -> String {
-        format!("cumulative {}", format!("{:?}", self.op).to_lowercase())
-    }
-
+impl Alone for Accumulate {
     fn key(&self) -> Vec<u8> {
         (self.axis as u64).to_le_bytes().to_vec()
     }
@@ -68,15 +64,11 @@ impl Algorithm for Accumulate {
     fn results(&self) -> &[Grid] {
         &self.results
     }
-
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(self.clone())]
-    }
 }
 
 impl Work for Accumulate {
     fn label(&self) -> String {
-        self.name()
+        format!("cumulative {}", format!("{:?}", self.op).to_lowercase())
     }
 
     fn tasks(&self) -> u64 {

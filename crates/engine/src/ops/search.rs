@@ -8,7 +8,7 @@ use outcore_kernels::sort::{
 
 use super::{algorithm, show};
 use crate::expr::Expr;
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 use outcore_dtype::DType;
 
@@ -94,24 +94,18 @@ impl Search {
     }
 }
 
-impl Algorithm for Search {
-    fn name(&self) -> String {
-        "searchsorted".into()
-    }
+impl Alone for Search {
     fn key(&self) -> Vec<u8> {
         vec![u8::from(self.side == Side::Right)]
     }
     fn results(&self) -> &[Grid] {
         &self.result
     }
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(self.clone())]
-    }
 }
 
 impl Work for Search {
     fn label(&self) -> String {
-        self.name()
+        "searchsorted".into()
     }
 
     fn tasks(&self) -> u64 {

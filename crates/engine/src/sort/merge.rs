@@ -7,7 +7,7 @@ use outcore_kernels::sort::{merge_index, merge_index_workspace_bytes, merge_segm
 use super::form::{gather_tiles, tiles_of};
 use super::segments::Segments;
 use super::Records;
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
 #[derive(Clone, Debug)]
@@ -58,11 +58,7 @@ impl Layout {
     }
 }
 
-impl Algorithm for Merge {
-    fn name(&self) -> String {
-        "merge".into()
-    }
-
+impl Alone for Merge {
     fn key(&self) -> Vec<u8> {
         // Where partitions lie is said by the inputs' identities.
         let direction = u64::from(self.records.order.descending());
@@ -75,10 +71,6 @@ impl Algorithm for Merge {
     fn results(&self) -> &[Grid] {
         &self.records.columns
     }
-
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(self.clone())]
-    }
 }
 
 impl Merge {
@@ -90,7 +82,7 @@ impl Merge {
 
 impl Work for Merge {
     fn label(&self) -> String {
-        self.name()
+        "merge".into()
     }
 
     fn tasks(&self) -> u64 {

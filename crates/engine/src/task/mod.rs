@@ -106,3 +106,26 @@ pub trait Algorithm: Send + Sync + Debug {
     /// Its tasks, given how its inputs are cut; one work runs after the other.
     fn works(&self, inputs: &[Grid]) -> Vec<Arc<dyn Work>>;
 }
+
+/// An algorithm that is a single work: its name is the work's label.
+pub trait Alone: Work + Clone + 'static {
+    /// As [`Algorithm::key`].
+    fn key(&self) -> Vec<u8>;
+    /// As [`Algorithm::results`].
+    fn results(&self) -> &[Grid];
+}
+
+impl<T: Alone> Algorithm for T {
+    fn name(&self) -> String {
+        self.label()
+    }
+    fn key(&self) -> Vec<u8> {
+        Alone::key(self)
+    }
+    fn results(&self) -> &[Grid] {
+        Alone::results(self)
+    }
+    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
+        vec![Arc::new(self.clone())]
+    }
+}

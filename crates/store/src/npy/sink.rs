@@ -103,10 +103,7 @@ impl NpyPlan {
             Mode::CreateUnaligned
         };
         let make = |partial: &Path| io.open(partial, mode);
-        let (partial, file) = match folder {
-            Some(folder) => Partial::within(folder, path, overwrite, true, make)?,
-            None => Partial::new(path, overwrite, make)?,
-        };
+        let (partial, file) = Partial::new_in(folder, path, overwrite, make)?;
         let file = file.named(path.to_path_buf());
         let mut page = AlignedBuffer::new(PAGE).map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
         page.copy_from_slice(&header_page(&self.shape, self.dtype));

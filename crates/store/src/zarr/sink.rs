@@ -146,10 +146,7 @@ impl ZarrPlan {
             let file = io.open(&dir.join(JSON), Mode::CreateUnaligned)?;
             io.write(&file, self.json.as_bytes(), 0)
         };
-        let (partial, ()) = match folder {
-            Some(folder) => Partial::within(folder, path, overwrite, true, make)?,
-            None => Partial::new(path, overwrite, make)?,
-        };
+        let (partial, ()) = Partial::new_in(folder, path, overwrite, make)?;
         let modes = Modes::kept(path, partial.path(), JSON);
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),

@@ -1,12 +1,10 @@
 //! The first read: every `stride`-th key of each column of sorted runs.
 
-use std::sync::Arc;
-
 use outcore_dtype::DType;
 use outcore_kernels::sort::{count_less, nan_key, sort_keys, sort_workspace_bytes};
 
 use super::runs::{each_column, Asked, Runs, TOGETHER};
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
 #[derive(Clone, Debug)]
@@ -38,10 +36,7 @@ impl Note {
     }
 }
 
-impl Algorithm for Note {
-    fn name(&self) -> String {
-        "note quantiles".into()
-    }
+impl Alone for Note {
     fn key(&self) -> Vec<u8> {
         let numbers = [self.runs.tiles, self.runs.stride, self.runs.noted];
         numbers.into_iter().flat_map(u64::to_le_bytes).collect()
@@ -49,14 +44,11 @@ impl Algorithm for Note {
     fn results(&self) -> &[Grid] {
         &self.results
     }
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(self.clone())]
-    }
 }
 
 impl Work for Note {
     fn label(&self) -> String {
-        self.name()
+        "note quantiles".into()
     }
 
     fn tasks(&self) -> u64 {
