@@ -92,6 +92,30 @@ impl Bench {
         println!("index {name:23} {ours:7.2} ns");
     }
 
+    fn spread<T: Pod>(&self, name: &str, dtype: DType, mut next: impl FnMut(usize) -> T) {
+        let name = &format!("spread {name}");
+        if !self.wanted(name) {
+            return;
+        }
+        let count = self.bytes / size_of::<T>();
+        let data: Vec<T> = (0..count).map(&mut next).collect();
+        let order = KeyOrder::new(dtype, false).unwrap();
+        let sample = bytemuck::cast_slice(&data[..count / 16]);
+        let splitters = sort::Splitters::of_sample(order, sample, sort::SPLITTERS_MAX);
+        let mut workspace = vec![0u64; sort::spread_workspace_bytes(count).div_ceil(8)];
+        let mut counts = vec![0i64; splitters.buckets()];
+        let ours = measure(&data, |out| {
+            sort::spread_keys(
+                &splitters,
+                &[bytemuck::cast_slice(&data)],
+                bytemuck::cast_slice_mut(out),
+                bytemuck::cast_slice_mut(&mut counts),
+                bytemuck::cast_slice_mut(&mut workspace),
+            );
+        });
+        println!("{name:29} {ours:7.2} ns");
+    }
+
     fn merge<T: Pod>(&self, name: &str, dtype: DType, segments: usize, mut next: impl FnMut(usize) -> T) {
         let name = &format!("merge {segments} {name}");
         if !self.wanted(name) {
@@ -209,6 +233,17 @@ fn main() {
     bench.index("u8 random", DType::U8, |_| r.next() as u8);
     bench.index("i64 16 values", DType::I64, |_| (r.next() % 16) as i64);
     bench.index("i64 Zipf", DType::I64, |_| zipf(r));
+    bench.spread("i64 random", DType::I64, |_| r.next() as i64);
+    bench.spread("f64 5 % NaN", DType::F64, |_| {
+        if r.next().is_multiple_of(20) {
+            f64::NAN
+        } else {
+            r.unit() * 2.0 - 1.0
+        }
+    });
+    bench.spread("i32 random", DType::I32, |_| r.next() as i32);
+    bench.spread("i64 Zipf", DType::I64, |_| zipf(r));
+    bench.spread("i64 presorted", DType::I64, |i| i as i64);
     for segments in [2, 4, 8, 16, 32, 64, 256] {
         bench.merge("i64 random", DType::I64, segments, |_| r.next() as i64);
     }

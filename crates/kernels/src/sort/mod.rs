@@ -17,6 +17,7 @@ mod search;
 mod sift;
 mod slices;
 mod small;
+mod spread;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ pub use merge::{merge_index, merge_index_workspace_bytes, merge_segments, merge_
 pub use order::KeyOrder;
 pub use search::{compare, count_less, count_less_equal, is_sorted, searchsorted, Side};
 pub use sift::{nan_key, sift, Sifted};
+pub use spread::{spread_index, spread_keys, spread_workspace_bytes, Splitters, SPLITTERS_MAX};
 
 use key::SortKey;
 use order::with_order;

@@ -481,3 +481,44 @@ fn complex_keys_have_no_order() {
     assert_eq!(KeyOrder::new(DType::C64, false), None);
     assert_eq!(KeyOrder::new(DType::C128, true), None);
 }
+
+#[test]
+fn buckets_hold_what_the_sort_puts_there_in_the_order_in_which_it_was() {
+    everywhere(|order, what, data, index| {
+        let (size, count) = (order.dtype().size(), index.len());
+        for wanted in [0, 1, 6, SPLITTERS_MAX] {
+            let what = format!("{what} by {wanted}");
+            let splitters = Splitters::of_sample(order, &data[..count / 2 * size], wanted);
+            let cut = count / 3 * size;
+            let parts = [&data[..cut], &data[cut..cut], &data[cut..]].map(Frame::of);
+            let parts: Vec<&[u8]> = parts.iter().map(Frame::get).collect();
+            let (mut keys, mut positions) = (Frame::new(data.len()), vec![0u32; count]);
+            let mut counts = vec![0i64; splitters.buckets()];
+            let mut workspace = Frame::new(spread_workspace_bytes(count));
+            let (places, counted) = (
+                bytemuck::cast_slice_mut(&mut positions),
+                bytemuck::cast_slice_mut(&mut counts),
+            );
+            spread_index(&splitters, &parts, keys.get_mut(), places, counted, workspace.get_mut());
+            let mut alone = Frame::new(data.len());
+            let mut same = vec![0i64; counts.len()];
+            let counted = bytemuck::cast_slice_mut(&mut same);
+            spread_keys(&splitters, &parts, alone.get_mut(), counted, workspace.get_mut());
+            assert!(alone.get() == keys.get() && same == counts, "{what}");
+            assert!(keys.get() == picked(size, data, &positions), "{what}");
+            let mut from = 0;
+            for (bucket, length) in counts.into_iter().enumerate() {
+                let to = from + length as usize;
+                let mut sorted = index[from..to].to_vec();
+                assert!(
+                    bucket % 2 == 0 || sorted.is_sorted(),
+                    "{what}: bucket {bucket} is of equal elements"
+                );
+                sorted.sort_unstable();
+                assert!(positions[from..to] == sorted, "{what}: bucket {bucket}");
+                from = to;
+            }
+            assert_eq!(from, count, "{what}");
+        }
+    });
+}
