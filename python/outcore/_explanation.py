@@ -118,7 +118,13 @@ class Explanation:
     @classmethod
     def from_json(cls, text: str) -> Explanation:
         content = json.loads(text)
-        return cls(_joined(content["stages"]) if "stages" in content else content)
+        if "stages" not in content:
+            return cls(content)
+        for stage in content["stages"]:
+            if not stage["exact"]:
+                # What is found decides what is held at once, within what there is.
+                stage["program"]["peak_bytes"] = stage["program"]["budget_bytes"]
+        return cls(_joined(content["stages"]))
 
     @property
     def flops(self) -> float:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axis_of, expr_dtype, node
 from outcore.errors import DTypeError, IndexingError, ShapeError
 from outcore.manipulation import moveaxis, reshape, stack
+
+
+Method = Literal["merge", "distribution"]
+
+
+def _method(name: str, method: Method | None) -> Method | None:
+    if method is not None and method not in get_args(Method):
+        raise ValueError(f"{name}: method={method!r} is none of {', '.join(map(repr, get_args(Method)))}")
+    return method
 
 
 def _keys(name: str, x: Operand) -> _core.Expr:
@@ -18,13 +27,21 @@ def _keys(name: str, x: Operand) -> _core.Expr:
     return expr
 
 
-def sort_by(keys: Operand, *values: Operand, descending: bool = False) -> tuple[Array, ...]:
+def sort_by(
+    keys: Operand, *values: Operand, descending: bool = False, method: Method | None = None
+) -> tuple[Array, ...]:
     """One-dimensional keys sorted, and any number of columns of the same length in the order of their keys.
 
     The sort is stable: equal keys keep their order. NaN comes last, in both directions; -0 equals +0. Returns the keys
-    and the columns, lazy. Raises ShapeError for columns of other lengths, DTypeError for keys without an order.
+    and the columns, lazy. Raises ShapeError for columns of other lengths, DTypeError for keys without an order,
+    ValueError for an unknown method.
+
     I/O: one program where everything fits the memory at once; else two, which read and write every column once each,
-    plus a page for each piece that a run and a part of the result share.
+    plus a page for each piece that a run and a part of the result share. `method="distribution"` cuts runs into buckets
+    by a sample of the keys (at most 4 MiB) and sorts those; it is chosen for keys that are stored row by row.
+    `method="merge"` merges sorted runs; it is chosen for others. The results are the same to the bit. A distribution
+    falls back to merging, with one read and one write more, where the sample has misled it so far that a bucket of
+    different keys exceeds its share of memory.
 
     >>> import numpy as np, outcore as oc
     >>> keys, names = oc.sort_by(np.asarray([3, 1, 2]), np.asarray([30, 10, 20]))
@@ -32,38 +49,42 @@ def sort_by(keys: Operand, *values: Operand, descending: bool = False) -> tuple[
     array([10, 20, 30])
     """
     columns = [node(value) for value in values]
-    return tuple(Array(expr) for expr in _core.sort_by(_keys("sort_by", keys), columns, descending))
+    sorted_columns = _core.sort_by(_keys("sort_by", keys), columns, descending, _method("sort_by", method))
+    return tuple(Array(expr) for expr in sorted_columns)
 
 
 # Longer lanes are sorted one by one with as many programs' worth of I/O; shorter ones whole, within a pass.
 _LANE_BYTES_MAX = 32 << 20
 
 
-def _lanes(name: str, x: Operand, axis: int, descending: bool, positions: bool) -> Array:
+def _lanes(name: str, x: Operand, axis: int, descending: bool, method: Method | None, positions: bool) -> Array:
     expr = _keys(name, x)
+    method = _method(name, method)
     if len(expr.shape) == 0:
         raise ShapeError(f"{name}: a number has no axis to sort along")
     place = axis_of(name, axis, len(expr.shape))
     if len(expr.shape) == 1:
-        return Array(_sorted_row(expr, descending, positions))
+        return Array(_sorted_row(expr, descending, method, positions))
     array = moveaxis(Array(expr), place, -1)
     if array.shape[-1] * array.dtype.itemsize <= _LANE_BYTES_MAX:
         return moveaxis(Array(_core.sort_lanes(array._expr, descending, positions)), -1, place)
     rows = reshape(array, (-1, array.shape[-1])) if array.ndim != 2 else array
-    lanes = [Array(_sorted_row(rows[row]._expr, descending, positions)) for row in range(rows.shape[0])]
+    lanes = [Array(_sorted_row(rows[row]._expr, descending, method, positions)) for row in range(rows.shape[0])]
     return moveaxis(reshape(stack(lanes), array.shape), -1, place)
 
 
-def _sorted_row(row: _core.Expr, descending: bool, positions: bool) -> _core.Expr:
+def _sorted_row(row: _core.Expr, descending: bool, method: Method | None, positions: bool) -> _core.Expr:
     if not positions:
-        return _core.sort_by(row, [], descending)[0]
-    return _core.sort_by(row, [_core.arange(0, 1, row.shape[0], "int64")], descending)[1]
+        return _core.sort_by(row, [], descending, method)[0]
+    return _core.sort_by(row, [_core.arange(0, 1, row.shape[0], "int64")], descending, method)[1]
 
 
-def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+def sort(
+    x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: Method | None = None
+) -> Array:
     """The elements in order along an axis: NaN last, -0 equal to +0, always stable.
 
-    I/O: a row as `sort_by` without columns. Along an axis of several, lanes of up to 32 MiB are sorted whole within the
+    I/O: a row as `sort_by` without columns, by that `method`. Along an axis of several, lanes of up to 32 MiB are sorted whole within the
     pass that makes them: one read, no write; longer ones each as a row.
 
     >>> import numpy as np, outcore as oc
@@ -72,13 +93,20 @@ def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: boo
            [0, 4, 5]])
     """
     del stable  # it always is
-    return _lanes("sort", x, axis, descending, positions=False)
+    return _lanes("sort", x, axis, descending, method, positions=False)
 
 
-def argsort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """Where the elements of the sorted array are in `x`, int64. I/O: as `sort`, a row as `sort_by` with one column."""
+def argsort(
+    x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: Method | None = None
+) -> Array:
+    """Where the elements of the sorted array are in `x`, int64. I/O: as `sort`, a row as `sort_by` with one column.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.argsort(np.asarray([30, 10, 20])).compute()
+    array([1, 2, 0])
+    """
     del stable
-    return _lanes("argsort", x, axis, descending, positions=True)
+    return _lanes("argsort", x, axis, descending, method, positions=True)
 
 
 def partition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:

@@ -103,7 +103,7 @@ impl Bench {
         let sample = bytemuck::cast_slice(&data[..count / 16]);
         let splitters = sort::Splitters::of_sample(order, sample, sort::SPLITTERS_MAX);
         let mut workspace = vec![0u64; sort::spread_workspace_bytes(count).div_ceil(8)];
-        let mut counts = vec![0i64; splitters.buckets()];
+        let mut counts = vec![0i64; sort::Splitters::buckets(sort::SPLITTERS_MAX)];
         let ours = measure(&data, |out| {
             sort::spread_keys(
                 &splitters,

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use numpy::PyUntypedArray;
 use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{AxisSlice, Expr, Named};
+use outcore_engine::sort::Method;
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::sort::Side;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Scan, Unary};
 use outcore_store::RawArray;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
 
@@ -328,8 +330,19 @@ fn nonzero(mask: &PyExpr, counts: Vec<u64>) -> Built {
 
 /// One-dimensional keys sorted, and the values in the order of their keys.
 #[pyfunction]
-fn sort_by(keys: &PyExpr, values: Vec<PyRef<'_, PyExpr>>, descending: bool) -> PyResult<Vec<PyExpr>> {
-    let sorted = outcore_engine::sort::sort_by(&keys.0, &exprs(&values), descending).map_err(to_python)?;
+fn sort_by(
+    keys: &PyExpr,
+    values: Vec<PyRef<'_, PyExpr>>,
+    descending: bool,
+    method: Option<&str>,
+) -> PyResult<Vec<PyExpr>> {
+    let method = match method {
+        None => None,
+        Some("merge") => Some(Method::Merge),
+        Some("distribution") => Some(Method::Distribution),
+        Some(other) => return Err(PyValueError::new_err(format!("no method of sorting is called {other}"))),
+    };
+    let sorted = outcore_engine::sort::sort_by(&keys.0, &exprs(&values), descending, method).map_err(to_python)?;
     Ok(sorted.into_iter().map(PyExpr::new).collect())
 }
 

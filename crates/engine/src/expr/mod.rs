@@ -368,11 +368,12 @@ pub trait Stages: Send {
     /// # Errors
     /// What `io` reports, and facts that cannot be.
     fn next(&mut self, found: &[Found], room: Room, io: &Io) -> Result<Next, EngineError>;
-    /// The step after the one given last as if its facts were the worst they can be, so that its forecast is a bound.
+    /// The step after so many stages, as if their facts were the worst they can be, so that its forecast is a bound. Asked
+    /// again, with less room, where that step does not fit.
     ///
     /// # Errors
     /// Room in which it does not fit.
-    fn assume(&mut self, room: Room) -> Result<Next, EngineError>;
+    fn assume(&mut self, after: usize, room: Room) -> Result<Next, EngineError>;
     /// Most bytes that `next` reads.
     fn lookup_bytes(&self) -> u64;
 }

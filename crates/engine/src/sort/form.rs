@@ -1,68 +1,99 @@
-//! Runs: so many elements as fit the memory several times, sorted, one task each.
+//! Runs: as many elements as fit the memory several times, sorted or cut into buckets, one task each.
 
 use std::sync::Arc;
 
+use outcore_dtype::DType;
 use outcore_kernels::sort::{
-    gather_items, sort_index, sort_index_workspace_bytes, sort_keys_from, sort_workspace_bytes, KeyOrder,
+    gather_items, sort_index, sort_index_workspace_bytes, sort_keys_from, sort_workspace_bytes, spread_index,
+    spread_keys, spread_workspace_bytes, KeyOrder, Splitters,
 };
 
 use super::Records;
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
-/// How runs are cut and what is noted of them.
+/// What is done with the elements of a run, and noted of them.
+#[derive(Clone, Debug)]
+pub(super) enum Within {
+    /// The only run: sorted, and nothing noted.
+    Whole,
+    /// Sorted. Every so many elements the key is noted, and the last one.
+    Sorted { stride: u64 },
+    /// Cut into buckets, whose lengths are noted. The splitters are not known yet where this is only planned.
+    Spread {
+        splitters: Option<Arc<Splitters>>,
+        buckets: u64,
+    },
+}
+
+/// How runs are cut.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
     pub records: Records,
     /// Elements of a run.
     pub run: u64,
-    /// Every so many elements of a run a key is noted, and its last one; nothing where one run is all.
-    pub stride: Option<u64>,
-    /// The columns of sorted runs, then the noted keys.
+    pub within: Within,
+    /// The columns of runs, then what is noted.
     results: Vec<Grid>,
 }
 
 impl Form {
-    pub fn new(records: Records, run: u64, stride: Option<u64>) -> Form {
+    pub fn new(records: Records, run: u64, within: Within) -> Form {
         let mut results = records.columns.clone();
-        if let Some(stride) = stride {
+        let noted = match &within {
+            Within::Whole => None,
+            Within::Sorted { stride } => Some((run.div_ceil(*stride) + 1, records.order.dtype())),
+            Within::Spread { buckets, .. } => Some((*buckets, DType::I64)),
+        };
+        if let Some((noted, dtype)) = noted {
             results.iter_mut().for_each(|column| column.tile = vec![run]);
-            let noted = run.div_ceil(stride) + 1;
             results.push(Grid {
                 shape: vec![records.length.div_ceil(run), noted],
                 tile: vec![1, noted],
-                dtype: records.order.dtype(),
+                dtype,
             });
         }
         Form {
             records,
             run,
-            stride,
+            within,
             results,
         }
     }
+
+    fn is_noted(&self) -> bool {
+        !matches!(self.within, Within::Whole)
+    }
 }
 
-/// Workspace of a task that sorts `count` elements in `Form` with results in one tile each.
+/// Workspace of a task that sorts `count` elements, with results in one tile each or in several.
 pub(super) fn workspace_bytes(records: &Records, count: u64, in_one_tile: bool) -> u64 {
-    Layout::new(records, count as usize, in_one_tile).bytes as u64
+    let sorts = |count| match records.columns.len() {
+        1 => sort_workspace_bytes(records.order, count),
+        _ => sort_index_workspace_bytes(records.order, count),
+    };
+    Layout::new(records, count as usize, in_one_tile, sorts).bytes as u64
+}
+
+/// Workspace of a task that cuts `count` elements into buckets.
+pub(super) fn spread_bytes(records: &Records, count: u64) -> u64 {
+    Layout::new(records, count as usize, true, spread_workspace_bytes).bytes as u64
 }
 
 /// Where things are in the workspace.
 struct Layout {
-    /// The sorted keys, where the result is in several tiles.
-    keys: usize,
+    /// The keys in their order come first, where they become several tiles.
     index: usize,
     /// A column in one piece.
     column: usize,
-    sort: usize,
+    kernel: usize,
     bytes: usize,
 }
 
 const ALIGNED: usize = 64;
 
 impl Layout {
-    fn new(records: &Records, count: usize, in_one_tile: bool) -> Layout {
+    fn new(records: &Records, count: usize, in_one_tile: bool, kernel: impl Fn(usize) -> usize) -> Layout {
         let mut bytes = 0;
         let mut place = |wanted: usize| {
             let start = bytes;
@@ -70,40 +101,117 @@ impl Layout {
             start
         };
         let widest = records.items().skip(1).max();
-        let keys = place(if in_one_tile {
+        place(if in_one_tile {
             0
         } else {
             count * records.order.dtype().size()
         });
         let index = place(widest.map_or(0, |_| count * size_of::<u32>()));
         let column = place(widest.map_or(0, |item| count * item));
-        let sort = place(match widest {
-            Some(_) => sort_index_workspace_bytes(records.order, count),
-            None => sort_workspace_bytes(records.order, count),
-        });
+        let kernel = place(kernel(count));
         Layout {
-            keys,
             index,
             column,
-            sort,
+            kernel,
             bytes,
+        }
+    }
+}
+
+/// The elements of a task: the parts of each column that hold them, and the places they go to.
+pub(super) struct Elements<'a> {
+    pub records: &'a Records,
+    pub count: usize,
+    pub parts: Vec<Vec<&'a [u8]>>,
+    pub places: Vec<Vec<&'a mut [u8]>>,
+}
+
+impl Elements<'_> {
+    /// Sorts them.
+    pub fn sort(&mut self, workspace: &mut [u8]) {
+        let order = self.records.order;
+        let in_one_place = self.places[0].len() <= 1;
+        if self.records.columns.len() == 1 {
+            let sorts = |count| sort_workspace_bytes(order, count);
+            let layout = Layout::new(self.records, self.count, in_one_place, sorts);
+            return self.arrange(&layout, workspace, |parts, keys, _, space| {
+                sort_keys_from(order, parts, keys, space);
+            });
+        }
+        let sorts = |count| sort_index_workspace_bytes(order, count);
+        let layout = Layout::new(self.records, self.count, in_one_place, sorts);
+        self.arrange(&layout, workspace, |parts, keys, index, space| {
+            join(parts, keys);
+            sort_index(order, keys, index, space);
+        });
+    }
+
+    /// Cuts them into buckets and counts those.
+    fn spread(&mut self, splitters: &Splitters, counts: &mut [u8], workspace: &mut [u8]) {
+        let layout = Layout::new(self.records, self.count, true, spread_workspace_bytes);
+        let alone = self.records.columns.len() == 1;
+        self.arrange(&layout, workspace, |parts, keys, index, space| match alone {
+            true => spread_keys(splitters, parts, keys, counts, space),
+            false => spread_index(splitters, parts, keys, index, counts, space),
+        });
+    }
+
+    /// Brings the keys into the order that `kernel` gives, and the values after them.
+    fn arrange(
+        &mut self,
+        layout: &Layout,
+        workspace: &mut [u8],
+        kernel: impl FnOnce(&[&[u8]], &mut [u8], &mut [u8], &mut [u8]),
+    ) {
+        let (key_space, rest) = workspace.split_at_mut(layout.index);
+        let (index, rest) = rest.split_at_mut(layout.column - layout.index);
+        let (column, space) = rest.split_at_mut(layout.kernel - layout.column);
+        let index = match self.records.columns.len() {
+            1 => index,
+            _ => &mut index[..self.count * size_of::<u32>()],
+        };
+        if let [only] = &mut self.places[0][..] {
+            kernel(&self.parts[0], only, index, space);
+        } else {
+            let keys = &mut key_space[..self.count * self.records.order.dtype().size()];
+            kernel(&self.parts[0], keys, index, space);
+            let mut at = 0;
+            for place in &mut self.places[0] {
+                place.copy_from_slice(&keys[at..at + place.len()]);
+                at += place.len();
+            }
+        }
+        let values = self.parts.iter().zip(&mut self.places).zip(self.records.items());
+        for ((parts, places), item) in values.skip(1) {
+            let column = &mut column[..self.count * item];
+            join(parts, column);
+            gather_tiles(item, index, column, places.iter_mut());
         }
     }
 }
 
 impl Algorithm for Form {
     fn name(&self) -> String {
-        "sort runs".into()
+        match self.within {
+            Within::Spread { .. } => "cut into buckets".into(),
+            _ => "sort runs".into(),
+        }
     }
 
     fn key(&self) -> Vec<u8> {
         let direction = u64::from(self.records.order.descending());
         let tiles = self.results.iter().flat_map(|grid| grid.tile.clone());
-        [self.run, self.stride.unwrap_or(0), direction]
-            .into_iter()
-            .chain(tiles)
-            .flat_map(u64::to_le_bytes)
-            .collect()
+        let (kind, number, keys): (u64, u64, &[u8]) = match &self.within {
+            Within::Whole => (0, 0, &[]),
+            Within::Sorted { stride } => (1, *stride, &[]),
+            Within::Spread { splitters, buckets } => (
+                2,
+                *buckets,
+                splitters.as_ref().map_or(&[], |splitters| splitters.keys()),
+            ),
+        };
+        let numbers = [self.run, kind, number, direction].into_iter().chain(tiles);
+        numbers.flat_map(u64::to_le_bytes).chain(keys.iter().copied()).collect()
     }
 
     fn results(&self) -> &[Grid] {
@@ -132,7 +240,7 @@ impl FormRuns {
     }
 
     fn in_one_tile(&self) -> bool {
-        self.form.stride.is_some() || self.form.results[0].tiles() == 1
+        self.form.is_noted() || self.form.results[0].tiles() <= 1
     }
 }
 
@@ -203,66 +311,62 @@ impl Work for FormRuns {
         for (column, grid) in self.form.results[..columns].iter().enumerate() {
             tiles_of(grid, range).for_each(|tile| each(columns + column, tile, Access::Create));
         }
-        if self.form.stride.is_some() {
+        if self.form.is_noted() {
             each(2 * columns, task, Access::Create);
         }
     }
 
     fn workspace_bytes(&self, task: u64) -> u64 {
         let (start, end) = self.range(task);
-        workspace_bytes(&self.form.records, end - start, self.in_one_tile())
+        match self.form.within {
+            Within::Spread { .. } => spread_bytes(&self.form.records, end - start),
+            _ => workspace_bytes(&self.form.records, end - start, self.in_one_tile()),
+        }
     }
 
     fn operations(&self) -> f64 {
         // Sorting by radix takes some ten nanoseconds for an element, products a tenth for an operation.
-        100.0 * self.form.records.length as f64
+        let each = match self.form.within {
+            Within::Spread { .. } => 50.0,
+            _ => 100.0,
+        };
+        each * self.form.records.length as f64
     }
 
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let records = &self.form.records;
         let range = self.range(task);
-        let count = (range.1 - range.0) as usize;
-        let layout = Layout::new(records, count, self.in_one_tile());
         let mut reads = tiles.reads.iter().copied();
-        let (noted, columns) = match self.form.stride {
-            Some(_) => tiles.writes.split_last_mut().map(|(last, rest)| (Some(last), rest)),
-            None => Some((None, &mut tiles.writes[..])),
+        let (noted, columns) = match self.form.is_noted() {
+            true => tiles.writes.split_last_mut().map(|(last, rest)| (Some(last), rest)),
+            false => Some((None, &mut tiles.writes[..])),
         }
         .expect("every task writes");
         let per_column = columns.len() / records.columns.len();
-        let key_item = records.order.dtype().size();
-        let (key_space, rest) = workspace.split_at_mut(layout.index);
-        let (index, rest) = rest.split_at_mut(layout.column - layout.index);
-        let (column, sort) = rest.split_at_mut(layout.sort - layout.column);
-        let (key_tiles, value_tiles) = columns.split_at_mut(per_column);
-        let keys: &mut [u8] = match self.in_one_tile() {
-            true => key_tiles[0],
-            false => &mut key_space[layout.keys..][..count * key_item],
+        let columns = columns.chunks_mut(per_column.max(1));
+        let mut elements = Elements {
+            records,
+            count: (range.1 - range.0) as usize,
+            parts: self.inputs.iter().map(|grid| parts(grid, range, &mut reads)).collect(),
+            places: columns
+                .map(|tiles| tiles.iter_mut().map(|tile| &mut **tile).collect())
+                .collect(),
         };
-        let key_parts = parts(&self.inputs[0], range, &mut reads);
-        if records.columns.len() == 1 {
-            sort_keys_from(records.order, &key_parts, keys, sort);
-        } else {
-            join(&key_parts, keys);
-            let index = &mut index[..count * size_of::<u32>()];
-            sort_index(records.order, keys, index, sort);
-            for (value, tiles) in value_tiles.chunks_mut(per_column).enumerate() {
-                let grid = &self.inputs[value + 1];
-                let item = grid.dtype.size();
-                let column = &mut column[..count * item];
-                join(&parts(grid, range, &mut reads), column);
-                gather_tiles(item, index, column, tiles.iter_mut());
+        match (&self.form.within, noted) {
+            (Within::Spread { splitters, .. }, Some(noted)) => {
+                let unknown = || EngineError::Internal("runs are cut by splitters that are not known".into());
+                elements.spread(splitters.as_ref().ok_or_else(unknown)?, noted, workspace);
             }
-        }
-        if let (Some(noted), Some(stride)) = (noted, self.form.stride) {
-            note(keys, key_item, stride as usize, noted);
-        }
-        if !self.in_one_tile() {
-            let (mut at, keys) = (0, &key_space[layout.keys..][..count * key_item]);
-            for tile in key_tiles {
-                tile.copy_from_slice(&keys[at..at + tile.len()]);
-                at += tile.len();
+            (Within::Sorted { stride }, Some(noted)) => {
+                elements.sort(workspace);
+                note(
+                    elements.places[0][0],
+                    records.order.dtype().size(),
+                    *stride as usize,
+                    noted,
+                );
             }
+            _ => elements.sort(workspace),
         }
         Ok(())
     }

@@ -1,10 +1,16 @@
-//! External sorting (Vengroff and Vitter, TPIE, section 4.2): runs of nearly the whole memory, then one merge.
+//! External sorting (Vengroff and Vitter, TPIE, section 4.2), in two reads and two writes.
 //!
-//! The first program sorts runs and notes samples of their keys. From those, and a page per run where they leave a doubt,
+//! *By distribution*, where the keys are stored so that a sample of them costs little: the first program reads it, the
+//! second cuts runs into buckets by it, the third sorts buckets. That is the faster way, since elements are compared once
+//! with the splitters and sorted once, never merged. A bucket that holds nothing but equal elements may be of any size; where
+//! another is so much larger than the sample made it that it does not fit, the runs are sorted and merged after all.
+//!
+//! *By merging* else, and where it is asked for: runs of nearly the whole memory, then one merge. The first program sorts runs and notes samples of their keys. From those, and a page per run where they leave a doubt,
 //! the driver cuts the sorted sequence into partitions of equal length: exactly, whatever the skew, equal keys included,
 //! since the order is that of (key, position). So the reads of the second program are known before it runs, its tasks are
 //! independent of each other, and no input can make one of them larger than planned.
 
+mod buckets;
 mod cut;
 mod external;
 mod form;
@@ -29,12 +35,26 @@ use crate::expr::{grid, Expr};
 use crate::task::Grid;
 use crate::{ops, EngineError};
 
+/// How to sort what memory does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Sorted runs are merged.
+    Merge,
+    /// Buckets by a sample are sorted.
+    Distribution,
+}
+
 /// One-dimensional `keys` sorted, and `values` of the same length in the order of their keys: as nodes, the keys first.
 /// The sort is stable; NaN comes last, in both directions; `-0` equals `+0`.
 ///
 /// # Errors
 /// Keys without an order; lengths that differ; more than one axis.
-pub fn sort_by(keys: &Expr, values: &[Expr], descending: bool) -> Result<Vec<Expr>, EngineError> {
+pub fn sort_by(
+    keys: &Expr,
+    values: &[Expr],
+    descending: bool,
+    method: Option<Method>,
+) -> Result<Vec<Expr>, EngineError> {
     let order = KeyOrder::new(keys.dtype, descending)
         .ok_or_else(|| EngineError::DType(format!("sort: {} has no order", keys.dtype)))?;
     let all: Vec<&Expr> = std::iter::once(keys).chain(values).collect();
@@ -60,5 +80,5 @@ pub fn sort_by(keys: &Expr, values: &[Expr], descending: bool) -> Result<Vec<Exp
         columns: columns.collect(),
     };
     let inputs: Vec<Expr> = all.into_iter().cloned().collect();
-    ops::staged(Arc::new(external::SortBy { records }), &inputs)
+    ops::staged(Arc::new(external::SortBy { records, method }), &inputs)
 }

@@ -78,7 +78,7 @@ impl Searching {
             step: Scalar::Int(1),
         };
         let positions = ops::generate(counting, joined.shape.clone(), DType::I64)?;
-        let origin = sort_by(&joined, &[positions], false)?.swap_remove(1);
+        let origin = sort_by(&joined, &[positions], false, None)?.swap_remove(1);
         let limit = ops::constant(Scalar::Int(if first == 0 { values } else { row } as i64), DType::I64)?;
         let limit = ops::broadcast_to(&limit, &origin.shape)?;
         let is_row = match self.side {
@@ -86,7 +86,7 @@ impl Searching {
             Side::Right => ops::binary(Binary::Less, &origin, &limit)?,
         };
         let before = ops::scan(Scan::Sum, &ops::astype(&is_row, DType::I64)?, 0)?;
-        let back = sort_by(&origin, &[before], false)?.swap_remove(1);
+        let back = sort_by(&origin, &[before], false, None)?.swap_remove(1);
         let start = first as i64;
         ops::slice(&back, &[AxisSlice { start, step: 1 }], &[values])
     }
@@ -102,7 +102,7 @@ impl Stages for Searching {
         Ok(Next::Done(vec![result]))
     }
 
-    fn assume(&mut self, _room: Room) -> Result<Next, EngineError> {
+    fn assume(&mut self, _after: usize, _room: Room) -> Result<Next, EngineError> {
         Err(EngineError::Internal("searchsorted has no stages of its own".into()))
     }
 

@@ -1,17 +1,15 @@
-//! Sorted runs seen as partitions: a tile is what the runs hold of one partition, segment after segment.
+//! Runs seen across: a tile is what they hold of one partition or of one group of buckets, segment after segment.
 
 use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_store::{Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
 
-/// Where every partition's segments begin and end.
+/// Where the segments of every partition, or group, begin and end.
 #[derive(Debug)]
 pub(super) struct Segments {
     /// Elements of a run.
     pub run: u64,
-    /// Elements of a partition.
-    pub partition: u64,
     /// For each partition and one more: where it begins in each run.
     pub starts: Vec<Vec<u64>>,
 }
@@ -25,6 +23,19 @@ impl Segments {
         pairs
             .map(|(run, (&from, &to))| (run as u64 * self.run + from, to - from))
             .filter(|&(_, length)| length > 0)
+    }
+
+    /// The same as parts of the runs' file.
+    pub fn regions(&self, partition: u64) -> impl Iterator<Item = Region> + '_ {
+        self.of(partition).map(|(start, length)| Region {
+            start: vec![start],
+            shape: vec![length],
+        })
+    }
+
+    /// Elements of a partition.
+    pub fn elements(&self, partition: u64) -> u64 {
+        self.of(partition).map(|(_, length)| length).sum()
     }
 
     /// Where the segments of a partition end in it.
@@ -43,27 +54,26 @@ impl Segments {
 pub(super) struct Partitioned {
     runs: Arc<dyn Source>,
     segments: Arc<Segments>,
+    /// Elements of a partition.
+    partition: u64,
     identity: String,
 }
 
 impl Partitioned {
-    pub fn new(runs: Arc<dyn Source>, segments: Arc<Segments>) -> Partitioned {
-        let identity = format!("{} in partitions of {}", runs.identity(), segments.partition);
+    pub fn new(runs: Arc<dyn Source>, segments: Arc<Segments>, partition: u64) -> Partitioned {
+        let identity = format!("{} in partitions of {partition}", runs.identity());
         Partitioned {
             runs,
             segments,
+            partition,
             identity,
         }
     }
 
     /// The parts of the runs' file that hold a tile.
     fn regions(&self, region: &Region) -> impl Iterator<Item = Region> + '_ {
-        debug_assert_eq!(region.start[0] % self.segments.partition, 0);
-        let segments = self.segments.of(region.start[0] / self.segments.partition);
-        segments.map(|(start, length)| Region {
-            start: vec![start],
-            shape: vec![length],
-        })
+        debug_assert_eq!(region.start[0] % self.partition, 0);
+        self.segments.regions(region.start[0] / self.partition)
     }
 }
 
@@ -78,7 +88,7 @@ impl Source for Partitioned {
         self.runs.dtype()
     }
     fn layout(&self) -> Layout {
-        Layout::Chunks(vec![self.segments.partition])
+        Layout::Chunks(vec![self.partition])
     }
     fn identity(&self) -> &str {
         &self.identity
@@ -123,7 +133,9 @@ impl Source for Partitioned {
 pub(super) struct Assumed {
     pub shape: Vec<u64>,
     pub dtype: DType,
-    pub partition: u64,
+    pub tile: Vec<u64>,
+    /// Elements of a tile on the average, where most are smaller than their place.
+    pub filled: Option<u64>,
     pub runs: u64,
     pub identity: String,
 }
@@ -139,7 +151,7 @@ impl Source for Assumed {
         self.dtype
     }
     fn layout(&self) -> Layout {
-        Layout::Chunks(vec![self.partition])
+        Layout::Chunks(self.tile.clone())
     }
     fn identity(&self) -> &str {
         &self.identity
@@ -148,12 +160,12 @@ impl Source for Assumed {
         Ok(())
     }
     fn cost(&self, region: &Region, _io: &Io) -> Result<ReadCost, StoreError> {
-        let bytes = region.elements() * self.dtype.size() as u64;
+        let elements = self.filled.unwrap_or(region.elements());
         // A segment shares its first and its last page with its neighbours.
-        let segments = self.runs.min(region.elements());
+        let segments = self.runs.min(elements);
         Ok(ReadCost {
-            read_bytes: bytes + segments * 2 * PAGE as u64,
-            frame_bytes: bytes as usize + 3 * PAGE,
+            read_bytes: elements * self.dtype.size() as u64 + segments * 2 * PAGE as u64,
+            frame_bytes: region.elements() as usize * self.dtype.size() + 3 * PAGE,
             workspace_bytes: 0,
         })
     }

@@ -80,7 +80,7 @@ impl Taking {
     fn sorted(&self, room: Room) -> Result<Expr, EngineError> {
         let columns = self.x.shape[1..].iter().product::<u64>();
         let positions = ops::generate(counting(), self.index.shape.clone(), DType::I64)?;
-        let ordered = sort_by(&self.index, &[positions], false)?;
+        let ordered = sort_by(&self.index, &[positions], false, None)?;
         let x = match self.x.ndim() {
             1 => self.x.clone(),
             _ => ops::reshape(&self.x, &[self.x.shape[0], columns])?,
@@ -90,7 +90,7 @@ impl Taking {
         };
         let met = ops::staged(Arc::new(met), &[ordered[0].clone(), ordered[1].clone(), x.clone()])?;
         if x.ndim() == 1 {
-            return Ok(sort_by(&met[1], &met[..1], false)?.swap_remove(1));
+            return Ok(sort_by(&met[1], &met[..1], false, None)?.swap_remove(1));
         }
         let column = |at: u64| {
             let slices = [
@@ -107,7 +107,7 @@ impl Taking {
         let together = (room.memory / (SORT_TILES * PANEL_BYTES)).saturating_sub(1).max(1);
         let mut back = Vec::new();
         for columns in apart.chunks(together as usize) {
-            for column in sort_by(&met[1], columns, false)?.into_iter().skip(1) {
+            for column in sort_by(&met[1], columns, false, None)?.into_iter().skip(1) {
                 back.push(ops::expand_dims(&column, &[1])?);
             }
         }
@@ -138,7 +138,7 @@ impl Stages for Taking {
         Ok(Next::Done(vec![result]))
     }
 
-    fn assume(&mut self, _room: Room) -> Result<Next, EngineError> {
+    fn assume(&mut self, _after: usize, _room: Room) -> Result<Next, EngineError> {
         Err(EngineError::Internal("take has no stages of its own".into()))
     }
 
@@ -215,7 +215,7 @@ impl Stages for Meeting {
     }
 
     /// As if the index were spread evenly: every other meets as many tiles of rows or fewer, each of them in one go.
-    fn assume(&mut self, _room: Room) -> Result<Next, EngineError> {
+    fn assume(&mut self, _after: usize, _room: Room) -> Result<Next, EngineError> {
         let (length, rows) = (self.inputs[0].shape[0], self.inputs[2].shape[0]);
         let parts = length.div_ceil(self.rows);
         let place = |at: u64| (u128::from(at) * u128::from(rows - 1) / u128::from(parts)) as u64;
@@ -224,7 +224,8 @@ impl Stages for Meeting {
             let source = Assumed {
                 shape: node.shape.clone(),
                 dtype: node.dtype,
-                partition: node.tile[0],
+                tile: node.tile.clone(),
+                filled: None,
                 runs: 1,
                 identity: format!("a sorted index to come: {} {which}", node.id),
             };

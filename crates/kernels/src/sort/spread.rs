@@ -50,15 +50,16 @@ impl Splitters {
         Splitters { order, keys }
     }
 
-    /// How many buckets there are. Those of odd number hold equal elements.
-    pub fn buckets(&self) -> usize {
-        buckets(self.keys.len() / self.order.dtype.size())
+    /// Their keys, one behind the other.
+    pub fn keys(&self) -> &[u8] {
+        &self.keys
     }
-}
 
-/// Buckets that `splitters` make: below, between and above them, one of each, and one of the greatest word there is.
-pub const fn buckets(splitters: usize) -> usize {
-    2 * splitters + 2
+    /// Buckets that so many splitters make: below, between and above them, one of each, and one of the greatest word
+    /// there is. Those of odd number hold equal elements.
+    pub const fn buckets(count: usize) -> usize {
+        2 * count + 2
+    }
 }
 
 /// Bytes of workspace that [`spread_keys`] and [`spread_index`] take for `count` elements.

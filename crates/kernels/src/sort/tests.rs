@@ -493,7 +493,7 @@ fn buckets_hold_what_the_sort_puts_there_in_the_order_in_which_it_was() {
             let parts = [&data[..cut], &data[cut..cut], &data[cut..]].map(Frame::of);
             let parts: Vec<&[u8]> = parts.iter().map(Frame::get).collect();
             let (mut keys, mut positions) = (Frame::new(data.len()), vec![0u32; count]);
-            let mut counts = vec![0i64; splitters.buckets()];
+            let mut counts = vec![0i64; Splitters::buckets(wanted)];
             let mut workspace = Frame::new(spread_workspace_bytes(count));
             let (places, counted) = (
                 bytemuck::cast_slice_mut(&mut positions),

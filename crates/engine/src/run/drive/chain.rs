@@ -226,7 +226,7 @@ impl Chain {
     fn assume(&mut self, waiting: &Waiting, asker: Asker, watch: Watch<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = self.session.clone();
         let (room, mut stages, mut step) = self.begin(waiting, asker, watch)?;
-        loop {
+        for after in 1.. {
             let (label, awaits, kept, program) = match step {
                 Step::Done(results) => {
                     if self.first.is_none() {
@@ -256,9 +256,10 @@ impl Chain {
                 stage.exact = !several;
             }
             step = with_less(room, |room| {
-                session.prepare_step(stages.assume(room)?, None, asker, watch)
+                session.prepare_step(stages.assume(after, room)?, None, asker, watch)
             })?;
         }
+        unreachable!("stages end")
     }
 
     /// Begins an operator, in the room in which an earlier run did where there was one.

@@ -125,7 +125,7 @@ impl Stages for Finding {
         self.select(bracket(&noted), room)
     }
 
-    fn assume(&mut self, room: Room) -> Result<Next, EngineError> {
+    fn assume(&mut self, _after: usize, room: Room) -> Result<Next, EngineError> {
         self.select(Brackets::assumed(&self.asked, self.runs), room)
     }
 

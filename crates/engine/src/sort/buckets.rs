@@ -1,0 +1,371 @@
+//! Buckets of runs become parts of the sorted sequence: so many at a time as are sorted by one task.
+
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+use outcore_store::{Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
+
+use super::form::{self, tiles_of, Elements};
+use super::segments::Segments;
+use super::Records;
+use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::EngineError;
+
+/// How many elements each run has of each bucket.
+pub(super) struct Counts {
+    /// Elements of a run.
+    pub run: u64,
+    pub buckets: usize,
+    /// Run after run.
+    pub counts: Vec<i64>,
+}
+
+impl Counts {
+    /// Reads what was noted.
+    pub fn new(run: u64, buckets: u64, noted: &[u8]) -> Counts {
+        let counts = noted.chunks_exact(size_of::<i64>());
+        Counts {
+            run,
+            buckets: buckets as usize,
+            counts: counts.map(bytemuck::pod_read_unaligned).collect(),
+        }
+    }
+
+    fn of(&self, bucket: usize) -> impl Iterator<Item = u64> + '_ {
+        let runs = self.counts.chunks_exact(self.buckets);
+        runs.map(move |counts| counts[bucket].max(0) as u64)
+    }
+
+    /// Joins buckets into groups of at most `most` elements. A bucket of equal elements may be cut anywhere; nothing where
+    /// another is larger.
+    pub fn groups(&self, most: u64) -> Option<Segments> {
+        let runs = self.counts.len() / self.buckets.max(1);
+        let mut at = vec![0; runs];
+        let mut starts = vec![at.clone()];
+        let mut filled = 0;
+        for bucket in 0..self.buckets {
+            let mut left: Vec<u64> = self.of(bucket).collect();
+            let mut total: u64 = left.iter().sum();
+            let is_equal = bucket % 2 == 1;
+            if total > most && !is_equal {
+                return None;
+            }
+            if filled + total > most && !is_equal {
+                starts.push(at.clone());
+                filled = 0;
+            }
+            while filled + total > most {
+                let taken = most - filled;
+                take(&mut left, &mut at, taken);
+                total -= taken;
+                starts.push(at.clone());
+                filled = 0;
+            }
+            take(&mut left, &mut at, total);
+            filled += total;
+        }
+        if filled > 0 {
+            starts.push(at);
+        }
+        Some(Segments { run: self.run, starts })
+    }
+}
+
+/// Moves `count` elements from `left` to `at`, those of earlier runs first.
+fn take(left: &mut [u64], at: &mut [u64], mut count: u64) {
+    for (left, at) in left.iter_mut().zip(at) {
+        let taken = count.min(*left);
+        *left -= taken;
+        *at += taken;
+        count -= taken;
+    }
+}
+
+/// The segments of a group as they lie in its tile: each on pages of its own, as in the file, so that nothing is moved.
+fn places(segments: &Segments, group: u64, item: usize) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+    let mut page = 0;
+    segments.of(group).map(move |(start, length)| {
+        let begin = page + (start as usize * item) % PAGE;
+        let end = begin + length as usize * item;
+        page = end.next_multiple_of(PAGE);
+        begin..end
+    })
+}
+
+/// Elements that a tile of any group takes.
+pub(super) fn width(segments: &Segments, item: usize) -> u64 {
+    let groups = segments.starts.len() as u64 - 1;
+    let ends = (0..groups).filter_map(|group| places(segments, group, item).last());
+    ends.map(|place| place.end.div_ceil(item) as u64).max().unwrap_or(1)
+}
+
+/// A column of runs, group by group: a tile is a row, and holds the group's segments at their `places`.
+#[derive(Debug)]
+pub(super) struct Grouped {
+    runs: Arc<dyn Source>,
+    segments: Arc<Segments>,
+    shape: [u64; 2],
+    identity: String,
+}
+
+impl Grouped {
+    pub fn new(runs: Arc<dyn Source>, segments: Arc<Segments>) -> Grouped {
+        let shape = [segments.starts.len() as u64 - 1, width(&segments, runs.dtype().size())];
+        let identity = format!("{} in {} groups of {}", runs.identity(), shape[0], shape[1]);
+        Grouped {
+            runs,
+            segments,
+            shape,
+            identity,
+        }
+    }
+
+    fn parts(&self, region: &Region) -> impl Iterator<Item = (Region, std::ops::Range<usize>)> + '_ {
+        let group = region.start[0];
+        let places = places(&self.segments, group, self.dtype().size());
+        self.segments.regions(group).zip(places)
+    }
+}
+
+impl Source for Grouped {
+    fn name(&self) -> String {
+        "buckets of runs".into()
+    }
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+    fn dtype(&self) -> DType {
+        self.runs.dtype()
+    }
+    fn layout(&self) -> Layout {
+        Layout::Chunks(vec![1, self.shape[1]])
+    }
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+    fn check_unchanged(&self) -> Result<(), StoreError> {
+        self.runs.check_unchanged()
+    }
+    fn check_unwritten(&self) -> Result<(), StoreError> {
+        self.runs.check_unwritten()
+    }
+    fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
+        let tile_bytes = self.shape[1] as usize * self.dtype().size();
+        let mut total = ReadCost {
+            frame_bytes: tile_bytes,
+            ..ReadCost::default()
+        };
+        for (part, place) in self.parts(region) {
+            let cost = self.runs.cost(&part, io)?;
+            total.read_bytes += cost.read_bytes;
+            total.frame_bytes = total.frame_bytes.max(page_of(&place) + cost.frame_bytes);
+            total.workspace_bytes = total.workspace_bytes.max(cost.workspace_bytes);
+        }
+        Ok(total)
+    }
+    fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
+        for (part, place) in self.parts(region) {
+            let page = page_of(&place);
+            let offset = page + self.runs.read(&part, &mut frame[page..], io)?;
+            if offset != place.start {
+                frame.copy_within(offset..offset + place.len(), place.start);
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn page_of(place: &std::ops::Range<usize>) -> usize {
+    place.start / PAGE * PAGE
+}
+
+/// Sorts groups of buckets, one task each.
+#[derive(Clone, Debug)]
+pub(super) struct SortGroups {
+    records: Records,
+    /// Elements before each group, and all.
+    ranks: Arc<Vec<u64>>,
+    /// Where they lie, once it is known.
+    segments: Option<Arc<Segments>>,
+    /// The groups in the order of tasks, and where each of them is in it.
+    sequence: Arc<Vec<u64>>,
+    turns: Arc<Vec<u64>>,
+}
+
+impl SortGroups {
+    pub fn new(records: Records, ranks: Vec<u64>, segments: Option<Arc<Segments>>, threads: usize) -> SortGroups {
+        let groups = ranks.len() as u64 - 1;
+        let sequence = match records.length / groups.max(1) >= 2 * records.columns[0].tile[0] {
+            true => apart(groups, threads as u64),
+            false => (0..groups).collect(),
+        };
+        let mut turns = vec![0; sequence.len()];
+        for (turn, &group) in sequence.iter().enumerate() {
+            turns[group as usize] = turn as u64;
+        }
+        SortGroups {
+            records,
+            ranks: Arc::new(ranks),
+            segments,
+            sequence: Arc::new(sequence),
+            turns: Arc::new(turns),
+        }
+    }
+
+    fn range(&self, task: u64) -> (u64, u64) {
+        let group = self.sequence[task as usize] as usize;
+        (self.ranks[group], self.ranks[group + 1])
+    }
+
+    /// Whether no earlier task writes to the tile of a result.
+    fn creates(&self, task: u64, grid: &Grid, tile: u64) -> bool {
+        let (start, end) = (tile * grid.tile[0], (tile + 1) * grid.tile[0]);
+        let first = self.ranks.partition_point(|&rank| rank <= start) - 1;
+        let behind = self.ranks.partition_point(|&rank| rank < end).min(self.turns.len());
+        self.turns[first..behind].iter().all(|&turn| turn >= task)
+    }
+
+    /// Tiles that a task writes to.
+    fn written(&self, task: u64) -> std::ops::Range<u64> {
+        tiles_of(&self.records.columns[0], self.range(task))
+    }
+}
+
+/// Neighbours share a tile of the result, and one waits for the other. So every second group comes first, as far ahead of
+/// those between them as keeps all threads busy; further ahead, more tiles would wait to be completed. Where groups are
+/// smaller than tiles even that were too many.
+fn apart(groups: u64, threads: u64) -> Vec<u64> {
+    let ahead = 2 * (threads - 1).max(1);
+    let mut between = (1..groups).step_by(2);
+    let mut order = Vec::with_capacity(groups as usize);
+    for group in (0..groups).step_by(2) {
+        order.push(group);
+        if group >= ahead {
+            order.extend(between.next());
+        }
+    }
+    order.extend(between);
+    order
+}
+
+impl Alone for SortGroups {
+    fn key(&self) -> Vec<u8> {
+        // Where groups lie is said by the inputs' identities.
+        let direction = u64::from(self.records.order.descending());
+        let numbers = [direction, u64::from(self.segments.is_some())];
+        let all = numbers.iter().chain(self.ranks.iter());
+        all.flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    fn results(&self) -> &[Grid] {
+        &self.records.columns
+    }
+}
+
+impl Work for SortGroups {
+    fn label(&self) -> String {
+        "sort buckets".into()
+    }
+
+    fn tasks(&self) -> u64 {
+        self.sequence.len() as u64
+    }
+
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        let columns = self.records.columns.len();
+        (0..columns).for_each(|column| each(column, self.sequence[task as usize], Access::Read));
+        for (column, grid) in self.records.columns.iter().enumerate() {
+            for tile in self.written(task) {
+                let access = if self.creates(task, grid, tile) {
+                    Access::Create
+                } else {
+                    Access::Update
+                };
+                each(columns + column, tile, access);
+            }
+        }
+    }
+
+    fn workspace_bytes(&self, task: u64) -> u64 {
+        let (start, end) = self.range(task);
+        form::workspace_bytes(&self.records, end - start, self.written(task).count() <= 1)
+    }
+
+    fn operations(&self) -> f64 {
+        100.0 * self.records.length as f64
+    }
+
+    fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        let Some(segments) = &self.segments else {
+            return Err(EngineError::Internal("buckets that are not known are sorted".into()));
+        };
+        let (group, range) = (self.sequence[task as usize], self.range(task));
+        let columns = self.records.columns.iter().zip(&tiles.reads);
+        let parts = columns.map(|(column, tile)| {
+            let places = places(segments, group, column.dtype.size());
+            places.map(|place| &tile[place]).collect()
+        });
+        let per_column = tiles.writes.len() / self.records.columns.len();
+        let written = tiles.writes.chunks_mut(per_column.max(1)).zip(&self.records.columns);
+        let mut elements = Elements {
+            records: &self.records,
+            count: (range.1 - range.0) as usize,
+            parts: parts.collect(),
+            places: written.map(|(tiles, grid)| cut_down(grid, range, tiles)).collect(),
+        };
+        elements.sort(workspace);
+        Ok(())
+    }
+}
+
+/// The parts of tiles that a range of elements goes to.
+fn cut_down<'a>(grid: &Grid, range: (u64, u64), tiles: &'a mut [&mut [u8]]) -> Vec<&'a mut [u8]> {
+    let item = grid.dtype.size();
+    tiles_of(grid, range)
+        .zip(tiles)
+        .map(|(tile, bytes)| {
+            let begin = tile * grid.tile[0];
+            let from = range.0.saturating_sub(begin) as usize * item;
+            let to = ((range.1 - begin) as usize * item).min(bytes.len());
+            &mut bytes[from..to]
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(runs: &[&[i64]]) -> Counts {
+        Counts {
+            run: 100,
+            buckets: runs[0].len(),
+            counts: runs.concat(),
+        }
+    }
+
+    #[test]
+    fn groups_are_of_whole_buckets_unless_all_is_equal() {
+        let all = counts(&[&[3, 20, 2, 0], &[1, 5, 4, 0]]);
+        let groups = all.groups(10).unwrap();
+        let lengths: Vec<u64> = (0..groups.starts.len() as u64 - 1)
+            .map(|group| groups.elements(group))
+            .collect();
+        assert_eq!(lengths, [10, 10, 9, 6]);
+        assert_eq!(groups.of(0).collect::<Vec<_>>(), [(0, 9), (100, 1)]);
+        assert_eq!(groups.of(2).collect::<Vec<_>>(), [(19, 4), (101, 5)]);
+        assert!(counts(&[&[11, 0], &[0, 0]]).groups(10).is_none());
+    }
+
+    #[test]
+    fn every_group_has_one_turn_and_neighbours_are_apart() {
+        for groups in 0..40 {
+            let mut order = apart(groups, 3);
+            assert!(order
+                .windows(2)
+                .all(|pair| groups < 5 || pair[0].abs_diff(pair[1]) > 1 || pair[1] % 2 == 1));
+            order.sort_unstable();
+            assert!(order.into_iter().eq(0..groups));
+        }
+    }
+}
