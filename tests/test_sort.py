@@ -61,18 +61,25 @@ def keys_of(dtype: str, count: int, seed: int = 0) -> Any:
     return random.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
 
 
+STAGES = {"merge": 2, "distribution": 3}
+methods = pytest.mark.parametrize("method", STAGES)
+
+
+@methods
 @pytest.mark.parametrize(("dtype", "descending"), [(dtype, place % 2 == 1) for place, dtype in enumerate(DTYPES)])
-def test_all_types_in_several_runs(dtype: str, descending: bool, data: Path, out: Path, scratch: Path) -> None:
+def test_all_types_in_several_runs(
+    dtype: str, descending: bool, method: Any, data: Path, out: Path, scratch: Path
+) -> None:
     keys = keys_of(dtype, POOL // np.dtype(dtype).itemsize + 123)
     order = stable(keys, descending)
     np.save(data / "x.npy", keys)
     with session(scratch, pool_limit=POOL):
         x = oc.open(data / "x.npy")
-        outputs = {str(out / "y.npy"): oc.sort(x, descending=descending)}
-        assert len(oc.explain(outputs).stages) == 2
+        outputs = {str(out / "y.npy"): oc.sort(x, descending=descending, method=method)}
+        assert len(oc.explain(outputs).stages) == STAGES[method]
         oc.store(outputs)
     with session(scratch, pool_limit=4 * POOL):
-        oc.store({str(out / "i.npy"): oc.argsort(x[: 5 * RUN + 5], descending=descending)})
+        oc.store({str(out / "i.npy"): oc.argsort(x[: 5 * RUN + 5], descending=descending, method=method)})
     assert same_bits(np.load(out / "y.npy"), keys[order])
     assert np.array_equal(np.load(out / "i.npy"), stable(keys[: 5 * RUN + 5], descending))
 
@@ -91,15 +98,18 @@ ADVERSARIES = {
 }
 
 
+@methods
 @pytest.mark.parametrize("name", ADVERSARIES)
-def test_no_input_takes_more_than_was_reserved(name: str, data: Path, out: Path, scratch: Path) -> None:
+def test_no_input_takes_more_than_was_reserved(
+    name: str, method: Any, data: Path, out: Path, scratch: Path
+) -> None:
     keys = ADVERSARIES[name](13 * RUN + 77).astype(np.int64)
     np.save(data / "x.npy", keys)
     with session(scratch, pool_limit=POOL):
-        targets = {str(out / "y.npy"): oc.sort(oc.open(data / "x.npy"))}
+        targets = {str(out / "y.npy"): oc.sort(oc.open(data / "x.npy"), method=method)}
         said = oc.explain(targets)
         outcome = oc.store(targets)
-    assert len(said.stages) == 2
+    assert len(said.stages) == STAGES[method]
     assert np.array_equal(np.load(out / "y.npy"), np.sort(keys))
     assert outcome.peak_bytes <= said.peak_bytes <= POOL
     for forecast, counted in outcome.other["stages"]:
@@ -108,21 +118,37 @@ def test_no_input_takes_more_than_was_reserved(name: str, data: Path, out: Path,
     assert outcome.bytes_written == said.bytes_written
 
 
+def test_a_sample_that_misleads_costs_time_and_no_memory(data: Path, out: Path, scratch: Path) -> None:
+    """All pages that are looked at say that keys are spread evenly; all others hold keys of a narrow range."""
+    count = 40 * RUN
+    random = np.random.default_rng(5)
+    keys = random.permutation(count) + (1 << 40)
+    step = 63  # one page of 64, and odd
+    keys.reshape(-1, 512)[::step] = random.integers(0, 1 << 62, (len(range(0, count // 512, step)), 512))
+    np.save(data / "x.npy", keys)
+    with session(scratch, pool_limit=POOL):
+        outcome = oc.store({str(out / "y.npy"): oc.sort(oc.open(data / "x.npy"), method="distribution")})
+    assert len(outcome.other["stages"]) == 4, "the runs were sorted and merged after all"
+    assert np.array_equal(np.load(out / "y.npy"), np.sort(keys))
+    assert outcome.peak_bytes <= POOL
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     length=st.integers(8 * RUN, 16 * RUN),
     distinct=st.sampled_from([1, 2, 3, 50, 70_000, 2**62]),
     rising=st.floats(0, 1),
+    method=st.sampled_from(sorted(STAGES)),
 )
-def test_any_mixture_is_cut_exactly(seed: int, length: int, distinct: int, rising: float) -> None:
+def test_any_mixture_is_cut_exactly(seed: int, length: int, distinct: int, rising: float, method: Any) -> None:
     random = np.random.default_rng(seed)
     keys = random.integers(-distinct, distinct, length)
     ordered = int(length * rising)
     keys[:ordered].sort()
     values = np.arange(length)
     with session(pool_limit=2 * POOL):
-        sorted_keys, positions = oc.sort_by(oc.asarray(keys), oc.asarray(values))
+        sorted_keys, positions = oc.sort_by(oc.asarray(keys), oc.asarray(values), method=method)
         found = oc.compute(sorted_keys, positions)
     order = np.argsort(keys, kind="stable")
     assert np.array_equal(found[0], keys[order])

@@ -36,9 +36,9 @@ impl Counts {
         runs.map(move |counts| counts[bucket].max(0) as u64)
     }
 
-    /// Joins buckets into groups of at most `most` elements. A bucket of equal elements may be cut anywhere; nothing where
-    /// another is larger.
-    pub fn groups(&self, most: u64) -> Option<Segments> {
+    /// Joins buckets into groups of `wanted` elements or fewer. A bucket of equal elements may be cut anywhere; another that
+    /// is larger is a group of its own, and where it has more than `most` elements, there are no groups.
+    pub fn groups(&self, wanted: u64, most: u64) -> Option<Segments> {
         let runs = self.counts.len() / self.buckets.max(1);
         let mut at = vec![0; runs];
         let mut starts = vec![at.clone()];
@@ -50,16 +50,20 @@ impl Counts {
             if total > most && !is_equal {
                 return None;
             }
-            if filled + total > most && !is_equal {
-                starts.push(at.clone());
-                filled = 0;
+            let mut close = |at: &[u64], filled: &mut u64| {
+                if *filled > 0 {
+                    starts.push(at.to_vec());
+                    *filled = 0;
+                }
+            };
+            if filled + total > wanted && !is_equal {
+                close(&at, &mut filled);
             }
-            while filled + total > most {
-                let taken = most - filled;
+            while filled + total > wanted && is_equal {
+                let taken = wanted.saturating_sub(filled);
                 take(&mut left, &mut at, taken);
-                total -= taken;
-                starts.push(at.clone());
-                filled = 0;
+                (filled, total) = (filled + taken, total - taken);
+                close(&at, &mut filled);
             }
             take(&mut left, &mut at, total);
             filled += total;
@@ -347,14 +351,19 @@ mod tests {
     #[test]
     fn groups_are_of_whole_buckets_unless_all_is_equal() {
         let all = counts(&[&[3, 20, 2, 0], &[1, 5, 4, 0]]);
-        let groups = all.groups(10).unwrap();
+        let groups = all.groups(10, 20).unwrap();
         let lengths: Vec<u64> = (0..groups.starts.len() as u64 - 1)
             .map(|group| groups.elements(group))
             .collect();
         assert_eq!(lengths, [10, 10, 9, 6]);
+        let apart = counts(&[&[3, 0, 15, 2], &[1, 0, 4, 0]]).groups(10, 20).unwrap();
+        assert_eq!(
+            (0..3).map(|group| apart.elements(group)).collect::<Vec<_>>(),
+            [4, 19, 2]
+        );
         assert_eq!(groups.of(0).collect::<Vec<_>>(), [(0, 9), (100, 1)]);
         assert_eq!(groups.of(2).collect::<Vec<_>>(), [(19, 4), (101, 5)]);
-        assert!(counts(&[&[11, 0], &[0, 0]]).groups(10).is_none());
+        assert!(counts(&[&[11, 0], &[0, 0]]).groups(5, 10).is_none());
     }
 
     #[test]

@@ -178,6 +178,11 @@ impl Sorting {
         Ok(Next::Done(ops::algorithm(Arc::new(merge), &inputs)?))
     }
 
+    /// Memory of a task that sorts `count` elements of buckets.
+    fn sorting_bytes(&self, count: u64) -> u64 {
+        2 * count * self.records.record_bytes() + form::workspace_bytes(&self.records, count, false)
+    }
+
     /// How the keys would be distributed; nothing where that is not possible, or costs more than merging.
     fn spreading(&self, room: Room) -> Option<Spreading> {
         let records = &self.records;
@@ -192,7 +197,7 @@ impl Sorting {
         }
         // While some tasks compute, others are read and written.
         let at_once = room.threads as u64 + 2;
-        let sorting = |count: u64| 2 * count * records.record_bytes() + form::workspace_bytes(records, count, false);
+        let sorting = |count: u64| self.sorting_bytes(count);
         let spreading = |count: u64| 2 * count * records.record_bytes() + form::spread_bytes(records, count);
         let wanted = largest(room.memory / at_once, sorting);
         // A bucket may be larger than the sample makes it: groups of several are as large as they were meant to be.
@@ -214,11 +219,14 @@ impl Sorting {
         let keys = &self.inputs[0];
         let page = PAGE as u64 / keys.dtype.size() as u64;
         let pages = keys.shape[0] / page;
-        let wanted = (pages / SAMPLE_SHARE).clamp(SAMPLE_PAGES_MIN, SAMPLE_PAGES_MAX).min(pages);
+        let wanted = (pages / SAMPLE_SHARE)
+            .clamp(SAMPLE_PAGES_MIN, SAMPLE_PAGES_MAX)
+            .min(pages);
         let every = |step: i64| AxisSlice { start: 0, step };
         let whole = ops::slice(keys, &[every(1)], &[pages * page])?;
         let rows = ops::reshape(&whole, &[pages, page])?;
-        let step = (pages / wanted).max(1);
+        // Odd, so that no period of a power of two shows the same pages again and again.
+        let step = (pages / wanted).max(1).next_multiple_of(2) - 1;
         ops::slice(&rows, &[every(step as i64), every(1)], &[pages.div_ceil(step), page])
     }
 
@@ -265,7 +273,10 @@ impl Sorting {
             .spreading
             .ok_or_else(|| EngineError::Internal("buckets of a sort that was not begun".into()))?;
         let counts = Counts::new(spreading.run, spreading.buckets(), counts);
-        let Some(segments) = counts.groups(spreading.group) else {
+        // Alone in memory, with the tiles at both its ends.
+        let ends: u64 = self.records.columns.iter().map(|column| 2 * column.bytes(0)).sum();
+        let most = largest(room.memory.saturating_sub(ends), |count| self.sorting_bytes(count));
+        let Some(segments) = counts.groups(spreading.group, most.max(spreading.group)) else {
             return self.begin_runs(room);
         };
         let segments = Arc::new(segments);
