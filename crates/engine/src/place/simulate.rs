@@ -437,24 +437,14 @@ impl Walk<'_> {
     fn issue(&mut self, task: usize, opens: bool) -> Result<(), Shortage> {
         let tasks = self.tasks;
         let (inputs, outputs) = (tasks.inputs(task), tasks.outputs(task));
-        // Operands are marked first, so that making room for one never evicts another.
-        for &tile in inputs {
-            self.touch(tile, task);
+        // Operands are marked first, so that making room for one never evicts another. Two operands of an algorithm may be
+        // one array: its tile takes room once.
+        let mut need = 0;
+        for tile in inputs.iter().copied().chain(outputs.iter().map(|output| output.tile)) {
+            if self.touch(tile, task) && !self.tiles[tile as usize].resident {
+                need += frame_of(self.weights, tile);
+            }
         }
-        for output in outputs {
-            self.touch(output.tile, task);
-        }
-        let frame = |tile: TileId| self.weights.weights[tile as usize].frame;
-        let mut need: u64 = inputs
-            .iter()
-            .filter(|&&tile| !self.tiles[tile as usize].resident)
-            .map(|&tile| frame(tile))
-            .sum();
-        need += outputs
-            .iter()
-            .filter(|output| !self.tiles[output.tile as usize].resident)
-            .map(|output| frame(output.tile))
-            .sum::<u64>();
         if opens {
             need += self.slabs[self.pass];
         }
@@ -503,20 +493,26 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Marks a use: the tile is in the window now, and its next use is a later one.
-    fn touch(&mut self, tile: TileId, task: usize) {
+    /// Marks a use: the tile is in the window now, and its next use is a later one. False when the task has marked it
+    /// before.
+    fn touch(&mut self, tile: TileId, task: usize) -> bool {
         let state = &mut self.tiles[tile as usize];
         state.referenced = state.resident;
         state.candidate = false;
         state.last_use = task as u32;
         let uses = self.uses.of(tile);
+        let before = state.cursor;
         while uses
             .get(state.cursor as usize)
             .is_some_and(|&used_at| used_at <= task as u32)
         {
             state.cursor += 1;
         }
-        self.window.push_back((task as u32, tile));
+        let is_first = state.cursor > before;
+        if is_first {
+            self.window.push_back((task as u32, tile));
+        }
+        is_first
     }
 
     /// Brings a tile and those that follow it in the same rows and are needed within the window, read in one go. They

@@ -6,7 +6,7 @@ use super::tasks::InputFinder;
 use super::tiles::{TileId, TileTable};
 use super::writes::each_written;
 use crate::cancel;
-use crate::plan::{ArrayKind, Plan, Producer};
+use crate::plan::{ArrayKind, Plan, Producer, WorkStep};
 
 /// When one task makes more than this many others ready, they are a pass of their own, not a pipeline.
 const READY_AT_ONCE_MAX: usize = 32;
@@ -50,8 +50,11 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
                 let may_come = match &plan.producers[pass as usize] {
                     // Large products keep their own order: it is the order of their additions.
                     Producer::Pass(pass) => !is_blocked(pass),
-                    // So do the tasks of an algorithm.
-                    Producer::Work(_) => other == 0 || flat[other as usize - 1].0 != pass || done[other as usize - 1],
+                    // So do the tasks of an algorithm, and its works.
+                    Producer::Work(step) => match other.checked_sub(1).map(|before| before as usize) {
+                        Some(before) => done[before] || !is_of_same(plan, flat[before].0, step),
+                        None => true,
+                    },
                 };
                 !done[other as usize] && pass != producer && may_come
             });
@@ -71,6 +74,12 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
         }
     }
     order
+}
+
+/// Whether a producer is a work of the algorithm that `step` is a work of.
+fn is_of_same(plan: &Plan, producer: u32, step: &WorkStep) -> bool {
+    let work = plan.producers[producer as usize].work();
+    work.is_some_and(|work| work.sets == step.sets)
 }
 
 /// Marks a task's outputs and gives the tasks that need nothing more.

@@ -242,7 +242,8 @@ pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> Task
     list
 }
 
-/// Tasks of algorithms that are still to write each tile.
+/// Tasks of algorithms that are still to write each tile. Tasks that are left out count too: a tile that an earlier run
+/// made, and of which this one makes only what its tasks put beside other tiles, is never complete and so never written.
 struct Writers {
     left: Vec<u32>,
 }
@@ -250,14 +251,10 @@ struct Writers {
 impl Writers {
     fn count(plan: &Plan, tiles: &TileTable) -> Writers {
         let mut left = Vec::new();
-        for (producer, step) in plan.producers.iter().enumerate() {
-            let Some(step) = step.work() else { continue };
+        for step in plan.works() {
             left.resize(tiles.len(), 0);
             for task in 0..step.work.tasks() {
                 cancel::check();
-                if !plan.is_needed(producer as u32, task as u32) {
-                    continue;
-                }
                 step.operands(task, &mut |array, index, access| {
                     if access != Access::Read {
                         left[tiles.id(array, index) as usize] += 1;

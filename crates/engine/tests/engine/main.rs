@@ -5,6 +5,8 @@ mod growth;
 mod imports;
 mod placement;
 mod plans;
+mod replay;
 mod runs;
 mod support;
+mod works;
 mod workspace;

@@ -1,153 +1,17 @@
 //! Placed programs: replayed by an independent checker, and compared with what theory says they must cost.
 
-use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use outcore_engine::expr::Expr;
-use outcore_engine::place::{place, Instruction, Limits, Placed, Policy};
-use outcore_engine::plan::{plan, ArrayKind, Plan, PlanOptions};
-use outcore_engine::schedule::tiles::{number_tiles, tile_region, OutputCost};
-use outcore_engine::schedule::TileTable;
+use outcore_engine::place::{place, Limits, Policy};
+use outcore_engine::plan::PlanOptions;
 use outcore_engine::{cancel, EngineError};
-use outcore_store::{Io, Region};
 use proptest::prelude::*;
 
 use outcore_kernels::Binary;
 
+use crate::replay::{replay, Case};
 use crate::support::{apply, chunked, descent, factorization, product, stored, transposed};
-
-/// Outputs that are written as they are.
-struct Written;
-
-impl OutputCost for Written {
-    fn frame_is_borrowed(&self, _output: usize, _region: &Region) -> bool {
-        false
-    }
-    fn write_bytes(&self, _output: usize, region: &Region) -> u64 {
-        region.elements() * 8
-    }
-}
-
-struct Case {
-    plan: Plan,
-    tiles: TileTable,
-}
-
-impl Case {
-    fn new(outputs: &[Expr], options: PlanOptions) -> Case {
-        let plan = plan(outputs, options).expect("a plan");
-        let tiles = number_tiles(&plan, &Written, &Io::memory()).expect("weights");
-        Case { plan, tiles }
-    }
-
-    fn place(&self, options: PlanOptions, memory: u64, window: usize, policy: Policy) -> Option<Placed> {
-        place(
-            &self.plan,
-            &self.tiles,
-            options,
-            Limits {
-                memory,
-                window,
-                policy,
-                sample: true,
-                group: true,
-            },
-            &[],
-        )
-        .ok()
-    }
-}
-
-/// Plays a program on paper. Panics when it uses what is not there, loses what is needed, or exceeds the memory.
-fn replay(case: &Case, placed: &Placed, memory: u64) {
-    let weight = |tile: u32| case.tiles.weights[tile as usize];
-    let computed = |tile: u32| {
-        matches!(
-            case.plan.arrays[case.tiles.locate(tile).0 as usize].kind,
-            ArrayKind::Computed
-        )
-    };
-    // Per resident tile: whether memory holds contributions that scratch does not.
-    let mut resident: HashMap<u32, bool> = HashMap::new();
-    let mut spilled: HashMap<u32, bool> = HashMap::new();
-    let (mut used, mut read, mut written, mut tasks) = (0, 0, 0, 0);
-    for &instruction in &placed.program.instructions {
-        match instruction {
-            Instruction::Read(tile) => {
-                assert!(
-                    !computed(tile) || spilled.contains_key(&tile),
-                    "tile {tile} is read back and was never spilled"
-                );
-                assert!(resident.insert(tile, false).is_none(), "tile {tile} is read twice");
-                used += weight(tile).frame;
-                read += weight(tile).read;
-            }
-            Instruction::ReadGroup(first, count) => {
-                let (array, index) = case.tiles.locate(first);
-                let regions: Vec<Region> = (0..u64::from(count))
-                    .map(|at| tile_region(&case.plan, array, index + at))
-                    .collect();
-                let ArrayKind::Source(source) = &case.plan.arrays[array as usize].kind else {
-                    panic!("only sources are read in groups")
-                };
-                read += source.group_bytes(&regions).expect("a group");
-                for tile in first..first + u32::from(count) {
-                    assert!(resident.insert(tile, false).is_none(), "tile {tile} is read twice");
-                    used += weight(tile).frame;
-                }
-            }
-            Instruction::Allocate(tile) => {
-                assert!(resident.insert(tile, true).is_none());
-                used += weight(tile).frame;
-            }
-            Instruction::Run(task) => {
-                assert_eq!(task, tasks, "tasks are issued in order");
-                tasks += 1;
-                for tile in placed.tasks.inputs(task as usize) {
-                    assert!(
-                        resident.contains_key(tile),
-                        "task {task} reads tile {tile}, which is not there"
-                    );
-                }
-                for output in placed.tasks.outputs(task as usize) {
-                    assert!(resident.contains_key(&output.tile));
-                    resident.insert(output.tile, true);
-                    spilled.remove(&output.tile);
-                }
-            }
-            Instruction::Write(tile) => {
-                assert!(resident.contains_key(&tile));
-                written += case.tiles.writes[tile as usize];
-            }
-            Instruction::Spill(tile) => {
-                assert_eq!(
-                    resident.insert(tile, false),
-                    Some(true),
-                    "only new contents are spilled"
-                );
-                spilled.insert(tile, true);
-                written += weight(tile).frame;
-            }
-            Instruction::Free(tile) => {
-                resident.remove(&tile).expect("only resident tiles are dropped");
-                used -= weight(tile).frame;
-            }
-            Instruction::OpenTask(task) => used += placed.tasks.workspace(&case.plan, task as usize),
-            Instruction::CloseTask(task) => {
-                assert!(task < tasks, "task {task} has not run yet");
-                used -= placed.tasks.workspace(&case.plan, task as usize);
-            }
-            Instruction::OpenPass(_) | Instruction::ClosePass(_) => {}
-        }
-        assert!(used <= memory, "{used} of {memory} bytes in use");
-    }
-    assert_eq!(tasks as usize, placed.tasks.len(), "every task runs");
-    assert_eq!(
-        (read, written),
-        (placed.program.totals.read_bytes, placed.program.totals.written_bytes)
-    );
-}
 
 fn cases() -> Vec<(&'static str, Case, PlanOptions)> {
     let (w, h) = factorization("place", 1 << 18, 2);

@@ -1,4 +1,4 @@
-//! Sources without files, programs in one line, and a checker that replays placed programs.
+//! Sources without files, and programs in one line.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Session, SessionOptions, Target};
 use outcore_kernels::Binary;
-use outcore_store::{Io, Layout, ReadCost, Region, Source, StoreError};
+use outcore_store::{Frame, Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
 
 /// A stored array whose element at flat index `i` is `(i mod 97) / 97 + 1/8`: nothing on disk, every read counted.
 #[derive(Debug)]
@@ -59,6 +59,21 @@ impl Source for Made {
             }
         }
         Ok(0)
+    }
+    /// As if every tile shared a page with the one beside it.
+    fn group_bytes(&self, regions: &[Region]) -> Option<u64> {
+        let bytes: u64 = regions.iter().map(|region| region.elements() * 8).sum();
+        Some(bytes - (regions.len() as u64 - 1) * PAGE as u64)
+    }
+    fn read_group(
+        &self,
+        regions: &[Region],
+        frames: &mut [Frame],
+        _staging: &mut [u8],
+        io: &Io,
+    ) -> Result<(), StoreError> {
+        let mut tiles = regions.iter().zip(frames);
+        tiles.try_for_each(|(region, frame)| self.read(region, frame, io).map(drop))
     }
 }
 

@@ -83,6 +83,14 @@ fn replacements(waiting: &Waiting, results: &[Expr]) -> HashMap<u64, Expr> {
     nodes.map(|(index, node)| (node.id, results[*index].clone())).collect()
 }
 
+/// The refusal of one program of several: what that one needs is not yet what the others need.
+fn of_one_stage(mut error: EngineError) -> EngineError {
+    if let EngineError::Memory { exact, .. } = &mut error {
+        *exact = false;
+    }
+    error
+}
+
 /// Takes a step with all the room, and with less of it where that does not fit.
 fn with_less<T>(mut room: Room, mut step: impl FnMut(Room) -> Result<T, EngineError>) -> Result<T, EngineError> {
     let refused = |result: &Result<T, EngineError>| matches!(result, Err(EngineError::Memory { .. }));
@@ -134,10 +142,14 @@ impl Session {
         };
         let mut outputs = outputs;
         while let Some(waiting) = first_staged(&outputs) {
-            let results = chain.assume(&waiting, asker, watch)?;
+            let results = chain.assume(&waiting, asker, watch).map_err(of_one_stage)?;
             outputs = substitute(&outputs, &replacements(&waiting, &results));
         }
-        let program = self.prepare_for(asker, &outputs, &targets, watch)?;
+        let program = self.prepare_for(asker, &outputs, &targets, watch);
+        let program = match chain.stages.is_empty() {
+            true => program?,
+            false => program.map_err(of_one_stage)?,
+        };
         chain.stages.push(PlannedStage {
             label: "results".into(),
             awaits: None,

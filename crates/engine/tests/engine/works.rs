@@ -1,0 +1,501 @@
+//! Programs with tile algorithms: replayed by the checker at every size of the pool, and run.
+
+use std::collections::HashSet;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::Path;
+use std::sync::Arc;
+
+use outcore_dtype::{DType, Scalar};
+use outcore_engine::expr::staged::{Next, Room};
+use outcore_engine::expr::Expr;
+use outcore_engine::ops::{self, GatherOrder};
+use outcore_engine::place::{Limits, Policy};
+use outcore_engine::plan::PlanOptions;
+use outcore_engine::run::{Session, SessionOptions, Target};
+use outcore_engine::task::{Access, Algorithm, Bound, Grid, Work};
+use outcore_engine::{sort, EngineError};
+use outcore_kernels::sort::Side;
+use outcore_kernels::{Binary, Finish, Generator, Reduce, Scan};
+use outcore_store::Io;
+
+use crate::replay::{replay, replay_program, Case, Seen};
+use crate::support::{apply, chunked, made_value, session, stored};
+
+/// Elements of a row of three tiles and a bit.
+const LENGTH: u64 = (3 << 19) + 777;
+/// A matrix whose tiles, pairs of its chunks, stand in five rows of two.
+const MATRIX: [u64; 2] = [2100, 2048];
+const CHUNK: [u64; 2] = [512, 512];
+/// Rows of a mask that are counted together.
+const GRANULE: u64 = 1024;
+const ABOVE: f64 = 0.6;
+
+fn row(name: &str) -> Expr {
+    stored(name, &[LENGTH])
+}
+
+fn number(value: f64) -> Expr {
+    ops::constant(Scalar::Float(value), DType::F64).expect("a constant")
+}
+
+/// Numbers from 6 to 55.
+fn whole(x: &Expr) -> Expr {
+    ops::astype(&apply(Binary::Multiply, x, &number(50.0)), DType::I64).expect("a type")
+}
+
+fn sum(x: &Expr, axis: usize) -> Expr {
+    ops::reduce(Reduce::Sum, Finish::Value, x, &[axis]).expect("an axis to sum over")
+}
+
+fn scan(op: Scan, x: &Expr, axis: usize) -> Expr {
+    ops::scan(op, x, axis).expect("an axis to scan along")
+}
+
+/// A mask of a stored row, and how many of each granule it chooses.
+fn above(x: &Expr) -> (Expr, Vec<u64>) {
+    let counts = (0..LENGTH).step_by(GRANULE as usize).map(|start| {
+        let granule = start..(start + GRANULE).min(LENGTH);
+        granule.filter(|&flat| made_value(flat) > ABOVE).count() as u64
+    });
+    (apply(Binary::Greater, x, &number(ABOVE)), counts.collect())
+}
+
+fn compress(x: &Expr, mask: &Expr, counts: &[u64]) -> Expr {
+    ops::compress(x, mask, counts).expect("counts of the mask")
+}
+
+fn gather(x: &Expr, index: &Expr, order: GatherOrder) -> Expr {
+    ops::gather(x, index, order).expect("an index")
+}
+
+/// Scans along both axes, fed by a pass, and passes on what they give.
+fn scans() -> Vec<Expr> {
+    let x = chunked("works-scan", &MATRIX, &CHUNK);
+    let down = scan(Scan::Sum, &apply(Binary::Multiply, &x, &x), 0);
+    let across = scan(Scan::Max, &down, 1);
+    vec![apply(Binary::Add, &across, &x), sum(&down, 0), scan(Scan::Sum, &x, 1)]
+}
+
+/// Tiles that cut long rows, which are read together.
+fn wide() -> Vec<Expr> {
+    let x = stored("works-wide", &[400, 16_384]);
+    let down = scan(Scan::Sum, &x, 0);
+    let across = scan(Scan::Prod, &apply(Binary::Add, &x, &down), 1);
+    vec![sum(&across, 0), apply(Binary::Multiply, &down, &x)]
+}
+
+/// What a mask chooses, its positions, and what is taken at them.
+fn masks() -> Vec<Expr> {
+    let (x, y) = (row("works-mask-x"), row("works-mask-y"));
+    let (mask, counts) = above(&x);
+    let chosen = compress(&apply(Binary::Add, &x, &y), &mask, &counts);
+    let positions = ops::nonzero(&mask, &counts).expect("counts of the mask");
+    let taken = gather(&y, &positions, GatherOrder::AtOnce);
+    vec![scan(Scan::Sum, &chosen, 0), positions, sum(&taken, 0)]
+}
+
+/// Rows of several tiles side by side, by an index: held, swept over, and met in order.
+fn taken() -> Vec<Expr> {
+    let x = chunked("works-rows", &MATRIX, &CHUNK);
+    let index = whole(&stored("works-index", &[1800]));
+    let square = apply(Binary::Multiply, &x, &x);
+    let grid = ops::gather_grid(&x, &index);
+    let counting = Generator::Arange {
+        start: Scalar::Int(0),
+        step: Scalar::Int(1),
+    };
+    let in_order = ops::generate(counting, index.shape.clone(), DType::I64).expect("an index");
+    let parts = (0..index.shape[0]).step_by(grid.tile[0] as usize);
+    let ranges = parts.map(|first| (first, (first + grid.tile[0]).min(index.shape[0]) - 1));
+    let met = GatherOrder::Sorted(Arc::new(ranges.collect()));
+    vec![
+        gather(&x, &index, GatherOrder::AtOnce),
+        gather(&square, &index, GatherOrder::Sweeps(2)),
+        sum(&gather(&x, &in_order, met), 0),
+    ]
+}
+
+/// Two works one after the other, and a search.
+fn counted() -> Vec<Expr> {
+    let (x, y) = (row("works-count-x"), row("works-count-y"));
+    let numbers = whole(&x);
+    let bins = ops::bincount(&numbers, None, 100_000).expect("numbers");
+    let weighted = ops::bincount(&numbers, Some(&y), 100_000).expect("numbers and weights");
+    let sorted = scan(Scan::Sum, &row("works-sorted"), 0);
+    let places = ops::search(&sorted, &y, Side::Left).expect("two rows");
+    vec![
+        apply(Binary::Add, &ops::astype(&bins, DType::F64).expect("a type"), &weighted),
+        sum(&places, 0),
+    ]
+}
+
+/// Operands that are one array: a task names its tile twice.
+fn twice() -> Vec<Expr> {
+    let x = row("works-twice");
+    let (mask, counts) = above(&x);
+    let numbers = whole(&x);
+    vec![
+        compress(&mask, &mask, &counts),
+        ops::bincount(&numbers, Some(&numbers), 100_000).expect("numbers"),
+        gather(&numbers, &numbers, GatherOrder::Sweeps(2)),
+    ]
+}
+
+/// Sorted by itself and by another, with passes on both sides.
+fn sorted() -> Vec<Expr> {
+    let (x, y) = (row("works-keys"), row("works-values"));
+    let keys = apply(Binary::Multiply, &x, &y);
+    let columns = sort::sort_by(&keys, &[y, keys.clone()], false).expect("columns");
+    vec![apply(Binary::Subtract, &columns[0], &columns[1]), sum(&columns[2], 0)]
+}
+
+fn quantiles() -> Vec<Expr> {
+    let x = chunked("works-quantiles", &MATRIX, &CHUNK);
+    let shifted = apply(Binary::Add, &x, &number(1.0));
+    sort::order_statistics(&shifted, &[0.5]).expect("a matrix")
+}
+
+/// An index too large to hold, into rows too large to hold.
+fn taken_in_stages() -> Vec<Expr> {
+    let (x, index) = (row("works-take-x"), whole(&row("works-take-index")));
+    vec![apply(
+        Binary::Add,
+        &sort::take(&x, &index).expect("an index"),
+        &number(1.0),
+    )]
+}
+
+/// Two works: the first makes what the second goes on with.
+#[derive(Debug)]
+struct Rounds {
+    results: [Grid; 2],
+}
+
+#[derive(Debug)]
+struct Round {
+    tiles: u64,
+    is_first: bool,
+}
+
+impl Algorithm for Rounds {
+    fn name(&self) -> String {
+        "rounds".into()
+    }
+    fn key(&self) -> Vec<u8> {
+        vec![]
+    }
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+    fn works(&self, inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
+        let round = |is_first| Round {
+            tiles: inputs[0].tiles(),
+            is_first,
+        };
+        vec![Arc::new(round(true)), Arc::new(round(false))]
+    }
+}
+
+impl Work for Round {
+    fn label(&self) -> String {
+        "round".into()
+    }
+    fn tasks(&self) -> u64 {
+        self.tiles
+    }
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        if self.is_first {
+            each(0, task, Access::Read);
+            each(3, task, Access::Create);
+        } else {
+            each(1, task, Access::Read);
+            each(3, task, Access::Update);
+            each(2, task, Access::Create);
+        }
+    }
+    fn operations(&self) -> f64 {
+        1.0
+    }
+    fn run(&self, _task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
+        let read = tiles.reads[0];
+        match &mut tiles.writes[..] {
+            [kept] => kept.copy_from_slice(read),
+            [kept, result] => {
+                kept.iter_mut().zip(read).for_each(|(kept, read)| *kept ^= read);
+                result.copy_from_slice(kept);
+            }
+            _ => unreachable!("one tile or two are written"),
+        }
+        Ok(())
+    }
+}
+
+/// A stored row first, then one that a pass makes before that: its tiles are there before the first work is done.
+fn rounds() -> Vec<Expr> {
+    let (x, y) = (row("works-rounds-x"), row("works-rounds-y"));
+    let rounds = Rounds {
+        results: [x.grid(), x.grid()],
+    };
+    let inputs = [x, apply(Binary::Multiply, &y, &y)];
+    vec![ops::algorithm(Arc::new(rounds), &inputs)
+        .expect("two rows")
+        .swap_remove(0)]
+}
+
+/// The programs of a computation, as if the facts of each were the worst there can be.
+fn programs(outputs: &[Expr], room: Room) -> Vec<Vec<Expr>> {
+    let mut outputs = outputs.to_vec();
+    let mut programs = Vec::new();
+    while let Some(waiting) = ops::first_staged(&outputs) {
+        let mut stages = waiting.key.0.begin(&waiting.inputs, room).expect("room enough");
+        let mut next = stages.next(&[], room, &Io::memory()).expect("a first stage");
+        let results = loop {
+            match next {
+                Next::Done(results) => break results,
+                Next::Stage { outputs, .. } => programs.push(outputs.into_iter().map(|(node, _)| node).collect()),
+            }
+            next = stages.assume(room).expect("room enough");
+        };
+        let replaced = waiting.nodes.iter();
+        let replaced = replaced.map(|(index, node)| (node.id, results[*index].clone()));
+        outputs = ops::substitute(&outputs, &replaced.collect());
+    }
+    programs.push(outputs);
+    programs
+}
+
+/// Computations by name, each with the rooms in MiB that its stages begin in.
+fn all() -> Vec<(&'static str, Vec<Expr>, Vec<u64>)> {
+    vec![
+        ("scans", scans(), vec![24]),
+        ("long rows", wide(), vec![24]),
+        ("masks", masks(), vec![24]),
+        ("rows taken", taken(), vec![24]),
+        ("counts", counted(), vec![24]),
+        ("operands twice", twice(), vec![24]),
+        ("works in turn", rounds(), vec![24]),
+        ("sort", sorted(), vec![16, 512]),
+        ("quantiles", quantiles(), vec![64]),
+        ("rows taken in stages", taken_in_stages(), vec![16, 512]),
+    ]
+}
+
+/// Replays a program at pools from the smallest that fits to one that holds all.
+fn replay_everywhere(name: &str, outputs: &[Expr], options: PlanOptions) -> Seen {
+    let mut seen = Seen::default();
+    for case in [Case::new(outputs, options), Case::in_memory(outputs, options)] {
+        assert!(case.plan.passes().count() + case.plan.works().count() > 0, "{name}");
+        // No larger pool is needed: partial results of passes are small beside the tiles of these works.
+        let least = case.largest_task();
+        for policy in Policy::ALL {
+            for (window, memory) in [
+                (1, least),
+                (6, least),
+                (6, 2 * least),
+                (16, 2 * least),
+                (6, 2 * case.all_tiles()),
+            ] {
+                let limits = Limits {
+                    memory,
+                    window,
+                    policy,
+                    sample: true,
+                    group: true,
+                };
+                let placed = case.place_within(options, limits).unwrap_or_else(|shortage| {
+                    panic!(
+                        "{name}, {}, window {window}, {memory} bytes: {shortage:?}",
+                        policy.name()
+                    )
+                });
+                seen.add(replay(&case, &placed, memory));
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn programs_of_works_can_be_played_in_every_pool() {
+    let mut seen = Seen::default();
+    for (name, outputs, rooms) in all() {
+        for mebibytes in rooms {
+            let room = Room {
+                memory: mebibytes << 20,
+                threads: 2,
+            };
+            for program in programs(&outputs, room) {
+                for options in [PlanOptions::ALL, PlanOptions::NONE] {
+                    seen.add(replay_everywhere(name, &program, options));
+                }
+            }
+        }
+    }
+    let Seen {
+        groups,
+        workspaces,
+        updates_of_spilled,
+        passes_between,
+    } = seen;
+    let all = [groups, workspaces, updates_of_spilled, passes_between];
+    assert!(all.iter().all(|&count| count > 0), "nothing to check: {seen:?}");
+}
+
+/// Tiles of results that an earlier run left are not written again by tasks that are run for others, unless whole.
+#[test]
+fn what_is_left_of_works_can_be_played() {
+    for (name, outputs, rooms) in all() {
+        let room = Room {
+            memory: rooms[0] << 20,
+            threads: 2,
+        };
+        for program in programs(&outputs, room) {
+            let results = Case::new(&program, PlanOptions::ALL).result_tiles();
+            for every in 2..=4 {
+                let done: Vec<_> = results.iter().copied().step_by(every).collect();
+                let case = Case::new(&program, PlanOptions::ALL).gone_on_with(&done);
+                let memory = case.largest_task();
+                let placed = case.place(PlanOptions::ALL, memory, 4, Policy::NextUse);
+                let placed = placed.unwrap_or_else(|| panic!("{name}: {memory} bytes hold every task"));
+                replay(&case, &placed, memory);
+            }
+        }
+    }
+}
+
+/// The checker itself: a program that leaves out an instruction, or has one twice, is refused.
+#[test]
+fn a_program_with_a_fault_cannot_be_played() {
+    let case = Case::new(&masks(), PlanOptions::ALL);
+    let memory = case.largest_task();
+    let placed = || case.place(PlanOptions::ALL, memory, 2, Policy::Lru).expect("fits");
+    replay(&case, &placed(), memory);
+    let instructions = placed().program.instructions;
+    let mut kinds = HashSet::new();
+    for (at, instruction) in instructions.iter().enumerate() {
+        if !kinds.insert(std::mem::discriminant(instruction)) {
+            continue;
+        }
+        let (mut without, mut twice) = (placed(), placed());
+        without.program.instructions.remove(at);
+        twice.program.instructions.insert(at, *instruction);
+        for faulty in [without, twice] {
+            let played = catch_unwind(AssertUnwindSafe(|| replay(&case, &faulty, memory)));
+            assert!(played.is_err(), "{instruction:?}");
+        }
+    }
+    assert!(kinds.len() >= 8, "{} kinds of instructions", kinds.len());
+}
+
+/// Runs a computation in a pool, after its programs were replayed. Gives the bits of its results.
+fn run(name: &str, outputs: &[Expr], (pool, threads, policy): (u64, usize, Policy)) -> Vec<Vec<u8>> {
+    let session = session(pool, threads, policy, PlanOptions::ALL);
+    let targets = vec![Target::Memory; outputs.len()];
+    let chain = session.plan_chain(outputs, &targets, &mut || Ok(()));
+    let chain = chain.unwrap_or_else(|error| panic!("{name}, {threads} threads, {}: {error}", policy.name()));
+    for stage in &chain.stages {
+        replay_program(&stage.program);
+    }
+    let outcome = chain.run(false, &mut |_| Ok(())).expect("runs");
+    for stage in &outcome.stages {
+        // What is read of sources without files passes no counter.
+        assert_eq!(
+            stage.forecast[1..],
+            stage.counted[1..],
+            "{name}: what is forecast is what happens"
+        );
+    }
+    let results = outcome.results.iter().zip(outputs);
+    results
+        .map(|(frame, output)| frame.as_ref().expect("a result in memory")[..output.nbytes() as usize].to_vec())
+        .collect()
+}
+
+/// The smallest pool in which a computation is planned. What a refusal calls the smallest has to be that; where a
+/// computation has several programs it may name what one of them needs.
+fn smallest_pool(name: &str, outputs: &[Expr], threads: usize, policy: Policy) -> u64 {
+    let targets = vec![Target::Memory; outputs.len()];
+    let (mut pool, mut is_said_to_work) = (1 << 20, false);
+    loop {
+        let session = session(pool, threads, policy, PlanOptions::ALL);
+        let chain = session.plan_chain(outputs, &targets, &mut || Ok(()));
+        match chain.map(drop) {
+            Ok(()) => return pool,
+            Err(error) if is_said_to_work => panic!("{name}: {pool} bytes were said to work: {error}"),
+            Err(EngineError::Memory { smallest, exact, .. }) => {
+                assert!(
+                    smallest > pool,
+                    "{name}: refused with {pool} bytes, which are said to be enough"
+                );
+                (pool, is_said_to_work) = (smallest, exact);
+            }
+            // What lies near a quantile does not fit.
+            Err(EngineError::Plan(_)) => pool *= 2,
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn works_give_the_same_bits_in_every_pool() {
+    for (name, outputs, _) in all() {
+        let expected = run(name, &outputs, (1 << 30, 1, Policy::NextUse));
+        for (threads, factor, policy) in [
+            (1, 1, Policy::CleanFirstLru),
+            (2, 1, Policy::NextUse),
+            (4, 1, Policy::Lru),
+            (2, 2, Policy::Clock),
+            (4, 2, Policy::ConsumerCount),
+        ] {
+            let pool = factor * smallest_pool(name, &outputs, threads, policy);
+            let found = run(name, &outputs, (pool, threads, policy));
+            assert!(
+                found == expected,
+                "{name}, {threads} threads, {}, {pool} bytes",
+                policy.name()
+            );
+        }
+    }
+}
+
+/// Writes what a mask chooses to a file, going on with what is there; with a fault if there is one.
+fn store(path: &Path, faults: Option<String>) -> Result<(), EngineError> {
+    let x = row("works-resume");
+    let (mask, counts) = above(&x);
+    let options = SessionOptions {
+        faults,
+        ..session(256 << 20, 2, Policy::NextUse, PlanOptions::ALL)
+            .options()
+            .clone()
+    };
+    let target = Target::Path {
+        path: path.to_path_buf(),
+        overwrite: true,
+        chunks: None,
+        resume: true,
+    };
+    let chosen = compress(&x, &mask, &counts);
+    let chain = Arc::new(Session::new(options)?).plan_chain(&[chosen], &[target], &mut || Ok(()))?;
+    chain.run(false, &mut |_| Ok(())).map(drop)
+}
+
+/// A task that fills the end of one tile and the beginning of the next runs again where only the first is done.
+#[test]
+fn what_a_mask_chooses_is_whole_after_it_was_gone_on_with() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expected = folder.path().join("expected.npy");
+    store(&expected, None).expect("runs");
+    let expected = std::fs::read(expected).expect("a file");
+    let mut failures = 0;
+    for nth in 1.. {
+        let path = folder.path().join(format!("{nth}.npy"));
+        if store(&path, Some(format!("write:{nth}"))).is_ok() {
+            break;
+        }
+        failures += 1;
+        store(&path, None).expect("goes on");
+        let found = std::fs::read(path).expect("a file");
+        assert!(found == expected, "gone on with after write {nth} failed");
+    }
+    assert!(failures > 2, "only {failures} writes");
+}
