@@ -26,6 +26,7 @@ pub(crate) use records::Records;
 use std::sync::Arc;
 
 pub use quantile::order_statistics;
+pub use records::Method;
 pub use search::search_sorted;
 pub use take::take;
 
@@ -34,15 +35,6 @@ use outcore_kernels::sort::KeyOrder;
 use crate::expr::{grid, Expr};
 use crate::task::Grid;
 use crate::{ops, EngineError};
-
-/// How to sort what memory does not hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Sorted runs are merged.
-    Merge,
-    /// Buckets by a sample are sorted.
-    Distribution,
-}
 
 /// One-dimensional `keys` sorted, and `values` of the same length in the order of their keys: as nodes, the keys first.
 /// The sort is stable; NaN comes last, in both directions; `-0` equals `+0`.

@@ -1,4 +1,4 @@
-//! What is sorted.
+//! What is sorted, and how.
 
 use outcore_kernels::sort::KeyOrder;
 
@@ -22,4 +22,13 @@ impl Records {
     pub fn record_bytes(&self) -> u64 {
         self.items().sum::<usize>() as u64
     }
+}
+
+/// How to sort what memory does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Sorted runs are merged.
+    Merge,
+    /// Buckets by a sample are sorted.
+    Distribution,
 }

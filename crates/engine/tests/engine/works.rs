@@ -145,8 +145,15 @@ fn twice() -> Vec<Expr> {
 fn sorted() -> Vec<Expr> {
     let (x, y) = (row("works-keys"), row("works-values"));
     let keys = apply(Binary::Multiply, &x, &y);
-    let columns = sort::sort_by(&keys, &[y, keys.clone()], false).expect("columns");
+    let columns = sort::sort_by(&keys, &[y, keys.clone()], false, None).expect("columns");
     vec![apply(Binary::Subtract, &columns[0], &columns[1]), sum(&columns[2], 0)]
+}
+
+/// The same of stored keys, by buckets.
+fn distributed() -> Vec<Expr> {
+    let (x, y) = (row("works-keys"), row("works-values"));
+    let columns = sort::sort_by(&x, &[y], true, Some(sort::Method::Distribution)).expect("columns");
+    vec![sum(&columns[0], 0), columns[1].clone()]
 }
 
 fn quantiles() -> Vec<Expr> {
@@ -249,12 +256,14 @@ fn programs(outputs: &[Expr], room: Room) -> Vec<Vec<Expr>> {
     while let Some(waiting) = ops::first_staged(&outputs) {
         let mut stages = waiting.key.0.begin(&waiting.inputs, room).expect("room enough");
         let mut next = stages.next(&[], room, &Io::memory()).expect("a first stage");
+        let mut after = 0;
         let results = loop {
             match next {
                 Next::Done(results) => break results,
                 Next::Stage { outputs, .. } => programs.push(outputs.into_iter().map(|(node, _)| node).collect()),
             }
-            next = stages.assume(room).expect("room enough");
+            after += 1;
+            next = stages.assume(after, room).expect("room enough");
         };
         let replaced = waiting.nodes.iter();
         let replaced = replaced.map(|(index, node)| (node.id, results[*index].clone()));
@@ -275,6 +284,7 @@ fn all() -> Vec<(&'static str, Vec<Expr>, Vec<u64>)> {
         ("operands twice", twice(), vec![24]),
         ("works in turn", rounds(), vec![24]),
         ("sort", sorted(), vec![16, 512]),
+        ("sort by distribution", distributed(), vec![24]),
         ("quantiles", quantiles(), vec![64]),
         ("rows taken in stages", taken_in_stages(), vec![16, 512]),
     ]

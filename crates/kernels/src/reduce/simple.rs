@@ -97,7 +97,7 @@ pub fn kernels(op: Reduce, input: DType) -> Option<Kernels> {
 macro_rules! truth {
     ($name:ident, $A:ty, $zero:expr, $load:expr, $add:expr) => {
         mod $name {
-            use super::*;
+            use crate::reduce::simple::*;
 
             pub fn kernels(input: DType) -> Kernels {
                 with_dtype!(input, T => fold!(T => $A, $zero, |x: T| $load(x != zero::<T>()), $add))
@@ -126,7 +126,7 @@ fn boolean(op: Reduce) -> Option<Kernels> {
 macro_rules! integer {
     ($name:ident, $T:ident) => {
         mod $name {
-            use super::*;
+            use crate::reduce::simple::*;
 
             pub fn kernels(op: Reduce) -> Option<Kernels> {
                 Some(match op {
@@ -153,7 +153,7 @@ integer!(uint64, u64);
 macro_rules! real {
     ($name:ident, $T:ident, $W:ident) => {
         mod $name {
-            use super::*;
+            use crate::reduce::simple::*;
 
             pub fn kernels(op: Reduce) -> Option<Kernels> {
                 Some(match op {
@@ -182,7 +182,7 @@ real!(float64, f64, f64);
 macro_rules! complex {
     ($name:ident, $R:ident) => {
         mod $name {
-            use super::*;
+            use crate::reduce::simple::*;
 
             pub fn kernels(op: Reduce) -> Option<Kernels> {
                 type Z = Complex<$R>;
