@@ -50,8 +50,8 @@ def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: P
             for name, value in work.expected().items():
                 found = load(out / name)
                 assert found.dtype == value.dtype
-                # Sums go another way than NumPy's; what only moves elements keeps their bits.
-                if name in ("last.npy", "means.npy"):
+                # What only moves elements keeps their bits.
+                if name in work.near:
                     np.testing.assert_allclose(found, value, rtol=1e-9)
                 else:
                     assert np.array_equal(found.view(np.uint8), np.ascontiguousarray(value).view(np.uint8)), name
@@ -61,10 +61,10 @@ def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: P
 
 
 @stamped
-@pytest.mark.parametrize("factor", [1, 3, 40])
-def test_every_stage_does_what_was_forecast(make: Any, factor: int, data: Path, out: Path, scratch: Path) -> None:
+@pytest.mark.parametrize("factor", [1, 1.6, 3, 40])
+def test_every_stage_does_what_was_forecast(make: Any, factor: float, data: Path, out: Path, scratch: Path) -> None:
     work = make(data)
-    pool = smallest_pool(work, out, scratch) * factor
+    pool = int(smallest_pool(work, out, scratch) * factor)
     with session(scratch, pool_limit=pool) as current:
         targets = work.targets(out)
         for array in targets.values():
@@ -87,11 +87,12 @@ def test_every_stage_does_what_was_forecast(make: Any, factor: int, data: Path, 
     assert outcome.peak_bytes <= said.peak_bytes <= pool
 
 
-def failure(work: Any, out: Path) -> OutcoreError | None:
+def failure(work: Any, out: Path) -> tuple[str, str] | None:
+    """Code and text of the error, not itself: its traceback holds the plan, and that the values it starts from."""
     try:
         run(work.targets(out))
     except OutcoreError as error:
-        return error
+        return error.code, str(error)
     return None
 
 
@@ -106,10 +107,10 @@ def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: 
     while n < CALLS_MAX:
         clear(out)
         with session(scratch, pool_limit=pool, faults=fault.format(n=n)) as current:
-            error = failure(work, out)
-            if error is None:
+            found = failure(work, out)
+            if found is None:
                 break
-            assert (error.code, cause in str(error)) == (code, True), str(error)
+            assert (found[0], cause in found[1]) == (code, True), found
             assert files_below(out) == []
             current.clear()
             assert current.counters()["reserved_bytes"] == 0
@@ -117,6 +118,8 @@ def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: 
             fired += 1
         # All of the first calls, then ever fewer: each is a run or two.
         n += 1 + n // 12
+    else:
+        pytest.fail(f"{fault} still fires at call {CALLS_MAX}")
     assert fired > 0, f"{fault} never fired"
     for name, value in work.expected().items():
         np.testing.assert_allclose(load(out / name), value, rtol=1e-9)
