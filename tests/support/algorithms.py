@@ -180,7 +180,7 @@ def counting(folder: Path, mebibytes: float = 12) -> Workload:
 
     def build(namespace: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         # Many more tiles than there are counters.
-        numbers = _cut(namespace, given["numbers"], 1 << 14)
+        numbers = _cut(namespace, given["numbers"], 1 << 15)
         even, found = namespace.histogram(_cut(namespace, given["weights"], 50_000), 50)
         return {
             "counts.npy": namespace.bincount(numbers),
@@ -198,9 +198,9 @@ def _cut(namespace: Any, x: Any, *tile: int) -> Any:
     return x if namespace is np else namespace.rechunk(x, tile)
 
 
-def distinct(folder: Path, mebibytes: float = 12) -> Workload:
+def distinct(folder: Path, mebibytes: float = 36) -> Workload:
     """Distinct values, where each is first, how often it is there, and which of them every element is."""
-    count = int(mebibytes * MIB) // 16
+    count = int(mebibytes * MIB) // 48  # each is sorted twice, with a position
     random = np.random.default_rng(18)
     values = np.where(random.random(count) < 0.7, random.integers(-99, 99, count), random.normal(size=count))
     values[::50_000] = np.nan
