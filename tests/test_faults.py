@@ -1,4 +1,4 @@
-"""Every call can fail: for four programs the n-th read, write, sync and reservation fail, for every n.
+"""Every call can fail: for four programs the n-th read, write, sync, rename and reservation fail, for every n.
 
 Each time: a clear error with code, path and cause; no hang; the ledger back at zero; nothing under the final name; and
 the same session's next run succeeds with the right answer.
@@ -34,6 +34,7 @@ FAULTS = {
     "write:{n}:enospc": ("space", "No space left on device"),
     "torn-write:{n}": ("io", "Input/output error"),
     "sync:{n}": ("io", "Input/output error"),
+    "rename:{n}": ("io", "Input/output error"),
     "reserve:{n}": ("memory", ""),
 }
 

@@ -60,6 +60,34 @@ def test_neither_side_fits_the_memory(columns: int | None, numbers: np.random.Ge
     assert done.peak_bytes <= POOL
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "spread",
+        pytest.param(
+            "all one row",
+            marks=pytest.mark.xfail(
+                reason="bounds of bytes are what an index spread evenly moves; where another leaves room for a longer "
+                "window, its placement spills more (attempt in crates/engine/src/run/prepare/budget.rs)"
+            ),
+        ),
+    ],
+)
+def test_bounds_hold_whichever_rows_are_named(kind: str, numbers: np.random.Generator, data: Path) -> None:
+    x = numbers.normal(size=(294_912, 8))
+    index = numbers.integers(0, len(x), len(x) // 2)
+    if kind == "all one row":
+        index[:] = len(x) // 3
+    with session(pool_limit=24_000_000):
+        result = oc.take(saved(data, "x", x), saved(data, "index", index), axis=0)
+        told = oc.explain({data / "out.npy": result})
+        done = oc.store({data / "out.npy": result})
+    np.testing.assert_array_equal(np.load(data / "out.npy"), x[index])
+    assert not told.exact
+    assert done.bytes_read <= told.bytes_read
+    assert done.bytes_written <= told.bytes_written
+
+
 def test_held_rows_are_read_once(numbers: np.random.Generator, data: Path) -> None:
     x = numbers.normal(size=1_000_000)
     index = numbers.integers(0, 1_000_000, 10_000_000)
@@ -136,7 +164,7 @@ def test_permutations_and_back(shape: tuple[int, ...], numbers: np.random.Genera
         np.testing.assert_array_equal(np.load(data / "back.npy"), x)
 
 
-def test_every_element_its_own_number_of_times(numbers: np.random.Generator, data: Path) -> None:
+def test_every_element_its_own_number_of_times(numbers: np.random.Generator) -> None:
     x, counts = numbers.normal(size=(50, 3)), numbers.integers(0, 4, 50)
     repeated = oc.repeat(oc.asarray(x), oc.asarray(counts), axis=0)
     np.testing.assert_array_equal(repeated.compute(), np.repeat(x, counts, axis=0))
@@ -145,11 +173,6 @@ def test_every_element_its_own_number_of_times(numbers: np.random.Generator, dat
         oc.repeat(oc.asarray(x), [1, 2], axis=0)
     with pytest.raises(oc.errors.ArgumentError, match="-1"):
         oc.repeat(oc.asarray(x), counts - 1, axis=0).compute()
-    long, many = numbers.normal(size=3_000_000), numbers.integers(0, 3, 3_000_000)
-    with session(pool_limit=POOL):
-        result = oc.repeat(saved(data, "x", long), saved(data, "counts", many))
-        oc.store({data / "out.npy": result})
-    np.testing.assert_array_equal(np.load(data / "out.npy"), np.repeat(long, many))
 
 
 def test_rechunk_cuts_anew(numbers: np.random.Generator, data: Path) -> None:

@@ -44,17 +44,6 @@ def test_bincount_of_more_than_memory(data: Path) -> None:
     assert done.bytes_read <= 1.01 * x.nbytes
 
 
-def test_sums_of_weights_have_the_same_bits_everywhere(data: Path) -> None:
-    numbers = np.random.default_rng(3)
-    x, weights = numbers.integers(0, 50, 4_000_000), numbers.normal(size=4_000_000)
-    columns = saved(data, "x", x), saved(data, "weights", weights)
-    found = []
-    for threads, pool in ((1, 32 << 20), (2, 64 << 20), (4, 256 << 20)):
-        with session(pool_limit=pool, threads=threads):
-            found.append(oc.bincount(columns[0], weights=columns[1]).compute().tobytes())
-    assert len(set(found)) == 1
-
-
 def test_counts_refuse_what_they_cannot_do() -> None:
     with pytest.raises(oc.errors.ArgumentError, match="-3"):
         oc.bincount(np.asarray([1, -3])).compute()

@@ -105,15 +105,6 @@ def test_columns_larger_than_memory_take_two_reads(data: Path) -> None:
     assert done.bytes_read <= 2.02 * x.nbytes
 
 
-def test_bits_are_the_same_everywhere(data: Path) -> None:
-    x = saved(data, "x", np.random.default_rng(4).normal(size=(1_000_000, 8)))
-    found = []
-    for threads, pool in ((1, 32 << 20), (2, 64 << 20), (4, 512 << 20)):
-        with session(pool_limit=pool, threads=threads):
-            found.append(oc.quantile(x, MANY, axis=0).compute().tobytes())
-    assert len(set(found)) == 1
-
-
 def test_many_short_columns() -> None:
     x = made("float64", (11, 6000))
     x[2, 5] = np.nan

@@ -1,11 +1,12 @@
 """What every tile algorithm promises, stamped on each.
 
 NumPy's answer, the same bits at every limit, number of threads and policy, bytes as forecast stage by stage, memory
-within the limit, and a clear end whichever call fails.
+within the limit, a clear end whichever call fails, and from there on the same bits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,8 @@ def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: P
             for name, value in work.expected().items():
                 found = load(out / name)
                 assert found.dtype == value.dtype
-                # Sums go another way than NumPy's; what only moves elements keeps their bits.
-                if name in ("last.npy", "means.npy"):
+                # What only moves elements keeps their bits.
+                if name in work.near:
                     np.testing.assert_allclose(found, value, rtol=1e-9)
                 else:
                     assert np.array_equal(found.view(np.uint8), np.ascontiguousarray(value).view(np.uint8)), name
@@ -61,10 +62,10 @@ def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: P
 
 
 @stamped
-@pytest.mark.parametrize("factor", [1, 3, 40])
-def test_every_stage_does_what_was_forecast(make: Any, factor: int, data: Path, out: Path, scratch: Path) -> None:
+@pytest.mark.parametrize("factor", [1, 1.6, 3, 40])
+def test_every_stage_does_what_was_forecast(make: Any, factor: float, data: Path, out: Path, scratch: Path) -> None:
     work = make(data)
-    pool = smallest_pool(work, out, scratch) * factor
+    pool = int(smallest_pool(work, out, scratch) * factor)
     with session(scratch, pool_limit=pool) as current:
         targets = work.targets(out)
         for array in targets.values():
@@ -87,11 +88,12 @@ def test_every_stage_does_what_was_forecast(make: Any, factor: int, data: Path, 
     assert outcome.peak_bytes <= said.peak_bytes <= pool
 
 
-def failure(work: Any, out: Path) -> OutcoreError | None:
+def failure(work: Any, out: Path) -> tuple[str, str] | None:
+    """Code and text of the error, not itself: its traceback holds the plan, and that the values it starts from."""
     try:
         run(work.targets(out))
     except OutcoreError as error:
-        return error
+        return error.code, str(error)
     return None
 
 
@@ -106,10 +108,10 @@ def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: 
     while n < CALLS_MAX:
         clear(out)
         with session(scratch, pool_limit=pool, faults=fault.format(n=n)) as current:
-            error = failure(work, out)
-            if error is None:
+            found = failure(work, out)
+            if found is None:
                 break
-            assert (error.code, cause in str(error)) == (code, True), str(error)
+            assert (found[0], cause in found[1]) == (code, True), found
             assert files_below(out) == []
             current.clear()
             assert current.counters()["reserved_bytes"] == 0
@@ -117,7 +119,59 @@ def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: 
             fired += 1
         # All of the first calls, then ever fewer: each is a run or two.
         n += 1 + n // 12
+    else:
+        pytest.fail(f"{fault} still fires at call {CALLS_MAX}")
     assert fired > 0, f"{fault} never fired"
     for name, value in work.expected().items():
         np.testing.assert_allclose(load(out / name), value, rtol=1e-9)
+    assert files_below(scratch) == []
+
+
+TWICE = (
+    "of two operators that do not wait for each other the second's stage is held by the plan when it is begun "
+    "(assume in crates/engine/src/run/drive/chain.rs)"
+)
+LEFT = (
+    "where no operator needs a stage of its own, the folder for stages stays, with all that is in it "
+    "(Chain::run in crates/engine/src/run/drive/chain.rs returns before finish)"
+)
+BROKEN_TWICE = dict.fromkeys(("sorting_by", "quantiles"), TWICE)
+BROKEN_LEFT = dict.fromkeys(
+    ("taking", "taking_rows", "taking_along", "searching", "counting", "distinct", "repeating"), LEFT
+)
+
+
+def stamped_but(broken: Mapping[str, str]) -> Any:
+    """All makers, those that break a promise marked with the reason."""
+    names = [make.__name__ for make in MAKERS]
+    marks = [[pytest.mark.xfail(reason=broken[name])] if name in broken else [] for name in names]
+    given = [pytest.param(make, id=name, marks=mark) for make, name, mark in zip(MAKERS, names, marks, strict=True)]
+    return pytest.mark.parametrize("make", given)
+
+
+def fail_and_go_on(work: Any, out: Path, scratch: Path, pool: int, n: int) -> None:
+    clear(out)
+    with session(scratch, pool_limit=pool, faults=f"write:{n}"), pytest.raises(OutcoreError, match="output error"):
+        oc.store(work.targets(out), resume=True)
+    with session(scratch, pool_limit=2 * pool, threads=3):
+        oc.store(work.targets(out), resume=True)
+
+
+@stamped_but(BROKEN_TWICE)
+@pytest.mark.filterwarnings("ignore::outcore.errors.ResumeWarning")
+def test_what_a_failed_run_left_is_gone_on_with(make: Any, data: Path, out: Path, scratch: Path) -> None:
+    work = make(data, 3)
+    pool = smallest_pool(work, out, scratch)
+    with session(scratch, pool_limit=pool):
+        run(work.targets(out))
+    hashes = tree_hash(out)
+    fail_and_go_on(work, out, scratch, pool, 4)
+    assert tree_hash(out) == hashes
+
+
+@stamped_but(BROKEN_TWICE | BROKEN_LEFT)
+@pytest.mark.filterwarnings("ignore::outcore.errors.ResumeWarning")
+def test_nothing_is_left_of_what_was_gone_on_with(make: Any, data: Path, out: Path, scratch: Path) -> None:
+    work = make(data, 3)
+    fail_and_go_on(work, out, scratch, smallest_pool(work, out, scratch), 2)
     assert files_below(scratch) == []

@@ -31,14 +31,20 @@ class Stage:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Stage:
-        program = dict(content["program"])
-        program["exact"] = content["exact"]
-        return cls(content["label"], content["exact"], content["awaits"], Explanation(program))
+        return cls(content["label"], content["exact"], content["awaits"], Explanation(_program(content)))
+
+
+def _program(stage: Mapping[str, Any]) -> dict[str, Any]:
+    program = {**stage["program"], "exact": stage["exact"]}
+    if not stage["exact"]:
+        # Which tiles are kept follows from what is found: all that is sure is that they stay within the budget.
+        program["peak_bytes"] = program["budget_bytes"]
+    return program
 
 
 def _joined(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What several stages do together: sums, and the most of what is held at once."""
-    programs = [stage["program"] for stage in stages]
+    programs = [_program(stage) for stage in stages]
     content = dict(programs[-1])
     content |= {name: sum(program[name] for program in programs) for name in _SUMS}
     content |= {name: max(program[name] for program in programs) for name in _MOST}
@@ -85,7 +91,8 @@ class Explanation:
     """The forecast of a program. When `exact`, the run's counters equal it to the byte; else the figures are bounds.
 
     `memory_limit` = `overhead_bytes` (the process without tiles) + `budget_bytes` (all the ledger may hand out);
-    `peak_bytes` is the most the program reserves at once, `bytes_scratch` the most it takes of the scratch directories.
+    `peak_bytes` is the most the program reserves at once (where stages wait for others, the most they may reserve),
+    `bytes_scratch` the most it takes of the scratch directories.
     `kept`, `known` and `remembered` are numbers with bytes: tiles of stored arrays in memory from earlier runs, values
     that were computed before and stand for their expressions, values that will stay in memory after the run.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
@@ -14,7 +13,6 @@ from outcore._array import Array
 from outcore.errors import IndexingError
 
 _COUNTED_MAX = 16
-_counted: OrderedDict[int, tuple[_core.Expr, _core.Expr, list[int]]] = OrderedDict()
 _lock = Lock()
 
 
@@ -62,30 +60,37 @@ def hold_counted(arrays: list[_core.Expr], mask: Callable[[list[_core.Expr]], _c
     return held
 
 
-def _remember(mask: _core.Expr, counted: Any, used: _core.Expr | None = None) -> tuple[_core.Expr, list[int]]:
+def _remember(mask: _core.Expr, counted: Any, held: _core.Expr | None = None) -> list[int]:
+    from outcore._session import current
+
     counts = [] if counted is None else [int(count) for count in counted]
+    known = current().counted_masks
     with _lock:
-        # The node itself is held, so that no other can have its number.
-        _counted[mask.id] = (mask, used or mask, counts)
-        while len(_counted) > _COUNTED_MAX:
-            _counted.popitem(last=False)
-    return used or mask, counts
+        # By digest: what is remembered keeps no other array's files or memory from going when its last reader does.
+        known[mask.digest] = (held, counts)
+        while len(known) > _COUNTED_MAX:
+            known.popitem(last=False)
+    return counts
 
 
 def counts_of(mask: _core.Expr) -> tuple[_core.Expr, list[int]]:
-    """The mask and how many elements of each granule are true: counted once for each mask.
+    """The mask and how many elements of each granule are true: counted once in a session for each mask.
 
     A mask that takes more than reading stored arrays again is held in scratch, and what is held is given back.
     """
     from outcore._run import plan_and_run
+    from outcore._session import current
 
+    known = current().counted_masks
     with _lock:
-        if mask.id in _counted:
-            _counted.move_to_end(mask.id)
-            return _counted[mask.id][1:]
-    used = mask if _core.is_made_of_stored(mask) else hold(mask)[0]
+        if mask.digest in known:
+            known.move_to_end(mask.digest)
+            held, counts = known[mask.digest]
+            return held or mask, counts
+    held = None if _core.is_made_of_stored(mask) else hold(mask)[0]
+    used = held or mask
     results, _ = plan_and_run([_core.count_granules(used)], [None])
-    return _remember(mask, results[0], used)
+    return used, _remember(mask, results[0], held)
 
 
 def choose(x: _core.Expr, mask: _core.Expr) -> Array:

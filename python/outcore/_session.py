@@ -66,6 +66,8 @@ class Session:
         core_options = {key: value for key, value in self.options.items() if key != "progress"}
         self._core = _core.Session(core_options)
         self._entries = 0
+        # Of masks, by digest: what was held of each in scratch, if anything, and how much of it is true.
+        self.counted_masks: OrderedDict[str, tuple[_core.Expr | None, list[int]]] = OrderedDict()
 
     def __repr__(self) -> str:
         limit = format_size(self.options["memory_limit"])
@@ -115,10 +117,12 @@ class Session:
 
     def clear(self) -> None:
         """Drops the tiles and values kept from earlier runs."""
+        self.counted_masks.clear()
         self._core.clear()
 
     def close(self) -> None:
         """Ends the session: its tiles, threads and scratch files go, and nothing can be computed in it any more."""
+        self.counted_masks.clear()
         self._core.close()
 
 

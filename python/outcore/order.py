@@ -99,6 +99,8 @@ def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims:
     nearest = method == "nearest"
     values = _nearest(low, high, part, counts, fractions) if nearest else _between(low, high, part, method)
     if matrix.dtype.kind == "f":
+        # Both zeros are one place in the order, and which of them is met there depends on the memory: +0 for either.
+        values = values + 0.0
         least = 1 if omit else matrix.shape[0]
         values = where(expand_dims(counts, axis=0) < least, np.nan, values)
     result = reshape(values, shape)

@@ -16,12 +16,16 @@ COLUMNS, FACTORS = 100, 10
 
 @dataclass(frozen=True)
 class Workload:
-    """Inputs by name, how to build the outputs from them, and what the outputs must be."""
+    """Inputs by name, how to build the outputs from them, and what the outputs must be.
+
+    Outputs in `near` may differ from NumPy's by rounding: sums go another way.
+    """
 
     name: str
     paths: Mapping[str, Path]
     build: Callable[..., dict[str, Any]]
     iterations: int | None = None
+    near: frozenset[str] = frozenset()
 
     @property
     def data_bytes(self) -> int:
