@@ -197,7 +197,7 @@ impl Sorting {
             return None;
         }
         // While some tasks compute, others are read and written.
-        let at_once = room.threads as u64 + 2;
+        let at_once = room.threads as u64 + 6;
         let sorting = |count: u64| self.sorting_bytes(count);
         let spreading = |count: u64| 2 * count * records.record_bytes() + form::spread_bytes(records, count);
         let wanted = largest(room.memory / at_once, sorting);
