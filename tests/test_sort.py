@@ -100,9 +100,7 @@ ADVERSARIES = {
 
 @methods
 @pytest.mark.parametrize("name", ADVERSARIES)
-def test_no_input_takes_more_than_was_reserved(
-    name: str, method: Any, data: Path, out: Path, scratch: Path
-) -> None:
+def test_no_input_takes_more_than_was_reserved(name: str, method: Any, data: Path, out: Path, scratch: Path) -> None:
     keys = ADVERSARIES[name](13 * RUN + 77).astype(np.int64)
     np.save(data / "x.npy", keys)
     with session(scratch, pool_limit=POOL):
@@ -164,10 +162,6 @@ def test_two_reads_and_two_writes(data: Path, out: Path, scratch: Path) -> None:
     assert 1 <= moved <= 1.02, moved
 
 
-@pytest.mark.xfail(
-    reason="later stages are planned from the tiles that are in memory before the first, which may give them up "
-    "(find_start in crates/engine/src/run/prepare/mod.rs)"
-)
 def test_bounds_count_on_nothing_that_an_earlier_stage_may_displace(data: Path, out: Path, scratch: Path) -> None:
     random = np.random.default_rng(8)
     for name in ("x", "keys"):

@@ -6,7 +6,6 @@ within the limit, a clear end whichever call fails, and from there on the same b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -127,28 +126,6 @@ def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: 
     assert files_below(scratch) == []
 
 
-TWICE = (
-    "of two operators that do not wait for each other the second's stage is held by the plan when it is begun "
-    "(assume in crates/engine/src/run/drive/chain.rs)"
-)
-LEFT = (
-    "where no operator needs a stage of its own, the folder for stages stays, with all that is in it "
-    "(Chain::run in crates/engine/src/run/drive/chain.rs returns before finish)"
-)
-BROKEN_TWICE = dict.fromkeys(("sorting_by", "quantiles"), TWICE)
-BROKEN_LEFT = dict.fromkeys(
-    ("taking", "taking_rows", "taking_along", "searching", "counting", "distinct", "repeating"), LEFT
-)
-
-
-def stamped_but(broken: Mapping[str, str]) -> Any:
-    """All makers, those that break a promise marked with the reason."""
-    names = [make.__name__ for make in MAKERS]
-    marks = [[pytest.mark.xfail(reason=broken[name])] if name in broken else [] for name in names]
-    given = [pytest.param(make, id=name, marks=mark) for make, name, mark in zip(MAKERS, names, marks, strict=True)]
-    return pytest.mark.parametrize("make", given)
-
-
 def fail_and_go_on(work: Any, out: Path, scratch: Path, pool: int, n: int) -> None:
     clear(out)
     with session(scratch, pool_limit=pool, faults=f"write:{n}"), pytest.raises(OutcoreError, match="output error"):
@@ -157,7 +134,7 @@ def fail_and_go_on(work: Any, out: Path, scratch: Path, pool: int, n: int) -> No
         oc.store(work.targets(out), resume=True)
 
 
-@stamped_but(BROKEN_TWICE)
+@stamped
 @pytest.mark.filterwarnings("ignore::outcore.errors.ResumeWarning")
 def test_what_a_failed_run_left_is_gone_on_with(make: Any, data: Path, out: Path, scratch: Path) -> None:
     work = make(data, 3)
@@ -169,7 +146,7 @@ def test_what_a_failed_run_left_is_gone_on_with(make: Any, data: Path, out: Path
     assert tree_hash(out) == hashes
 
 
-@stamped_but(BROKEN_TWICE | BROKEN_LEFT)
+@stamped
 @pytest.mark.filterwarnings("ignore::outcore.errors.ResumeWarning")
 def test_nothing_is_left_of_what_was_gone_on_with(make: Any, data: Path, out: Path, scratch: Path) -> None:
     work = make(data, 3)

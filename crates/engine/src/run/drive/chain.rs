@@ -11,7 +11,7 @@ use super::Outcome;
 use crate::expr::staged::{Found, Keep, Next, Room, Stages};
 use crate::expr::Expr;
 use crate::ops::{first_staged, substitute, Waiting};
-use crate::run::prepare::planning::Asker;
+use crate::run::prepare::planning::{Asker, Now};
 use crate::run::prepare::program::Program;
 use crate::run::prepare::report::{list, quoted};
 use crate::run::session::progress::{Progress, ProgressReport};
@@ -145,7 +145,7 @@ impl Session {
             let results = chain.assume(&waiting, asker, watch).map_err(of_one_stage)?;
             outputs = substitute(&outputs, &replacements(&waiting, &results));
         }
-        let program = self.prepare_for(asker, &outputs, &targets, watch);
+        let program = self.prepare_for(asker, chain.now(), &outputs, &targets, watch);
         let program = match chain.stages.is_empty() {
             true => program?,
             false => program.map_err(of_one_stage)?,
@@ -175,7 +175,7 @@ impl Session {
         self: &Arc<Session>,
         next: Next,
         resuming: Option<&Resuming>,
-        asker: Asker,
+        (asker, now): (Asker, Now),
         watch: Watch<'_>,
     ) -> Result<Step, EngineError> {
         let (label, awaits, outputs) = match next {
@@ -208,7 +208,7 @@ impl Session {
         }
         let program = match missing.is_empty() {
             true => None,
-            false => Some(Box::new(self.prepare_for(asker, &missing, &targets, watch)?)),
+            false => Some(Box::new(self.prepare_for(asker, now, &missing, &targets, watch)?)),
         };
         Ok(Step::Stage {
             label,
@@ -237,7 +237,9 @@ impl Chain {
     /// Plans the stages of an operator as far as can be told, and gives nodes that stand for its results.
     fn assume(&mut self, waiting: &Waiting, asker: Asker, watch: Watch<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = self.session.clone();
-        let (room, mut stages, mut step) = self.begin(waiting, asker, watch)?;
+        // What is begun later is begun again when its turn comes, and then goes on with what there is.
+        let resuming = self.resuming.as_ref().filter(|_| self.first.is_none());
+        let (room, mut stages, mut step) = self.begin(waiting, resuming, (asker, self.now()), watch)?;
         for after in 1.. {
             let (label, awaits, kept, program) = match step {
                 Step::Done(results) => {
@@ -268,20 +270,33 @@ impl Chain {
                 stage.exact = !several;
             }
             step = with_less(room, |room| {
-                session.prepare_step(stages.assume(after, room)?, None, asker, watch)
+                session.prepare_step(stages.assume(after, room)?, None, (asker, Now::MayPass), watch)
             })?;
         }
         unreachable!("stages end")
     }
 
+    /// Whether the next program to be planned finds what is in memory now.
+    fn now(&self) -> Now {
+        match self.stages.is_empty() {
+            true => Now::IsThen,
+            false => Now::MayPass,
+        }
+    }
+
     /// Begins an operator, in the room in which an earlier run did where there was one.
-    fn begin(&self, waiting: &Waiting, asker: Asker, watch: Watch<'_>) -> Result<Begun, EngineError> {
+    fn begin(
+        &self,
+        waiting: &Waiting,
+        resuming: Option<&Resuming>,
+        asking: (Asker, Now),
+        watch: Watch<'_>,
+    ) -> Result<Begun, EngineError> {
         let session = &self.session;
-        let resuming = self.resuming.as_ref();
         let mut begin = |room: Room| {
             let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
             let next = stages.next(&[], room, &session.io)?;
-            Ok((room, stages, session.prepare_step(next, resuming, asker, watch)?))
+            Ok((room, stages, session.prepare_step(next, resuming, asking, watch)?))
         };
         let node = &waiting.nodes[0].1;
         if let Some(resuming) = resuming {
@@ -360,7 +375,9 @@ impl Chain {
     pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
         let session = &self.session;
         if self.first.is_none() {
-            return self.stages[0].program.run(tracing, progress);
+            let outcome = self.stages[0].program.run(tracing, progress)?;
+            self.finish();
+            return Ok(outcome);
         }
         session.check_usable()?;
         nesting::check_outside()?;
@@ -382,14 +399,19 @@ impl Chain {
             };
             outputs = substitute(&outputs, &replacements(&waiting, &results));
         }
-        let program = session.prepare_for(Asker::InTurn, &outputs, &self.targets, &mut || {
+        let program = session.prepare_for(Asker::InTurn, Now::IsThen, &outputs, &self.targets, &mut || {
             progress(&ProgressReport::default())
         })?;
         let results = run.program(&program, progress)?.results;
+        self.finish();
+        Ok(Outcome { results, ..run.total })
+    }
+
+    /// Nothing has to be gone on with.
+    fn finish(&self) {
         if let Some(resuming) = &self.resuming {
             resuming.finish();
         }
-        Ok(Outcome { results, ..run.total })
     }
 }
 
@@ -428,7 +450,12 @@ impl Running<'_> {
                 (*room, stages, Err(kept.clone()))
             }
             _ => {
-                let (room, stages, step) = self.chain.begin(waiting, Asker::InTurn, &mut || watch(progress))?;
+                let (room, stages, step) = self.chain.begin(
+                    waiting,
+                    self.chain.resuming.as_ref(),
+                    (Asker::InTurn, Now::IsThen),
+                    &mut || watch(progress),
+                )?;
                 (room, stages, Ok(step))
             }
         };
@@ -456,7 +483,7 @@ impl Running<'_> {
             let next = with_less(room, |room| {
                 let next = stages.next(&found, room, &session.io)?;
                 let resuming = self.chain.resuming.as_ref();
-                session.prepare_step(next, resuming, Asker::InTurn, &mut || watch(progress))
+                session.prepare_step(next, resuming, (Asker::InTurn, Now::IsThen), &mut || watch(progress))
             })?;
             self.total.read_bytes += session.io.counters().since(&before).bytes_read;
             step = Ok(next);

@@ -22,7 +22,7 @@ use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
 use crate::run::compute::workspace::workspace_bytes;
 use crate::run::play::state::stopped;
 use crate::run::prepare::budget::{Placement, Wanted};
-use crate::run::prepare::planning::{Asker, PlanningMemory, ReturnFreed};
+use crate::run::prepare::planning::{Asker, Now, PlanningMemory, ReturnFreed};
 use crate::run::prepare::program::{Output, Program};
 use crate::run::prepare::remember::Request;
 use crate::run::session::nesting;
@@ -77,13 +77,14 @@ impl Session {
         } else {
             Asker::Caller
         };
-        self.prepare_for(asker, outputs, targets, watch)
+        self.prepare_for(asker, Now::IsThen, outputs, targets, watch)
     }
 
-    /// As `prepare_watched`, for somebody who may have the turn already.
+    /// As `prepare_watched`, for somebody who may have the turn already, or for a program that others will run before.
     pub(in crate::run) fn prepare_for(
         self: &Arc<Session>,
         asker: Asker,
+        now: Now,
         outputs: &[Expr],
         targets: &[Target],
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
@@ -97,7 +98,7 @@ impl Session {
             .name("outcore-plan".into())
             .stack_size(1 << 30)
             .spawn(move || {
-                let program = cancel::until(&seen, || session.prepare_here(&outputs, &targets, asker));
+                let program = cancel::until(&seen, || session.prepare_here(&outputs, &targets, asker, now));
                 drop((session, outputs, targets));
                 // Nobody takes the program when the caller has gone.
                 let _ = sender.send(program);
@@ -128,6 +129,7 @@ impl Session {
         outputs: &[Expr],
         targets: &[Target],
         asker: Asker,
+        now: Now,
     ) -> Result<Program, EngineError> {
         self.check_usable()?;
         self.overhead.settle();
@@ -137,15 +139,17 @@ impl Session {
             .zip(targets)
             .map(|(output, target)| in_chunks(output, target))
             .collect();
+        let plain = || self.prepare_request(&Request::plain(&requested), false, targets, asker, now, true);
+        if now == Now::MayPass {
+            return plain();
+        }
         let in_memory: Vec<bool> = targets.iter().map(|target| matches!(target, Target::Memory)).collect();
         let budget = self.budget_beside(self.held());
         let request = remember::cut(&requested, &in_memory, &self.kept, budget);
         request.used.iter().try_for_each(|value| value.check(false))?;
         let program = self.prepare_remembering(request, targets, asker);
-        let program = program.unwrap_or_else(|| {
-            // Without what earlier programs know, the memory of that is free.
-            self.prepare_request(&Request::plain(&requested), false, targets, asker, true)
-        })?;
+        // Without what earlier programs know, the memory of that is free.
+        let program = program.unwrap_or_else(plain)?;
         Ok(Program {
             plan_seconds: begin.elapsed().as_secs_f64(),
             ..program
@@ -162,7 +166,7 @@ impl Session {
     ) -> Option<Result<Program, EngineError>> {
         let prepare = |remember: bool| {
             let last = !remember && request.used.is_empty();
-            match self.prepare_request(&request, remember, targets, asker, last) {
+            match self.prepare_request(&request, remember, targets, asker, Now::IsThen, last) {
                 Err(EngineError::Memory { .. }) if !last => None,
                 program => Some(program),
             }
@@ -194,6 +198,7 @@ impl Session {
         remember: bool,
         targets: &[Target],
         asker: Asker,
+        now: Now,
         last: bool,
     ) -> Result<Program, EngineError> {
         let (mut wanted, mut targets) = (request.outputs.clone(), targets.to_vec());
@@ -219,7 +224,10 @@ impl Session {
         plan.needed = needed(&plan, &tiles, &outputs);
         let unseen_bytes = self.io_bytes(&plan, &tiles, &outputs) + program_bytes;
         let fixed_bytes = self.fixed_bytes(&plan, &outputs) + unseen_bytes;
-        let start = self.find_start(&plan);
+        let start = match now {
+            Now::IsThen => self.find_start(&plan),
+            Now::MayPass => vec![],
+        };
         let wanted = Wanted {
             plan: &plan,
             tiles: &tiles,

@@ -25,6 +25,14 @@ pub(in crate::run) enum Asker {
     InTurn,
 }
 
+/// Whether a program finds what is in memory while it is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::run) enum Now {
+    IsThen,
+    /// Others run before, and may displace it.
+    MayPass,
+}
+
 /// Memory reserved for a plan while it is made. A large one waits for its turn, as programs do: what it takes, kept tiles
 /// and idle frames give up, of all sessions.
 pub(in crate::run) struct PlanningMemory<'a> {
