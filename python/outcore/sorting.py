@@ -83,8 +83,8 @@ def sort(
 ) -> Array:
     """The elements in order along an axis: NaN last, -0 equal to +0, always stable.
 
-    I/O: a row as `sort_by` without columns, by that `method`. Along an axis of several, lanes of up to 32 MiB are sorted
-    whole within the pass that makes them: one read, no write; longer ones each as a row.
+    I/O: a row as `sort_by` without columns, by that `method`. Along an axis of several, lanes of up to 32 MiB are
+    sorted whole within the pass that makes them: one read, no write; longer ones each as a row.
 
     >>> import numpy as np, outcore as oc
     >>> oc.sort(np.asarray([[3, 1, 2], [0, 5, 4]]), axis=1).compute()
