@@ -23,15 +23,17 @@ build: $(VENV)/.core
 
 test: lint test-rust test-python
 
+# The bindings have no tests here, but are counted in: so dependencies have the features that `build` gave them, and are not
+# compiled a second time.
 test-rust:
-	cargo test --release --workspace --exclude outcore-python
+	cargo test --release --workspace
 
 test-python: $(VENV)/.core $(VENV)/.test
 	$(BIN)/python -m pytest
 
 # The sizes at which some tests were written, once: 10⁶ files and so on. Takes minutes, and some 10 GB of disk.
 test-large: $(VENV)/.core $(VENV)/.test
-	OUTCORE_LARGE=1 $(BIN)/python -m pytest -s tests/test_many_chunks.py tests/test_few_rows.py
+	OUTCORE_LARGE=1 $(BIN)/python -m pytest -s tests/test_many_chunks.py tests/test_few_rows.py tests/test_properties.py
 
 lint: $(VENV)/.core $(VENV)/.test
 	cargo fmt --all --check

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from conftest import LARGE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.expressions import Builder, check
@@ -25,7 +26,7 @@ def grow(build: Builder, shapes: list[tuple[int, ...]], steps: int) -> None:
         build.step()
 
 
-@settings(max_examples=1500, **CALM)
+@settings(max_examples=1500 if LARGE else 500, **CALM)
 @given(data=st.data())
 def test_small_arrays_of_every_shape(data: Any) -> None:
     """0-d, empty, of length one, odd; up to eight steps, all results from one common program."""
