@@ -4,3 +4,4 @@ pub mod hint;
 pub mod operands;
 pub mod product;
 pub mod shells;
+pub mod vectors;

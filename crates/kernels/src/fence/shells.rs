@@ -41,6 +41,12 @@ fn level() -> Level {
     Level::Baseline
 }
 
+/// Whether this processor has what [`super::vectors`] is compiled for: the instructions of `Level::V4`, and `popcnt`.
+#[cfg(target_arch = "x86_64")]
+pub fn has_vectors() -> bool {
+    level() == Level::V4 && is_x86_feature_detected!("popcnt")
+}
+
 /// Stamps a body trait and its lookup for one signature.
 ///
 /// The shells are methods of the body, not functions beside it: a compiler unit holds what belongs to one module, and

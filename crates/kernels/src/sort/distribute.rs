@@ -5,6 +5,7 @@
 //! word that makes up a fourth of the range is taken out first.
 
 use super::key::Word;
+use super::quick;
 use super::radix::{
     scatter, sort_here, Bucket, Columns, Digit, Extent, Finish, Payload, Places, CACHED_BYTES, PASSES_MAX, PLACES,
 };
@@ -40,8 +41,21 @@ fn choose<K: Word, P: Payload>(columns: &Columns<'_, K, P>, extent: Extent<K>, d
     Cut::Table(Table::new(&samples, extent))
 }
 
-/// Sorts `columns` stably, with `spare` as workspace.
+/// Sorts `columns` stably, with `spare` as workspace, in the way that is fastest here.
 pub fn sort_all<K: Word, P: Payload>(
+    columns: Columns<'_, K, P>,
+    spare: Columns<'_, K, P>,
+    extent: Extent<K>,
+    finish: Option<Finish<K>>,
+) {
+    match K::vectors() {
+        Some(vectors) if P::NOTHING => quick::sort(columns.words, spare.words, vectors, finish),
+        _ => sort_by_radix(columns, spare, extent, finish),
+    }
+}
+
+/// Sorts `columns` stably, with `spare` as workspace.
+pub fn sort_by_radix<K: Word, P: Payload>(
     columns: Columns<'_, K, P>,
     spare: Columns<'_, K, P>,
     extent: Extent<K>,

@@ -1,5 +1,6 @@
 //! What is sorted: how values of a type compare, and the unsigned words that compare in their stead.
 
+use crate::fence::vectors::{self, Vectors};
 use bytemuck::Pod;
 use outcore_dtype::f16;
 
@@ -8,6 +9,8 @@ pub trait Word: Pod + Ord {
     const ZERO: Self;
     const MAX: Self;
     fn not(self) -> Self;
+    /// Functions on vectors of such words, where this processor has them.
+    fn vectors() -> Option<Vectors<Self>>;
     /// The distance from `low`, which is not greater.
     fn above(self, low: Self) -> u64;
     /// The word `distance` above `self`.
@@ -15,10 +18,13 @@ pub trait Word: Pod + Ord {
 }
 
 macro_rules! words {
-    ($($K:ty),*) => {$(
+    ($($K:ty: $vectors:expr),*) => {$(
         impl Word for $K {
             const ZERO: $K = 0;
             const MAX: $K = <$K>::MAX;
+            fn vectors() -> Option<Vectors<$K>> {
+                $vectors
+            }
             #[inline(always)]
             fn not(self) -> $K {
                 !self
@@ -35,7 +41,7 @@ macro_rules! words {
     )*};
 }
 
-words!(u8, u16, u32, u64);
+words!(u8: None, u16: None, u32: vectors::words32(), u64: vectors::words64());
 
 /// A type whose values have an order.
 ///

@@ -12,6 +12,7 @@ mod gather;
 mod key;
 mod merge;
 mod order;
+mod quick;
 mod radix;
 mod search;
 mod sift;
