@@ -14,12 +14,12 @@ use crate::{Frame, Io, Region, StoreError};
 struct HeldFile {
     path: PathBuf,
     /// It is there for as long as its files are read.
-    _folder: Arc<ScratchFolder>,
+    folder: Arc<ScratchFolder>,
 }
 
 impl Drop for HeldFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        self.folder.remove_file(&self.path);
     }
 }
 
@@ -38,7 +38,7 @@ impl Held {
     pub fn open(folder: Arc<ScratchFolder>, path: &Path, io: &Io) -> Result<Held, StoreError> {
         let file = Arc::new(HeldFile {
             path: path.to_path_buf(),
-            _folder: folder,
+            folder,
         });
         let array = crate::source::open(path, io)?.source;
         Ok(Held { array, file })

@@ -5,13 +5,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use rustix::fs::statfs;
 
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
-use crate::locked::{clean_where, remove_at, Cleaned, LockedDir};
+use crate::locked::{clean_where, remove_at, size_of, Cleaned, LockedDir};
 use crate::resume::{STAGES, TARGET};
 use crate::sink::disk_of;
 use crate::{Io, StoreError};
@@ -239,7 +240,16 @@ fn open_in(dir: &Path, io: &Io) -> Result<ScratchFile, StoreError> {
 
 /// A folder for files that live from one stage of a computation to the next. It goes away with its owner; what a dead
 /// process left is removed with its scratch.
-pub struct ScratchFolder(LockedDir);
+pub struct ScratchFolder {
+    dir: LockedDir,
+    /// Files of it that are being removed.
+    removals: Mutex<Vec<JoinHandle<()>>>,
+    /// The process that made it: a forked child has neither the right to remove what is in it nor the threads that do.
+    owner: u32,
+}
+
+/// Bytes of a file whose removal is not waited for: some disks take their time to be told what is free again.
+const LARGE_BYTES: u64 = 64 << 20;
 
 impl ScratchFolder {
     /// Makes one in the directory with the most room.
@@ -253,11 +263,15 @@ impl ScratchFolder {
             return Err(StoreError::Invalid("scratch needs at least one directory".into()));
         };
         fs::create_dir_all(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause))?;
-        Ok(ScratchFolder(LockedDir::make(dir, PREFIX)?))
+        Ok(ScratchFolder {
+            dir: LockedDir::make(dir, PREFIX)?,
+            removals: Mutex::default(),
+            owner: std::process::id(),
+        })
     }
 
     pub fn path(&self) -> &Path {
-        self.0.path()
+        self.dir.path()
     }
 
     /// A name that no other file in it has had.
@@ -265,6 +279,40 @@ impl ScratchFolder {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         self.path().join(format!("array-{number}.npy"))
+    }
+
+    /// Removes a file of it; of a large one the disk may become free only later, at the latest by [`Self::settle`].
+    pub(crate) fn remove_file(&self, path: &Path) {
+        if self.owner != std::process::id() {
+            return;
+        }
+        let removed = path.to_path_buf();
+        let remove = move || {
+            // What cannot be removed now goes with the folder.
+            let _ = fs::remove_file(removed);
+        };
+        if size_of(path) < LARGE_BYTES {
+            return remove();
+        }
+        let mut removals = locked(&self.removals);
+        removals.retain(|removal| !removal.is_finished());
+        match std::thread::Builder::new().name("outcore-remove".into()).spawn(remove) {
+            Ok(removal) => removals.push(removal),
+            Err(_) => drop(fs::remove_file(path)),
+        }
+    }
+
+    /// Waits for the disk to be free of what was removed; whether anything had to be waited for.
+    pub fn settle(&self) -> bool {
+        if self.owner != std::process::id() {
+            return false;
+        }
+        let removals = std::mem::take(&mut *locked(&self.removals));
+        let any = !removals.is_empty();
+        for removal in removals {
+            let _ = removal.join();
+        }
+        any
     }
 }
 
@@ -321,8 +369,15 @@ impl StagesFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        self.0.remove();
+        if self.owner == std::process::id() {
+            self.settle();
+            self.dir.remove();
+        }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes the scratch that dead processes left in `dir`.
@@ -409,6 +464,25 @@ mod tests {
         }
         let counters = io.counters();
         assert_eq!((counters.bytes_written, counters.bytes_read), (16384, 16384));
+    }
+
+    #[test]
+    fn a_file_of_a_folder_is_gone_when_its_removal_is_settled() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = ScratchFolder::make(&[dir.path().to_path_buf()]).unwrap();
+        for bytes in [10, LARGE_BYTES] {
+            let path = folder.unused();
+            fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+            folder.remove_file(&path);
+            assert_eq!(folder.settle(), bytes == LARGE_BYTES);
+            assert!(!path.exists());
+        }
+        assert!(!folder.settle());
+        let path = folder.unused();
+        fs::File::create(&path).unwrap().set_len(LARGE_BYTES).unwrap();
+        folder.remove_file(&path);
+        drop(folder);
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 
     #[test]

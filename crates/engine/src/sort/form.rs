@@ -131,12 +131,16 @@ impl Elements<'_> {
     pub fn sort(&mut self, workspace: &mut [u8]) {
         let order = self.records.order;
         let in_one_place = self.places[0].len() <= 1;
-        if self.records.columns.len() == 1 {
+        if let [parts] = &self.parts[..] {
             let sorts = |count| sort_workspace_bytes(order, count);
             let layout = Layout::new(self.records, self.count, in_one_place, sorts);
-            return self.arrange(&layout, workspace, |parts, keys, _, space| {
-                sort_keys_from(order, parts, keys, space);
-            });
+            let (keys, space) = workspace.split_at_mut(layout.kernel);
+            let keys = if in_one_place {
+                &mut []
+            } else {
+                &mut keys[..self.count * order.dtype().size()]
+            };
+            return sort_keys_from(order, parts, &mut self.places[0], keys, space);
         }
         let sorts = |count| sort_index_workspace_bytes(order, count);
         let layout = Layout::new(self.records, self.count, in_one_place, sorts);

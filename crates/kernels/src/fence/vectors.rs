@@ -11,6 +11,9 @@
 pub struct Vectors<K> {
     /// Puts the words less than the second argument first, and returns how many they are. More than [`FEW`] words.
     pub cut: fn(&mut [K], K) -> usize,
+    /// Writes the words of the first argument that are less than the third to the start of the second, and the others to
+    /// its end; returns how many the lesser ones are.
+    pub cut_into: fn(&[K], &mut [K], K) -> usize,
     /// Sorts at most [`FEW`] words.
     pub sort_few: fn(&mut [K]),
 }
@@ -110,12 +113,26 @@ mod x86 {
                         // checked.
                         unsafe { granted_cut(words, pivot) }
                     }
+                    fn cut_into(words: &[$K], target: &mut [$K], pivot: $K) -> usize {
+                        assert!(
+                            words.len() <= target.len(),
+                            "{} words into {}",
+                            words.len(),
+                            target.len()
+                        );
+                        // SAFETY: as above.
+                        unsafe { granted_cut_into(words, target, pivot) }
+                    }
                     fn sort_few(words: &mut [$K]) {
                         assert!(words.len() <= FEW, "{} words are not few", words.len());
                         // SAFETY: as above.
                         unsafe { granted_sort_few(words) }
                     }
-                    crate::fence::shells::has_vectors().then_some(Vectors { cut, sort_few })
+                    crate::fence::shells::has_vectors().then_some(Vectors {
+                        cut,
+                        cut_into,
+                        sort_few,
+                    })
                 }
 
                 #[inline(always)]
@@ -123,23 +140,90 @@ mod x86 {
                     ((1u32 << count) - 1) as __mmask8
                 }
 
+                /// Where the next words go: those below the pivot from `left` up, the others from `right` down.
+                struct Ends {
+                    base: *mut $K,
+                    left: usize,
+                    right: usize,
+                    pivots: $V,
+                }
+
+                impl Ends {
+                    #[inline]
+                    #[target_feature(enable = "avx512f,avx512vl")]
+                    fn of(words: &mut [$K], pivot: $K) -> Ends {
+                        Ends {
+                            base: words.as_mut_ptr(),
+                            left: 0,
+                            right: words.len(),
+                            pivots: $set1(pivot as _),
+                        }
+                    }
+
+                    /// Writes a whole vector at each end, of which the lanes that belong elsewhere are written again later.
+                    ///
+                    /// # Safety
+                    /// There is room for a vector at each end, and it is not the same.
+                    #[inline]
+                    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma,popcnt")]
+                    unsafe fn put_whole(&mut self, words: $V) {
+                        let less = $less(words, self.pivots);
+                        let below = less.count_ones() as usize;
+                        // SAFETY: the room is the caller's word; the table has a row for every mask.
+                        unsafe {
+                            let lanes = $widen(_mm_loadl_epi64(LANES_FIRST[less as usize].as_ptr().cast()));
+                            let words = $permute(lanes, words);
+                            $store(self.base.add(self.left).cast(), words);
+                            $store(self.base.add(self.right - LANES).cast(), words);
+                        }
+                        self.left += below;
+                        self.right -= LANES - below;
+                    }
+
+                    /// Writes the lanes of `valid`, and nothing else.
+                    ///
+                    /// # Safety
+                    /// There is room for them, at whichever end.
+                    #[inline]
+                    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma,popcnt")]
+                    unsafe fn put(&mut self, words: $V, valid: __mmask8) {
+                        let less = $less(words, self.pivots) & valid;
+                        let rest = !less & valid;
+                        let (below, above) = (less.count_ones() as usize, rest.count_ones() as usize);
+                        // SAFETY: the room is the caller's word.
+                        unsafe {
+                            $mask_store(
+                                self.base.add(self.left).cast(),
+                                first(below),
+                                $compress(less, words),
+                            );
+                            self.left += below;
+                            self.right -= above;
+                            $mask_store(
+                                self.base.add(self.right).cast(),
+                                first(above),
+                                $compress(rest, words),
+                            );
+                        }
+                    }
+                }
+
                 /// # Safety
                 /// The processor has the features, and there are at least two blocks of words.
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma,popcnt")]
                 unsafe fn granted_cut(words: &mut [$K], pivot: $K) -> usize {
-                    let base = words.as_mut_ptr();
-                    let pivots = $set1(pivot as _);
+                    let mut ends = Ends::of(words, pivot);
+                    let base = ends.base;
                     // What lies in `next..behind` was not read yet. What was, and is not written, are the two blocks held
                     // here: as much as the gaps `left..next` and `behind..right` together.
-                    let (mut left, mut right) = (0, words.len());
                     let (mut next, mut behind) = (BLOCK, words.len() - BLOCK);
                     // SAFETY: of the gaps the smaller one is made larger by what is read, so that both have room for a
-                    // block, and a whole vector fits whichever of its lanes count. The lanes that do not are written later.
-                    // In the end, when gaps are short, only lanes that count are written, and they fill them.
+                    // block, and for a whole vector until all of it is written. In the end, when gaps are short, only
+                    // lanes that count are written, and they fill them.
                     unsafe {
                         let (head, tail) = (block(base), block(base.add(behind)));
                         while behind - next >= BLOCK {
-                            let (from, ahead) = if next - left <= right - behind {
+                            let (from, ahead) = if next - ends.left <= ends.right - behind {
                                 next += BLOCK;
                                 (next - BLOCK, next + AHEAD)
                             } else {
@@ -149,26 +233,10 @@ mod x86 {
                             for line in (0..BLOCK).step_by(LINE_BYTES / size_of::<$K>()) {
                                 _mm_prefetch::<_MM_HINT_T0>(base.wrapping_add(ahead.wrapping_add(line)).cast());
                             }
-                            for words in block(base.add(from)) {
-                                let less = $less(words, pivots);
-                                let lanes = $widen(_mm_loadl_epi64(LANES_FIRST[less as usize].as_ptr().cast()));
-                                let words = $permute(lanes, words);
-                                let below = less.count_ones() as usize;
-                                $store(base.add(left).cast(), words);
-                                $store(base.add(right - LANES).cast(), words);
-                                left += below;
-                                right -= LANES - below;
+                            for vector in block(base.add(from)) {
+                                ends.put_whole(vector);
                             }
                         }
-                        let mut put = |words: $V, valid: __mmask8| {
-                            let less = $less(words, pivots) & valid;
-                            let rest = !less & valid;
-                            let (below, above) = (less.count_ones() as usize, rest.count_ones() as usize);
-                            $mask_store(base.add(left).cast(), first(below), $compress(less, words));
-                            left += below;
-                            right -= above;
-                            $mask_store(base.add(right).cast(), first(above), $compress(rest, words));
-                        };
                         let mut middle = [($set1(0), 0); TOGETHER];
                         for (at, vector) in middle.iter_mut().enumerate() {
                             let from = next + at * LANES;
@@ -178,13 +246,33 @@ mod x86 {
                             }
                         }
                         for (vector, valid) in middle {
-                            put(vector, valid);
+                            ends.put(vector, valid);
                         }
                         for vector in head.into_iter().chain(tail) {
-                            put(vector, __mmask8::MAX);
+                            ends.put(vector, __mmask8::MAX);
                         }
                     }
-                    left
+                    ends.left
+                }
+
+                /// # Safety
+                /// The processor has the features, and `target` is as long as `words` or longer.
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma,popcnt")]
+                unsafe fn granted_cut_into(words: &[$K], target: &mut [$K], pivot: $K) -> usize {
+                    let mut ends = Ends::of(target, pivot);
+                    for words in words.chunks(LANES) {
+                        // SAFETY: within the words; between the ends is room for all that is not written yet. A whole
+                        // vector at each end needs room for two, else one would lie over what counts of the other.
+                        unsafe {
+                            if words.len() == LANES && ends.right - ends.left >= 2 * LANES {
+                                ends.put_whole($load(words.as_ptr().cast()));
+                            } else {
+                                let valid = first(words.len());
+                                ends.put($mask_load(valid, words.as_ptr().cast()), valid);
+                            }
+                        }
+                    }
+                    ends.left
                 }
 
                 /// # Safety

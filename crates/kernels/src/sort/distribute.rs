@@ -49,7 +49,7 @@ pub fn sort_all<K: Word, P: Payload>(
     finish: Option<Finish<K>>,
 ) {
     match K::vectors() {
-        Some(vectors) if P::NOTHING => quick::sort(columns.words, spare.words, vectors, finish),
+        Some(vectors) if P::NOTHING => quick::sort(columns.words, spare.words, vectors, finish.unwrap_or(|_| {})),
         _ => sort_by_radix(columns, spare, extent, finish),
     }
 }

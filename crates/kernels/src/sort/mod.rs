@@ -33,7 +33,7 @@ use key::SortKey;
 use order::with_order;
 use outcore_dtype::{f16, DType};
 use radix::{Columns, Payload};
-use slices::{nothing, take, view, view_mut};
+use slices::{nothing, take, view, view_mut, Places};
 
 /// Bytes of workspace that [`sort_keys`] and [`sort_keys_from`] take for `count` elements.
 pub fn sort_workspace_bytes(order: KeyOrder, count: usize) -> usize {
@@ -66,23 +66,64 @@ pub fn sort_keys(order: KeyOrder, data: &mut [u8], workspace: &mut [u8]) {
     })
 }
 
-/// Sorts the concatenation of `parts` into `out`, which they fill exactly.
+/// Sorts the concatenation of `parts` into `places`, one behind the other, which it fills exactly.
 ///
-/// As [`sort_keys`] after a copy; the copy and the first sweep of the sort are one.
-pub fn sort_keys_from(order: KeyOrder, parts: &[&[u8]], out: &mut [u8], workspace: &mut [u8]) {
-    let count = order.count("sort_keys_from", out.len());
+/// As [`sort_keys`] after a copy; the copy and the first sweep of the sort are one. Takes `keys`, as long as the parts
+/// together, as workspace as well, unless there is one place only.
+pub fn sort_keys_from(
+    order: KeyOrder,
+    parts: &[&[u8]],
+    places: &mut [&mut [u8]],
+    keys: &mut [u8],
+    workspace: &mut [u8],
+) {
+    if let [place] = places {
+        return sort_parts(order, parts, place, workspace, None);
+    }
+    let room: usize = places.iter().map(|place| place.len()).sum();
+    assert_eq!(room, keys.len(), "sort_keys_from: bytes of the places and of the keys");
+    sort_parts(order, parts, keys, workspace, Some(Places { places, at: 0 }));
+}
+
+/// Sorts `parts` in `keys`, and copies them from there to `places`.
+fn sort_parts(
+    order: KeyOrder,
+    parts: &[&[u8]],
+    keys: &mut [u8],
+    workspace: &mut [u8],
+    mut places: Option<Places<'_, '_>>,
+) {
+    let count = order.count("sort_keys_from", keys.len());
     let workspace = take("sort_keys_from", workspace, sort_workspace_bytes(order, count));
     let total: usize = parts.iter().map(|part| part.len()).sum();
-    assert_eq!(total, out.len(), "sort_keys_from: bytes of the parts and of the result");
+    assert_eq!(
+        total,
+        keys.len(),
+        "sort_keys_from: bytes of the parts and of the result"
+    );
     with_order!(order, T, D => {
         if size_of::<T>() == 1 || search::runs::<T, D>(parts) {
-            copy_parts(parts, out);
-            return sort_keys(order, out, workspace);
+            copy_parts(parts, keys);
+            sort_keys(order, keys, workspace);
+        } else {
+            let decode = encode::finish::<T, D>().unwrap_or(|_| {});
+            let done = quick::sort_parts::<T, D>(parts, view_mut(keys), view_mut(workspace), |words| {
+                decode(words);
+                if let Some(places) = &mut places {
+                    places.put(bytemuck::cast_slice(words));
+                }
+            });
+            if done {
+                return;
+            }
+            let keys: &mut [T] = view_mut(keys);
+            let found = encode::encode_parts::<T, D>(parts, keys);
+            sort_words::<T, (), D>(keys, nothing(count), found, view_mut(workspace), nothing(count));
         }
-        let out: &mut [T] = view_mut(out);
-        let found = encode::encode_parts::<T, D>(parts, out);
-        sort_words::<T, (), D>(out, nothing(count), found, view_mut(workspace), nothing(count));
-    })
+    });
+    if let Some(places) = &mut places {
+        places.put(keys);
+    }
 }
 
 fn copy_parts(parts: &[&[u8]], out: &mut [u8]) {

@@ -6,84 +6,130 @@
 //! `O(n log n)`.
 
 use super::distribute::sort_by_radix;
-use super::key::Word;
-use super::radix::{Columns, Extent, Finish};
-use super::slices::nothing;
+use super::encode::{encode, Found};
+use super::key::{directed, SortKey, Word};
+use super::radix::{Columns, Extent};
+use super::slices::{nothing, view, view_mut};
 use crate::fence::vectors::{Vectors, FEW};
 
 /// Bytes of a range that is finished as a whole, while it is in the cache.
 const CACHED_BYTES: usize = 64 << 10;
 /// Words from which a pivot is the median of [`FEW`].
 const SAMPLED_MIN: usize = 16 * FEW;
+/// Words that are turned from values at a time.
+const STRIP: usize = 2048;
 
-/// Sorts `words`, with `spare` as workspace.
-pub fn sort<K: Word>(words: &mut [K], spare: &mut [K], vectors: Vectors<K>, finish: Option<Finish<K>>) {
+/// Sorts `words`, with `spare` as workspace; `finish` is given all of them, one range behind the other, each in order.
+pub fn sort<K: Word>(words: &mut [K], spare: &mut [K], vectors: Vectors<K>, finish: impl FnMut(&mut [K])) {
     let cuts = 2 * words.len().max(1).ilog2();
     Quick { vectors, finish }.sort(words, spare, cuts);
 }
 
-struct Quick<K> {
-    vectors: Vectors<K>,
-    finish: Option<Finish<K>>,
+/// Sorts the concatenation of `parts` as [`sort`] does, into `words`, which it fills; the first cut is made on the way.
+/// Does nothing and says so where it is not worth its while, or words carry bits that must not count.
+pub fn sort_parts<T: SortKey, const DESCENDING: bool>(
+    parts: &[&[u8]],
+    words: &mut [T::Word],
+    spare: &mut [T::Word],
+    finish: impl FnMut(&mut [T::Word]),
+) -> bool {
+    let Some(vectors) = T::Word::vectors().filter(|_| words.len() >= SAMPLED_MIN) else {
+        return false;
+    };
+    let mut samples = sample::<T, DESCENDING>(parts, words.len() / FEW);
+    (vectors.sort_few)(&mut samples);
+    let pivot = samples[FEW / 2];
+    let mut found = Found::NOTHING;
+    let (mut left, mut right) = (0, words.len());
+    let mut strip = [T::Word::ZERO; STRIP];
+    for part in parts.iter().flat_map(|part| part.chunks(STRIP * size_of::<T>())) {
+        let strip = &mut strip[..part.len() / size_of::<T>()];
+        bytemuck::cast_slice_mut::<T::Word, u8>(strip).copy_from_slice(part);
+        found = found.join(encode::<T, DESCENDING>(view_mut(strip)));
+        let below = (vectors.cut_into)(strip, &mut words[left..right], pivot);
+        (left, right) = (left + below, right - (strip.len() - below));
+    }
+    if found.special::<T, DESCENDING>() {
+        return false;
+    }
+    let cuts = 2 * words.len().ilog2();
+    let mut quick = Quick { vectors, finish };
+    quick.sort(&mut words[..left], &mut spare[..left], cuts);
+    quick.sort(&mut words[left..], &mut spare[left..], cuts);
+    true
 }
 
-impl<K: Word> Quick<K> {
+/// The words of every so many values of the concatenation.
+fn sample<T: SortKey, const DESCENDING: bool>(parts: &[&[u8]], step: usize) -> [T::Word; FEW] {
+    let (mut part, mut before) = (0, 0);
+    std::array::from_fn(|at| {
+        let place = at * step + step / 2;
+        while place - before >= parts[part].len() / size_of::<T>() {
+            before += parts[part].len() / size_of::<T>();
+            part += 1;
+        }
+        let values: &[T] = view(parts[part]);
+        directed::<_, DESCENDING>(values[place - before].word())
+    })
+}
+
+struct Quick<K, F> {
+    vectors: Vectors<K>,
+    finish: F,
+}
+
+impl<K: Word, F: FnMut(&mut [K])> Quick<K, F> {
     /// Sorts and finishes `words`, which are cut at most `cuts` times.
-    fn sort(&self, words: &mut [K], spare: &mut [K], cuts: u32) {
+    fn sort(&mut self, words: &mut [K], spare: &mut [K], cuts: u32) {
         if size_of_val(words) <= CACHED_BYTES {
-            self.sort_cached(words, spare, cuts);
-            self.finish(words);
+            sort_cached(self.vectors, words, spare, cuts);
+            (self.finish)(words);
         } else if cuts == 0 {
-            radix(words, spare, self.finish);
+            radix(words, spare);
+            (self.finish)(words);
         } else {
-            let (below, above) = self.cut(words);
+            let (below, above) = cut(self.vectors, words);
             self.sort(&mut words[..below], &mut spare[..below], cuts - 1);
-            self.finish(&mut words[below..above]);
+            (self.finish)(&mut words[below..above]);
             self.sort(&mut words[above..], &mut spare[above..], cuts - 1);
         }
     }
+}
 
-    fn sort_cached(&self, words: &mut [K], spare: &mut [K], cuts: u32) {
-        if words.len() <= FEW {
-            (self.vectors.sort_few)(words);
-        } else if cuts == 0 {
-            radix(words, spare, None);
-        } else {
-            let (below, above) = self.cut(words);
-            self.sort_cached(&mut words[..below], &mut spare[..below], cuts - 1);
-            self.sort_cached(&mut words[above..], &mut spare[above..], cuts - 1);
-        }
+fn sort_cached<K: Word>(vectors: Vectors<K>, words: &mut [K], spare: &mut [K], cuts: u32) {
+    if words.len() <= FEW {
+        (vectors.sort_few)(words);
+    } else if cuts == 0 {
+        radix(words, spare);
+    } else {
+        let (below, above) = cut(vectors, words);
+        sort_cached(vectors, &mut words[..below], &mut spare[..below], cuts - 1);
+        sort_cached(vectors, &mut words[above..], &mut spare[above..], cuts - 1);
     }
+}
 
-    fn finish(&self, words: &mut [K]) {
-        if let Some(finish) = self.finish {
-            finish(words);
-        }
+/// Cuts by a word of about the middle: where the words below it end, and where those above it, or equal to it, start.
+/// What lies between is all equal.
+fn cut<K: Word>(vectors: Vectors<K>, words: &mut [K]) -> (usize, usize) {
+    let pivot = pivot(vectors, words);
+    match (vectors.cut)(words, pivot) {
+        // The least word: cut behind it, else equal words would be cut again and again.
+        0 if pivot == K::MAX => (0, words.len()),
+        0 => (0, (vectors.cut)(words, pivot.plus(1))),
+        below => (below, below),
     }
+}
 
-    /// Cuts by a word of about the middle: where the words below it end, and where those above it, or equal to it, start.
-    /// What lies between is all equal.
-    fn cut(&self, words: &mut [K]) -> (usize, usize) {
-        let pivot = self.pivot(words);
-        match (self.vectors.cut)(words, pivot) {
-            // The least word: cut behind it, else equal words would be cut again and again.
-            0 if pivot == K::MAX => (0, words.len()),
-            0 => (0, (self.vectors.cut)(words, pivot.plus(1))),
-            below => (below, below),
-        }
+fn pivot<K: Word>(vectors: Vectors<K>, words: &[K]) -> K {
+    if words.len() < SAMPLED_MIN {
+        let step = words.len() / 9;
+        let third = |at: usize| median([0, 1, 2].map(|next| words[(3 * at + next) * step + step / 2]));
+        return median([third(0), third(1), third(2)]);
     }
-
-    fn pivot(&self, words: &[K]) -> K {
-        if words.len() < SAMPLED_MIN {
-            let step = words.len() / 9;
-            let third = |at: usize| median([0, 1, 2].map(|next| words[(3 * at + next) * step + step / 2]));
-            return median([third(0), third(1), third(2)]);
-        }
-        let step = words.len() / FEW;
-        let mut samples: [K; FEW] = std::array::from_fn(|at| words[at * step + step / 2]);
-        (self.vectors.sort_few)(&mut samples);
-        samples[FEW / 2]
-    }
+    let step = words.len() / FEW;
+    let mut samples: [K; FEW] = std::array::from_fn(|at| words[at * step + step / 2]);
+    (vectors.sort_few)(&mut samples);
+    samples[FEW / 2]
 }
 
 fn median<K: Word>([a, b, c]: [K; 3]) -> K {
@@ -92,10 +138,10 @@ fn median<K: Word>([a, b, c]: [K; 3]) -> K {
 
 /// Not inlined: what it holds shall not lie on the stack of every cut.
 #[inline(never)]
-fn radix<K: Word>(words: &mut [K], spare: &mut [K], finish: Option<Finish<K>>) {
+fn radix<K: Word>(words: &mut [K], spare: &mut [K]) {
     let (count, extent) = (words.len(), Extent::of(words));
     let (words, spare) = (Columns::new(words, nothing(count)), Columns::new(spare, nothing(count)));
-    sort_by_radix(words, spare, extent, finish);
+    sort_by_radix(words, spare, extent, None);
 }
 
 #[cfg(test)]
@@ -128,7 +174,7 @@ mod tests {
     }
 
     /// `sort` puts words in order, and finishes each of them once.
-    fn check<K: Word + std::fmt::Debug>(sort: impl Fn(&mut [K], &mut [K], Finish<K>)) {
+    fn check<K: Word>(sort: impl Fn(&mut [K], &mut [K], fn(&mut [K]))) {
         for length in LENGTHS {
             for words in shapes::<K>(length) {
                 let mut expected = words.clone();
@@ -145,17 +191,16 @@ mod tests {
         words.iter_mut().for_each(|word| *word = word.not());
     }
 
-    fn check_all<K: Word + std::fmt::Debug>() {
+    fn check_all<K: Word>() {
         check::<K>(|words, spare, finish| {
             let (count, extent) = (words.len(), Extent::of(words));
             let (words, spare) = (Columns::new(words, nothing(count)), Columns::new(spare, nothing(count)));
             sort_by_radix(words, spare, extent, Some(finish));
         });
         let Some(vectors) = K::vectors() else { return };
-        check(|words, spare, finish| sort(words, spare, vectors, Some(finish)));
+        check(|words, spare, finish| sort(words, spare, vectors, finish));
         for cuts in [0, 1, 3] {
-            let finish = Some(invert as Finish<K>);
-            check(|words, spare, _| Quick { vectors, finish }.sort(words, spare, cuts));
+            check(|words, spare, finish| Quick { vectors, finish }.sort(words, spare, cuts));
         }
     }
 
@@ -180,6 +225,13 @@ mod tests {
                     before.sort_unstable();
                     parts.sort_unstable();
                     assert!(parts == before, "{length} words, cut by {pivot}");
+                    let mut target = vec![7; length + 3];
+                    assert_eq!((vectors.cut_into)(&words, &mut target[1..length + 1], pivot), below);
+                    let (lesser, others) = target[1..length + 1].split_at(below);
+                    assert!(lesser.iter().all(|word| *word < pivot) && others.iter().all(|word| *word >= pivot));
+                    let mut parts = target[1..length + 1].to_vec();
+                    parts.sort_unstable();
+                    assert!(parts == before && target[0] == 7 && target[length + 1..] == [7, 7]);
                 }
             }
         }

@@ -32,3 +32,25 @@ pub(super) fn take<'a>(what: &str, workspace: &'a mut [u8], bytes: usize) -> &'a
 pub(super) fn nothing<'a>(count: usize) -> &'a mut [()] {
     vec![(); count].leak()
 }
+
+/// Places that are filled one behind the other.
+pub(super) struct Places<'a, 'b> {
+    pub places: &'a mut [&'b mut [u8]],
+    /// Bytes of the first of them that are filled.
+    pub at: usize,
+}
+
+impl Places<'_, '_> {
+    pub fn put(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let place = &mut self.places[0][self.at..];
+            let length = place.len().min(bytes.len());
+            place[..length].copy_from_slice(&bytes[..length]);
+            (self.at, bytes) = (self.at + length, &bytes[length..]);
+            if length == place.len() {
+                self.places = &mut std::mem::take(&mut self.places)[1..];
+                self.at = 0;
+            }
+        }
+    }
+}

@@ -223,10 +223,21 @@ fn sort_keys_from_parts_is_the_sort_of_their_concatenation() {
         let [a, b] = [index.len() / 3, index.len() * 2 / 3].map(|cut| cut * size);
         let parts = [&data[..a], &data[a..a], &data[a..b], &data[b..]].map(Frame::of);
         let parts: Vec<&[u8]> = parts.iter().map(Frame::get).collect();
-        let mut sorted = Frame::new(data.len());
         let mut workspace = Frame::new(sort_workspace_bytes(order, index.len()));
-        sort_keys_from(order, &parts, sorted.get_mut(), workspace.get_mut());
-        assert!(sorted.get() == picked(size, data, index), "{what}");
+        for cuts in [vec![], vec![0, index.len() / 5, index.len() / 5]] {
+            let (mut sorted, mut keys) = (Frame::new(data.len()), Frame::new(data.len()));
+            let mut places = vec![];
+            let (mut rest, mut before) = (sorted.get_mut(), 0);
+            for cut in cuts {
+                let place;
+                (place, rest) = rest.split_at_mut((cut - before) * size);
+                places.push(place);
+                before = cut;
+            }
+            places.push(rest);
+            sort_keys_from(order, &parts, &mut places, keys.get_mut(), workspace.get_mut());
+            assert!(sorted.get() == picked(size, data, index), "{what}");
+        }
     });
 }
 

@@ -299,6 +299,14 @@ impl Session {
 
     /// Refuses a program whose outputs and spills together do not fit on the disks, or its spills in the quota.
     fn check_disks(&self, outputs: &[Output], scratch_bytes: u64) -> Result<(), EngineError> {
+        match self.check_free(outputs, scratch_bytes) {
+            // Some of it may be on its way.
+            Err(_) if self.settle_scratch() => self.check_free(outputs, scratch_bytes),
+            checked => checked,
+        }
+    }
+
+    fn check_free(&self, outputs: &[Output], scratch_bytes: u64) -> Result<(), EngineError> {
         let quota = self.options.scratch_quota.unwrap_or(u64::MAX);
         if scratch_bytes > quota {
             let (need, used) = (scratch_bytes, 0);
