@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +55,6 @@ def inputs(data: Path, side: int = 1500) -> None:
 PROGRAMS = [("sort", "y.npy"), ("product", "y.npy"), ("product", "y.zarr"), ("loop", "y.npy")]
 
 
-def invoke_clean(*folders: Path) -> None:
-    from click.testing import CliRunner
-
-    from outcore.cli import main
-
-    for folder in folders:
-        assert CliRunner().invoke(main, ["clean", str(folder), "--resumable"]).exit_code == 0
-
-
 @pytest.mark.parametrize(("what", "name"), PROGRAMS)
 def test_killed_runs_go_on_to_the_same_bits(what: str, name: str, data: Path, out: Path, scratch: Path) -> None:
     inputs(data)
@@ -86,11 +78,7 @@ def test_killed_runs_go_on_to_the_same_bits(what: str, name: str, data: Path, ou
                 except subprocess.TimeoutExpired:
                     run.kill()
                     run.communicate()
-                    if not (out / name).exists():
-                        continue
-                    # Killed when the output had its name already: what is left is only to be cleaned up.
-                    invoke_clean(out, scratch)
-                    break
+                    continue
             else:
                 text, _ = run.communicate()
             assert run.returncode == 0, text
@@ -151,6 +139,42 @@ def test_a_flipped_journal_or_tile_is_not_believed(data: Path, out: Path, scratc
         file.seek(4096 + 1000)
         file.write(bytes([byte[0] ^ 1]))
     store_again(out, data, scratch)
+
+
+def published_and_killed(out: Path, data: Path, scratch: Path) -> None:
+    """As if the process had died between giving the output its name and removing what it would have gone on with."""
+    inputs(data, 3000)
+    folder, kept = out / ".outcore-resume-y.npy", out / "kept"
+    run = child("product", out / "y.npy", data, scratch, 200, 2)
+    while run.poll() is None and not kept.exists():
+        with suppress(OSError):
+            # The same file, whatever becomes of the folder.
+            os.link(folder / "journal", kept)
+    text, _ = run.communicate()
+    assert run.returncode == 0, text
+    folder.mkdir(mode=0o700)
+    kept.rename(folder / "journal")
+
+
+def test_an_output_that_was_published_by_a_killed_process_is_taken_as_it_is(
+    data: Path, out: Path, scratch: Path
+) -> None:
+    published_and_killed(out, data, scratch)
+    made = (out / "y.npy").read_bytes()
+    outcome = store_again(out, data, scratch)
+    assert outcome.bytes_written < 4096
+    assert (out / "y.npy").read_bytes() == made
+
+
+def test_an_output_that_is_not_what_the_journal_says_is_in_the_way(data: Path, out: Path, scratch: Path) -> None:
+    published_and_killed(out, data, scratch)
+    with open(out / "y.npy", "r+b") as file:
+        file.seek(1 << 20)
+        file.write(b"other")
+    there = (out / "y.npy").read_bytes()
+    with pytest.raises(oc.errors.TargetExistsError):
+        store_again(out, data, scratch)
+    assert (out / "y.npy").read_bytes() == there
 
 
 def test_a_changed_input_begins_anew_and_says_so(data: Path, out: Path, scratch: Path) -> None:

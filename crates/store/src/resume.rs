@@ -111,16 +111,23 @@ impl Resumable {
                 found.anew = Some("it was begun for another computation, or its journal cannot be read".into());
                 None
             }
-            Found::Records(journal, records) => match found.verify(&new, &records, io) {
-                Ok(()) => Some(journal),
-                Err(error) => {
-                    found.anew = Some(format!("it cannot be read: {error}"));
-                    None
+            Found::Records(journal, records) => {
+                let before = io.counters().bytes_read;
+                let durable = durable_tiles(&found.plan, &new, &records, io);
+                found.verified_bytes = io.counters().bytes_read - before;
+                match durable {
+                    Ok(durable) => {
+                        found.done = durable;
+                        Some(journal)
+                    }
+                    Err(error) => {
+                        found.anew = Some(format!("it cannot be read: {error}"));
+                        None
+                    }
                 }
-            },
+            }
         };
         if journal.is_none() {
-            found.done.clear();
             for name in [NEW, JOURNAL, TARGET] {
                 // Whatever was there is gone on with by nobody.
                 let _ = remove_at(folder.held(), name);
@@ -130,33 +137,33 @@ impl Resumable {
         Ok(found)
     }
 
-    /// Believes the records whose tiles have the bytes they say.
-    fn verify(&mut self, new: &Path, records: &[Record], io: &Io) -> Result<(), StoreError> {
-        let array = open(new, io)?.source;
-        let tile = self.plan.tile().to_vec();
-        if array.shape() != self.plan.shape() {
-            return Err(StoreError::format(new, "is of another shape"));
+    /// Whether the output is there because a process was killed when it had published it, and before it had cleaned up:
+    /// the journal names every tile, and all of them are as it says. It is made unfinished again then, so that it can be
+    /// held, and published together with others that are not there yet.
+    ///
+    /// # Errors
+    /// What the file system reports.
+    pub fn take_back(plan: &SinkPlan, key: &JournalKey, io: &Io) -> Result<bool, StoreError> {
+        let path = plan.directory().join(resume_name(plan.target()));
+        let (new, journal) = (path.join(NEW), path.join(JOURNAL));
+        if !journal.exists() || new.symlink_metadata().is_ok() {
+            return Ok(false);
         }
-        // The last that was said of a tile counts.
-        let said: BTreeMap<u64, u32> = records.iter().map(|record| (record.tile, record.checksum)).collect();
-        let before = io.counters().bytes_read;
-        for (&index, &checksum) in &said {
-            let Some(region) = region_of(self.plan.shape(), &tile, index) else {
-                continue;
-            };
-            let cost = array.cost(&region, io)?;
-            let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));
-            let mut frame = memory.map_err(|cause| StoreError::io(new, 0, "map memory", cause))?;
-            let Ok(offset) = array.read(&region, &mut frame, io) else {
-                continue;
-            };
-            let bytes = region.elements() as usize * array.dtype().size();
-            if crc32c(&frame[offset..offset + bytes]) == checksum {
-                self.done.push(index);
-            }
+        // Under its lock no other process changes what is looked at.
+        let Some(_held) = LockedDir::at(&path)? else {
+            return Ok(false);
+        };
+        let Found::Records(_, records) = Journal::read(&journal, key, io)? else {
+            return Ok(false);
+        };
+        let tiles: u64 = plan.shape().iter().zip(plan.tile()).map(|(n, tile)| n.div_ceil(*tile)).product();
+        match durable_tiles(plan, plan.target(), &records, io) {
+            Ok(durable) if durable.len() as u64 == tiles => {}
+            _ => return Ok(false),
         }
-        self.verified_bytes = io.counters().bytes_read - before;
-        Ok(())
+        let renamed = fs::rename(plan.target(), &new);
+        renamed.map_err(|cause| StoreError::io(plan.target(), 0, "rename", cause))?;
+        Ok(true)
     }
 
     pub fn plan(&self) -> &SinkPlan {
@@ -218,6 +225,33 @@ impl Resumable {
             journal: Mutex::new(journal),
         }))
     }
+}
+
+/// The tiles of `array` whose records are to be believed: they have the bytes that these say.
+fn durable_tiles(plan: &SinkPlan, path: &Path, records: &[Record], io: &Io) -> Result<Vec<u64>, StoreError> {
+    let array = open(path, io)?.source;
+    if array.shape() != plan.shape() || array.dtype() != plan.dtype() {
+        return Err(StoreError::format(path, "is of another shape or type"));
+    }
+    // The last that was said of a tile counts.
+    let said: BTreeMap<u64, u32> = records.iter().map(|record| (record.tile, record.checksum)).collect();
+    let mut durable = Vec::new();
+    for (index, checksum) in said {
+        let Some(region) = region_of(plan.shape(), plan.tile(), index) else {
+            continue;
+        };
+        let cost = array.cost(&region, io)?;
+        let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));
+        let mut frame = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
+        let Ok(offset) = array.read(&region, &mut frame, io) else {
+            continue;
+        };
+        let bytes = region.elements() as usize * array.dtype().size();
+        if crc32c(&frame[offset..offset + bytes]) == checksum {
+            durable.push(index);
+        }
+    }
+    Ok(durable)
 }
 
 struct Pending {

@@ -45,8 +45,8 @@ pub fn sort_workspace_bytes(order: KeyOrder, count: usize) -> usize {
 
 /// Sorts `data` where it lies.
 ///
-/// `O(n)` for sorted and for reversed data. Else the words are sorted by radix ([`radix`]), which was measured against
-/// comparisons and against a radix sort of all digits; see the figures there.
+/// `O(n)` for sorted and for reversed data. Else the words are cut in two again and again with vectors of the processor
+/// ([`quick`]), or sorted by radix ([`radix`]) where it has none; see the figures there.
 ///
 /// # Panics
 /// When `workspace` is shorter than [`sort_workspace_bytes`] says, or a slice is not aligned to the elements.

@@ -1,9 +1,10 @@
 //! Words in order by cutting ranges in two, where the processor does that with whole vectors.
 //!
 //! A cut reads and writes in sequence, so the eight that take a range beyond the cache into it cost less than one move to
-//! 256 places, whose every store is to another line (figures: [`super::radix`]). Few words are left to a network. Pivots are
-//! medians of samples, and a range that is cut unevenly too often is sorted by radix: no input takes more than
-//! `O(n log n)`.
+//! 256 places, whose every store is to another line: 15.7 ns per element against 22.5 by [`super::radix`], for 2²¹ random
+//! `int64` on each of two cores at once. Few words are left to a network. Pivots are medians of samples, and a range that
+//! is cut unevenly too often is sorted by radix: no input takes more than `O(n log n)`. Equal words are alike here, so
+//! nothing that travels with them is sorted in this way.
 
 use super::distribute::sort_by_radix;
 use super::encode::{encode, Found};

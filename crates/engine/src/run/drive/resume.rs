@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use outcore_store::{Resumable, SinkPlan, StagesFolder};
+use outcore_store::{Resumable, SinkPlan, StagesFolder, StoreError};
 
 use crate::expr::digest::Encoding;
 use crate::expr::staged::Room;
@@ -53,7 +53,16 @@ pub(super) fn hold_outputs(
             continue;
         };
         let output = in_chunks(output, target);
-        let plan = SinkPlan::new(path, &output.shape, output.dtype, &output.tile, *overwrite)?;
+        let plan_it = |overwrite| SinkPlan::new(path, &output.shape, output.dtype, &output.tile, overwrite);
+        let plan = match plan_it(*overwrite) {
+            Err(StoreError::Exists { .. }) => {
+                let there = plan_it(true)?;
+                // Where that is not what the same call made, it is still in the way.
+                Resumable::take_back(&there, &key_of(&output, &there).0, &session.io)?;
+                plan_it(false)?
+            }
+            planned => planned?,
+        };
         let key = key_of(&output, &plan);
         held.push(Target::Resumed(Arc::new(Resumable::hold(plan, key.0, &session.io)?)));
         stored.push(output);
