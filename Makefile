@@ -31,9 +31,11 @@ test-rust:
 test-python: $(VENV)/.core $(VENV)/.test
 	$(BIN)/python -m pytest
 
-# The sizes at which some tests were written, once: 10⁶ files and so on. Takes minutes, and some 10 GB of disk.
+# The sizes at which some tests were written, once: 10⁶ files, a hundred kills of work on 300 MB, and so on. Takes half an
+# hour, and some 10 GB of disk.
 test-large: $(VENV)/.core $(VENV)/.test
 	OUTCORE_LARGE=1 $(BIN)/python -m pytest -s tests/test_many_chunks.py tests/test_few_rows.py tests/test_properties.py
+	OUTCORE_LARGE=1 OUTCORE_TEST_KILLS=130 $(BIN)/python -m pytest -s tests/test_resume.py
 
 lint: $(VENV)/.core $(VENV)/.test
 	cargo fmt --all --check

@@ -57,7 +57,7 @@ pub use rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use scratch::{clean, scratch_room, Scratch, ScratchFolder, Slot, StagesFolder};
 pub use selection::{Positions, Selection};
 pub use shared::{ClaimedSlice, SharedBuffer};
-pub use sink::{check_space, create, plan_sink, Sink, SinkPlan};
+pub use sink::{check_space, create, plan_sink, target_of, Sink, SinkPlan};
 pub use source::{open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
 pub use zarr::{parse_zarr_json, ZarrArray};
 

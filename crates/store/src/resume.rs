@@ -156,9 +156,8 @@ impl Resumable {
         let Found::Records(_, records) = Journal::read(&journal, key, io)? else {
             return Ok(false);
         };
-        let tiles: u64 = plan.shape().iter().zip(plan.tile()).map(|(n, tile)| n.div_ceil(*tile)).product();
         match durable_tiles(plan, plan.target(), &records, io) {
-            Ok(durable) if durable.len() as u64 == tiles => {}
+            Ok(durable) if durable.len() as u64 == tiles_of(plan) => {}
             _ => return Ok(false),
         }
         let renamed = fs::rename(plan.target(), &new);
@@ -173,6 +172,11 @@ impl Resumable {
     /// The tiles that are durable, ascending.
     pub fn done(&self) -> &[u64] {
         &self.done
+    }
+
+    /// Whether every tile is durable.
+    pub fn is_complete(&self) -> bool {
+        self.done.len() as u64 == tiles_of(&self.plan)
     }
 
     fn goes_on(&self) -> bool {
@@ -225,6 +229,11 @@ impl Resumable {
             journal: Mutex::new(journal),
         }))
     }
+}
+
+fn tiles_of(plan: &SinkPlan) -> u64 {
+    let counts = plan.shape().iter().zip(plan.tile());
+    counts.map(|(length, tile)| length.div_ceil(*tile)).product()
 }
 
 /// The tiles of `array` whose records are to be believed: they have the bytes that these say.

@@ -106,8 +106,7 @@ impl SinkPlan {
         let as_directory = [&b"/"[..], b"/."]
             .iter()
             .any(|end| path.as_os_str().as_bytes().ends_with(end));
-        let path = std::path::absolute(path).map_err(|cause| StoreError::io(path, 0, "resolve", cause))?;
-        let path: PathBuf = path.components().collect();
+        let path = whole(path)?;
         let bytes = checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
         let Some(bytes) = bytes.filter(|bytes| *bytes < i64::MAX as u64 / 2) else {
             return Err(StoreError::Invalid(format!("shape {shape:?} of {dtype} overflows")));
@@ -275,6 +274,20 @@ impl SinkPlan {
 fn is_mount_point(path: &Path) -> bool {
     let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
     found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// Where the output of this path will be: the same for all its spellings.
+///
+/// # Errors
+/// Links in a circle.
+pub fn target_of(path: &Path) -> Result<PathBuf, StoreError> {
+    resolve(&whole(path)?)
+}
+
+/// The path from the root, without detours.
+fn whole(path: &Path) -> Result<PathBuf, StoreError> {
+    let path = std::path::absolute(path).map_err(|cause| StoreError::io(path, 0, "resolve", cause))?;
+    Ok(path.components().collect())
 }
 
 /// Where an absolute path leads, link by link, up to a name that may be free. What cannot be followed stays as it is.

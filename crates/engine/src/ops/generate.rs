@@ -23,6 +23,12 @@ pub fn generate(mut generator: Generator, shape: Vec<u64>, dtype: DType) -> Resu
     Ok(Node::intern(Op::Generate(generator), vec![], shape, dtype, tile))
 }
 
+/// What stands for an array that nobody computes: as large and in the same tiles, of zeros.
+pub fn stand_in(node: &Expr) -> Expr {
+    let zeros = Op::Generate(Generator::Full(Scalar::Int(0).rounded(node.dtype)));
+    Node::intern(zeros, vec![], node.shape.clone(), node.dtype, node.tile.clone())
+}
+
 /// A 0-d constant.
 ///
 /// # Errors

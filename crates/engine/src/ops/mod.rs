@@ -25,7 +25,7 @@ pub use compress::{compress, count_granules, nonzero};
 pub use concat::concat;
 pub use elementwise::{astype, binary, copy_tiled, select, unary};
 pub use gather::{check_inside, edges, gather, gather_grid, GatherOrder};
-pub use generate::{constant, generate};
+pub use generate::{constant, generate, stand_in};
 pub use lanes::sort_lanes;
 pub use map_blocks::{map_blocks, BlockCall};
 pub use matmul::{matmul, product_kind, Product};

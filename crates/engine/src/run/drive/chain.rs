@@ -126,6 +126,7 @@ impl Session {
             Some(_) => Resuming::hold(self, &outputs, &targets)?,
             None => None,
         };
+        let outputs = resume::without_complete(outputs, &targets);
         let mut chain = Chain {
             session: self.clone(),
             outputs: outputs.clone(),

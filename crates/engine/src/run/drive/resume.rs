@@ -1,13 +1,14 @@
 //! Computations that can be gone on with: outputs with journals beside them, results of stages in a folder of their own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use outcore_store::{Resumable, SinkPlan, StagesFolder, StoreError};
+use outcore_store::{target_of, Resumable, SinkPlan, StagesFolder, StoreError};
 
 use crate::expr::digest::Encoding;
 use crate::expr::staged::Room;
 use crate::expr::{Digest, Expr};
+use crate::ops;
 use crate::run::prepare::in_chunks;
 use crate::run::session::{locked, Session, Target};
 use crate::EngineError;
@@ -59,7 +60,7 @@ pub(super) fn hold_outputs(
                 let there = plan_it(true)?;
                 // Where that is not what the same call made, it is still in the way.
                 Resumable::take_back(&there, &key_of(&output, &there).0, &session.io)?;
-                plan_it(false)?
+                plan_it(false).inspect_err(|_| remove_stages(session, targets))?
             }
             planned => planned?,
         };
@@ -70,6 +71,47 @@ pub(super) fn hold_outputs(
     Ok((stored, held))
 }
 
+/// The outputs, without the work for those that are durable as a whole and have only to be published.
+pub(super) fn without_complete(outputs: Vec<Expr>, targets: &[Target]) -> Vec<Expr> {
+    let complete = |target: &Target| matches!(target, Target::Resumed(output) if output.is_complete());
+    let outputs = outputs.into_iter().zip(targets);
+    outputs
+        .map(|(output, target)| {
+            if complete(target) {
+                ops::stand_in(&output)
+            } else {
+                output
+            }
+        })
+        .collect()
+}
+
+/// Where all outputs are there, published by a process that was killed before it had cleaned up, its stages are left.
+fn remove_stages(session: &Session, targets: &[Target]) {
+    let places = targets.iter().filter_map(|target| match target {
+        Target::Path { path, resume: true, .. } => Some(target_of(path)),
+        _ => None,
+    });
+    let Ok(places) = places.collect::<Result<Vec<_>, _>>() else {
+        return;
+    };
+    if let (Some(first), true) = (places.first(), places.iter().all(|place| place.exists())) {
+        let name = name_of(places.iter().map(PathBuf::as_path));
+        let held = StagesFolder::hold(&session.options.scratch, &name, first);
+        // Held by another process it is not left at all.
+        held.into_iter().for_each(|folder| folder.remove());
+    }
+}
+
+/// The name of the folder for the stages of outputs at these places.
+fn name_of<'a>(places: impl Iterator<Item = &'a Path>) -> String {
+    let mut name = Encoding::default();
+    places.for_each(|place| {
+        name.text(&place.to_string_lossy());
+    });
+    name.digest().to_string()
+}
+
 impl Resuming {
     /// The folder for the stages of outputs that may be gone on with; nothing where none of them may.
     pub fn hold(session: &Session, outputs: &[Expr], targets: &[Target]) -> Result<Option<Resuming>, EngineError> {
@@ -77,13 +119,10 @@ impl Resuming {
             Target::Resumed(resumable) => Some(resumable.plan().target()),
             _ => None,
         });
-        let places: Vec<&std::path::Path> = resumed.collect();
+        let places: Vec<&Path> = resumed.collect();
         let Some(first) = places.first() else { return Ok(None) };
-        let mut name = Encoding::default();
-        places.iter().for_each(|place| {
-            name.text(&place.to_string_lossy());
-        });
-        let folder = StagesFolder::hold(&session.options.scratch, &name.digest().to_string(), first)?;
+        let name = name_of(places.iter().copied());
+        let folder = StagesFolder::hold(&session.options.scratch, &name, first)?;
         let mut encoding = Encoding::default();
         outputs.iter().for_each(|output| {
             encoding.text(&output.digest().to_string());
@@ -163,7 +202,7 @@ impl Resuming {
 }
 
 /// Whole or not at all: a file that is read by the next process.
-fn write(path: &std::path::Path, text: &str) -> Result<(), EngineError> {
+fn write(path: &Path, text: &str) -> Result<(), EngineError> {
     let error = |cause: std::io::Error| EngineError::Plan(format!("{}: cannot write: {cause}", path.display()));
     let new = path.with_extension("new");
     let write = || {
