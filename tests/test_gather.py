@@ -60,24 +60,14 @@ def test_neither_side_fits_the_memory(columns: int | None, numbers: np.random.Ge
     assert done.peak_bytes <= POOL
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "spread",
-        pytest.param(
-            "all one row",
-            marks=pytest.mark.xfail(
-                reason="bounds of bytes are what an index spread evenly moves; where another leaves room for a longer "
-                "window, its placement spills more (attempt in crates/engine/src/run/prepare/budget.rs)"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("kind", ["spread", "all one row", "two rows in turn"])
 def test_bounds_hold_whichever_rows_are_named(kind: str, numbers: np.random.Generator, data: Path) -> None:
     x = numbers.normal(size=(294_912, 8))
     index = numbers.integers(0, len(x), len(x) // 2)
-    if kind == "all one row":
+    if kind != "spread":
         index[:] = len(x) // 3
+    if kind == "two rows in turn":
+        index[::2] = 7
     with session(pool_limit=24_000_000):
         result = oc.take(saved(data, "x", x), saved(data, "index", index), axis=0)
         told = oc.explain({data / "out.npy": result})

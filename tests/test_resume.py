@@ -48,7 +48,7 @@ def child(what: str, out: Path, data: Path, scratch: Path, pool: int, threads: i
 
 
 # What is killed: some 30 MB each, or 300; and the memory it has, in MiB.
-KEYS, SIDE, POOLS = (37_500_000, 6_144, [160, 200, 300]) if LARGE else (4_000_000, 1500, [44, 60, 90])
+KEYS, SIDE, POOLS = (37_500_000, 6_144, [210, 260, 400]) if LARGE else (4_000_000, 1500, [44, 60, 90])
 
 
 def inputs(data: Path, side: int = 1500) -> None:

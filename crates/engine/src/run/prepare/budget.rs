@@ -291,13 +291,14 @@ fn moved(placement: &Result<Placement, Shortage>) -> u64 {
 /// Programs of more tasks are not placed again and again.
 const TASKS_FOR_WINDOWS: u64 = 20_000;
 
-/// Whether a placement reads so much again that other windows are worth trying.
+/// Whether a placement reads so much again, or leaves so much in scratch, that other windows are worth trying.
 fn may_save(wanted: Wanted<'_>, placement: &Placement) -> bool {
     if wanted.plan.tasks() > TASKS_FOR_WINDOWS {
         return false;
     }
     let once: u64 = wanted.tiles.source_bytes(wanted.plan);
-    placement.placed.program.totals.read_bytes > once + once / 3
+    let totals = &placement.placed.program.totals;
+    totals.read_bytes > once + once / 3 || totals.spilled_bytes > once / 3
 }
 
 /// The smallest budget that fits, by bisection from a guess.
