@@ -322,10 +322,9 @@ mod x86 {
                     }
                 }
 
-    /// Rows as columns: halves of pairs are exchanged, then quarters, then eighths.
+                /// Rows as columns: halves of pairs are exchanged, then quarters, then eighths.
                 #[inline]
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
-                #[rustfmt::skip]
                 fn transposed(rows: &[$V; LANES]) -> [$V; LANES] {
                     let mut rows = *rows;
                     exchange!(rows by $both halves(4); 0 4, 1 5, 2 6, 3 7);
@@ -390,10 +389,9 @@ mod x86 {
                     });
                 }
 
-    /// The end of a bitonic merge, in which all that is compared is in one lane.
+                /// The end of a bitonic merge, in which all that is compared is in one lane.
                 #[inline]
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
-                #[rustfmt::skip]
                 fn merge_rows(rows: &mut Rows) {
                     compare!(rows:
                         0 8, 1 9, 2 10, 3 11, 4 12, 5 13, 6 14, 7 15,
@@ -403,9 +401,8 @@ mod x86 {
                     );
                 }
 
-    #[inline]
+                #[inline]
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
-                #[rustfmt::skip]
                 fn sort_columns(rows: &mut Rows) {
                     compare!(rows:
                         0 1, 2 3, 4 5, 6 7, 8 9, 10 11, 12 13, 14 15,

@@ -33,7 +33,7 @@ use key::SortKey;
 use order::with_order;
 use outcore_dtype::{f16, DType};
 use radix::{Columns, Payload};
-use slices::{nothing, take, view, view_mut, Places};
+use slices::{nothing, take, view, view_mut, Filling};
 
 /// Bytes of workspace that [`sort_keys`] and [`sort_keys_from`] take for `count` elements.
 pub fn sort_workspace_bytes(order: KeyOrder, count: usize) -> usize {
@@ -82,7 +82,7 @@ pub fn sort_keys_from(
     }
     let room: usize = places.iter().map(|place| place.len()).sum();
     assert_eq!(room, keys.len(), "sort_keys_from: bytes of the places and of the keys");
-    sort_parts(order, parts, keys, workspace, Some(Places { places, at: 0 }));
+    sort_parts(order, parts, keys, workspace, Some(Filling { places, at: 0 }));
 }
 
 /// Sorts `parts` in `keys`, and copies them from there to `places`.
@@ -91,7 +91,7 @@ fn sort_parts(
     parts: &[&[u8]],
     keys: &mut [u8],
     workspace: &mut [u8],
-    mut places: Option<Places<'_, '_>>,
+    mut places: Option<Filling<'_, '_>>,
 ) {
     let count = order.count("sort_keys_from", keys.len());
     let workspace = take("sort_keys_from", workspace, sort_workspace_bytes(order, count));

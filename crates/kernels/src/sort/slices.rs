@@ -34,13 +34,13 @@ pub(super) fn nothing<'a>(count: usize) -> &'a mut [()] {
 }
 
 /// Places that are filled one behind the other.
-pub(super) struct Places<'a, 'b> {
+pub(super) struct Filling<'a, 'b> {
     pub places: &'a mut [&'b mut [u8]],
     /// Bytes of the first of them that are filled.
     pub at: usize,
 }
 
-impl Places<'_, '_> {
+impl Filling<'_, '_> {
     pub fn put(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let place = &mut self.places[0][self.at..];
