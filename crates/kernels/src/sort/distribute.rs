@@ -5,7 +5,6 @@
 //! word that makes up a fourth of the range is taken out first.
 
 use super::key::Word;
-use super::quick;
 use super::radix::{
     scatter, sort_here, Bucket, Columns, Digit, Extent, Finish, Payload, Places, CACHED_BYTES, PASSES_MAX, PLACES,
 };
@@ -39,19 +38,6 @@ fn choose<K: Word, P: Payload>(columns: &Columns<'_, K, P>, extent: Extent<K>, d
         return Cut::Digit;
     }
     Cut::Table(Table::new(&samples, extent))
-}
-
-/// Sorts `columns` stably, with `spare` as workspace, in the way that is fastest here.
-pub fn sort_all<K: Word, P: Payload>(
-    columns: Columns<'_, K, P>,
-    spare: Columns<'_, K, P>,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
-) {
-    match K::vectors() {
-        Some(vectors) if P::NOTHING => quick::sort(columns.words, spare.words, vectors, finish.unwrap_or(|_| {})),
-        _ => sort_by_radix(columns, spare, extent, finish),
-    }
 }
 
 /// Sorts `columns` stably, with `spare` as workspace.

@@ -29,10 +29,10 @@ pub use search::{compare, count_less, count_less_equal, is_sorted, searchsorted,
 pub use sift::{nan_key, sift, Sifted};
 pub use spread::{spread_index, spread_keys, spread_workspace_bytes, Splitters, SPLITTERS_MAX};
 
-use key::SortKey;
+use key::{SortKey, Word};
 use order::with_order;
 use outcore_dtype::{f16, DType};
-use radix::{Columns, Payload};
+use radix::{Columns, Extent, Finish, Payload};
 use slices::{nothing, take, view, view_mut, Filling};
 
 /// Bytes of workspace that [`sort_keys`] and [`sort_keys_from`] take for `count` elements.
@@ -183,6 +183,19 @@ fn already<T: SortKey, P: Payload, const DESCENDING: bool>(values: &mut [T], pay
     reversed
 }
 
+/// Sorts `columns` stably, with `spare` as workspace, in the way that is fastest here.
+fn sort_all<K: Word, P: Payload>(
+    columns: Columns<'_, K, P>,
+    spare: Columns<'_, K, P>,
+    extent: Extent<K>,
+    finish: Option<Finish<K>>,
+) {
+    match K::vectors() {
+        Some(vectors) if P::NOTHING => quick::sort(columns.words, spare.words, vectors, finish.unwrap_or(|_| {})),
+        _ => distribute::sort_by_radix(columns, spare, extent, finish),
+    }
+}
+
 /// Sorts what [`encode::encode`] has turned into words, and turns them back.
 fn sort_words<T: SortKey, P: Payload, const DESCENDING: bool>(
     keys: &mut [T],
@@ -195,12 +208,12 @@ fn sort_words<T: SortKey, P: Payload, const DESCENDING: bool>(
     let mut columns = Columns::new(view_mut(keys), &mut *payload);
     let mut spare = Columns::new(spare_words, spare_payload);
     if !found.special::<T, DESCENDING>() {
-        return distribute::sort_all(columns, spare, found.extent(), finish);
+        return sort_all(columns, spare, found.extent(), finish);
     }
     let apart = encode::set_apart::<T, P, DESCENDING>(&mut columns, &mut spare);
     let numbers = apart.number_count;
     let (sorted, workspace) = (columns.range(0, numbers), spare.range(0, numbers));
-    distribute::sort_all(sorted, workspace, apart.numbers.extent(), finish);
+    sort_all(sorted, workspace, apart.numbers.extent(), finish);
     encode::decode::<T, DESCENDING>(&mut columns.words[numbers..]);
     let end = numbers + apart.zero_count;
     encode::put_zeros::<T, P, DESCENDING>(&mut keys[..end], &mut payload[..end], numbers);
