@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use crc32c::crc32c;
@@ -18,6 +18,7 @@ use crate::journal::{Found, Journal, JournalKey, Record, HEADER_BYTES, RECORD_BY
 use crate::locked::{remove_at, size_of, LockedDir};
 use crate::mapping::AlignedBuffer;
 use crate::partial::{Partial, NEW};
+use crate::process::locked;
 use crate::sink::{Sink, SinkPlan};
 use crate::source::open;
 use crate::{ClaimedSlice, Io, Region, StoreError};
@@ -65,10 +66,6 @@ impl std::fmt::Debug for Resumable {
             self.done.len()
         )
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The box of a tile of a grid.

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use rustix::fs::statfs;
@@ -13,6 +13,7 @@ use rustix::fs::statfs;
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
 use crate::locked::{clean_where, remove_at, size_of, Cleaned, LockedDir};
+use crate::process::locked;
 use crate::resume::{STAGES, TARGET};
 use crate::sink::disk_of;
 use crate::{Io, StoreError};
@@ -93,7 +94,7 @@ impl Drop for Slot {
 
 impl Shared {
     fn space(&self) -> MutexGuard<'_, Space> {
-        self.space.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.space)
     }
 }
 
@@ -374,10 +375,6 @@ impl Drop for ScratchFolder {
             self.dir.remove();
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes the scratch that dead processes left in `dir`.
