@@ -105,6 +105,11 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     fn reshaped(&self, _first: u64, _shape: &[u64]) -> Option<Arc<dyn Source>> {
         None
     }
+    /// Bytes of each tile where tiles differ in size: the array has one row for each, as long as the largest, of which the
+    /// front alone is there. `cost` and `read` of a whole row are about that front.
+    fn listed(&self) -> Option<Arc<[u64]>> {
+        None
+    }
     /// The array itself, when it is in memory.
     fn memory(&self) -> Option<MemoryView<'_>> {
         None

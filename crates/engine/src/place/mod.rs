@@ -5,10 +5,12 @@ pub mod policy;
 pub mod program;
 pub mod simulate;
 pub mod slabs;
+pub mod window;
 
 pub use policy::{Limits, Policy};
 pub use program::{Instruction, Program, Totals};
 pub use simulate::{simulate, Shortage, Start};
+pub use window::Window;
 
 use std::collections::HashMap;
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::window::Window;
 use crate::schedule::TileId;
 
 /// What placement has to work with.
@@ -9,13 +10,26 @@ use crate::schedule::TileId;
 pub struct Limits {
     /// Bytes for tiles and partial results.
     pub memory: u64,
-    /// Tasks that may be at work or read ahead for, besides the one issued.
-    pub window: usize,
+    /// What may be at work or read ahead for.
+    pub window: Window,
     pub policy: Policy,
     /// For `NextUse`: keep an even sample of the tiles that are needed again, instead of one run of them.
     pub sample: bool,
     /// Read neighbouring tiles of row-major sources together.
     pub group: bool,
+}
+
+impl Limits {
+    /// So much memory and a window, with all that the default policy can do.
+    pub fn new(memory: u64, window: Window) -> Limits {
+        Limits {
+            memory,
+            window,
+            policy: Policy::default(),
+            sample: true,
+            group: true,
+        }
+    }
 }
 
 /// Which rule picks the victim, and whether dead tiles are known.

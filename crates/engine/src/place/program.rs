@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::window::Reach;
 use crate::schedule::TileId;
 
 /// One step of a program, in issue order. The runner never decides; it holds each instruction until its operands are
@@ -60,7 +61,8 @@ impl Totals {
 pub struct Program {
     pub instructions: Vec<Instruction>,
     pub totals: Totals,
-    pub window: usize,
+    /// How far tasks run ahead of each other.
+    pub reach: Reach,
     /// Clean source tiles still resident at the end, which the next program may start from.
     pub left: Vec<TileId>,
 }
@@ -114,6 +116,6 @@ impl Program {
     }
 
     pub fn bytes(&self) -> usize {
-        self.instructions.capacity() * std::mem::size_of::<Instruction>()
+        self.instructions.capacity() * std::mem::size_of::<Instruction>() + self.reach.bytes()
     }
 }

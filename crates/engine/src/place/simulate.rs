@@ -117,7 +117,8 @@ pub fn simulate(
     limits: Limits,
     start: &Start,
 ) -> Result<Program, Shortage> {
-    let slabs = find_slabs(plan, tasks, limits.window);
+    let reach = limits.window.over(tasks, weights);
+    let slabs = find_slabs(plan, tasks, reach.tasks);
     let mut walk = Walk {
         plan,
         weights,
@@ -136,7 +137,7 @@ pub fn simulate(
             .collect(),
         used: 0,
         program: Program {
-            window: limits.window,
+            reach,
             ..Program::default()
         },
         pass: 0,
@@ -206,7 +207,7 @@ impl Walk<'_> {
 
     /// Lets go of what the window has passed.
     fn expire(&mut self, task: usize) {
-        let oldest = task.saturating_sub(self.limits.window) as u32;
+        let oldest = self.program.reach.oldest(task);
         while let Some(&(used_at, tile)) = self.window.front() {
             if used_at >= oldest {
                 break;
@@ -270,8 +271,10 @@ impl Walk<'_> {
         if next_use == NEVER && known_dead {
             if self.weights.writes[tile as usize] > 0 && self.is_output(tile) {
                 // Its write may still wait behind the reads of the window: dropping it now would wait for both.
-                self.written
-                    .push_back((state.last_use + 2 * self.limits.window as u32 + 1, tile));
+                self.written.push_back((
+                    state.last_use + 2 * self.program.reach.at(state.last_use as usize) + 1,
+                    tile,
+                ));
             } else {
                 self.drop_tile(tile);
             }
@@ -527,7 +530,7 @@ impl Walk<'_> {
             return false;
         };
         let across = *info.counts.last().expect("grouped tiles have axes");
-        let horizon = (task + self.limits.window) as u64;
+        let horizon = (task + self.program.reach.tasks) as u64;
         let mut count = 1;
         while index % across + count < across && count < u64::from(u16::MAX) {
             let next = tile + count as TileId;

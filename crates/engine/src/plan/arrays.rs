@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use outcore_store::{Layout, Source};
+use outcore_store::{Layout, Region, Source};
 
 use super::gather::ArrayId;
 use crate::expr::{grid, Expr, Op};
@@ -24,6 +24,8 @@ pub struct ArrayInfo {
     pub node: Expr,
     pub kind: ArrayKind,
     pub counts: Vec<u64>,
+    /// Bytes of each tile, where tiles differ in size and are less than the grid says.
+    pub listed: Option<Arc<[u64]>>,
     /// Outputs (positions in the request) that this array's tiles are written to.
     pub outputs: Vec<usize>,
 }
@@ -33,6 +35,14 @@ impl ArrayInfo {
         match self.kind {
             ArrayKind::Memory(_) => 0,
             _ => self.counts.iter().fold(1, |tiles, &count| tiles.saturating_mul(count)),
+        }
+    }
+
+    /// Bytes of the tile that is a region of the array.
+    pub fn tile_bytes(&self, index: u64, region: &Region) -> u64 {
+        match &self.listed {
+            Some(listed) => listed[index as usize],
+            None => region.elements() * self.node.dtype.size() as u64,
         }
     }
 
@@ -73,10 +83,16 @@ impl ArrayTable {
                 _ => ArrayKind::Computed,
             };
             let counts = grid::counts(&node.shape, &node.tile);
+            let listed = match (&node.op, &kind) {
+                (Op::Algorithm(key, result), _) => key.0.listed(*result),
+                (_, ArrayKind::Source(source)) => source.listed(),
+                _ => None,
+            };
             self.arrays.push(ArrayInfo {
                 node: node.clone(),
                 kind,
                 counts,
+                listed,
                 outputs: vec![],
             });
             self.arrays.len() as ArrayId - 1

@@ -71,6 +71,7 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
         needed: None,
     };
     check_widths(&plan)?;
+    check_listed(&plan)?;
     Ok(plan)
 }
 
@@ -92,6 +93,27 @@ fn check_widths(plan: &Plan) -> Result<(), EngineError> {
     ];
     match limits.into_iter().find(|(count, most, _)| count > most) {
         Some((count, _, what)) => Err(too_many(count, what)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses tiles of different sizes where they cannot be: the rest of their rows is nowhere.
+fn check_listed(plan: &Plan) -> Result<(), EngineError> {
+    let is_listed = |id: ArrayId| plan.arrays[id as usize].listed.is_some();
+    if !plan.arrays.iter().any(|array| array.listed.is_some()) {
+        return Ok(());
+    }
+    let mut touched = plan.outputs.clone();
+    for step in plan.passes().flat_map(|pass| &pass.steps) {
+        if let StepKind::Gather(gather) = &step.kind {
+            gather.arrays(&mut touched);
+        }
+    }
+    match touched.into_iter().find(|&id| is_listed(id)) {
+        Some(id) => Err(EngineError::Plan(format!(
+            "the tiles of {} differ in size: only algorithms take them",
+            plan.arrays[id as usize].label()
+        ))),
         None => Ok(()),
     }
 }

@@ -143,11 +143,10 @@ pub fn number_tiles(plan: &Plan, outputs: &dyn OutputCost, io: &Io) -> Result<Ti
     let mut table = TileTable::default();
     for (id, array) in plan.arrays.iter().enumerate() {
         table.first.push(table.weights.len() as TileId);
-        let item = array.node.dtype.size() as u64;
         for index in 0..array.tiles() {
             cancel::check();
             let region = tile_region(plan, id as ArrayId, index);
-            let bytes = region.shape.iter().product::<u64>() * item;
+            let bytes = array.tile_bytes(index, &region);
             let frame = FramePool::frame_bytes(bytes as usize) as u64;
             let (weight, write) = match &array.kind {
                 ArrayKind::Source(source) => {

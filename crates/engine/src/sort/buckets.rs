@@ -96,30 +96,33 @@ fn places(segments: &Segments, group: u64, item: usize) -> impl Iterator<Item = 
     })
 }
 
-/// Elements that a tile of any group takes.
-pub(super) fn width(segments: &Segments, item: usize) -> u64 {
-    let groups = segments.starts.len() as u64 - 1;
-    let ends = (0..groups).filter_map(|group| places(segments, group, item).last());
-    ends.map(|place| place.end.div_ceil(item) as u64).max().unwrap_or(1)
-}
-
-/// A column of runs, group by group: a tile is a row, and holds the group's segments at their `places`.
+/// A column of runs, group by group: a tile is the front of a row, and holds the group's segments at their `places`.
 #[derive(Debug)]
 pub(super) struct Grouped {
     runs: Arc<dyn Source>,
     segments: Arc<Segments>,
     shape: [u64; 2],
+    listed: Arc<[u64]>,
     identity: String,
 }
 
 impl Grouped {
     pub fn new(runs: Arc<dyn Source>, segments: Arc<Segments>) -> Grouped {
-        let shape = [segments.starts.len() as u64 - 1, width(&segments, runs.dtype().size())];
+        let (groups, item) = (segments.starts.len() as u64 - 1, runs.dtype().size());
+        let ends = (0..groups).map(|group| {
+            places(&segments, group, item)
+                .last()
+                .map_or(0, |place| place.end as u64)
+        });
+        let listed: Arc<[u64]> = ends.collect();
+        let largest = listed.iter().copied().max().unwrap_or(0);
+        let shape = [groups, largest.div_ceil(item as u64).max(1)];
         let identity = format!("{} in {} groups of {}", runs.identity(), shape[0], shape[1]);
         Grouped {
             runs,
             segments,
             shape,
+            listed,
             identity,
         }
     }
@@ -147,6 +150,9 @@ impl Source for Grouped {
     fn identity(&self) -> &str {
         &self.identity
     }
+    fn listed(&self) -> Option<Arc<[u64]>> {
+        Some(self.listed.clone())
+    }
     fn check_unchanged(&self) -> Result<(), StoreError> {
         self.runs.check_unchanged()
     }
@@ -154,9 +160,8 @@ impl Source for Grouped {
         self.runs.check_unwritten()
     }
     fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
-        let tile_bytes = self.shape[1] as usize * self.dtype().size();
         let mut total = ReadCost {
-            frame_bytes: tile_bytes,
+            frame_bytes: self.listed[region.start[0] as usize] as usize,
             ..ReadCost::default()
         };
         for (part, place) in self.parts(region) {

@@ -30,6 +30,12 @@ const PIECE_BYTES: u64 = 64 << 10;
 const SAMPLE_PAGES_MIN: u64 = 32;
 const SAMPLE_PAGES_MAX: u64 = 1024;
 const SAMPLE_SHARE: u64 = 64;
+/// Tasks at work, read for and written of beside the threads' own, while keys are distributed.
+const AT_ONCE_MIN: u64 = 3;
+const AT_ONCE_MAX: u64 = 6;
+/// The share of the keys that may be read twice since it lies in pages that two groups share: more tasks at once make
+/// smaller groups.
+const ENDS_SHARE: u64 = 28;
 
 #[derive(Debug)]
 pub(super) struct SortBy {
@@ -196,16 +202,27 @@ impl Sorting {
         if self.method == Some(Method::Merge) || !stored || pages == 0 || !(asked || cheap) {
             return None;
         }
-        // While some tasks compute, others are read and written.
-        let at_once = room.threads as u64 + 6;
         let sorting = |count: u64| self.sorting_bytes(count);
         let spreading = |count: u64| 2 * count * records.record_bytes() + form::spread_bytes(records, count);
-        let wanted = largest(room.memory / at_once, sorting);
         // A bucket may be larger than the sample makes it: groups of several are as large as they were meant to be.
         let bucket = records.length / (SPLITTERS_MAX as u64 + 1);
-        let group = wanted.max(bucket + bucket / 2).next_multiple_of(UNIT);
+        let cut = |at_once: u64| {
+            let wanted = largest(room.memory / at_once, sorting);
+            let group = wanted.max(bucket + bucket / 2).next_multiple_of(UNIT);
+            (largest(room.memory / at_once, spreading), group)
+        };
+        // The pages at the ends of what runs have of groups are read twice.
+        let is_wasteful = |&(run, group): &(u64, u64)| {
+            let segments = records.length.div_ceil(run.max(1)) * records.length.div_ceil(group);
+            segments * PAGE as u64 > records.length * item / ENDS_SHARE
+        };
+        // While some tasks compute, others are read and written: as many as that leaves.
+        let threads = room.threads as u64;
+        let cuts = (threads + AT_ONCE_MIN..=threads + AT_ONCE_MAX).rev().map(cut);
+        let mut cuts = cuts.peekable();
+        let widest = cuts.peek().copied().expect("one at least");
+        let (run, group) = cuts.find(|cut| !is_wasteful(cut)).unwrap_or(widest);
         let groups = records.length.div_ceil(group);
-        let run = largest(room.memory / at_once, spreading);
         let fits = room.threads as u64 * sorting(group) <= room.memory && group <= u64::from(u32::MAX);
         let piece = run.saturating_mul(item) / groups.max(1);
         (fits && run >= UNIT && (asked || piece >= PIECE_BYTES)).then_some(Spreading {

@@ -88,7 +88,7 @@ pub trait Work: Send + Sync + Debug {
 }
 
 /// The tiles of a task, in the order in which `operands` names them: those read, and those created or updated. Each is
-/// as long as the tile, C-contiguous, and begins on a page where it was not read from a file at an odd place.
+/// as long as the tile (less than its row of the grid where tiles differ in size), C-contiguous, and begins on a page where it was not read from a file at an odd place.
 #[derive(Default)]
 pub struct Bound<'a> {
     pub reads: Vec<&'a [u8]>,
@@ -103,6 +103,12 @@ pub trait Algorithm: Send + Sync + Debug {
     fn key(&self) -> Vec<u8>;
     /// Its results and, after them, the sets that it keeps for itself.
     fn results(&self) -> &[Grid];
+    /// Bytes of each tile of a result whose tiles differ in size. Its grid has one row for each tile, as long as the
+    /// largest; a tile is the front of its row, and the rest of that is not there. Other algorithms may take such a set;
+    /// it cannot be stored, nor be an operand of anything else.
+    fn listed(&self, _result: usize) -> Option<Arc<[u64]>> {
+        None
+    }
     /// Its tasks, given how its inputs are cut; one work runs after the other.
     fn works(&self, inputs: &[Grid]) -> Vec<Arc<dyn Work>>;
 }
@@ -113,6 +119,10 @@ pub trait Alone: Work + Clone + 'static {
     fn key(&self) -> Vec<u8>;
     /// As [`Algorithm::results`].
     fn results(&self) -> &[Grid];
+    /// As [`Algorithm::listed`].
+    fn listed(&self, _result: usize) -> Option<Arc<[u64]>> {
+        None
+    }
 }
 
 impl<T: Alone> Algorithm for T {
@@ -124,6 +134,9 @@ impl<T: Alone> Algorithm for T {
     }
     fn results(&self) -> &[Grid] {
         Alone::results(self)
+    }
+    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
+        Alone::listed(self, result)
     }
     fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
         vec![Arc::new(self.clone())]

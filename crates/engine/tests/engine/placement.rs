@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use outcore_engine::place::{place, Limits, Policy};
+use outcore_engine::place::{place, Limits, Policy, Window};
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::{cancel, EngineError};
 use proptest::prelude::*;
@@ -137,13 +137,7 @@ fn cells_that_share_tiles_run_together() {
 #[test]
 fn nothing_is_placed_for_nobody() {
     let case = Case::new(&[factorization("unwanted", 100_000, 2).0], PlanOptions::ALL);
-    let limits = Limits {
-        memory: 1 << 30,
-        window: 4,
-        policy: Policy::NextUse,
-        sample: true,
-        group: true,
-    };
+    let limits = Limits::new(1 << 30, Window::of_tasks(4));
     let unwanted = Arc::new(AtomicBool::new(true));
     let placed = cancel::until(&unwanted, || {
         Ok(place(&case.plan, &case.tiles, PlanOptions::ALL, limits, &[]).is_ok())
@@ -154,13 +148,7 @@ fn nothing_is_placed_for_nobody() {
 #[test]
 fn a_start_that_does_not_fit_is_refused() {
     let case = Case::new(&[factorization("start", 100_000, 1).0], PlanOptions::ALL);
-    let limits = |memory| Limits {
-        memory,
-        window: 4,
-        policy: Policy::NextUse,
-        sample: true,
-        group: true,
-    };
+    let limits = |memory| Limits::new(memory, Window::of_tasks(4));
     let start: Vec<_> = (0..20).collect();
     let bytes: u64 = start.iter().map(|&tile| case.tiles.weights[tile as usize].frame).sum();
     let place = |memory| place(&case.plan, &case.tiles, PlanOptions::ALL, limits(memory), &start);

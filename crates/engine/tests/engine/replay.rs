@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use outcore_engine::expr::Expr;
 use outcore_engine::place::slabs::find_slabs;
-use outcore_engine::place::{place, Instruction, Limits, Placed, Policy, Shortage, Totals};
+use outcore_engine::place::{place, Instruction, Limits, Placed, Policy, Shortage, Totals, Window};
 use outcore_engine::plan::{plan, ArrayKind, Pass, Plan, PlanOptions, Producer, RootKind};
 use outcore_engine::run::Program;
 use outcore_engine::schedule::needed::find_needed;
@@ -78,11 +78,8 @@ impl Case {
 
     pub fn place(&self, options: PlanOptions, memory: u64, window: usize, policy: Policy) -> Option<Placed> {
         let limits = Limits {
-            memory,
-            window,
             policy,
-            sample: true,
-            group: true,
+            ..Limits::new(memory, Window::of_tasks(window))
         };
         self.place_within(options, limits).ok()
     }
@@ -338,7 +335,7 @@ pub fn replay_program(program: &Program) -> Seen {
 }
 
 fn replay_parts((plan, tiles, facts): (&Plan, &TileTable, &Facts), placed: &Placed, memory: u64) -> Seen {
-    let slabs = find_slabs(plan, &placed.tasks, placed.program.window);
+    let slabs = find_slabs(plan, &placed.tasks, placed.program.reach.tasks);
     let tasks = |producer: usize| (0..plan.producers[producer].tasks() as u32).map(move |task| (producer as u32, task));
     let count = |producer| tasks(producer).filter(|&(producer, task)| plan.is_needed(producer, task));
     let needed = (0..plan.producers.len()).map(|producer| count(producer).count() as u64);

@@ -9,7 +9,8 @@ use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::staged::{Next, Room};
 use outcore_engine::expr::Expr;
 use outcore_engine::ops::{self, GatherOrder};
-use outcore_engine::place::{Limits, Policy};
+use outcore_engine::place::window::InBytes;
+use outcore_engine::place::{Limits, Policy, Window};
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Session, SessionOptions, Target};
 use outcore_engine::task::{Access, Algorithm, Bound, Grid, Work};
@@ -249,6 +250,122 @@ fn rounds() -> Vec<Expr> {
         .swap_remove(0)]
 }
 
+/// Packs tiles into ones of different sizes, and mixes every two neighbours of those.
+#[derive(Debug)]
+struct Packs {
+    results: [Grid; 2],
+    listed: Arc<[u64]>,
+}
+
+#[derive(Debug)]
+struct Pack {
+    tiles: u64,
+    is_first: bool,
+}
+
+impl Packs {
+    fn of(x: &Expr) -> Packs {
+        let grid = x.grid();
+        let sizes = (0..grid.tiles()).map(|tile| grid.bytes(tile) / (1 + tile % 3));
+        let listed: Arc<[u64]> = sizes.collect();
+        let largest = listed.iter().copied().max().expect("tiles");
+        let packed = Grid {
+            shape: vec![grid.tiles(), largest],
+            tile: vec![1, largest],
+            dtype: DType::U8,
+        };
+        Packs {
+            results: [grid, packed],
+            listed,
+        }
+    }
+}
+
+impl Algorithm for Packs {
+    fn name(&self) -> String {
+        "pack".into()
+    }
+    fn key(&self) -> Vec<u8> {
+        vec![]
+    }
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
+        (result == 1).then(|| self.listed.clone())
+    }
+    fn works(&self, inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
+        let tiles = inputs[0].tiles();
+        [true, false]
+            .map(|is_first| Arc::new(Pack { tiles, is_first }) as _)
+            .to_vec()
+    }
+}
+
+impl Work for Pack {
+    fn label(&self) -> String {
+        "pack".into()
+    }
+    fn tasks(&self) -> u64 {
+        self.tiles
+    }
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        if self.is_first {
+            each(0, task, Access::Read);
+            each(2, task, Access::Create);
+        } else {
+            each(2, task, Access::Read);
+            each(2, (task + 1) % self.tiles, Access::Read);
+            each(1, task, Access::Create);
+        }
+    }
+    fn operations(&self) -> f64 {
+        1.0
+    }
+    fn run(&self, _task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
+        let made = &mut tiles.writes[0];
+        if self.is_first {
+            let (front, _) = tiles.reads[0].split_at(made.len());
+            made.copy_from_slice(front);
+        } else {
+            let again = tiles.reads[0].iter().cycle().zip(tiles.reads[1].iter().cycle());
+            made.iter_mut().zip(again).for_each(|(made, (a, b))| *made = a ^ b);
+        }
+        Ok(())
+    }
+}
+
+/// Tiles of different sizes between two works.
+fn packed() -> Vec<Expr> {
+    let x = row("works-packed");
+    let results = ops::algorithm(Arc::new(Packs::of(&x)), &[x]).expect("a row");
+    vec![results[0].clone()]
+}
+
+#[test]
+fn tiles_of_different_sizes_are_for_algorithms_alone() {
+    let x = row("works-listed");
+    let results = ops::algorithm(Arc::new(Packs::of(&x)), &[x]).expect("a row");
+    let made = results[0].grid().bytes(0);
+    let case = Case::new(&results[..1], PlanOptions::ALL);
+    let frames = |label: &str| {
+        let arrays = case.plan.arrays.iter().enumerate();
+        let found = arrays.filter(|(_, array)| array.listed.is_some() == (label == "packed"));
+        let tiles = found
+            .flat_map(|(id, array)| &case.tiles.weights[case.tiles.first[id] as usize..][..array.tiles() as usize]);
+        tiles.map(|weight| weight.frame).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        frames("packed"),
+        [made, made / 2, made.div_ceil(3).next_multiple_of(4096), 8192]
+    );
+    for wrong in [results[1].clone(), sum(&results[1], 0)] {
+        let refused = outcore_engine::plan::plan(&[wrong], PlanOptions::ALL).map(drop);
+        let error = refused.expect_err("the rest of each row is nowhere").to_string();
+        assert!(error.contains("differ in size"), "{error}");
+    }
+}
+
 /// The programs of a computation, as if the facts of each were the worst there can be.
 fn programs(outputs: &[Expr], room: Room) -> Vec<Vec<Expr>> {
     let mut outputs = outputs.to_vec();
@@ -283,6 +400,7 @@ fn all() -> Vec<(&'static str, Vec<Expr>, Vec<u64>)> {
         ("counts", counted(), vec![24]),
         ("operands twice", twice(), vec![24]),
         ("works in turn", rounds(), vec![24]),
+        ("tiles of different sizes", packed(), vec![24]),
         ("sort", sorted(), vec![16, 512]),
         ("sort by distribution", distributed(), vec![24]),
         ("quantiles", quantiles(), vec![64]),
@@ -298,25 +416,25 @@ fn replay_everywhere(name: &str, outputs: &[Expr], options: PlanOptions) -> Seen
         // No larger pool is needed: partial results of passes are small beside the tiles of these works.
         let least = case.largest_task();
         for policy in Policy::ALL {
+            let in_bytes = |most| Window {
+                tasks: 16,
+                bytes: Some(InBytes { most, tasks_min: 1 }),
+            };
             for (window, memory) in [
-                (1, least),
-                (6, least),
-                (6, 2 * least),
-                (16, 2 * least),
-                (6, 2 * case.all_tiles()),
+                (Window::of_tasks(1), least),
+                (Window::of_tasks(6), least),
+                (Window::of_tasks(6), 2 * least),
+                (Window::of_tasks(16), 2 * least),
+                (in_bytes(least / 4), 2 * least),
+                (in_bytes(least), 2 * least),
+                (Window::of_tasks(6), 2 * case.all_tiles()),
             ] {
                 let limits = Limits {
-                    memory,
-                    window,
                     policy,
-                    sample: true,
-                    group: true,
+                    ..Limits::new(memory, window)
                 };
                 let placed = case.place_within(options, limits).unwrap_or_else(|shortage| {
-                    panic!(
-                        "{name}, {}, window {window}, {memory} bytes: {shortage:?}",
-                        policy.name()
-                    )
+                    panic!("{name}, {}, {window:?}, {memory} bytes: {shortage:?}", policy.name())
                 });
                 seen.add(replay(&case, &placed, memory));
             }

@@ -232,7 +232,7 @@ impl<'a> Issuer<'a, '_> {
     }
 
     fn run(&mut self, task: u32) -> Result<(), EngineError> {
-        let oldest = (task as usize).saturating_sub(self.stage.program.window) as u32;
+        let oldest = self.stage.program.reach.oldest(task as usize);
         self.wait_until(|state| state.completed_below >= oldest)?;
         let stage = self.stage;
         let index = task as usize;
@@ -283,16 +283,17 @@ impl<'a> Issuer<'a, '_> {
         Ok(())
     }
 
-    /// Stops the workers and waits until nothing is at work any more. Gives back `result`, or why a run that failed
-    /// otherwise was given up by its caller while it was waited for.
-    ///
-    /// A function of the user, or an array of another library, may wait for another computation, which waits for this one to end. Once the caller has
-    /// given up, those that wait are turned away for as long as that function runs; before that it may still return.
     fn is_stored(&self, tile: TileId) -> bool {
         let (array, _) = self.stage.tiles.locate(tile);
         matches!(self.stage.plan.arrays[array as usize].kind, ArrayKind::Source(_))
     }
 
+    /// Stops the workers and waits until nothing is at work any more. Gives back `result`, or why a run that failed
+    /// otherwise was given up by its caller while it was waited for.
+    ///
+    /// A function of the user, or an array of another library, may wait for another computation, which waits for this one to
+    /// end. Once the caller has given up, those that wait are turned away for as long as that function runs; before that it
+    /// may still return.
     fn settle(&mut self, mut result: Result<(), EngineError>) -> Result<(), EngineError> {
         let shared = self.stage.shared.clone();
         let failed = result.is_err();

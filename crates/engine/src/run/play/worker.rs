@@ -142,7 +142,7 @@ fn run_work(stage: &Stage<'_>, step: &WorkStep, job: Job) -> Result<(), EngineEr
     let bytes = |tile: TileId| {
         let (array, at) = stage.tiles.locate(tile);
         let region = tile_region(stage.plan, array, at);
-        region.shape.iter().product::<u64>() as usize * stage.plan.arrays[array as usize].node.dtype.size()
+        stage.plan.arrays[array as usize].tile_bytes(at, &region) as usize
     };
     bound.reads = job
         .inputs

@@ -2,7 +2,8 @@
 
 use outcore_store::{FramePool, GROUP_STAGING_BYTES};
 
-use crate::place::{self, Limits, Placed, Shortage};
+use crate::place::window::InBytes;
+use crate::place::{self, Limits, Placed, Shortage, Window};
 use crate::plan::Plan;
 use crate::run::session::residency::KeptKey;
 use crate::run::session::Session;
@@ -36,6 +37,7 @@ struct Try<'a> {
     fixed_bytes: u64,
     /// Tiles in memory that may be started from, as far as they fit.
     offered: &'a [(TileId, KeptKey)],
+    /// Tasks of the window, at most.
     window_max: usize,
     /// Read neighbouring tiles together.
     group: bool,
@@ -99,7 +101,9 @@ impl Session {
         offered: &[(TileId, KeptKey)],
     ) -> Result<Placement, Shortage> {
         let within = |window| self.attempt_within(wanted, fixed_bytes, budget, offered, window);
-        let mut window = self.window(wanted.plan, wanted.tiles, budget.saturating_sub(fixed_bytes));
+        let mut window = self
+            .window(wanted.plan, wanted.tiles, budget.saturating_sub(fixed_bytes))
+            .tasks;
         let mut best = within(window);
         if self.options.window.is_some() {
             return best;
@@ -172,11 +176,9 @@ impl Session {
             });
             let start: Vec<(TileId, KeptKey)> = start.cloned().collect();
             let limits = Limits {
-                memory,
-                window: self.window(plan, tiles, memory).min(how.window_max),
                 policy: self.options.policy,
-                sample: true,
                 group: how.group,
+                ..Limits::new(memory, self.window(plan, tiles, memory).at_most(how.window_max))
             };
             let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
             let placed = place::place(plan, tiles, self.options.plan, limits, &ids)?;
@@ -204,18 +206,11 @@ impl Session {
         (self.options.io_threads.max(1) * FramePool::frame_bytes(GROUP_STAGING_BYTES)) as u64
     }
 
-    pub(in crate::run) fn window(&self, plan: &Plan, tiles: &TileTable, memory: u64) -> usize {
+    pub(in crate::run) fn window(&self, plan: &Plan, tiles: &TileTable, memory: u64) -> Window {
         let threads = self.options.threads.max(1);
         if let Some(window) = self.options.window {
-            return window;
+            return Window::of_tasks(window);
         }
-        let tile = tiles
-            .weights
-            .iter()
-            .map(|weight| weight.frame)
-            .max()
-            .unwrap_or(0)
-            .max(1);
         // The disk is kept busy by whole reads, so the window counts those where a read serves several tasks.
         let per_read = tasks_per_read(plan).min(TASKS_PER_READ_MAX) as usize;
         let ahead = if plan.passes().any(crate::schedule::blocking::is_blocked) {
@@ -223,8 +218,22 @@ impl Session {
         } else {
             4 * threads + READS_AHEAD * per_read
         };
-        // A quarter of the memory at most is for tiles that are only passing through.
-        ahead.min((memory / (4 * tile)) as usize * per_read).max(threads)
+        // A quarter of the memory at most is for tiles that are only passing through. Those of passes are of one size or
+        // nearly so; what algorithms work on need not be.
+        let passing = memory / 4;
+        if plan.works().next().is_some() {
+            let bytes = InBytes {
+                most: passing.saturating_mul(per_read as u64),
+                tasks_min: threads,
+            };
+            return Window {
+                tasks: ahead,
+                bytes: Some(bytes),
+            };
+        }
+        let tile = tiles.weights.iter().map(|weight| weight.frame).max();
+        let tiles = passing / tile.unwrap_or(0).max(1);
+        Window::of_tasks(ahead.min(tiles as usize * per_read).max(threads))
     }
 
     /// Has the other sessions give up what they can do without, as far as `wish` bytes here need its room. Returns what

@@ -242,7 +242,7 @@ impl Session {
         } = self.place(wanted, fixed_bytes, start)?;
         self.check_disks(&outputs, placed.program.totals.scratch_bytes)?;
         let metadata_bytes = metadata_bytes(&plan, &tiles, &outputs, &placed);
-        let slabs = find_slabs(&plan, &placed.tasks, placed.program.window);
+        let slabs = find_slabs(&plan, &placed.tasks, placed.program.reach.tasks);
         Ok(Program {
             session: self.clone(),
             plan,

@@ -57,7 +57,7 @@ impl Program {
             totals.temporary_bytes,
             totals.discarded_bytes,
             self.placed.tasks.len(),
-            self.placed.program.window,
+            self.placed.program.reach.tasks,
             quoted(options.policy.name()),
             quoted(&self.placed.candidate.name()),
             passes,
