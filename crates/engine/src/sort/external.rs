@@ -213,7 +213,8 @@ impl Sorting {
         };
         // The pages at the ends of what runs have of groups are read twice.
         let is_wasteful = |&(run, group): &(u64, u64)| {
-            let segments = records.length.div_ceil(run.max(1)) * records.length.div_ceil(group);
+            let whole = (group / bucket.max(1)).max(1) * bucket.max(1);
+            let segments = records.length.div_ceil(run.max(1)) * records.length.div_ceil(whole.min(group));
             segments * PAGE as u64 > records.length * item / ENDS_SHARE
         };
         // While some tasks compute, others are read and written: as many as that leaves.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_kernels::sort::{
-    gather_items, sort_index, sort_index_workspace_bytes, sort_keys_from, sort_workspace_bytes, spread_index,
+    gather_items, sort_index, sort_index_workspace_bytes, sort_keys_from, sort_keys_from_workspace_bytes, spread_index,
     spread_keys, spread_workspace_bytes, KeyOrder, Splitters,
 };
 
@@ -68,10 +68,10 @@ impl Form {
 
 /// Workspace of a task that sorts `count` elements, with results in one tile each or in several.
 pub(super) fn workspace_bytes(records: &Records, count: u64, in_one_tile: bool) -> u64 {
-    let sorts = |count| match records.columns.len() {
-        1 => sort_workspace_bytes(records.order, count),
-        _ => sort_index_workspace_bytes(records.order, count),
-    };
+    if records.columns.len() == 1 {
+        return sort_keys_from_workspace_bytes(records.order, count as usize, in_one_tile) as u64;
+    }
+    let sorts = |count| sort_index_workspace_bytes(records.order, count);
     Layout::new(records, count as usize, in_one_tile, sorts).bytes as u64
 }
 
@@ -130,18 +130,10 @@ impl Elements<'_> {
     /// Sorts them.
     pub fn sort(&mut self, workspace: &mut [u8]) {
         let order = self.records.order;
-        let in_one_place = self.places[0].len() <= 1;
         if let [parts] = &self.parts[..] {
-            let sorts = |count| sort_workspace_bytes(order, count);
-            let layout = Layout::new(self.records, self.count, in_one_place, sorts);
-            let (keys, space) = workspace.split_at_mut(layout.kernel);
-            let keys = if in_one_place {
-                &mut []
-            } else {
-                &mut keys[..self.count * order.dtype().size()]
-            };
-            return sort_keys_from(order, parts, &mut self.places[0], keys, space);
+            return sort_keys_from(order, parts, &mut self.places[0], workspace);
         }
+        let in_one_place = self.places[0].len() <= 1;
         let sorts = |count| sort_index_workspace_bytes(order, count);
         let layout = Layout::new(self.records, self.count, in_one_place, sorts);
         self.arrange(&layout, workspace, |parts, keys, index, space| {

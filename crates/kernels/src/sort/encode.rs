@@ -5,6 +5,7 @@
 
 use super::key::{directed, SortKey, Word};
 use super::radix::{Columns, Extent, Finish, Payload};
+use super::slices::view;
 use crate::fence::shells::SweepBody;
 use std::marker::PhantomData;
 
@@ -195,6 +196,61 @@ pub fn put_zeros<T: SortKey, P: Payload, const DESCENDING: bool>(
     let before = values[..number_count].partition_point(|value| value.before::<DESCENDING>(zero));
     values[before..].rotate_right(zeros);
     payload[before..].rotate_right(zeros);
+}
+
+/// What a sequence has of values whose words carry bits that do not count.
+#[derive(Clone, Copy, Default)]
+pub struct Special {
+    pub nans: usize,
+    negative_zeros: usize,
+    positive_zeros: usize,
+}
+
+impl Special {
+    pub fn of<T: SortKey>(parts: &[&[u8]]) -> Special {
+        let mut special = Special::default();
+        let Some((negative, positive)) = T::ZEROS else {
+            return special;
+        };
+        for part in parts {
+            for value in view::<u8, T>(part) {
+                let word = value.word();
+                special.nans += usize::from(!value.is_number());
+                special.negative_zeros += usize::from(word == negative);
+                special.positive_zeros += usize::from(word == positive);
+            }
+        }
+        special
+    }
+
+    /// Whether the order of zeros among themselves is not that of their words.
+    fn mixes_zeros(&self) -> bool {
+        self.negative_zeros > 0 && self.positive_zeros > 0
+    }
+
+    pub fn is_any(&self) -> bool {
+        self.nans > 0 || self.mixes_zeros()
+    }
+}
+
+/// Puts NaN behind the numbers, and zeros where both kinds occur, in the order in which `parts` have them. `values` are the
+/// numbers in order, and room for NaN.
+pub fn put_special<T: SortKey, const DESCENDING: bool>(parts: &[&[u8]], values: &mut [T], special: Special) {
+    let mut nan = values.len() - special.nans;
+    let zeros = T::ZEROS.filter(|_| special.mixes_zeros());
+    let mut zero = zeros.map_or(0, |(word, _)| {
+        values[..nan].partition_point(|value| value.before::<DESCENDING>(T::from_word(word)))
+    });
+    for value in parts.iter().flat_map(|part| view::<u8, T>(part)) {
+        let word = value.word();
+        if !value.is_number() {
+            values[nan] = *value;
+            nan += 1;
+        } else if zeros.is_some_and(|(a, b)| (word == a) | (word == b)) {
+            values[zero] = *value;
+            zero += 1;
+        }
+    }
 }
 
 /// Copies `parts` one behind the other to `out` and encodes them there, a strip at a time while it is in the cache.

@@ -56,6 +56,12 @@ pub trait SortKey: Pod {
     const ZEROS: Option<(Self::Word, Self::Word)>;
     fn word(self) -> Self::Word;
     fn from_word(word: Self::Word) -> Self;
+    /// Whether it is not NaN.
+    #[inline(always)]
+    fn is_number(self) -> bool {
+        let word = self.word();
+        (word >= Self::LOWEST) & (word <= Self::HIGHEST)
+    }
     /// Whether `self` comes strictly before `other`; NaN comes last in both directions.
     fn before<const DESCENDING: bool>(self, other: Self) -> bool;
 }

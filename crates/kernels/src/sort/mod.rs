@@ -35,7 +35,7 @@ use outcore_dtype::{f16, DType};
 use radix::{Columns, Extent, Finish, Payload};
 use slices::{nothing, take, view, view_mut, Filling};
 
-/// Bytes of workspace that [`sort_keys`] and [`sort_keys_from`] take for `count` elements.
+/// Bytes of workspace that [`sort_keys`] takes for `count` elements.
 pub fn sort_workspace_bytes(order: KeyOrder, count: usize) -> usize {
     match order.dtype.size() {
         1 => 0,
@@ -66,64 +66,99 @@ pub fn sort_keys(order: KeyOrder, data: &mut [u8], workspace: &mut [u8]) {
     })
 }
 
+/// Bytes of workspace that [`sort_keys_from`] takes for `count` elements in one place, or in several.
+pub fn sort_keys_from_workspace_bytes(order: KeyOrder, count: usize, in_one_place: bool) -> usize {
+    fn vectors<T: SortKey, const DESCENDING: bool>() -> bool {
+        T::Word::vectors().is_some()
+    }
+    match (with_order!(order, T, D => vectors::<T, D>()), in_one_place) {
+        (true, true) => 0,
+        (true, false) => keys_bytes(order, count),
+        (false, true) => sort_workspace_bytes(order, count),
+        (false, false) => keys_bytes(order, count) + sort_workspace_bytes(order, count),
+    }
+}
+
+/// Bytes of keys, to a multiple of what every key is aligned to.
+fn keys_bytes(order: KeyOrder, count: usize) -> usize {
+    (count * order.dtype.size()).next_multiple_of(size_of::<u64>())
+}
+
 /// Sorts the concatenation of `parts` into `places`, one behind the other, which it fills exactly.
 ///
-/// As [`sort_keys`] after a copy; the copy and the first sweep of the sort are one. Takes `keys`, as long as the parts
-/// together, as workspace as well, unless there is one place only.
-pub fn sort_keys_from(
+/// As [`sort_keys`] after a copy; where the processor has vectors, the copy and the first sweep of the sort are one, and
+/// only what is in several places is sorted elsewhere first.
+///
+/// # Panics
+/// As [`sort_keys`]; when parts and places are not of one length.
+pub fn sort_keys_from(order: KeyOrder, parts: &[&[u8]], places: &mut [&mut [u8]], workspace: &mut [u8]) {
+    let bytes: usize = places.iter().map(|place| place.len()).sum();
+    let total: usize = parts.iter().map(|part| part.len()).sum();
+    assert_eq!(total, bytes, "sort_keys_from: bytes of the parts and of the result");
+    let count = order.count("sort_keys_from", bytes);
+    let wanted = sort_keys_from_workspace_bytes(order, count, places.len() <= 1);
+    let workspace = take("sort_keys_from", workspace, wanted);
+    with_order!(order, T, D => {
+        let Some(vectors) = <T as SortKey>::Word::vectors() else {
+            return sort_through::<T, D>(order, parts, places, workspace);
+        };
+        let decode = encode::finish::<T, D>().unwrap_or(|_| {});
+        let is_reversed = search::order_of_parts::<T, D>(parts);
+        match (places, is_reversed) {
+            (places, Some(is_reversed)) => put_parts::<T>(parts, places, is_reversed),
+            ([place], None) => quick::sort_parts::<T, D>(parts, view_mut(place), vectors, decode, |_| ()),
+            (places, None) => {
+                let mut filling = Filling { places, at: 0 };
+                let put = |words: &[_]| filling.put(bytemuck::cast_slice(words));
+                quick::sort_parts::<T, D>(parts, view_mut(&mut workspace[..bytes]), vectors, decode, put);
+            }
+        }
+    });
+}
+
+/// Copies `parts` to `places`, one behind the other or from the end.
+fn put_parts<T: SortKey>(parts: &[&[u8]], places: &mut [&mut [u8]], is_reversed: bool) {
+    const STRIP: usize = 2048;
+    let mut buffer = [T::zeroed(); STRIP];
+    let mut filling = Filling { places, at: 0 };
+    if !is_reversed {
+        return parts.iter().for_each(|part| filling.put(part));
+    }
+    for values in parts.iter().rev().flat_map(|part| view::<u8, T>(part).rchunks(STRIP)) {
+        let turned = &mut buffer[..values.len()];
+        turned.copy_from_slice(values);
+        turned.reverse();
+        filling.put(bytemuck::cast_slice(turned));
+    }
+}
+
+/// Sorts `parts` in workspace, or in the only place, and copies them to the places.
+fn sort_through<T: SortKey, const DESCENDING: bool>(
     order: KeyOrder,
     parts: &[&[u8]],
     places: &mut [&mut [u8]],
-    keys: &mut [u8],
     workspace: &mut [u8],
 ) {
-    if let [place] = places {
-        return sort_parts(order, parts, place, workspace, None);
-    }
-    let room: usize = places.iter().map(|place| place.len()).sum();
-    assert_eq!(room, keys.len(), "sort_keys_from: bytes of the places and of the keys");
-    sort_parts(order, parts, keys, workspace, Some(Filling { places, at: 0 }));
-}
-
-/// Sorts `parts` in `keys`, and copies them from there to `places`.
-fn sort_parts(
-    order: KeyOrder,
-    parts: &[&[u8]],
-    keys: &mut [u8],
-    workspace: &mut [u8],
-    mut places: Option<Filling<'_, '_>>,
-) {
-    let count = order.count("sort_keys_from", keys.len());
-    let workspace = take("sort_keys_from", workspace, sort_workspace_bytes(order, count));
-    let total: usize = parts.iter().map(|part| part.len()).sum();
-    assert_eq!(
-        total,
-        keys.len(),
-        "sort_keys_from: bytes of the parts and of the result"
-    );
-    with_order!(order, T, D => {
-        if size_of::<T>() == 1 || search::runs::<T, D>(parts) {
+    let bytes: usize = parts.iter().map(|part| part.len()).sum();
+    let count = bytes / size_of::<T>();
+    let sort = |keys: &mut [u8], spare: &mut [u8]| {
+        let spare = take("sort_keys_from", spare, sort_workspace_bytes(order, count));
+        if size_of::<T>() == 1 || search::runs::<T, DESCENDING>(parts) {
             copy_parts(parts, keys);
-            sort_keys(order, keys, workspace);
+            sort_keys(order, keys, spare);
         } else {
-            let decode = encode::finish::<T, D>().unwrap_or(|_| {});
-            let done = quick::sort_parts::<T, D>(parts, view_mut(keys), view_mut(workspace), |words| {
-                decode(words);
-                if let Some(places) = &mut places {
-                    places.put(bytemuck::cast_slice(words));
-                }
-            });
-            if done {
-                return;
-            }
             let keys: &mut [T] = view_mut(keys);
-            let found = encode::encode_parts::<T, D>(parts, keys);
-            sort_words::<T, (), D>(keys, nothing(count), found, view_mut(workspace), nothing(count));
+            let found = encode::encode_parts::<T, DESCENDING>(parts, keys);
+            sort_words::<T, (), DESCENDING>(keys, nothing(count), found, view_mut(spare), nothing(count));
         }
-    });
-    if let Some(places) = &mut places {
-        places.put(keys);
+    };
+    if let [place] = places {
+        return sort(place, workspace);
     }
+    let (keys, spare) = workspace.split_at_mut(keys_bytes(order, count));
+    let keys = &mut keys[..bytes];
+    sort(keys, spare);
+    Filling { places, at: 0 }.put(keys);
 }
 
 fn copy_parts(parts: &[&[u8]], out: &mut [u8]) {
@@ -191,7 +226,7 @@ fn sort_all<K: Word, P: Payload>(
     finish: Option<Finish<K>>,
 ) {
     match K::vectors() {
-        Some(vectors) if P::NOTHING => quick::sort(columns.words, spare.words, vectors, finish.unwrap_or(|_| {})),
+        Some(vectors) if P::NOTHING => quick::sort(columns.words, vectors, finish.unwrap_or(|_| {})),
         _ => distribute::sort_by_radix(columns, spare, extent, finish),
     }
 }

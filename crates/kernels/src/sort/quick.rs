@@ -3,14 +3,12 @@
 //! A cut reads and writes in sequence, so the eight that take a range beyond the cache into it cost less than one move to
 //! 256 places, whose every store is to another line: 15.7 ns per element against 22.5 by [`super::radix`], for 2²¹ random
 //! `int64` on each of two cores at once. Few words are left to a network. Pivots are medians of samples, and a range that
-//! is cut unevenly too often is sorted by radix: no input takes more than `O(n log n)`. Equal words are alike here, so
+//! is cut unevenly too often is left to the library's sort in place: no input takes more than `O(n log n)`. Equal words are alike here, so
 //! nothing that travels with them is sorted in this way.
 
-use super::distribute::sort_by_radix;
-use super::encode::{encode, Found};
+use super::encode::{encode, put_special, Special};
 use super::key::{directed, SortKey, Word};
-use super::radix::{Columns, Extent};
-use super::slices::{nothing, view, view_mut};
+use super::slices::view;
 use crate::fence::vectors::{Vectors, FEW};
 
 /// Bytes of a range that is finished as a whole, while it is in the cache.
@@ -20,58 +18,86 @@ const SAMPLED_MIN: usize = 16 * FEW;
 /// Words that are turned from values at a time.
 const STRIP: usize = 2048;
 
-/// Sorts `words`, with `spare` as workspace; `finish` is given all of them, one range behind the other, each in order.
-pub fn sort<K: Word>(words: &mut [K], spare: &mut [K], vectors: Vectors<K>, finish: impl FnMut(&mut [K])) {
+/// Sorts `words`; `finish` is given all of them, one range behind the other, each in order.
+pub fn sort<K: Word>(words: &mut [K], vectors: Vectors<K>, finish: impl FnMut(&mut [K])) {
     let cuts = 2 * words.len().max(1).ilog2();
-    Quick { vectors, finish }.sort(words, spare, cuts);
+    Quick { vectors, finish }.sort(words, cuts);
 }
 
 /// Sorts the concatenation of `parts` as [`sort`] does, into `words`, which it fills; the first cut is made on the way.
-/// Does nothing and says so where it is not worth its while, or words carry bits that must not count.
+/// `decode` turns words in order into values, and `put` is given all values, one range behind the other, each in order.
 pub fn sort_parts<T: SortKey, const DESCENDING: bool>(
     parts: &[&[u8]],
     words: &mut [T::Word],
-    spare: &mut [T::Word],
-    finish: impl FnMut(&mut [T::Word]),
-) -> bool {
-    let Some(vectors) = T::Word::vectors().filter(|_| words.len() >= SAMPLED_MIN) else {
-        return false;
-    };
-    let mut samples = sample::<T, DESCENDING>(parts, words.len() / FEW);
-    (vectors.sort_few)(&mut samples);
-    let pivot = samples[FEW / 2];
-    let mut found = Found::NOTHING;
-    let (mut left, mut right) = (0, words.len());
+    vectors: Vectors<T::Word>,
+    decode: fn(&mut [T::Word]),
+    mut put: impl FnMut(&[T::Word]),
+) {
+    let special = Special::of::<T>(parts);
+    let count = words.len() - special.nans;
+    let pivot = sample::<T, DESCENDING>(vectors, parts, words.len());
+    let (mut left, mut right) = (0, count);
     let mut strip = [T::Word::ZERO; STRIP];
     for part in parts.iter().flat_map(|part| part.chunks(STRIP * size_of::<T>())) {
         let strip = &mut strip[..part.len() / size_of::<T>()];
         bytemuck::cast_slice_mut::<T::Word, u8>(strip).copy_from_slice(part);
-        found = found.join(encode::<T, DESCENDING>(view_mut(strip)));
+        let numbers = match special.nans {
+            0 => strip.len(),
+            _ => without_nan::<T>(strip),
+        };
+        let strip = &mut strip[..numbers];
+        encode::<T, DESCENDING>(bytemuck::cast_slice_mut(strip));
         let below = (vectors.cut_into)(strip, &mut words[left..right], pivot);
         (left, right) = (left + below, right - (strip.len() - below));
     }
-    if found.special::<T, DESCENDING>() {
-        return false;
+    let cuts = 2 * count.max(1).ilog2();
+    if special.is_any() {
+        let mut quick = Quick {
+            vectors,
+            finish: decode,
+        };
+        quick.sort(&mut words[..left], cuts);
+        quick.sort(&mut words[left..count], cuts);
+        put_special::<T, DESCENDING>(parts, bytemuck::cast_slice_mut(words), special);
+        return put(words);
     }
-    let cuts = 2 * words.len().ilog2();
+    let finish = |words: &mut [T::Word]| {
+        decode(words);
+        put(words);
+    };
     let mut quick = Quick { vectors, finish };
-    quick.sort(&mut words[..left], &mut spare[..left], cuts);
-    quick.sort(&mut words[left..], &mut spare[left..], cuts);
-    true
+    quick.sort(&mut words[..left], cuts);
+    quick.sort(&mut words[left..], cuts);
 }
 
-/// The words of every so many values of the concatenation.
-fn sample<T: SortKey, const DESCENDING: bool>(parts: &[&[u8]], step: usize) -> [T::Word; FEW] {
+/// Moves the values that are numbers to the front, and returns how many they are.
+fn without_nan<T: SortKey>(strip: &mut [T::Word]) -> usize {
+    let mut count = 0;
+    for at in 0..strip.len() {
+        let value: T = bytemuck::cast(strip[at]);
+        strip[count] = strip[at];
+        count += usize::from(value.is_number());
+    }
+    count
+}
+
+/// The median of the words of some values.
+fn sample<T: SortKey, const DESCENDING: bool>(vectors: Vectors<T::Word>, parts: &[&[u8]], count: usize) -> T::Word {
+    let samples = FEW.min(count);
+    let step = count / samples.max(1);
     let (mut part, mut before) = (0, 0);
-    std::array::from_fn(|at| {
+    let mut found = [T::Word::MAX; FEW];
+    for (at, found) in found[..samples].iter_mut().enumerate() {
         let place = at * step + step / 2;
         while place - before >= parts[part].len() / size_of::<T>() {
             before += parts[part].len() / size_of::<T>();
             part += 1;
         }
         let values: &[T] = view(parts[part]);
-        directed::<_, DESCENDING>(values[place - before].word())
-    })
+        *found = directed::<_, DESCENDING>(values[place - before].word());
+    }
+    (vectors.sort_few)(&mut found[..samples]);
+    found[samples / 2]
 }
 
 struct Quick<K, F> {
@@ -81,31 +107,31 @@ struct Quick<K, F> {
 
 impl<K: Word, F: FnMut(&mut [K])> Quick<K, F> {
     /// Sorts and finishes `words`, which are cut at most `cuts` times.
-    fn sort(&mut self, words: &mut [K], spare: &mut [K], cuts: u32) {
+    fn sort(&mut self, words: &mut [K], cuts: u32) {
         if size_of_val(words) <= CACHED_BYTES {
-            sort_cached(self.vectors, words, spare, cuts);
+            sort_cached(self.vectors, words, cuts);
             (self.finish)(words);
         } else if cuts == 0 {
-            radix(words, spare);
+            words.sort_unstable();
             (self.finish)(words);
         } else {
             let (below, above) = cut(self.vectors, words);
-            self.sort(&mut words[..below], &mut spare[..below], cuts - 1);
+            self.sort(&mut words[..below], cuts - 1);
             (self.finish)(&mut words[below..above]);
-            self.sort(&mut words[above..], &mut spare[above..], cuts - 1);
+            self.sort(&mut words[above..], cuts - 1);
         }
     }
 }
 
-fn sort_cached<K: Word>(vectors: Vectors<K>, words: &mut [K], spare: &mut [K], cuts: u32) {
+fn sort_cached<K: Word>(vectors: Vectors<K>, words: &mut [K], cuts: u32) {
     if words.len() <= FEW {
         (vectors.sort_few)(words);
     } else if cuts == 0 {
-        radix(words, spare);
+        words.sort_unstable();
     } else {
         let (below, above) = cut(vectors, words);
-        sort_cached(vectors, &mut words[..below], &mut spare[..below], cuts - 1);
-        sort_cached(vectors, &mut words[above..], &mut spare[above..], cuts - 1);
+        sort_cached(vectors, &mut words[..below], cuts - 1);
+        sort_cached(vectors, &mut words[above..], cuts - 1);
     }
 }
 
@@ -137,16 +163,11 @@ fn median<K: Word>([a, b, c]: [K; 3]) -> K {
     a.min(b).max(a.max(b).min(c))
 }
 
-/// Not inlined: what it holds shall not lie on the stack of every cut.
-#[inline(never)]
-fn radix<K: Word>(words: &mut [K], spare: &mut [K]) {
-    let (count, extent) = (words.len(), Extent::of(words));
-    let (words, spare) = (Columns::new(words, nothing(count)), Columns::new(spare, nothing(count)));
-    sort_by_radix(words, spare, extent, None);
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::distribute::sort_by_radix;
+    use super::super::radix::{Columns, Extent};
+    use super::super::slices::nothing;
     use super::*;
 
     const LENGTHS: [usize; 14] = [0, 1, 7, 8, 127, 128, 129, 191, 192, 200, 1000, 8192, 8193, 70_001];
@@ -175,14 +196,14 @@ mod tests {
     }
 
     /// `sort` puts words in order, and finishes each of them once.
-    fn check<K: Word>(sort: impl Fn(&mut [K], &mut [K], fn(&mut [K]))) {
+    fn check<K: Word>(sort: impl Fn(&mut [K], fn(&mut [K]))) {
         for length in LENGTHS {
             for words in shapes::<K>(length) {
                 let mut expected = words.clone();
                 expected.sort_unstable();
                 invert(&mut expected);
-                let (mut sorted, mut spare) = (words, vec![K::ZERO; length]);
-                sort(&mut sorted, &mut spare, invert);
+                let mut sorted = words;
+                sort(&mut sorted, invert);
                 assert!(sorted == expected, "{length} words");
             }
         }
@@ -193,15 +214,16 @@ mod tests {
     }
 
     fn check_all<K: Word>() {
-        check::<K>(|words, spare, finish| {
+        check::<K>(|words, finish| {
+            let spare = &mut vec![K::ZERO; words.len()][..];
             let (count, extent) = (words.len(), Extent::of(words));
             let (words, spare) = (Columns::new(words, nothing(count)), Columns::new(spare, nothing(count)));
             sort_by_radix(words, spare, extent, Some(finish));
         });
         let Some(vectors) = K::vectors() else { return };
-        check(|words, spare, finish| sort(words, spare, vectors, finish));
+        check(|words, finish| sort(words, vectors, finish));
         for cuts in [0, 1, 3] {
-            check(|words, spare, finish| Quick { vectors, finish }.sort(words, spare, cuts));
+            check(|words, finish| Quick { vectors, finish }.sort(words, cuts));
         }
     }
 

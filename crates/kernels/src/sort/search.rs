@@ -60,6 +60,33 @@ pub fn runs<T: SortKey, const DESCENDING: bool>(parts: &[&[u8]]) -> bool {
     sorted::<T, DESCENDING>(first) || reversed::<T, DESCENDING>(first)
 }
 
+/// The order in which all of `parts` together are already: `false` for the one they are to be in, `true` for strictly the
+/// opposite one.
+pub fn order_of_parts<T: SortKey, const DESCENDING: bool>(parts: &[&[u8]]) -> Option<bool> {
+    if !runs::<T, DESCENDING>(parts) {
+        return None;
+    }
+    let parts: Vec<&[T]> = parts
+        .iter()
+        .map(|part| view(part))
+        .filter(|part: &&[T]| !part.is_empty())
+        .collect();
+    let border = |pair: &[&[T]]| (pair[0][pair[0].len() - 1], pair[1][0]);
+    let sorted = || {
+        parts.iter().all(|part| sorted::<T, DESCENDING>(part))
+            && parts.windows(2).map(border).all(|(a, b)| !b.before::<DESCENDING>(a))
+    };
+    let reversed = || {
+        parts.iter().all(|part| reversed::<T, DESCENDING>(part))
+            && parts.windows(2).map(border).all(|(a, b)| b.before::<DESCENDING>(a))
+    };
+    match (sorted(), reversed()) {
+        (true, _) => Some(false),
+        (false, true) => Some(true),
+        _ => None,
+    }
+}
+
 /// How the element `a` compares with the element `b`.
 pub fn compare(order: KeyOrder, a: &[u8], b: &[u8]) -> Ordering {
     with_order!(order, T, D => {

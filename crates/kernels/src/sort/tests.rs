@@ -216,6 +216,11 @@ fn sort_keys_is_the_stable_sort() {
     });
 }
 
+fn sort_from(order: KeyOrder, parts: &[&[u8]], places: &mut [&mut [u8]], count: usize) {
+    let bytes = sort_keys_from_workspace_bytes(order, count, places.len() <= 1);
+    sort_keys_from(order, parts, places, Frame::new(bytes).get_mut());
+}
+
 #[test]
 fn sort_keys_from_parts_is_the_sort_of_their_concatenation() {
     everywhere(|order, what, data, index| {
@@ -223,9 +228,8 @@ fn sort_keys_from_parts_is_the_sort_of_their_concatenation() {
         let [a, b] = [index.len() / 3, index.len() * 2 / 3].map(|cut| cut * size);
         let parts = [&data[..a], &data[a..a], &data[a..b], &data[b..]].map(Frame::of);
         let parts: Vec<&[u8]> = parts.iter().map(Frame::get).collect();
-        let mut workspace = Frame::new(sort_workspace_bytes(order, index.len()));
         for cuts in [vec![], vec![0, index.len() / 5, index.len() / 5]] {
-            let (mut sorted, mut keys) = (Frame::new(data.len()), Frame::new(data.len()));
+            let mut sorted = Frame::new(data.len());
             let mut places = vec![];
             let (mut rest, mut before) = (sorted.get_mut(), 0);
             for cut in cuts {
@@ -235,8 +239,18 @@ fn sort_keys_from_parts_is_the_sort_of_their_concatenation() {
                 before = cut;
             }
             places.push(rest);
-            sort_keys_from(order, &parts, &mut places, keys.get_mut(), workspace.get_mut());
+            sort_from(order, &parts, &mut places, index.len());
             assert!(sorted.get() == picked(size, data, index), "{what}");
+            // As on processors without vectors.
+            let through = index.len() * 2 * size.next_multiple_of(8);
+            with_order!(order, T, D => {
+                let mut workspace = Frame::new(through);
+                let mut through = Frame::new(data.len());
+                let middle = index.len() / 2 * size;
+                let (first, second) = through.get_mut().split_at_mut(middle);
+                super::sort_through::<T, D>(order, &parts, &mut [first, second], workspace.get_mut());
+                assert!(through.get() == sorted.get(), "{what}");
+            });
         }
     });
 }
@@ -392,6 +406,14 @@ fn large_sorts_distribute_first() {
                 workspace.get_mut(),
             );
             assert!(index == expected, "{dtype} {pattern:?}");
+            let picked = picked(dtype.size(), data.get(), &expected);
+            for every in [700_001, 300_000, 65_537, 9_001] {
+                let mut sorted = Frame::new(data.get().len());
+                let mut places: Vec<&mut [u8]> = sorted.get_mut().chunks_mut(every * dtype.size()).collect();
+                let parts: Vec<&[u8]> = data.get().chunks(77_777 * dtype.size()).collect();
+                sort_from(order, &parts, &mut places, expected.len());
+                assert!(sorted.get() == picked, "{dtype} {pattern:?} to places of {every}");
+            }
         }
     }
 }
