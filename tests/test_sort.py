@@ -145,7 +145,8 @@ def test_any_mixture_is_cut_exactly(seed: int, length: int, distinct: int, risin
     ordered = int(length * rising)
     keys[:ordered].sort()
     values = np.arange(length)
-    with session(pool_limit=2 * POOL):
+    # What is merged at once, and both results in memory, come to a little more than twice as much at most.
+    with session(pool_limit=2 * POOL + (64 << 10)):
         sorted_keys, positions = oc.sort_by(oc.asarray(keys), oc.asarray(values), method=method)
         found = oc.compute(sorted_keys, positions)
     order = np.argsort(keys, kind="stable")

@@ -24,8 +24,6 @@ pub struct ArrayInfo {
     pub node: Expr,
     pub kind: ArrayKind,
     pub counts: Vec<u64>,
-    /// Bytes of each tile, where tiles differ in size and are less than the grid says.
-    pub listed: Option<Arc<[u64]>>,
     /// Outputs (positions in the request) that this array's tiles are written to.
     pub outputs: Vec<usize>,
 }
@@ -38,9 +36,18 @@ impl ArrayInfo {
         }
     }
 
+    /// Bytes of each tile, where tiles differ in size and are less than the grid says.
+    pub fn listed(&self) -> Option<Arc<[u64]>> {
+        match (&self.node.op, &self.kind) {
+            (Op::Algorithm(key, result), _) => key.0.listed(*result),
+            (_, ArrayKind::Source(source)) => source.listed(),
+            _ => None,
+        }
+    }
+
     /// Bytes of the tile that is a region of the array.
     pub fn tile_bytes(&self, index: u64, region: &Region) -> u64 {
-        match &self.listed {
+        match self.listed() {
             Some(listed) => listed[index as usize],
             None => region.elements() * self.node.dtype.size() as u64,
         }
@@ -83,16 +90,10 @@ impl ArrayTable {
                 _ => ArrayKind::Computed,
             };
             let counts = grid::counts(&node.shape, &node.tile);
-            let listed = match (&node.op, &kind) {
-                (Op::Algorithm(key, result), _) => key.0.listed(*result),
-                (_, ArrayKind::Source(source)) => source.listed(),
-                _ => None,
-            };
             self.arrays.push(ArrayInfo {
                 node: node.clone(),
                 kind,
                 counts,
-                listed,
                 outputs: vec![],
             });
             self.arrays.len() as ArrayId - 1

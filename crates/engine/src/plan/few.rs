@@ -304,7 +304,6 @@ fn selection(info: &ArrayInfo, positions: &[Positions], tile: &[u64]) -> Result<
         tile,
     );
     Ok(ArrayInfo {
-        listed: None,
         counts: grid::counts(&node.shape, &node.tile),
         kind: ArrayKind::Source(source),
         outputs: vec![],

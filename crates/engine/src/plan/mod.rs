@@ -99,8 +99,8 @@ fn check_widths(plan: &Plan) -> Result<(), EngineError> {
 
 /// Refuses tiles of different sizes where they cannot be: the rest of their rows is nowhere.
 fn check_listed(plan: &Plan) -> Result<(), EngineError> {
-    let is_listed = |id: ArrayId| plan.arrays[id as usize].listed.is_some();
-    if !plan.arrays.iter().any(|array| array.listed.is_some()) {
+    let is_listed = |id: ArrayId| plan.arrays[id as usize].listed().is_some();
+    if !plan.arrays.iter().any(|array| array.listed().is_some()) {
         return Ok(());
     }
     let mut touched = plan.outputs.clone();

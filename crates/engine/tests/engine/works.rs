@@ -350,7 +350,7 @@ fn tiles_of_different_sizes_are_for_algorithms_alone() {
     let case = Case::new(&results[..1], PlanOptions::ALL);
     let frames = |label: &str| {
         let arrays = case.plan.arrays.iter().enumerate();
-        let found = arrays.filter(|(_, array)| array.listed.is_some() == (label == "packed"));
+        let found = arrays.filter(|(_, array)| array.listed().is_some() == (label == "packed"));
         let tiles = found
             .flat_map(|(id, array)| &case.tiles.weights[case.tiles.first[id] as usize..][..array.tiles() as usize]);
         tiles.map(|weight| weight.frame).collect::<Vec<_>>()
