@@ -271,10 +271,8 @@ impl Walk<'_> {
         if next_use == NEVER && known_dead {
             if self.weights.writes[tile as usize] > 0 && self.is_output(tile) {
                 // Its write may still wait behind the reads of the window: dropping it now would wait for both.
-                self.written.push_back((
-                    state.last_use + 2 * self.program.reach.at(state.last_use as usize) + 1,
-                    tile,
-                ));
+                let around = self.program.reach.around(state.last_use as usize);
+                self.written.push_back((state.last_use + 2 * around + 1, tile));
             } else {
                 self.drop_tile(tile);
             }

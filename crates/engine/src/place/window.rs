@@ -88,9 +88,10 @@ impl Reach {
         self.oldest.get(task).copied().unwrap_or_else(simply)
     }
 
-    /// Tasks that the window holds where a task is issued.
-    pub fn at(&self, task: usize) -> u32 {
-        task as u32 - self.oldest(task)
+    /// Tasks that the window holds around a task, once it is full.
+    pub fn around(&self, task: usize) -> u32 {
+        let oldest = self.oldest.get(task);
+        oldest.map_or(self.tasks as u32, |&oldest| task as u32 - oldest)
     }
 
     pub fn bytes(&self) -> usize {
@@ -116,7 +117,7 @@ mod tests {
             tiles.weights.push(TileWeight { frame, read: frame });
         }
         let reach = window.over(&tasks, &tiles);
-        (0..frames.len()).map(|task| reach.at(task)).collect()
+        (0..frames.len()).map(|task| task as u32 - reach.oldest(task)).collect()
     }
 
     fn window(tasks: usize, most: u64) -> Window {

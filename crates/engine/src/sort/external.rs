@@ -33,8 +33,8 @@ const SAMPLE_SHARE: u64 = 64;
 /// Tasks at work, read for and written of beside the threads' own, while keys are distributed.
 const AT_ONCE_MIN: u64 = 3;
 const AT_ONCE_MAX: u64 = 6;
-/// The share of the keys that may be read twice since it lies in pages that two groups share: more tasks at once make
-/// smaller groups.
+/// One in so many bytes of the keys may be read twice, since it lies in a page that two groups share: more tasks at once
+/// make smaller groups, which share more.
 const ENDS_SHARE: u64 = 28;
 
 #[derive(Debug)]
@@ -219,10 +219,10 @@ impl Sorting {
         };
         // While some tasks compute, others are read and written: as many as that leaves.
         let threads = room.threads as u64;
-        let cuts = (threads + AT_ONCE_MIN..=threads + AT_ONCE_MAX).rev().map(cut);
-        let mut cuts = cuts.peekable();
-        let widest = cuts.peek().copied().expect("one at least");
-        let (run, group) = cuts.find(|cut| !is_wasteful(cut)).unwrap_or(widest);
+        let mut cuts = (AT_ONCE_MIN..=AT_ONCE_MAX).rev().map(|beside| cut(threads + beside));
+        let (run, group) = cuts
+            .find(|cut| !is_wasteful(cut))
+            .unwrap_or_else(|| cut(threads + AT_ONCE_MAX));
         let groups = records.length.div_ceil(group);
         let fits = room.threads as u64 * sorting(group) <= room.memory && group <= u64::from(u32::MAX);
         let piece = run.saturating_mul(item) / groups.max(1);

@@ -88,7 +88,8 @@ pub trait Work: Send + Sync + Debug {
 }
 
 /// The tiles of a task, in the order in which `operands` names them: those read, and those created or updated. Each is
-/// as long as the tile (less than its row of the grid where tiles differ in size), C-contiguous, and begins on a page where it was not read from a file at an odd place.
+/// as long as the tile (less than its row of the grid where tiles differ in size), C-contiguous, and begins on a page where it
+/// was not read from a file at an odd place.
 #[derive(Default)]
 pub struct Bound<'a> {
     pub reads: Vec<&'a [u8]>,

@@ -3,8 +3,8 @@
 //! A cut reads and writes in sequence, so the eight that take a range beyond the cache into it cost less than one move to
 //! 256 places, whose every store is to another line: 15.7 ns per element against 22.5 by [`super::radix`], for 2²¹ random
 //! `int64` on each of two cores at once. Few words are left to a network. Pivots are medians of samples, and a range that
-//! is cut unevenly too often is left to the library's sort in place: no input takes more than `O(n log n)`. Equal words are alike here, so
-//! nothing that travels with them is sorted in this way.
+//! is cut unevenly too often is left to the library's sort in place: no input takes more than `O(n log n)`. Equal words are
+//! alike here, so nothing that travels with them is sorted in this way.
 
 use super::encode::{encode, put_special, Special};
 use super::key::{directed, SortKey, Word};
