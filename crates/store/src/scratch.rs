@@ -287,19 +287,17 @@ impl ScratchFolder {
         if self.owner != std::process::id() {
             return;
         }
-        let removed = path.to_path_buf();
-        let remove = move || {
-            // What cannot be removed now goes with the folder.
-            let _ = fs::remove_file(removed);
-        };
-        if size_of(path) < LARGE_BYTES {
-            return remove();
-        }
+        // Its name goes at once. What takes long is to free its blocks, when the last descriptor is closed.
+        let large = size_of(path) >= LARGE_BYTES;
+        let held = fs::File::open(path).ok().filter(|_| large);
+        // What cannot be removed now goes with the folder.
+        let _ = fs::remove_file(path);
+        let Some(file) = held else { return };
         let mut removals = locked(&self.removals);
         removals.retain(|removal| !removal.is_finished());
-        match std::thread::Builder::new().name("outcore-remove".into()).spawn(remove) {
-            Ok(removal) => removals.push(removal),
-            Err(_) => drop(fs::remove_file(path)),
+        let thread = std::thread::Builder::new().name("outcore-remove".into());
+        if let Ok(removal) = thread.spawn(move || drop(file)) {
+            removals.push(removal);
         }
     }
 
@@ -471,8 +469,8 @@ mod tests {
             let path = folder.unused();
             fs::File::create(&path).unwrap().set_len(bytes).unwrap();
             folder.remove_file(&path);
-            assert_eq!(folder.settle(), bytes == LARGE_BYTES);
             assert!(!path.exists());
+            assert_eq!(folder.settle(), bytes == LARGE_BYTES);
         }
         assert!(!folder.settle());
         let path = folder.unused();
