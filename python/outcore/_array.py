@@ -287,9 +287,18 @@ class Array:
         """Elements below `min` become `min`, those above `max` become `max`."""
         return oc.clip(self, min, max)
 
-    def round(self) -> Array:
-        """Elements rounded to the nearest integer, halves to even."""
-        return oc.round(self)
+    def round(self, decimals: int = 0) -> Array:
+        """Elements rounded to so many decimals, halves to even: scaled, rounded and scaled back, as NumPy does it.
+
+        Integers stay as they are. Raises DTypeError for decimals of complex numbers.
+        """
+        kind = self.dtype.kind
+        if (kind in "biu" and decimals < 0) or (kind == "c" and decimals):
+            raise DTypeError(f"round: {decimals} decimals of {self.dtype} are not supported")
+        if decimals == 0 or kind in "biu":
+            return oc.round(self)
+        scale = 10.0 ** abs(decimals)
+        return oc.round(self * scale) / scale if decimals > 0 else oc.round(self / scale) * scale
 
     def conj(self) -> Array:
         """The complex conjugate."""
@@ -313,13 +322,13 @@ class Array:
         """Arithmetic mean over the given axes."""
         return oc.mean(self, axis=axis, keepdims=keepdims)
 
-    def var(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
-        """Variance over the given axes; the divisor is the count less `correction`."""
-        return oc.var(self, axis=axis, correction=correction, keepdims=keepdims)
+    def var(self, axis: Any = None, *, ddof: float = 0.0, correction: float = 0.0, keepdims: bool = False) -> Array:
+        """Variance over the given axes; the divisor is the count less `correction`, which NumPy calls `ddof`."""
+        return oc.var(self, axis=axis, correction=correction or ddof, keepdims=keepdims)
 
-    def std(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
-        """Standard deviation over the given axes."""
-        return oc.std(self, axis=axis, correction=correction, keepdims=keepdims)
+    def std(self, axis: Any = None, *, ddof: float = 0.0, correction: float = 0.0, keepdims: bool = False) -> Array:
+        """Standard deviation over the given axes; `correction` or `ddof` as for `var`."""
+        return oc.std(self, axis=axis, correction=correction or ddof, keepdims=keepdims)
 
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Array:
         """Smallest element along the given axes."""
@@ -344,6 +353,54 @@ class Array:
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
         """Index of the first largest element."""
         return oc.argmax(self, axis=axis, keepdims=keepdims)
+
+    def ptp(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        """Largest element less the smallest, along the given axes."""
+        return oc.ptp(self, axis=axis, keepdims=keepdims)
+
+    def cumsum(self, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+        """Running sums along an axis; of all elements in C order when none is given."""
+        return oc.cumulative_sum(self.ravel() if axis is None else self, axis=axis or 0, dtype=dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+        """Running products along an axis; of all elements in C order when none is given."""
+        return oc.cumulative_prod(self.ravel() if axis is None else self, axis=axis or 0, dtype=dtype)
+
+    def nonzero(self) -> tuple[Array, ...]:
+        """Where the elements are not zero: an array of positions for each axis."""
+        return oc.nonzero(self)
+
+    def argsort(self, axis: int = -1) -> Array:
+        """The positions that put the elements in order along an axis, stable."""
+        return oc.argsort(self, axis=axis)
+
+    def take(self, indices: Operand, axis: int | None = None) -> Array:
+        """The elements at some positions along an axis; of all elements in C order when none is given."""
+        return oc.take(self.ravel() if axis is None else self, indices, axis=axis or 0)
+
+    def repeat(self, repeats: int | Operand, axis: int | None = None) -> Array:
+        """Each element so many times over along an axis."""
+        return oc.repeat(self, repeats, axis=axis)
+
+    def flatten(self) -> Array:
+        """The elements along one axis, in C order."""
+        return self.ravel()
+
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
+        """The array with two axes exchanged."""
+        return oc.swapaxes(self, axis1, axis2)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python scalars, which must fit the memory limit. Computes."""
+        return self._value("a list").tolist()
+
+    def __round__(self, decimals: int | None = None) -> Any:
+        """`round(x)` of a single number is a Python int, as everywhere; `round(x, 2)` is an array."""
+        return round(self._scalar("round()")) if decimals is None else self.round(decimals)
+
+    def __format__(self, spec: str) -> str:
+        """`f"{x:.2f}"` computes the value of a single number; without a format nothing is computed."""
+        return format(self._scalar(f"format {spec!r}"), spec) if spec else str(self)
 
     # -- operators ----------------------------------------------------------------------------------------------
 
@@ -400,6 +457,12 @@ class Array:
 
     def __rpow__(self, other: Operand) -> Array:
         return oc.pow(other, self) if _operand(other) else NotImplemented
+
+    def __divmod__(self, other: Operand) -> tuple[Array, Array]:
+        return (self // other, self % other) if _operand(other) else NotImplemented
+
+    def __rdivmod__(self, other: Operand) -> tuple[Array, Array]:
+        return (oc.floor_divide(other, self), oc.remainder(other, self)) if _operand(other) else NotImplemented
 
     def __matmul__(self, other: Operand) -> Array:
         return oc.matmul(self, other) if _operand(other) else NotImplemented

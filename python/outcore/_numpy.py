@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import outcore as oc
+from outcore import _numpy_functions, missing
 from outcore._node import DTypeLike, axis_of, dtype_of, integers, is_weak
 from outcore.errors import DTypeError, ShapeError
 
@@ -51,22 +52,39 @@ _UFUNCS = frozenset(oc.elementwise.__all__) - {"clip"} | {"matmul", "vecdot"}
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """`__array_ufunc__`: calls and reductions of ufuncs that have a node."""
     name = ufunc.__name__
-    if options.get("out") is not None and any(part is not None for part in options["out"]):
-        raise DTypeError(f"numpy.{name}: outcore arrays are immutable and fill no out=; store() writes results")
+    targets = options.pop("out", None)
+    if targets is not None and any(part is not None for part in targets):
+        return _fill(name, targets, apply_ufunc(ufunc, method, inputs, options))
     if method == "reduce" and name in _UFUNC_REDUCTIONS:
-        given = {key: value for key, value in options.items() if value is not None and key != "out"}
+        given = {key: value for key, value in options.items() if value is not None}
         given.setdefault("axis", 0 if "axis" not in options else None)
         return getattr(oc, _UFUNC_REDUCTIONS[name])(*inputs, **given)
+    if method == "__call__" and name in _numpy_functions.UFUNCS and not options:
+        return _numpy_functions.UFUNCS[name](*inputs)
     standard = _UFUNC_NAMES.get(name, name)
     if method != "__call__" or standard not in _UFUNCS:
         return NotImplemented
     dtype = options.pop("dtype", None)
-    options.pop("out", None)
     if options:
         raise DTypeError(f"numpy.{name}: {', '.join(options)}= is not supported for outcore arrays")
     if dtype is not None or name in _FLOATING_UFUNCS:
         inputs = _cast_to_loop(ufunc, inputs, dtype)
     return getattr(oc, standard)(*inputs)
+
+
+def _fill(name: str, targets: tuple[Any, ...], found: Any) -> Any:
+    """`b += x` with a NumPy array on the left: it is filled with the result, which is computed."""
+    if found is NotImplemented or len(targets) != 1:
+        return NotImplemented
+    target = targets[0]
+    if not isinstance(target, np.ndarray):
+        raise DTypeError(f"numpy.{name}: outcore arrays are immutable and fill no out=; store() writes results")
+    if found.shape != target.shape:
+        raise ShapeError(f"numpy.{name}: a result of shape {found.shape} for an out= of shape {target.shape}")
+    if not np.can_cast(found.dtype, target.dtype, "same_kind"):
+        raise DTypeError(f"numpy.{name}: a result of {found.dtype} does not go into an out= of {target.dtype}")
+    np.copyto(target, found.compute(), casting="same_kind")
+    return target
 
 
 def _loop_input(part: Any) -> Any:
@@ -87,6 +105,18 @@ def _cast_to_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: DTypeLike) ->
     return tuple(part if is_weak(part) else oc.asarray(part, dtype=kind) for part, kind in casts)
 
 
+def _reduced_where(name: str, a: Any, mask: Any, axis: Any, given: dict[str, Any]) -> Any:
+    """A reduction over the elements that a mask chooses."""
+    if name in ("sum", "prod", "mean", "var", "std"):
+        return getattr(missing, f"{name}_where")(a, mask, axis=axis, **given)
+    array = oc.asarray(a)
+    if name in ("all", "any"):
+        flags = array != 0
+        kept = flags | ~oc.asarray(mask) if name == "all" else flags & oc.asarray(mask)
+        return getattr(oc, name)(kept, axis=axis, **given)
+    raise DTypeError(f"numpy.{name}: where= is not supported for outcore arrays")
+
+
 def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
         if args:
@@ -97,7 +127,10 @@ def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., Any]:
             if dtype_of(dtype).kind in "biu":
                 raise DTypeError(f"numpy.{name}: gives floating-point numbers, not {dtype_of(dtype)}; cast the result")
             a = oc.astype(a, dtype)
+        mask = given.pop("where", True)
         _check_arguments(name, getattr(oc, name), (a,), {"axis": axis, **given})
+        if mask is not True:
+            return _reduced_where(name, a, mask, axis, given)
         return getattr(oc, name)(a, axis=axis, **given)
 
     return call
@@ -146,12 +179,6 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
     return oc.linalg.trace(oc.moveaxis(a, (axis1, axis2), (-2, -1)), offset=offset, dtype=dtype)
 
 
-def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    order = list(range(oc.asarray(a).ndim))
-    order[axis1], order[axis2] = order[axis2], order[axis1]
-    return oc.permute_dims(a, tuple(order))
-
-
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     if not isinstance(axes, (int, np.integer)):
         axes = tuple(integers(part) for part in axes)
@@ -191,14 +218,7 @@ def _reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) 
 
 def _round(a: Any, decimals: int = 0) -> Any:
     """Scaled, rounded and scaled back, as NumPy does it. Integers stay as they are: they have no decimals."""
-    array = oc.asarray(a)
-    kind = array.dtype.kind
-    if (kind in "biu" and decimals < 0) or (kind == "c" and decimals):
-        raise DTypeError(f"numpy.round: {decimals} decimals of {array.dtype} are not supported for outcore arrays")
-    if decimals == 0 or kind in "biu":
-        return oc.round(array)
-    scale = 10.0 ** abs(decimals)
-    return oc.round(array * scale) / scale if decimals > 0 else oc.round(array / scale) * scale
+    return oc.asarray(a).round(decimals)
 
 
 def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -208,6 +228,73 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     thin = (*array.shape[:place], 1, *array.shape[place + 1 :])
     first, last = (edge if edge is None or np.ndim(edge) else oc.broadcast_to(edge, thin) for edge in (prepend, append))
     return oc.diff(array, axis=place, n=n, prepend=first, append=last)
+
+
+def _ddof(name: str) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, *, ddof: float = 0, correction: float = 0, keepdims: bool = False) -> Any:
+        return getattr(oc, name)(a, axis=axis, correction=correction or ddof, keepdims=keepdims)
+
+    return call
+
+
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
+    return oc.pad(array, pad_width, mode, constant_values=constant_values)
+
+
+def _interp(x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None) -> Any:
+    return oc.interp(x, xp, fp, left=left, right=right)
+
+
+def _close(name: str) -> Callable[..., Any]:
+    def call(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+        return getattr(oc, name)(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+    return call
+
+
+def _axis_keepdims(name: str) -> Callable[..., Any]:
+    """Functions of NumPy's order of arguments whose others are named alike."""
+
+    def call(a: Any, axis: Any = None, **options: Any) -> Any:
+        given = {key: value for key, value in options.items() if value is not None}
+        _check_arguments(name, getattr(oc, name), (a,), {"axis": axis, **given})
+        return getattr(oc, name)(a, axis=axis, **given)
+
+    return call
+
+
+# Functions that take NumPy's arguments as they are.
+_SAME = (
+    *(
+        "array_equal",
+        "array_equiv",
+        "array_split",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "column_stack",
+        "convolve",
+    ),
+    *("corrcoef", "cov", "digitize", "dstack", "fliplr", "flipud", "gradient", "hstack", "kron", "nan_to_num"),
+    *("piecewise", "rot90", "select", "split", "swapaxes", "trapezoid", "vstack"),
+)
+
+
+def _same(name: str) -> Callable[..., Any]:
+    """A function as it is; what is positional in NumPy and by name here is passed by name."""
+    ours, theirs = getattr(oc, name), inspect.signature(getattr(np, name))
+    taken = [
+        p.name for p in inspect.signature(ours).parameters.values() if p.kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
+    named = [p.name for p in theirs.parameters.values()]
+
+    def call(*args: Any, **options: Any) -> Any:
+        if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in theirs.parameters.values()):
+            return ours(*args, **options)
+        beyond = dict(zip(named[len(taken) :], args[len(taken) :], strict=False))
+        return ours(*args[: len(taken)], **beyond, **options)
+
+    return call
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -227,7 +314,6 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.outer: lambda a, b: oc.linalg.outer(oc.asarray(a).ravel(), oc.asarray(b).ravel()),
     np.trace: _trace,
     np.linalg.norm: _norm,
-    np.swapaxes: _swapaxes,
     np.tensordot: _tensordot,
     np.reshape: _reshape,
     np.ravel: lambda a, order="C": _reshape(a, -1, order),
@@ -266,6 +352,19 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.ndim: lambda a: a.ndim,
     np.size: lambda a: a.size,
     np.result_type: oc.result_type,
+    **{getattr(np, name): _same(name) for name in _SAME},
+    **{getattr(np, name): _axis_keepdims(name) for name in ("nansum", "nanprod", "nanmean", "nanmin", "nanmax", "ptp")},
+    **{getattr(np, name): _axis_keepdims(name) for name in ("nanargmin", "nanargmax", "nanmedian", "average")},
+    **{getattr(np, name): _along_all(name) for name in ("nancumsum", "nancumprod")},
+    np.nanvar: _ddof("nanvar"),
+    np.nanstd: _ddof("nanstd"),
+    np.percentile: lambda a, q, axis=None: oc.percentile(a, q, axis=axis),
+    np.nanpercentile: lambda a, q, axis=None: oc.nanpercentile(a, q, axis=axis),
+    np.isclose: _close("isclose"),
+    np.allclose: _close("allclose"),
+    np.pad: _pad,
+    np.interp: _interp,
+    **_numpy_functions.FUNCTIONS,
 }
 
 

@@ -1,0 +1,308 @@
+"""NumPy's functions that are a line of ours: its names and its order of arguments."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import outcore as oc
+from outcore._node import axis_of, integers
+from outcore.errors import ArgumentError, DTypeError, ShapeError
+
+
+def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    return oc.concat([arr, values], axis=axis)
+
+
+def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """Without the elements at one place, several, or a slice of them."""
+    array = oc.asarray(arr).ravel() if axis is None else oc.asarray(arr)
+    place = axis_of("delete", axis or 0, array.ndim)
+    length = array.shape[place]
+    if isinstance(obj, slice):
+        gone = set(range(*obj.indices(length)))
+    else:
+        gone = {axis_of("delete", at, length) for at in integers(obj)}
+    ends = [-1, *sorted(gone), length]
+    ahead = (slice(None),) * place
+    parts = [array[(*ahead, slice(low + 1, high))] for low, high in itertools.pairwise(ends)]
+    return oc.concat([part for part in parts if part.shape[place]] or parts[:1], axis=place)
+
+
+def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    array = oc.moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = array.shape[-2:]
+    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    first = max(offset, 0) + max(-offset, 0) * columns
+    flat = oc.reshape(array, (*array.shape[:-2], rows * columns))
+    return flat[..., first : first + count * (columns + 1) : columns + 1][..., :count]
+
+
+def _diag(v: Any, k: int = 0) -> Any:
+    array = oc.asarray(v)
+    if array.ndim == 2:
+        return _diagonal(array, k)
+    if array.ndim != 1:
+        raise ShapeError(f"numpy.diag: an array of shape {array.shape} is neither a row nor a matrix")
+    side = array.shape[0] + abs(k)
+    across = oc.pad(array, (max(k, 0), max(-k, 0)))
+    return oc.where(oc.eye(side, k=k, dtype=np.bool_), across, 0).astype(array.dtype)
+
+
+def _inner(a: Any, b: Any) -> Any:
+    left, right = oc.asarray(a), oc.asarray(b)
+    return oc.tensordot(left, right, axes=([-1], [-1])) if left.ndim and right.ndim else left * right
+
+
+def _extract(condition: Any, arr: Any) -> Any:
+    return oc.compress(oc.asarray(condition).ravel(), oc.asarray(arr).ravel())
+
+
+def _sinc(x: Any) -> Any:
+    array = oc.asarray(x)
+    array = array if array.dtype.kind in "fc" else array.astype(np.float64)
+    angle = array * math.pi
+    safe = oc.where(array == 0, 1.0, angle)
+    return oc.where(array == 0, 1.0, oc.sin(safe) / safe)
+
+
+def _angle(z: Any, deg: bool = False) -> Any:
+    array = oc.asarray(z)
+    array = array if array.dtype.kind in "fc" else array.astype(np.float64)
+    found = oc.atan2(array.imag, array.real)
+    return found * (180 / math.pi) if deg else found
+
+
+def _polyval(p: Any, x: Any) -> Any:
+    """Horner's scheme; the coefficients are few, highest power first."""
+    coefficients = oc.asarray(p).compute()
+    if coefficients.ndim != 1:
+        raise ShapeError(f"numpy.polyval: coefficients of shape {coefficients.shape} are not one-dimensional")
+    value = oc.zeros_like(oc.asarray(x)) * 0.0 if coefficients.dtype.kind == "f" else oc.zeros_like(oc.asarray(x))
+    for coefficient in coefficients:
+        value = value * x + coefficient
+    return value
+
+
+def _infinite(sign: int) -> Callable[[Any], Any]:
+    return lambda x: oc.isinf(x) & (oc.signbit(x) if sign < 0 else ~oc.signbit(x))
+
+
+def _is_real(x: Any) -> Any:
+    return oc.asarray(x).imag == 0
+
+
+def _split_along(name: str, axis: int) -> Callable[[Any, Any], Any]:
+    def call(ary: Any, indices_or_sections: Any) -> Any:
+        array = oc.asarray(ary)
+        place = 0 if name == "hsplit" and array.ndim == 1 else axis
+        return oc.split(array, indices_or_sections, axis=place)
+
+    return call
+
+
+def _partition(a: Any, kth: Any, axis: int = -1) -> Any:
+    return oc.sort(a, axis=axis) if np.ndim(kth) else oc.partition(a, int(kth), axis=axis)
+
+
+def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: Any = "xy") -> Any:
+    del copy
+    if sparse:
+        raise ArgumentError(
+            "numpy.meshgrid: sparse=True is not supported for outcore arrays; broadcasting does the same"
+        )
+    return oc.meshgrid(*xi, indexing=indexing)
+
+
+def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    return tuple(oc.histogram(a, bins, range=range, density=bool(density), weights=weights))
+
+
+def _set_of(name: str) -> Callable[..., Any]:
+    def call(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+        del assume_unique
+        first = oc.unique_values(oc.asarray(ar1).ravel())
+        if name == "union1d":
+            return oc.unique_values(oc.concat([first, oc.asarray(ar2).ravel()]))
+        return first[oc.isin(first, ar2, invert=name == "setdiff1d")]
+
+    return call
+
+
+def _unique(ar: Any, *, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    if return_inverse and return_counts:
+        raise ArgumentError("numpy.unique: outcore arrays give inverse or counts; see outcore.unique_all")
+    if return_inverse:
+        return tuple(oc.unique_inverse(ar))
+    return tuple(oc.unique_counts(ar)) if return_counts else oc.unique_values(ar)
+
+
+def _block(arrays: Any) -> Any:
+    def depth(part: Any) -> int:
+        return 1 + depth(part[0]) if isinstance(part, list) else 0
+
+    levels = depth(arrays)
+
+    def joined(part: Any, level: int) -> Any:
+        if not isinstance(part, list):
+            array = oc.asarray(part)
+            return array if array.ndim >= levels else oc.reshape(array, (1,) * (levels - array.ndim) + array.shape)
+        return oc.concat([joined(inner, level - 1) for inner in part], axis=-level)
+
+    return joined(arrays, levels)
+
+
+def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    ndim = oc.asarray(a).ndim
+    place = axis_of("rollaxis", axis, ndim)
+    to = start + ndim if start < 0 else start
+    return oc.moveaxis(a, place, to - 1 if place < to else to)
+
+
+def _cross(a: Any, b: Any, axis: int = -1) -> Any:
+    return oc.linalg.cross(a, b, axis=axis)
+
+
+def _vdot(a: Any, b: Any) -> Any:
+    return oc.vecdot(oc.asarray(a).ravel(), oc.asarray(b).ravel())
+
+
+def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    return oc.bincount(x, weights=weights, minlength=minlength)
+
+
+def _empty_like(prototype: Any, dtype: Any = None) -> Any:
+    return oc.empty_like(prototype, dtype=dtype)
+
+
+def _copy(a: Any, order: str = "K") -> Any:
+    del order
+    return oc.asarray(a)
+
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.append: _append,
+    np.delete: _delete,
+    np.diagonal: _diagonal,
+    np.diag: _diag,
+    np.inner: _inner,
+    np.vdot: _vdot,
+    np.cross: _cross,
+    np.extract: _extract,
+    np.flatnonzero: lambda a: oc.nonzero(oc.asarray(a).ravel())[0],
+    np.sinc: _sinc,
+    np.angle: _angle,
+    np.fix: lambda x: oc.trunc(x),
+    np.polyval: _polyval,
+    np.isposinf: _infinite(1),
+    np.isneginf: _infinite(-1),
+    np.isreal: _is_real,
+    np.iscomplex: lambda x: ~_is_real(x),
+    np.isrealobj: lambda x: oc.asarray(x).dtype.kind != "c",
+    np.iscomplexobj: lambda x: oc.asarray(x).dtype.kind == "c",
+    np.hsplit: _split_along("hsplit", 1),
+    np.vsplit: _split_along("vsplit", 0),
+    np.dsplit: _split_along("dsplit", 2),
+    np.partition: _partition,
+    np.meshgrid: _meshgrid,
+    np.histogram: _histogram,
+    np.bincount: _bincount,
+    np.union1d: lambda ar1, ar2: _set_of("union1d")(ar1, ar2),
+    np.intersect1d: _set_of("intersect1d"),
+    np.setdiff1d: _set_of("setdiff1d"),
+    np.unique: _unique,
+    np.unique_all: lambda x: oc.unique_all(x),
+    np.unique_counts: lambda x: oc.unique_counts(x),
+    np.unique_inverse: lambda x: oc.unique_inverse(x),
+    np.unique_values: lambda x: oc.unique_values(x),
+    np.block: _block,
+    np.rollaxis: _rollaxis,
+    np.broadcast_arrays: lambda *args: tuple(oc.broadcast_arrays(*args)),
+    np.unstack: lambda x, *, axis=0: oc.unstack(x, axis=axis),
+    np.matrix_transpose: lambda x: oc.matrix_transpose(x),
+    np.astype: lambda x, dtype, *, copy=True: oc.astype(x, dtype, copy=copy),
+    np.copy: _copy,
+    np.empty_like: _empty_like,
+    np.ediff1d: lambda ary, to_end=None, to_begin=None: oc.ediff1d(ary, to_end=to_end, to_begin=to_begin),
+    np.take_along_axis: lambda arr, indices, axis=-1: oc.take_along_axis(arr, indices, axis=axis),
+    np.cumulative_sum: lambda x, *, axis=None, dtype=None, include_initial=False: oc.cumulative_sum(
+        x, axis=axis, dtype=dtype, include_initial=include_initial
+    ),
+    np.cumulative_prod: lambda x, *, axis=None, dtype=None, include_initial=False: oc.cumulative_prod(
+        x, axis=axis, dtype=dtype, include_initial=include_initial
+    ),
+}
+
+
+def _radians(x: Any) -> Any:
+    return oc.asarray(x) * (math.pi / 180)
+
+
+def _degrees(x: Any) -> Any:
+    return oc.asarray(x) * (180 / math.pi)
+
+
+def _number_of(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The extreme of two that passes over NaN."""
+
+    def call(x1: Any, x2: Any) -> Any:
+        a, b = oc.asarray(x1), oc.asarray(x2)
+        if a.dtype.kind not in "f" and b.dtype.kind not in "f":
+            return choose(x1, x2)
+        first, second = (part if part.dtype.kind == "f" else part.astype(np.float64) for part in (a, b))
+        return oc.where(oc.isnan(first), second, oc.where(oc.isnan(second), first, choose(first, second)))
+
+    return call
+
+
+def _float_power(x1: Any, x2: Any) -> Any:
+    kinds = [np.result_type(oc.asarray(part).dtype, np.float64) for part in (x1, x2)]
+    return oc.pow(*(oc.astype(oc.asarray(part), kind) for part, kind in zip((x1, x2), kinds, strict=True)))
+
+
+def _fmod(x1: Any, x2: Any) -> Any:
+    a, b = oc.asarray(x1), oc.asarray(x2)
+    if a.dtype.kind == "c" or b.dtype.kind == "c":
+        raise DTypeError("numpy.fmod: complex numbers have no remainder")
+    rest = oc.remainder(a, b)
+    # The remainder has the sign of the divisor; fmod's that of the dividend.
+    return oc.where((rest != 0) & ((a < 0) != (b < 0)), rest - b, rest)
+
+
+def _heaviside(x1: Any, x2: Any) -> Any:
+    x = oc.asarray(x1)
+    found = oc.where(x < 0, 0.0, oc.where(x > 0, 1.0, x2))
+    return oc.where(oc.isnan(x), np.nan, found) if x.dtype.kind == "f" else found
+
+
+def _modf(x: Any) -> tuple[Any, Any]:
+    array = oc.asarray(x)
+    array = array if array.dtype.kind == "f" else array.astype(np.float64)
+    whole = oc.trunc(array)
+    part = oc.where(oc.isinf(array), 0.0, array - whole)
+    return oc.copysign(part, array), whole
+
+
+def _divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
+    return oc.floor_divide(x1, x2), oc.remainder(x1, x2)
+
+
+UFUNCS: dict[str, Callable[..., Any]] = {
+    "deg2rad": _radians,
+    "radians": _radians,
+    "rad2deg": _degrees,
+    "degrees": _degrees,
+    "fmax": _number_of(lambda a, b: oc.maximum(a, b)),
+    "fmin": _number_of(lambda a, b: oc.minimum(a, b)),
+    "float_power": _float_power,
+    "fmod": _fmod,
+    "heaviside": _heaviside,
+    "modf": _modf,
+    "divmod": _divmod,
+}
+
+__all__: Sequence[str] = ["FUNCTIONS", "UFUNCS"]
