@@ -196,6 +196,51 @@ def test_integrals_and_weighted_means(given_array: Any) -> None:
     check(lambda array: np.percentile(array, [0, 30, 100], axis=0), x, tile)
 
 
+SUBSCRIPTS = (
+    *(
+        "ij->ji",
+        "ij->",
+        "ij->j",
+        "ij",
+        "ii->i",
+        "ii",
+        "iji->j",
+        "ij,jk->ik",
+        "ij,kj->ik",
+        "ij,ij->ij",
+        "ij,ij->i",
+        "ij,ij",
+    ),
+    *(
+        "ij,j->i",
+        "i,j->ij",
+        "bij,bjk->bik",
+        "bij,bik->bjk",
+        "ij,jk,kl->il",
+        "ij,ik,il->jkl",
+        "ij,jk,k->i",
+        "ij,kl->ijkl",
+    ),
+    *("ij,jj->i", "ijk,jkl->il", "i,i,i->", ",ij->ij", "ij,jk->ki", "ab,bc,cd,de->ae"),
+)
+
+
+@pytest.mark.parametrize("subscripts", SUBSCRIPTS)
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_sums_of_products_by_index(subscripts: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    lengths = {label: int(random.integers(1, 6)) for label in "abcdeijkl"}
+    terms = subscripts.split("->")[0].split(",")
+    operands = [random.normal(size=tuple(lengths[label] for label in term)) for term in terms]
+    first = operands[0]
+
+    def call(array: Any) -> Any:
+        return np.einsum(subscripts, array, *operands[1:])
+
+    check(call, first, tuple(int(random.integers(1, length + 1)) for length in first.shape), rtol=1e-9)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @settings(max_examples=25, deadline=None)
 @given(given_array=arrays(2, least=2), rowvar=st.booleans(), far=st.sampled_from([0.0, 1e8]))
@@ -262,6 +307,8 @@ REFUSED: dict[str, tuple[type[OutcoreError], str, Callable[[], Any]]] = {
         lambda: oc.average(oc.zeros((3, 2)), axis=0, weights=oc.ones(2)),
     ),
     "cov": (ShapeError, r"more than two axes", lambda: oc.cov(oc.zeros((2, 2, 2)))),
+    "einsum": (ShapeError, r"'j' is 2 long and 3 long", lambda: oc.einsum("ij,jk", oc.ones((2, 2)), oc.ones((3, 2)))),
+    "einsum, terms": (ArgumentError, r"2 terms in 'i,j' and 1 arrays", lambda: oc.einsum("i,j", oc.ones(2))),
     "select": (ArgumentError, r"1 conditions and 2 choices", lambda: oc.select([oc.ones(2)], [1, 2])),
 }
 
@@ -377,7 +424,7 @@ ABSENT: dict[str, set[str]] = {
             "diag_indices_from",
             "diagflat",
         ),
-        *("einsum", "einsum_path", "geomspace", "histogram2d", "histogram_bin_edges", "histogramdd", "i0", "insert"),
+        *("einsum_path", "geomspace", "histogram2d", "histogram_bin_edges", "histogramdd", "i0", "insert"),
         *("ix_", "lexsort", "linspace", "logspace", "packbits", "ravel_multi_index", "real_if_close", "resize"),
         *("setxor1d", "sort_complex", "tril_indices_from", "trim_zeros", "triu_indices_from", "unpackbits"),
         *("unravel_index", "unwrap"),

@@ -102,6 +102,7 @@ from outcore.dtypes import (
     uint32,
     uint64,
 )
+from outcore.einstein import einsum
 from outcore.elementwise import (
     abs,
     acos,
@@ -341,6 +342,7 @@ __all__ = [
     "dstack",
     "e",
     "ediff1d",
+    "einsum",
     "elementwise",
     "empty",
     "empty_like",

@@ -175,6 +175,13 @@ def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     return oc.bincount(x, weights=weights, minlength=minlength)
 
 
+def _einsum(*operands: Any, optimize: Any = True) -> Any:
+    del optimize  # the order is chosen by cost
+    if not isinstance(operands[0], str):
+        raise ArgumentError("numpy.einsum: of outcore arrays it takes subscripts as text")
+    return oc.einsum(*operands)
+
+
 def _empty_like(prototype: Any, dtype: Any = None) -> Any:
     return oc.empty_like(prototype, dtype=dtype)
 
@@ -221,6 +228,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.unique_values: lambda x: oc.unique_values(x),
     np.block: _block,
     np.rollaxis: _rollaxis,
+    np.einsum: _einsum,
     np.broadcast_arrays: lambda *args: tuple(oc.broadcast_arrays(*args)),
     np.unstack: lambda x, *, axis=0: oc.unstack(x, axis=axis),
     np.matrix_transpose: lambda x: oc.matrix_transpose(x),
