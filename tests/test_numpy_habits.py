@@ -440,3 +440,78 @@ def test_what_numpy_has_and_we_do_not_is_known() -> None:
     missing = {name for name, of in functions.items() if hasattr(of, "_implementation") and of not in _FUNCTIONS}
     absent = set().union(*ABSENT.values())
     assert missing == absent, sorted(missing ^ absent)
+
+
+@st.composite
+def selections(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
+    def part(length: int) -> Any:
+        bound = st.one_of(st.none(), st.integers(-length - 1, length + 1))
+        steps = st.sampled_from([None, 1, 2, 3, -1, -2])
+        return draw(st.one_of(st.integers(-length, length - 1), st.builds(slice, bound, bound, steps)))
+
+    parts = [part(length) for length in shape[: draw(st.integers(1, len(shape)))]]
+    return (*parts, ...) if draw(st.booleans()) else tuple(parts)
+
+
+@settings(max_examples=120, deadline=None)
+@given(given_array=arrays(3, special=True, nan=True), data=st.data())
+def test_assignment_makes_a_new_value_behind_the_name(given_array: Any, data: st.DataObject) -> None:
+    x, tile = given_array
+    key = data.draw(selections(x.shape))
+    chosen = x[key]
+    random = np.random.default_rng(3)
+    thin = tuple(length if random.random() < 0.7 else 1 for length in chosen.shape)
+    value = data.draw(st.sampled_from([7, random.normal(size=thin[random.integers(0, 3) :]) * 9]))
+    value = np.abs(value) if x.dtype.kind == "u" else value
+    with session():
+        before = oc.rechunk(oc.asarray(x), tile)
+        lazy = before + 0
+        same = lazy
+        kept = lazy * 2
+        expected = x.copy()
+        expected[key] = value
+        lazy[key] = value
+        np.testing.assert_array_equal(lazy.compute(), expected)
+        assert same is lazy
+        np.testing.assert_array_equal(kept.compute(), x * 2)
+        lazy[key] += 1
+        expected[key] += 1
+        np.testing.assert_array_equal(lazy.compute(), expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(given_array=arrays(3, nan=True), leading=st.integers(1, 3), each=st.booleans(), seed=st.integers(0, 99))
+def test_assignment_to_what_a_mask_chooses(given_array: Any, leading: int, each: bool, seed: int) -> None:
+    x, tile = given_array
+    random = np.random.default_rng(seed)
+    mask = random.random(x.shape[:leading]) < 0.5
+    shape = x[mask].shape
+    value = (random.random(shape if each else shape[1:]) * 9).astype(x.dtype)
+    with session():
+        lazy = oc.rechunk(oc.asarray(x), tile) + 0
+        expected = x.copy()
+        expected[mask] = value
+        lazy[mask] = value
+        np.testing.assert_array_equal(lazy.compute(), expected)
+        chosen = lazy[oc.asarray(mask)]
+        if shape[0]:
+            chosen[0] = 1
+            part = expected[mask]
+            part[0] = 1
+            np.testing.assert_array_equal(chosen.compute(), part)
+
+
+def test_assignments_that_cannot_be_are_refused() -> None:
+    with session():
+        x = oc.zeros((3, 4))
+        with pytest.raises(ShapeError, match=r"shape \(3,\) for a selection of shape \(2, 4\)"):
+            x[:2] = np.ones(3)
+        with pytest.raises(ShapeError, match=r"5 values for the 1 that the mask chooses"):
+            x[np.asarray([True, False, False])] = np.ones((5, 4))
+        with pytest.raises(OutcoreError, match=r"array of positions"):
+            x[[0, 1]] = 1
+        with pytest.raises(OutcoreError, match=r"out of bounds for axis 0"):
+            x[3] = 1
+        with pytest.raises(OutcoreError, match=r"None has no place"):
+            x[None] = 1
+        assert not x.compute().any()

@@ -34,8 +34,9 @@ def _operand(value: object) -> bool:
 class Array:
     """A lazy N-dimensional array: nothing is read or computed until a result is asked for.
 
-    Made by `open`, `asarray`, the creation functions and by operations on other arrays. Immutable; equal expressions
-    share one node. Follows the array API standard and NumPy 2's promotion rules.
+    Made by `open`, `asarray`, the creation functions and by operations on other arrays. Values never change: `x[i] = v`
+    makes a new one behind the name. Equal expressions share one node. Follows the array API standard and NumPy 2's
+    promotion rules.
     """
 
     __slots__ = ("_expr",)
@@ -258,6 +259,17 @@ class Array:
 
         chosen = choose(self._expr, node(mask))
         return Array(index(chosen._expr, (slice(None), *rest))) if rest else chosen
+
+    def __setitem__(self, key: Index | Array | npt.NDArray[Any], value: Operand) -> None:
+        """A functional update: this name stands for a new value, and what was made of the old one keeps it.
+
+        Values broadcast to what the index names and are cast to the type of the array. Slices with any step, integers
+        and `...`, or a mask of the leading axes. I/O: none of its own, but one read of a mask that is given a value for
+        each element that it chooses: how many those are is counted at once.
+        """
+        from outcore._updates import updated
+
+        self._expr = updated(Array(self._expr), key, value)._expr
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
         """The array with its elements cast to `dtype`."""

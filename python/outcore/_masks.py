@@ -26,12 +26,16 @@ class Chosen(Array):
         self._found: _core.Expr | None = None
 
     @property
-    def _expr(self) -> _core.Expr:  # type: ignore[override]  # a slot of the base class
+    def _expr(self) -> _core.Expr:  # a slot of the base class
         if self._found is None:
             assert self._make is not None
             self._found = self._make()
             self._make = None
         return self._found
+
+    @_expr.setter
+    def _expr(self, expr: _core.Expr) -> None:
+        self._found = expr
 
 
 def hold(*arrays: _core.Expr) -> list[_core.Expr]:
