@@ -292,6 +292,18 @@ def test_numbers_are_shown_rounded_and_filled_in() -> None:
             np.add(x, x, out=lazy)
 
 
+def test_arguments_may_be_named_as_numpy_names_them() -> None:
+    x = np.random.default_rng(5).normal(size=(3, 8))
+    with session():
+        lazy = oc.asarray(x)
+        np.testing.assert_allclose(np.cov(m=lazy, y=x[:1], rowvar=True).compute(), np.cov(x, x[:1]))
+        np.testing.assert_array_equal(np.rot90(m=lazy, k=3, axes=(0, 1)).compute(), np.rot90(x, 3))
+        np.testing.assert_array_equal(np.array_split(ary=lazy, indices_or_sections=3, axis=1)[1].compute(), x[:, 3:6])
+        np.testing.assert_array_equal(np.convolve(lazy[0], v=[1.0, 2.0]).compute(), np.convolve(x[0], [1.0, 2.0]))
+        with pytest.raises(DTypeError, match=r"numpy.cov: .*'fweights'"):
+            np.cov(lazy, fweights=[1] * 8)
+
+
 REFUSED: dict[str, tuple[type[OutcoreError], str, Callable[[], Any]]] = {
     "pad": (ShapeError, r"3 elements along axis 0 of \(3,\)", lambda: oc.pad(oc.zeros(3), 3, "reflect")),
     "mode": (ArgumentError, r"'mean' is none of", lambda: oc.pad(oc.zeros(3), 3, "mean")),  # type: ignore[arg-type]

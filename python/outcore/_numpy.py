@@ -281,18 +281,22 @@ _SAME = (
 
 
 def _same(name: str) -> Callable[..., Any]:
-    """A function as it is; what is positional in NumPy and by name here is passed by name."""
+    """A function as it is: what it takes by place is passed by place, all else by name, whatever the caller did."""
     ours, theirs = getattr(oc, name), inspect.signature(getattr(np, name))
-    taken = [
-        p.name for p in inspect.signature(ours).parameters.values() if p.kind is not inspect.Parameter.KEYWORD_ONLY
+    kinds = [(parameter.name, parameter.kind) for parameter in theirs.parameters.values()]
+    by_place = [
+        parameter
+        for parameter in inspect.signature(ours).parameters.values()
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
     ]
-    named = [p.name for p in theirs.parameters.values()]
 
     def call(*args: Any, **options: Any) -> Any:
-        if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in theirs.parameters.values()):
+        if any(kind is inspect.Parameter.VAR_POSITIONAL for _, kind in kinds):
             return ours(*args, **options)
-        beyond = dict(zip(named[len(taken) :], args[len(taken) :], strict=False))
-        return ours(*args[: len(taken)], **beyond, **options)
+        given = dict(theirs.bind(*args, **options).arguments)
+        places = tuple(given.pop(theirs_name) for theirs_name, _ in kinds[: len(by_place)] if theirs_name in given)
+        _check_arguments(name, ours, places, given)
+        return ours(*places, **given)
 
     return call
 
