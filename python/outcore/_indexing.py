@@ -15,7 +15,8 @@ Part: TypeAlias = "int | slice | EllipsisType | None"
 Index: TypeAlias = "Part | tuple[Part, ...]"
 
 
-def _integer(part: Any, axis: int, length: int) -> int:
+def position_of(part: Any, axis: int, length: int) -> int:
+    """An integer of an index, counted from the front. Raises IndexingError where the axis has no such place."""
     position = operator.index(part)
     if not -length <= position < length:
         raise IndexingError(f"index {position} is out of bounds for axis {axis} with length {length}")
@@ -104,7 +105,7 @@ def index(x: _core.Expr, key: Index) -> _core.Expr:
             counts.append(count)
             place += 1
         else:
-            starts.append(_integer(part, axis, shape[axis]))
+            starts.append(position_of(part, axis, shape[axis]))
             steps.append(1)
             counts.append(1)
             dropped.append(axis)

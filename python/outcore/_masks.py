@@ -97,15 +97,20 @@ def counts_of(mask: _core.Expr) -> tuple[_core.Expr, list[int]]:
     return used, _remember(mask, results[0], held)
 
 
+def check_leading(flags: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Refuses a mask whose axes are not the leading ones of an array. Raises IndexingError."""
+    if not flags or shape[: len(flags)] != flags:
+        raise IndexingError(
+            f"a mask of shape {flags} does not choose from shape {shape}: its axes are not the leading ones"
+        )
+
+
 def choose(x: _core.Expr, mask: _core.Expr) -> Array:
     """The parts of `x` along its leading axes for which the mask, which has those axes, is true: in C order."""
     shape, flags = tuple(x.shape), tuple(mask.shape)
     if np.dtype(mask.dtype) != np.dtype(bool):
         raise IndexingError(f"a mask is bool, not {mask.dtype}")
-    if not flags or shape[: len(flags)] != flags:
-        raise IndexingError(
-            f"a mask of shape {flags} does not choose from shape {shape}: its axes are not the leading ones"
-        )
+    check_leading(flags, shape)
     rows = int(np.prod(flags, dtype=object))
     flat = x if len(flags) == 1 else _core.reshape(x, [rows, *shape[len(flags) :]])
     row = flatten(mask)

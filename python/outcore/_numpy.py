@@ -122,7 +122,7 @@ def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., Any]:
         if args:
             raise DTypeError(f"numpy.{name}: pass arguments after axis by name for outcore arrays")
         given = {rename.get(key, key): value for key, value in options.items() if value is not None}
-        dtype = given.pop("dtype", None) if name not in ("sum", "prod") else None
+        dtype = given.pop("dtype", None) if name not in ("sum", "prod", "nansum", "nanprod") else None
         if dtype is not None:
             if dtype_of(dtype).kind in "biu":
                 raise DTypeError(f"numpy.{name}: gives floating-point numbers, not {dtype_of(dtype)}; cast the result")
@@ -230,52 +230,15 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     return oc.diff(array, axis=place, n=n, prepend=first, append=last)
 
 
-def _ddof(name: str) -> Callable[..., Any]:
-    def call(a: Any, axis: Any = None, *, ddof: float = 0, correction: float = 0, keepdims: bool = False) -> Any:
-        return getattr(oc, name)(a, axis=axis, correction=correction or ddof, keepdims=keepdims)
-
-    return call
-
-
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
     return oc.pad(array, pad_width, mode, constant_values=constant_values)
 
 
-def _interp(x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None) -> Any:
-    return oc.interp(x, xp, fp, left=left, right=right)
-
-
-def _close(name: str) -> Callable[..., Any]:
-    def call(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
-        return getattr(oc, name)(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
-
-    return call
-
-
-def _axis_keepdims(name: str) -> Callable[..., Any]:
-    """Functions of NumPy's order of arguments whose others are named alike."""
-
-    def call(a: Any, axis: Any = None, **options: Any) -> Any:
-        given = {key: value for key, value in options.items() if value is not None}
-        _check_arguments(name, getattr(oc, name), (a,), {"axis": axis, **given})
-        return getattr(oc, name)(a, axis=axis, **given)
-
-    return call
-
-
 # Functions that take NumPy's arguments as they are.
 _SAME = (
-    *(
-        "array_equal",
-        "array_equiv",
-        "array_split",
-        "atleast_1d",
-        "atleast_2d",
-        "atleast_3d",
-        "column_stack",
-        "convolve",
-    ),
-    *("corrcoef", "cov", "digitize", "dstack", "fliplr", "flipud", "gradient", "hstack", "kron", "nan_to_num"),
+    *("allclose", "array_equal", "array_equiv", "array_split", "atleast_1d", "atleast_2d", "atleast_3d"),
+    *("column_stack", "convolve", "corrcoef", "cov", "digitize", "dstack", "fliplr", "flipud", "gradient", "hstack"),
+    *("interp", "isclose", "kron", "nan_to_num"),
     *("piecewise", "rot90", "select", "split", "swapaxes", "trapezoid", "vstack"),
 )
 
@@ -357,17 +320,15 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.size: lambda a: a.size,
     np.result_type: oc.result_type,
     **{getattr(np, name): _same(name) for name in _SAME},
-    **{getattr(np, name): _axis_keepdims(name) for name in ("nansum", "nanprod", "nanmean", "nanmin", "nanmax", "ptp")},
-    **{getattr(np, name): _axis_keepdims(name) for name in ("nanargmin", "nanargmax", "nanmedian", "average")},
+    **{
+        getattr(np, name): _reduction(name, {"ddof": "correction"})
+        for name in ("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmin", "nanmax", "nanargmin", "nanargmax")
+    },
+    **{getattr(np, name): _reduction(name, {}) for name in ("nanmedian", "average", "ptp")},
     **{getattr(np, name): _along_all(name) for name in ("nancumsum", "nancumprod")},
-    np.nanvar: _ddof("nanvar"),
-    np.nanstd: _ddof("nanstd"),
     np.percentile: lambda a, q, axis=None: oc.percentile(a, q, axis=axis),
     np.nanpercentile: lambda a, q, axis=None: oc.nanpercentile(a, q, axis=axis),
-    np.isclose: _close("isclose"),
-    np.allclose: _close("allclose"),
     np.pad: _pad,
-    np.interp: _interp,
     **_numpy_functions.FUNCTIONS,
 }
 

@@ -122,13 +122,13 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
     return tuple(oc.histogram(a, bins, range=range, density=bool(density), weights=weights))
 
 
-def _set_of(name: str) -> Callable[..., Any]:
+def _of_first(invert: bool) -> Callable[..., Any]:
+    """The values of the first array that are in the second, or are not."""
+
     def call(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
         del assume_unique
         first = oc.unique_values(oc.asarray(ar1).ravel())
-        if name == "union1d":
-            return oc.unique_values(oc.concat([first, oc.asarray(ar2).ravel()]))
-        return first[oc.isin(first, ar2, invert=name == "setdiff1d")]
+        return first[oc.isin(first, ar2, invert=invert)]
 
     return call
 
@@ -218,9 +218,9 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.meshgrid: _meshgrid,
     np.histogram: _histogram,
     np.bincount: _bincount,
-    np.union1d: lambda ar1, ar2: _set_of("union1d")(ar1, ar2),
-    np.intersect1d: _set_of("intersect1d"),
-    np.setdiff1d: _set_of("setdiff1d"),
+    np.union1d: lambda ar1, ar2: oc.unique_values(oc.concat([ar1, ar2], axis=None)),
+    np.intersect1d: _of_first(invert=False),
+    np.setdiff1d: _of_first(invert=True),
     np.unique: _unique,
     np.unique_all: lambda x: oc.unique_all(x),
     np.unique_counts: lambda x: oc.unique_counts(x),

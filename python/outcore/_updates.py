@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from outcore._array import Array
-from outcore._indexing import expanded, find_positions, split_mask
+from outcore._indexing import expanded, find_positions, position_of, split_mask
+from outcore._masks import check_leading
 from outcore._node import Operand, node
 from outcore.arranging import pad
 from outcore.creation import arange
@@ -34,10 +34,7 @@ def updated(x: Array, key: Any, value: Operand) -> Array:
 
 
 def _chosen(x: Array, mask: Array, put: Array) -> Array:
-    if x.shape[: mask.ndim] != mask.shape:
-        raise IndexingError(
-            f"a mask of shape {mask.shape} does not choose from shape {x.shape}: its axes are not the leading ones"
-        )
+    check_leading(mask.shape, x.shape)
     others = x.shape[mask.ndim :]
     flags = broadcast_to(reshape(mask, mask.shape + (1,) * len(others)), x.shape)
     if put.ndim == len(others) + 1 and put.shape[0] != 1:
@@ -49,9 +46,13 @@ def _chosen(x: Array, mask: Array, put: Array) -> Array:
         flat = reshape(mask, (mask.size,))
         place = clip(cumulative_sum(flat.astype(np.int64)) - 1, 0, count - 1)
         return where(flags, reshape(take(broadcast_to(put, (count, *others)), place, axis=0), x.shape), x)
-    if put.ndim > len(others) and all(length == 1 for length in put.shape[: put.ndim - len(others)]):
-        put = reshape(put, put.shape[put.ndim - len(others) :])
-    return where(flags, broadcast_to(put, x.shape), x)
+    return where(flags, broadcast_to(_of_axes(put, len(others)), x.shape), x)
+
+
+def _of_axes(put: Array, count: int) -> Array:
+    """The values without leading axes of length 1 beyond so many, which NumPy lets values have."""
+    beyond = max(0, put.ndim - count)
+    return reshape(put, put.shape[beyond:]) if all(length == 1 for length in put.shape[:beyond]) else put
 
 
 def _sliced(x: Array, key: Any, put: Array) -> Array:
@@ -65,12 +66,9 @@ def _sliced(x: Array, key: Any, put: Array) -> Array:
             ranges.append(range(length)[part])
             shape.append(len(ranges[-1]))
         else:
-            at = operator.index(part)
-            if not -length <= at < length:
-                raise IndexingError(f"index {at} is out of bounds for axis {axis} with length {length}")
-            ranges.append(range(at % length, at % length + 1))
-    if put.ndim > len(shape) and all(length == 1 for length in put.shape[: put.ndim - len(shape)]):
-        put = reshape(put, put.shape[put.ndim - len(shape) :])
+            at = position_of(part, axis, length)
+            ranges.append(range(at, at + 1))
+    put = _of_axes(put, len(shape))
     try:
         put = broadcast_to(put, tuple(shape))
     except ShapeError:

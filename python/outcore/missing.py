@@ -79,14 +79,16 @@ def std_where(
     return sqrt(var_where(x, mask, axis=axis, correction=correction, keepdims=keepdims))
 
 
-def _numbers(x: Operand) -> tuple[Array, Array | None]:
-    """The array, and where it is a number; nothing where all elements of its type are."""
+def _numbers(x: Operand) -> tuple[Array, Array]:
+    """The array, and where it is a number: everywhere where its type has nothing else."""
     array = Array(node(x))
-    return array, logical_not(isnan(array)) if array.dtype.kind in "fc" else None
+    return array, logical_not(isnan(array)) if array.dtype.kind in "fc" else broadcast_to(True, array.shape)
 
 
-def _all(array: Array) -> Array:
-    return broadcast_to(True, array.shape)
+def _filled(x: Operand, value: int) -> Array:
+    """The array with NaN replaced."""
+    array = Array(node(x))
+    return where(isnan(array), value, array) if array.dtype.kind in "fc" else array
 
 
 def nansum(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdims: bool = False) -> Array:
@@ -96,9 +98,7 @@ def nansum(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdim
     >>> oc.nansum(np.asarray([1.0, np.nan, 3.0])).item()
     4.0
     """
-    array, there = _numbers(x)
-    filled = array if there is None else where(there, array, 0)
-    return sum(filled, axis=axis, dtype=dtype, keepdims=keepdims)
+    return sum(_filled(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def nanprod(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdims: bool = False) -> Array:
@@ -108,9 +108,7 @@ def nanprod(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdi
     >>> oc.nanprod(np.asarray([2.0, np.nan, 3.0])).item()
     6.0
     """
-    array, there = _numbers(x)
-    filled = array if there is None else where(there, array, 1)
-    return prod(filled, axis=axis, dtype=dtype, keepdims=keepdims)
+    return prod(_filled(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def nanmean(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -121,7 +119,7 @@ def nanmean(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Arra
     array([ 2., nan])
     """
     array, there = _numbers(x)
-    return mean_where(array, _all(array) if there is None else there, axis=axis, keepdims=keepdims)
+    return mean_where(array, there, axis=axis, keepdims=keepdims)
 
 
 def nanvar(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
@@ -132,8 +130,7 @@ def nanvar(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdim
     1.0
     """
     array, there = _numbers(x)
-    mask = _all(array) if there is None else there
-    return var_where(array, mask, axis=axis, correction=correction, keepdims=keepdims)
+    return var_where(array, there, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def nanstd(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
@@ -151,7 +148,7 @@ def _extreme(name: str, x: Operand, axis: Axis, keepdims: bool) -> Array:
     if array.dtype.kind == "c":
         raise DTypeError(f"nan{name}: {array.dtype} has no order")
     reduce = {"min": min, "max": max}[name]
-    if there is None:
+    if array.dtype.kind != "f":
         return reduce(array, axis=axis, keepdims=keepdims)
     farthest = np.inf if name == "min" else -np.inf
     found = reduce(where(there, array, farthest), axis=axis, keepdims=keepdims)
@@ -212,8 +209,7 @@ def nancumsum(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None
     >>> oc.nancumsum(np.asarray([1.0, np.nan, 3.0])).compute()
     array([1., 1., 4.])
     """
-    array, there = _numbers(x)
-    return cumulative_sum(array if there is None else where(there, array, 0), axis=axis, dtype=dtype)
+    return cumulative_sum(_filled(x, 0), axis=axis, dtype=dtype)
 
 
 def nancumprod(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -> Array:
@@ -223,8 +219,7 @@ def nancumprod(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = Non
     >>> oc.nancumprod(np.asarray([2.0, np.nan, 3.0])).compute()
     array([2., 2., 6.])
     """
-    array, there = _numbers(x)
-    return cumulative_prod(array if there is None else where(there, array, 1), axis=axis, dtype=dtype)
+    return cumulative_prod(_filled(x, 1), axis=axis, dtype=dtype)
 
 
 def nanpercentile(x: Operand, q: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
