@@ -11,7 +11,9 @@ import numpy as np
 
 import outcore as oc
 from outcore._node import axis_of, integers
+from outcore._reduction import floating
 from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.manipulation import part_along
 
 
 def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -28,8 +30,7 @@ def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     else:
         gone = {axis_of("delete", at, length) for at in integers(obj)}
     ends = [-1, *sorted(gone), length]
-    ahead = (slice(None),) * place
-    parts = [array[(*ahead, slice(low + 1, high))] for low, high in itertools.pairwise(ends)]
+    parts = [part_along(array, place, low + 1, high) for low, high in itertools.pairwise(ends)]
     return oc.concat([part for part in parts if part.shape[place]] or parts[:1], axis=place)
 
 
@@ -63,16 +64,14 @@ def _extract(condition: Any, arr: Any) -> Any:
 
 
 def _sinc(x: Any) -> Any:
-    array = oc.asarray(x)
-    array = array if array.dtype.kind in "fc" else array.astype(np.float64)
+    array = floating(x)
     angle = array * math.pi
     safe = oc.where(array == 0, 1.0, angle)
     return oc.where(array == 0, 1.0, oc.sin(safe) / safe)
 
 
 def _angle(z: Any, deg: bool = False) -> Any:
-    array = oc.asarray(z)
-    array = array if array.dtype.kind in "fc" else array.astype(np.float64)
+    array = floating(z)
     found = oc.atan2(array.imag, array.real)
     return found * (180 / math.pi) if deg else found
 

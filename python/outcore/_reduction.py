@@ -9,7 +9,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
-from outcore._node import axes_of
+from outcore._node import Operand, axes_of, node
 from outcore.errors import ShapeError
 
 Axis: TypeAlias = "int | Iterable[int] | None"
@@ -44,3 +44,9 @@ def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type means and variances are formed in: float64 for integers and bool, the type itself otherwise."""
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+def floating(x: Operand) -> Array:
+    """The array with integers and bool as float64, where NumPy computes so: squares of integers would overflow."""
+    array = Array(node(x))
+    return array.astype(mean_dtype(array.dtype))

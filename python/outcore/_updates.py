@@ -15,7 +15,7 @@ from outcore.creation import arange
 from outcore.elementwise import clip
 from outcore.errors import IndexingError, ShapeError
 from outcore.indexing import take
-from outcore.manipulation import broadcast_to, concat, flip, repeat, reshape
+from outcore.manipulation import broadcast_to, concat, flip, part_along, repeat, reshape
 from outcore.searching import count_nonzero, where
 from outcore.statistical import cumulative_sum
 
@@ -94,8 +94,7 @@ def _sliced(x: Array, key: Any, put: Array) -> Array:
 
 def _joined(x: Array, axis: int, chosen: range, put: Array) -> Array:
     """What comes before, the values, and what comes behind."""
-    ahead = (slice(None),) * axis
-    before, behind = x[(*ahead, slice(0, chosen.start))], x[(*ahead, slice(chosen.stop, None))]
+    before, behind = part_along(x, axis, 0, chosen.start), part_along(x, axis, chosen.stop, None)
     return concat([part for part in (before, put, behind) if part.shape[axis]], axis=axis)
 
 
@@ -103,8 +102,7 @@ def _spread(put: Array, axis: int, chosen: range, x: Array) -> tuple[Array, Arra
     """The values where they belong along an axis of `x`, with anything between them, and which places those are."""
     length, step = x.shape[axis], chosen.step
     if step > 1:
-        put = repeat(put, step, axis=axis)
-        put = put[(*(slice(None),) * axis, slice(0, length - chosen.start))]
+        put = part_along(repeat(put, step, axis=axis), axis, 0, length - chosen.start)
     widths = [(0, 0)] * put.ndim
     widths[axis] = (chosen.start, length - chosen.start - put.shape[axis])
     places = arange(length)

@@ -14,7 +14,7 @@ from outcore._node import DTypeLike, Operand, axis_of, integers, node
 from outcore.creation import arange
 from outcore.elementwise import multiply
 from outcore.errors import ArgumentError, ShapeError
-from outcore.manipulation import broadcast_to, concat, expand_dims, flip, permute_dims, reshape
+from outcore.manipulation import broadcast_to, concat, expand_dims, flip, part_along, permute_dims, reshape
 from outcore.searching import where
 
 PadMode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
@@ -60,10 +60,9 @@ def _padded(array: Array, axis: int, width: tuple[int, int], mode: str, fill: tu
         raise ShapeError(f"pad: {max(width)} elements along axis {axis} of {array.shape}; mode {mode!r} has {most}")
     if mode == "edge" and length == 0:
         raise ShapeError(f"pad: axis {axis} of {array.shape} has no edge")
-    ahead = (slice(None),) * axis
 
     def part(start: int, stop: int) -> Array:
-        return array[(*ahead, slice(start, stop))]
+        return part_along(array, axis, start, stop)
 
     def beside(count: int, first: bool) -> Array:
         if mode == "constant":
@@ -205,8 +204,7 @@ def array_split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> 
             raise ArgumentError(f"array_split: {count} parts")
         sizes = [length // count + (part < length % count) for part in range(count)]
         ends = [0, *np.cumsum(sizes).tolist()]
-    ahead = (slice(None),) * place
-    return [array[(*ahead, slice(start, max(start, end)))] for start, end in itertools.pairwise(ends)]
+    return [part_along(array, place, start, max(start, end)) for start, end in itertools.pairwise(ends)]
 
 
 def split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> list[Array]:

@@ -9,21 +9,17 @@ import numpy as np
 
 from outcore._array import Array
 from outcore._node import Operand, as_numpy, axes_of, axis_of, node
-from outcore._reduction import Axis, mean_dtype
+from outcore._reduction import Axis, floating
 from outcore.creation import asarray, zeros
 from outcore.elementwise import clip, isnan
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take
-from outcore.manipulation import concat, reshape
+from outcore.manipulation import concat, part_along, reshape
 from outcore.searching import searchsorted, where
 from outcore.statistical import sum
 
 # Each is a shifted read that is fused with the others; longer ones are work for a transform.
 _KERNEL_MAX = 64
-
-
-def _along(array: Array, axis: int, start: int | None, stop: int | None) -> Array:
-    return array[(*(slice(None),) * axis, slice(start, stop))]
 
 
 def gradient(f: Operand, /, *spacing: Operand, axis: Axis = None, edge_order: int = 1) -> Array | list[Array]:
@@ -38,8 +34,7 @@ def gradient(f: Operand, /, *spacing: Operand, axis: Axis = None, edge_order: in
     >>> oc.gradient(np.asarray([1.0, 2.0, 4.0, 7.0])).compute()
     array([1. , 1.5, 2.5, 3. ])
     """
-    array = Array(node(f))
-    array = array.astype(mean_dtype(array.dtype))
+    array = floating(f)
     axes = axes_of("gradient", axis, array.ndim)
     if edge_order not in (1, 2):
         raise ArgumentError(f"gradient: edge_order={edge_order} is neither 1 nor 2")
@@ -66,7 +61,7 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
         return asarray(np.asarray(values, dtype=f.real.dtype).reshape(shape))
 
     def at(place: int) -> Array:
-        return _along(f, axis, place, place + 1 or None)
+        return part_along(f, axis, place, place + 1 or None)
 
     parts = []
     first, last = widths[0], widths[-1]
@@ -81,7 +76,7 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
         end = end + at(-1) * ((2 * d2 + d1) / (d2 * (d1 + d2)))
     parts.append(begin)
     if length > 2:
-        before, middle, behind = (_along(f, axis, start, start - 2 or None) for start in (0, 1, 2))
+        before, middle, behind = (part_along(f, axis, start, start - 2 or None) for start in (0, 1, 2))
         if np.all(widths == widths[0]):
             parts.append((behind - before) / (2.0 * widths[0]))
         else:
@@ -99,19 +94,18 @@ def trapezoid(y: Operand, /, x: Operand | None = None, *, dx: float = 1.0, axis:
     >>> oc.trapezoid(np.asarray([1.0, 2.0, 3.0])).item()
     4.0
     """
-    array = Array(node(y))
-    array = array.astype(mean_dtype(array.dtype))
+    array = floating(y)
     place = axis_of("trapezoid", axis, array.ndim)
     step: Operand = dx
     if x is not None:
         points = Array(node(x))
         if points.ndim == 1:
             points = reshape(points, (-1,) + (1,) * (array.ndim - place - 1))
-            step = _along(points, 0, 1, None) - _along(points, 0, None, -1)
+            step = part_along(points, 0, 1, None) - part_along(points, 0, None, -1)
         else:
             own = axis_of("trapezoid", axis, points.ndim)
-            step = _along(points, own, 1, None) - _along(points, own, None, -1)
-    return sum((_along(array, place, 1, None) + _along(array, place, None, -1)) * step / 2.0, axis=place)
+            step = part_along(points, own, 1, None) - part_along(points, own, None, -1)
+    return sum((part_along(array, place, 1, None) + part_along(array, place, None, -1)) * step / 2.0, axis=place)
 
 
 def interp(x: Operand, xp: Operand, fp: Operand, /, *, left: float | None = None, right: float | None = None) -> Array:

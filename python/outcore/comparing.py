@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from outcore._array import Array
 from outcore._node import Operand, node
+from outcore._reduction import floating
 from outcore.creation import asarray
 from outcore.elementwise import abs, isfinite, isnan
 from outcore.manipulation import broadcast_shapes
 from outcore.utility import all
-
-
-def _floating(x: Operand) -> Array:
-    array = Array(node(x))
-    return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 
 def isclose(x1: Operand, x2: Operand, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Array:
@@ -26,7 +20,7 @@ def isclose(x1: Operand, x2: Operand, /, *, rtol: float = 1e-05, atol: float = 1
     >>> oc.isclose(np.asarray([1.0, 2.0]), np.asarray([1.0 + 1e-9, 2.1])).compute()
     array([ True, False])
     """
-    a, b = _floating(x1), _floating(x2)
+    a, b = floating(x1), floating(x2)
     near = (abs(a - b) <= atol + rtol * abs(b)) & isfinite(b)
     close = near | (a == b)
     return close | (isnan(a) & isnan(b)) if equal_nan else close

@@ -8,7 +8,7 @@ import numpy as np
 
 from outcore._array import Array
 from outcore._node import Operand, axis_of, node
-from outcore._reduction import Axis, mean_dtype
+from outcore._reduction import Axis, floating, mean_dtype
 from outcore.creation import eye
 from outcore.elementwise import clip, conj, real, sqrt
 from outcore.errors import ArgumentError, ShapeError
@@ -108,7 +108,7 @@ def _variables(x: Operand, rowvar: bool) -> Array:
     array = Array(node(x))
     if array.ndim > 2:
         raise ShapeError(f"cov: an array of shape {array.shape} has more than two axes")
-    array = array.astype(mean_dtype(array.dtype))
+    array = floating(array)
     if array.ndim < 2:
         return reshape(array, (-1 if array.ndim else 1, 1))
     return array.T if rowvar else array

@@ -11,7 +11,7 @@ from typing import Any
 
 from outcore._array import Array
 from outcore._node import DTypeLike, Operand, axes_of, node
-from outcore._reduction import Axis, mean_dtype
+from outcore._reduction import Axis, floating
 from outcore.creation import eye
 from outcore.elementwise import abs, multiply, not_equal, pow, sqrt, square
 from outcore.errors import ShapeError
@@ -68,18 +68,12 @@ def matrix_power(x: Operand, n: int, /) -> Array:
     return result
 
 
-def _floating(x: Operand) -> Array:
-    """The array with integers and bool as float64, as NumPy's norms take them: squares of integers would overflow."""
-    array = Array(node(x))
-    return array.astype(mean_dtype(array.dtype))
-
-
 def vector_norm(x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array:
     """The vector norm of order `ord` over axes: (Σ |x|ᵖ)^(1/p), largest or smallest |x| for ±inf, count for 0.
 
     Floating point: float64 for integers and bool, otherwise the type of |x|.
     """
-    array = _floating(x)
+    array = floating(x)
     if ord == 2:
         squares = square(abs(array) if array.dtype.kind == "c" else array)
         return sqrt(sum(squares, axis=axis, keepdims=keepdims))
@@ -98,7 +92,7 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> A
 
     Floating point, as `vector_norm`. Raises ShapeError for orders that need singular values (2, -2, "nuc").
     """
-    array = _floating(x)
+    array = floating(x)
     rows, columns = axes_of("matrix_norm", (-2, -1), array.ndim)
     if ord == "fro":
         return vector_norm(array, axis=(rows, columns), keepdims=keepdims)

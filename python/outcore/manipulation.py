@@ -36,6 +36,11 @@ def broadcast_arrays(*arrays: Operand) -> list[Array]:
     return [broadcast_to(Array(expr), shape) for expr in exprs]
 
 
+def part_along(array: Array, axis: int, start: int | None, stop: int | None) -> Array:
+    """The elements from `start` to `stop` along one axis, counted from the front."""
+    return array[(*(slice(None),) * axis, slice(start, stop))]
+
+
 def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
     """Arrays joined along an axis; along one axis after flattening when it is None. Types promote together.
 

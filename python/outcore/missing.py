@@ -13,7 +13,7 @@ import numpy as np
 
 from outcore._array import Array
 from outcore._node import DTypeLike, Operand, node
-from outcore._reduction import Axis, mean_dtype
+from outcore._reduction import Axis, floating, mean_dtype
 from outcore.elementwise import isfinite, isnan, logical_not, sqrt
 from outcore.errors import ArgumentError, DTypeError
 from outcore.manipulation import broadcast_to
@@ -62,7 +62,7 @@ def var_where(
     I/O: two reads of `x` and of the mask, the first for the mean.
     """
     array, chosen = _with_mask("var", x, mask)
-    array = array.astype(mean_dtype(array.dtype))
+    array = floating(array)
     distance = array - mean_where(array, chosen, axis=axis, keepdims=True)
     squares = distance * distance
     if array.dtype.kind == "c":

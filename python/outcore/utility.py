@@ -9,7 +9,7 @@ from outcore._node import Operand, axis_of, node
 from outcore._reduction import Axis, reduced
 from outcore.elementwise import not_equal, subtract
 from outcore.errors import ShapeError
-from outcore.manipulation import concat
+from outcore.manipulation import concat, part_along
 
 
 def all(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Array:
@@ -31,9 +31,8 @@ def diff(
     if n < 0:
         raise ShapeError(f"diff: cannot take differences {n} times")
     array = concat(parts, axis=place)
-    before = (slice(None),) * place
     for _ in range(n):
-        later, earlier = array[(*before, slice(1, None))], array[(*before, slice(None, -1))]
+        later, earlier = part_along(array, place, 1, None), part_along(array, place, None, -1)
         array = not_equal(later, earlier) if array.dtype.kind == "b" else subtract(later, earlier)
     return array
 
