@@ -9,7 +9,7 @@
 The functions are those of the array API standard. Nothing runs until `compute`, `store` or `persist`.
 """
 
-from outcore import config, constants, elementwise, errors, linalg, random
+from outcore import config, constants, elementwise, errors, fft, linalg, random
 from outcore._array import Array
 from outcore._core import version as _version
 from outcore._explanation import Explanation
@@ -174,6 +174,7 @@ from outcore.elementwise import (
     tanh,
     trunc,
 )
+from outcore.groups import GroupBy, groupby
 from outcore.indexing import (
     permute,
     permute_inverse,
@@ -265,6 +266,7 @@ __array_api_version__ = "2024.12"
 __all__ = [
     "Array",
     "Explanation",
+    "GroupBy",
     "Histogram",
     "Outcome",
     "Picture",
@@ -354,6 +356,7 @@ __all__ = [
     "explain",
     "expm1",
     "eye",
+    "fft",
     "finfo",
     "flip",
     "fliplr",
@@ -370,6 +373,7 @@ __all__ = [
     "gradient",
     "greater",
     "greater_equal",
+    "groupby",
     "histogram",
     "hstack",
     "hypot",

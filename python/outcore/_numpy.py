@@ -5,15 +5,15 @@ What has no entry here raises TypeError, as the protocols ask; nothing is comput
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 import outcore as oc
-from outcore import _numpy_functions, missing
+from outcore import _numpy_functions, _numpy_linalg, missing
 from outcore._node import DTypeLike, axis_of, dtype_of, integers, is_weak
+from outcore._numpy_arguments import adapted, check_arguments
 from outcore.errors import DTypeError, ShapeError
 
 # NumPy's names where they differ from the standard's; all other names are the same.
@@ -128,7 +128,7 @@ def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., Any]:
                 raise DTypeError(f"numpy.{name}: gives floating-point numbers, not {dtype_of(dtype)}; cast the result")
             a = oc.astype(a, dtype)
         mask = given.pop("where", True)
-        _check_arguments(name, getattr(oc, name), (a,), {"axis": axis, **given})
+        check_arguments(name, getattr(oc, name), (a,), {"axis": axis, **given})
         if mask is not True:
             return _reduced_where(name, a, mask, axis, given)
         return getattr(oc, name)(a, axis=axis, **given)
@@ -244,24 +244,7 @@ _SAME = (
 
 
 def _same(name: str) -> Callable[..., Any]:
-    """A function as it is: what it takes by place is passed by place, all else by name, whatever the caller did."""
-    ours, theirs = getattr(oc, name), inspect.signature(getattr(np, name))
-    kinds = [(parameter.name, parameter.kind) for parameter in theirs.parameters.values()]
-    by_place = [
-        parameter
-        for parameter in inspect.signature(ours).parameters.values()
-        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
-    ]
-
-    def call(*args: Any, **options: Any) -> Any:
-        if any(kind is inspect.Parameter.VAR_POSITIONAL for _, kind in kinds):
-            return ours(*args, **options)
-        given = dict(theirs.bind(*args, **options).arguments)
-        places = tuple(given.pop(theirs_name) for theirs_name, _ in kinds[: len(by_place)] if theirs_name in given)
-        _check_arguments(name, ours, places, given)
-        return ours(*places, **given)
-
-    return call
+    return adapted(name, getattr(oc, name), getattr(np, name))
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -330,6 +313,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.nanpercentile: lambda a, q, axis=None: oc.nanpercentile(a, q, axis=axis),
     np.pad: _pad,
     **_numpy_functions.FUNCTIONS,
+    **_numpy_linalg.FUNCTIONS,
 }
 
 
@@ -340,15 +324,5 @@ def apply_function(function: Callable[..., Any], args: tuple[Any, ...], options:
         return NotImplemented
     if options.pop("out", None) is not None:
         raise DTypeError(f"numpy.{function.__name__}: outcore arrays are immutable and fill no out=")
-    _check_arguments(function.__name__, ours, args, options)
+    check_arguments(function.__name__, ours, args, options)
     return ours(*args, **options)
-
-
-def _check_arguments(name: str, ours: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-    """Refuses what NumPy's function takes and ours does not."""
-    signature = inspect.signature(ours)
-    try:
-        signature.bind(*args, **options)
-    except TypeError as error:
-        taken = ", ".join(signature.parameters)
-        raise DTypeError(f"numpy.{name}: {error}; of outcore arrays it takes {taken}") from None

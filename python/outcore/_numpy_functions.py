@@ -35,12 +35,7 @@ def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    array = oc.moveaxis(a, (axis1, axis2), (-2, -1))
-    rows, columns = array.shape[-2:]
-    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    first = max(offset, 0) + max(-offset, 0) * columns
-    flat = oc.reshape(array, (*array.shape[:-2], rows * columns))
-    return flat[..., first : first + count * (columns + 1) : columns + 1][..., :count]
+    return oc.linalg.diagonal(oc.moveaxis(a, (axis1, axis2), (-2, -1)), offset=offset)
 
 
 def _diag(v: Any, k: int = 0) -> Any:

@@ -30,7 +30,7 @@ def _row(x: Operand) -> Array:
 
 def _counted(numbers: Array, weights: Array | None, bins: int) -> Array:
     beside = None if weights is None else weights.astype(np.float64)._expr
-    return Array(_core.bincount(numbers.astype(np.int64)._expr, beside, bins))
+    return Array(_core.tally("count" if beside is None else "sum", numbers.astype(np.int64)._expr, beside, bins))
 
 
 def bincount(x: Operand, /, *, weights: Operand | None = None, minlength: int = 0) -> Array:

@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 
 class OutcoreError(Exception):
     """The root of all errors outcore raises on purpose.
@@ -162,6 +164,15 @@ class ScratchQuotaError(StorageError):
     code = "quota"
 
 
+class LinAlgError(OutcoreError, np.linalg.LinAlgError):
+    """A matrix that has no such factors: singular, not positive definite, or without convergence.
+
+    It derives from NumPy's error of the same name.
+    """
+
+    code = "linalg"
+
+
 class PlanError(OutcoreError, RuntimeError):
     """An expression the planner cannot turn into a program."""
 
@@ -231,6 +242,7 @@ _CLASSES: dict[str, type[OutcoreError]] = {
         TargetExistsError,
         SourceChangedError,
         ScratchQuotaError,
+        LinAlgError,
         PlanError,
         StaleProgramError,
         InternalError,
@@ -262,6 +274,7 @@ __all__ = [
     "FunctionError",
     "IndexingError",
     "InternalError",
+    "LinAlgError",
     "MemoryLimitError",
     "MissingFileError",
     "OutcoreError",

@@ -1,10 +1,8 @@
-"""The standard's `linalg` namespace, as far as it is element-wise work, sums and matrix products.
-
-Factorizations (cholesky, qr, svd, eigh, solve, inv, det) are absent: they wait for operators of their own.
-"""
+"""The standard's `linalg` namespace: products and norms here, `factorizations.py` beside them."""
 
 from __future__ import annotations
 
+import builtins
 import math
 import operator
 from typing import Any
@@ -15,8 +13,31 @@ from outcore._reduction import Axis, floating
 from outcore.creation import eye
 from outcore.elementwise import abs, multiply, not_equal, pow, sqrt, square
 from outcore.errors import ShapeError
+from outcore.factorizations import (
+    EigResult,
+    LstsqResult,
+    QRResult,
+    SlogdetResult,
+    SVDResult,
+    cholesky,
+    cond,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    lstsq,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
 from outcore.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
-from outcore.manipulation import stack
+from outcore.manipulation import broadcast_to, expand_dims, reshape, stack
 from outcore.searching import where
 from outcore.statistical import max, min, sum
 
@@ -27,6 +48,24 @@ def outer(x1: Operand, x2: Operand, /) -> Array:
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(f"outer: takes two 1-D arrays, not {left.shape} and {right.shape}")
     return multiply(left[:, None], right[None, :])
+
+
+def diagonal(x: Operand, /, *, offset: int = 0) -> Array:
+    """The diagonals of matrices (…, m, n), `offset` above the main one: (…, k). I/O: reads what holds them.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.linalg.diagonal(np.asarray([[1, 2], [3, 4]])).compute()
+    array([1, 4])
+    """
+    array = Array(node(x))
+    if array.ndim < 2:
+        raise ShapeError(f"diagonal: {array.shape} has no rows and columns")
+    rows, columns = array.shape[-2:]
+    (down, right), step = (builtins.max(-offset, 0), builtins.max(offset, 0)), columns + 1
+    count = builtins.max(0, builtins.min(rows - down, columns - right))
+    flat = reshape(array, (*array.shape[:-2], rows * columns))
+    first = right + down * columns
+    return flat[..., first : first + count * step : step][..., :count]
 
 
 def trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
@@ -51,14 +90,14 @@ def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
 
 
 def matrix_power(x: Operand, n: int, /) -> Array:
-    """A square matrix to a power n ≥ 0, by repeated squaring."""
+    """Square matrices (…, n, n) to a power, by repeated squaring; of the inverse, for negative powers."""
     array = Array(node(x))
     power = operator.index(n)
-    if array.ndim != 2 or array.shape[0] != array.shape[1]:
-        raise ShapeError(f"matrix_power: {array.shape} is not a square matrix")
+    if array.ndim < 2 or array.shape[-2] != array.shape[-1]:
+        raise ShapeError(f"matrix_power: {array.shape} is not square along its last two axes")
     if power < 0:
-        raise ShapeError("matrix_power: negative powers need an inverse, which outcore does not have")
-    result = eye(array.shape[0], dtype=array.dtype) if power == 0 else None
+        array, power = inv(array), -power
+    result = broadcast_to(eye(array.shape[-1], dtype=array.dtype), array.shape) if power == 0 else None
     while power:
         if power & 1:
             result = array if result is None else matmul(result, array)
@@ -88,16 +127,21 @@ def vector_norm(x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord
 
 
 def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """Norms of the last two axes: "fro" (Σ x²)^½, 1 and -1 (column sums), inf and -inf (row sums).
+    """Norms of the last two axes: "fro" (Σ x²)^½, 1 and -1 (column sums), inf and -inf (row sums); by singular values:
+    2 (the largest), -2 (the smallest), "nuc" (their sum).
 
-    Floating point, as `vector_norm`. Raises ShapeError for orders that need singular values (2, -2, "nuc").
+    Floating point, as `vector_norm`. Raises ShapeError for other orders.
     """
     array = floating(x)
     rows, columns = axes_of("matrix_norm", (-2, -1), array.ndim)
     if ord == "fro":
         return vector_norm(array, axis=(rows, columns), keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        finish = sum if ord == "nuc" else max if ord == 2 else min
+        values = finish(svdvals(array), axis=-1)
+        return expand_dims(values, axis=(-2, -1)) if keepdims else values
     if ord not in (1, -1, math.inf, -math.inf):
-        raise ShapeError(f"matrix_norm: order {ord!r} needs singular values, which outcore does not have")
+        raise ShapeError(f"matrix_norm: there is no order {ord!r}")
     along, over = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = sum(abs(array), axis=along, keepdims=True)
     extreme = (max if ord > 0 else min)(sums, axis=over, keepdims=True)
@@ -105,12 +149,34 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> A
 
 
 __all__ = [
+    "EigResult",
+    "LstsqResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cond",
     "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
     "matmul",
     "matrix_norm",
     "matrix_power",
+    "matrix_rank",
     "matrix_transpose",
     "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
     "tensordot",
     "trace",
     "vecdot",

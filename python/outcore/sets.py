@@ -78,7 +78,7 @@ class _Groups:
 
     def inverse(self) -> Array:
         def make() -> _core.Expr:
-            number = Array(_core.scan("sum", _core.astype(self.first(), "int64"), 0)) - 1
+            number = Array(_core.scan("sum", _core.astype(self.first(), "int64"), 0, None)) - 1
             back = sort_by(Array(self._sorted()[1]), number)[1]
             return reshape(back, tuple(self._x.shape))._expr
 

@@ -73,7 +73,7 @@ def _scanned(name: str, expr: _core.Expr, axis: int | None, initial: Array | Non
             raise ShapeError(f"cumulative_{name}: an array of shape {shape} needs an axis")
         axis = 0
     place = axis_of(f"cumulative_{name}", axis, len(shape))
-    result = Array(_core.scan(name, expr, place))
+    result = Array(_core.scan(name, expr, place, None))
     if initial is None:
         return result
     first = broadcast_to(initial, (*shape[:place], 1, *shape[place + 1 :]))

@@ -254,6 +254,39 @@ def rechunking(folder: Path, mebibytes: float = 12) -> Workload:
     return Workload("rechunking", paths, build, near=frozenset({"sums.npy"}))
 
 
+def factorizing(folder: Path, mebibytes: float = 12) -> Workload:
+    """QR of a tall matrix in tiles, least squares with it, and inverses of many small ones."""
+    rows = int(mebibytes * MIB) // (8 * 16)
+    random = np.random.default_rng(22)
+    paths = _save(folder, X=random.normal(size=(rows, 16)), small=random.normal(size=(2000, 6, 6)) + 9 * np.eye(6))
+
+    def build(namespace: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+        q, r = namespace.linalg.qr(given["X"])
+        signs = namespace.sign(namespace.linalg.diagonal(r))
+        found = namespace.linalg.lstsq(given["X"], given["X"][:, 3] * 2 + 1)
+        return {
+            "q.npy": q * signs,
+            "r.zarr": r * signs[:, None],
+            "x.npy": found[0],
+            "inverses.npy": namespace.linalg.inv(given["small"]),
+        }
+
+    return Workload("factorizing", paths, build, near=frozenset({"q.npy", "r.zarr", "x.npy", "inverses.npy"}))
+
+
+def transforming(folder: Path, mebibytes: float = 12) -> Workload:
+    """Fourier transforms down and across, of real and complex numbers, and back."""
+    rows = int(mebibytes * MIB) // (8 * 600)
+    paths = _save(folder, X=np.random.default_rng(23).normal(size=(rows, 600)))
+
+    def build(namespace: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+        down = namespace.fft.fft(given["X"][:, :200], axis=0)
+        across = namespace.fft.rfft(given["X"], axis=1)
+        return {"down.npy": down, "back.zarr": namespace.fft.irfft(across * 2, n=600, axis=1)}
+
+    return Workload("transforming", paths, build, near=frozenset({"down.npy", "back.zarr"}))
+
+
 MAKERS = (
     sorting,
     sorting_by,
@@ -268,4 +301,6 @@ MAKERS = (
     distinct,
     repeating,
     rechunking,
+    factorizing,
+    transforming,
 )

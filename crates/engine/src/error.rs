@@ -27,6 +27,9 @@ pub enum EngineError {
         exact: bool,
         detail: String,
     },
+    /// A matrix that has no such factors.
+    #[error("{0}")]
+    LinAlg(String),
     /// A value that the operation cannot take.
     #[error("{0}")]
     Argument(String),
@@ -64,6 +67,7 @@ impl EngineError {
             EngineError::DType(_) => "dtype",
             EngineError::Index(_) => "index",
             EngineError::Memory { .. } => "memory",
+            EngineError::LinAlg(_) => "linalg",
             EngineError::Argument(_) => "invalid",
             EngineError::Plan(_) => "plan",
             EngineError::Stale(_) => "stale",

@@ -9,15 +9,17 @@
 //! exceptions are dense products, which use fused multiplications where the processor has them, and functions of the
 //! system's mathematical library.
 //!
-//! **Invariant.** Unsafe code lives in the module `fence` alone: target-feature shells and the call into `gemm`.
+//! **Invariant.** Unsafe code lives in the module `fence` alone: target-feature shells and the calls into `gemm` and `faer`.
 #![deny(unsafe_code)]
 // Lanes are indexed because several arrays of them advance together; the compiler vectorizes that form.
 #![allow(clippy::needless_range_loop)]
 
 mod compress;
 mod elementwise;
+mod factor;
 #[allow(unsafe_code)]
 mod fence;
+mod fourier;
 mod gather;
 mod gemm;
 mod generate;
@@ -26,17 +28,20 @@ mod layout;
 mod reduce;
 mod scan;
 pub mod sort;
+mod spare;
 mod tally;
 
 pub use compress::{compress, count_true, nonzero_positions};
 pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
+pub use factor::{Factor, Factorization, Failure};
 pub use fence::hint::{prefetch, prefetch_for_write};
+pub use fourier::{Fourier, FourierPlan};
 pub use gather::{find_outside, gather_rows, positions_between, Rows};
 pub use gemm::{gemm, Matrix, MatrixMut};
 pub use generate::{generate, Generator};
 pub use layout::copy_strided;
 pub use reduce::{Finish, Reduce, Reducer};
 pub use scan::{scan, Scan};
-pub use tally::{add_tallies, tally};
+pub use tally::{clear_tally, merge_tallies, tally, Tally};

@@ -36,7 +36,8 @@ impl Scan {
 /// Accumulates the C-contiguous `[outer, length, inner]` block `data` along its middle axis into `out`.
 ///
 /// `carry` holds `[outer, inner]` elements: the last results of the block before where `started` is true, else nothing of
-/// use; afterwards the last results of this block. A block of no length leaves it as it is.
+/// use; afterwards the last results of this block. A block of no length leaves it as it is. Where `starts` is given, one
+/// flag (`bool`) for each place along the axis, accumulation begins anew at every place that it marks.
 ///
 /// # Panics
 /// When [`Scan::supports`] says no, or a slice has not the length that the shape gives.
@@ -50,6 +51,7 @@ pub fn scan(
     inner: usize,
     carry: &mut [u8],
     started: bool,
+    starts: Option<&[u8]>,
     out: &mut [u8],
 ) {
     let bytes = outer * length * inner * dtype.size();
@@ -63,12 +65,17 @@ pub fn scan(
     if bytes == 0 {
         return;
     }
+    assert!(
+        starts.is_none_or(|starts| starts.len() == length),
+        "scan: a flag for each place"
+    );
     let block = Block {
         data,
         length,
         inner,
         carry,
         started,
+        starts,
         out,
     };
     match dtype {
@@ -99,6 +106,7 @@ struct Block<'a> {
     inner: usize,
     carry: &'a mut [u8],
     started: bool,
+    starts: Option<&'a [u8]>,
     out: &'a mut [u8],
 }
 
@@ -161,6 +169,20 @@ impl Block<'_> {
             .chunks_exact(self.length * inner)
             .zip(out.chunks_exact_mut(self.length * inner));
         for ((data, out), carry) in blocks.zip(carry.chunks_exact_mut(inner)) {
+            if let Some(starts) = self.starts {
+                let lanes = data.chunks_exact(inner).zip(out.chunks_exact_mut(inner));
+                for (place, (row, results)) in lanes.enumerate() {
+                    if starts[place] != 0 || (place == 0 && !self.started) {
+                        carry.copy_from_slice(row);
+                    } else {
+                        for (total, value) in carry.iter_mut().zip(row) {
+                            *total = combine(*total, *value);
+                        }
+                    }
+                    results.copy_from_slice(carry);
+                }
+                continue;
+            }
             let first = if self.started {
                 0
             } else {

@@ -1,49 +1,156 @@
-//! Counting numbers.
+//! Counting numbers, and gathering what stands beside them: one row of a table for each number.
 
+use bytemuck::Pod;
 use outcore_dtype::DType;
 
-/// Adds to `counter[number]` one for each of `numbers` (`int64`), or its weight (`float64`). Numbers without a counter
-/// are left out. Counters are `int64`, with weights `float64`.
+/// What is gathered of the values beside equal numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tally {
+    /// How many there are.
+    Count,
+    /// Integers wrap.
+    Sum,
+    /// Integers wrap.
+    Prod,
+    /// `numpy.minimum`: NaN where one is among them.
+    Min,
+    /// `numpy.maximum`, likewise.
+    Max,
+}
+
+/// Element types of tables.
+trait Entry: Pod {
+    fn one(op: Tally) -> Self;
+    fn combine(op: Tally, a: Self, b: Self) -> Self;
+}
+
+impl Entry for i64 {
+    fn one(op: Tally) -> i64 {
+        match op {
+            Tally::Count | Tally::Sum => 0,
+            Tally::Prod => 1,
+            Tally::Min => i64::MAX,
+            Tally::Max => i64::MIN,
+        }
+    }
+    #[inline(always)]
+    fn combine(op: Tally, a: i64, b: i64) -> i64 {
+        match op {
+            Tally::Count | Tally::Sum => a.wrapping_add(b),
+            Tally::Prod => a.wrapping_mul(b),
+            Tally::Min => a.min(b),
+            Tally::Max => a.max(b),
+        }
+    }
+}
+
+impl Entry for f64 {
+    fn one(op: Tally) -> f64 {
+        match op {
+            Tally::Count | Tally::Sum => 0.0,
+            Tally::Prod => 1.0,
+            Tally::Min => f64::INFINITY,
+            Tally::Max => f64::NEG_INFINITY,
+        }
+    }
+    #[inline(always)]
+    fn combine(op: Tally, a: f64, b: f64) -> f64 {
+        match op {
+            Tally::Count | Tally::Sum => a + b,
+            Tally::Prod => a * b,
+            Tally::Min if a <= b || a.is_nan() => a,
+            Tally::Max if a >= b || a.is_nan() => a,
+            Tally::Min | Tally::Max => b,
+        }
+    }
+}
+
+/// Fills a table with what changes nothing that it is combined with.
 ///
 /// # Panics
-/// When there is not one weight for each number.
-pub fn tally(numbers: &[u8], weights: Option<&[u8]>, counter: &mut [u8]) {
+/// For another type than `int64` and `float64`.
+pub fn clear_tally(op: Tally, dtype: DType, table: &mut [u8]) {
+    match dtype {
+        DType::I64 => bytemuck::cast_slice_mut(table).fill(i64::one(op)),
+        DType::F64 => bytemuck::cast_slice_mut(table).fill(f64::one(op)),
+        _ => panic!("tally: a table of {dtype}"),
+    }
+}
+
+/// Combines row `number` of the table with the row of `values` beside each of `numbers` (`int64`), in order. Numbers
+/// without a row are left out. Values and table are `int64` or `float64`, rows of `columns` elements; for [`Tally::Count`]
+/// there are no values, and one column of `int64`.
+///
+/// # Panics
+/// When there is not one row of values for each number; for other types.
+pub fn tally(op: Tally, dtype: DType, numbers: &[u8], values: &[u8], columns: usize, table: &mut [u8]) {
     let numbers: &[i64] = bytemuck::cast_slice(numbers);
-    let Some(weights) = weights else {
-        let counter: &mut [i64] = bytemuck::cast_slice_mut(counter);
+    if op == Tally::Count {
+        let counts: &mut [i64] = bytemuck::cast_slice_mut(table);
         for number in numbers {
-            if let Some(count) = usize::try_from(*number).ok().and_then(|at| counter.get_mut(at)) {
+            if let Some(count) = usize::try_from(*number).ok().and_then(|at| counts.get_mut(at)) {
                 *count += 1;
             }
         }
         return;
-    };
-    let weights: &[f64] = bytemuck::cast_slice(weights);
-    let counter: &mut [f64] = bytemuck::cast_slice_mut(counter);
-    assert_eq!(numbers.len(), weights.len(), "tally: numbers and weights");
-    for (number, weight) in numbers.iter().zip(weights) {
-        if let Some(sum) = usize::try_from(*number).ok().and_then(|at| counter.get_mut(at)) {
-            *sum += weight;
+    }
+    match dtype {
+        DType::I64 => typed::<i64>(op, numbers, values, columns, table),
+        DType::F64 => typed::<f64>(op, numbers, values, columns, table),
+        _ => panic!("tally: a table of {dtype}"),
+    }
+}
+
+fn typed<T: Entry>(op: Tally, numbers: &[i64], values: &[u8], columns: usize, table: &mut [u8]) {
+    let values: &[T] = bytemuck::cast_slice(values);
+    let table: &mut [T] = bytemuck::cast_slice_mut(table);
+    assert_eq!(values.len(), numbers.len() * columns, "tally: numbers and values");
+    match op {
+        Tally::Count | Tally::Sum => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Sum, a, b)),
+        Tally::Prod => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Prod, a, b)),
+        Tally::Min => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Min, a, b)),
+        Tally::Max => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Max, a, b)),
+    }
+}
+
+#[inline(always)]
+fn gather<T: Copy>(numbers: &[i64], values: &[T], columns: usize, table: &mut [T], combine: impl Fn(T, T) -> T) {
+    if columns == 1 {
+        for (number, value) in numbers.iter().zip(values) {
+            if let Some(entry) = usize::try_from(*number).ok().and_then(|at| table.get_mut(at)) {
+                *entry = combine(*entry, *value);
+            }
+        }
+        return;
+    }
+    let rows = table.len().checked_div(columns).unwrap_or(0);
+    for (number, row) in numbers.iter().zip(values.chunks_exact(columns.max(1))) {
+        let Some(at) = usize::try_from(*number).ok().filter(|&at| at < rows) else {
+            continue;
+        };
+        for (entry, value) in table[at * columns..(at + 1) * columns].iter_mut().zip(row) {
+            *entry = combine(*entry, *value);
         }
     }
 }
 
-/// `total += counter`, element by element, of `int64` or `float64`.
+/// Combines a table with another, element by element.
 ///
 /// # Panics
 /// For another type, or when they differ in length.
-pub fn add_tallies(dtype: DType, counter: &[u8], total: &mut [u8]) {
-    assert_eq!(counter.len(), total.len(), "add_tallies: lengths");
-    match dtype {
-        DType::I64 => add::<i64>(bytemuck::cast_slice(counter), bytemuck::cast_slice_mut(total)),
-        DType::F64 => add::<f64>(bytemuck::cast_slice(counter), bytemuck::cast_slice_mut(total)),
-        _ => panic!("add_tallies: counters of {dtype}"),
+pub fn merge_tallies(op: Tally, dtype: DType, part: &[u8], total: &mut [u8]) {
+    fn merge<T: Entry>(op: Tally, part: &[u8], total: &mut [u8]) {
+        let part: &[T] = bytemuck::cast_slice(part);
+        let total: &mut [T] = bytemuck::cast_slice_mut(total);
+        for (total, part) in total.iter_mut().zip(part) {
+            *total = T::combine(op, *total, *part);
+        }
     }
-}
-
-fn add<T: Copy + std::ops::AddAssign>(counter: &[T], total: &mut [T]) {
-    for (total, count) in total.iter_mut().zip(counter) {
-        *total += *count;
+    assert_eq!(part.len(), total.len(), "merge_tallies: lengths");
+    match dtype {
+        DType::I64 => merge::<i64>(op, part, total),
+        DType::F64 => merge::<f64>(op, part, total),
+        _ => panic!("tally: a table of {dtype}"),
     }
 }
 
@@ -51,27 +158,52 @@ fn add<T: Copy + std::ops::AddAssign>(counter: &[T], total: &mut [T]) {
 mod tests {
     use super::*;
 
+    const NUMBERS: [i64; 6] = [0, 2, 2, -1, 3, i64::MAX];
+
+    fn gathered<T: Pod>(op: Tally, dtype: DType, values: &[T], columns: usize) -> Vec<T> {
+        let mut table = values[..3 * columns].to_vec();
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut table);
+        clear_tally(op, dtype, bytes);
+        let numbers = bytemuck::cast_slice(&NUMBERS);
+        tally(op, dtype, numbers, bytemuck::cast_slice(values), columns, bytes);
+        table
+    }
+
     #[test]
-    fn numbers_without_a_counter_are_left_out() {
-        let numbers: [i64; 6] = [0, 2, 2, -1, 3, i64::MAX];
+    fn numbers_without_a_row_are_left_out() {
         let mut counts = [0i64; 3];
         tally(
-            bytemuck::cast_slice(&numbers),
-            None,
+            Tally::Count,
+            DType::I64,
+            bytemuck::cast_slice(&NUMBERS),
+            &[],
+            1,
             bytemuck::cast_slice_mut(&mut counts),
         );
         assert_eq!(counts, [1, 0, 2]);
         let weights = [0.5, 1.0, 2.0, 9.0, 9.0, 9.0];
-        let mut sums = [0.0f64; 3];
-        let (numbers, weights) = (bytemuck::cast_slice(&numbers), bytemuck::cast_slice(&weights));
-        tally(numbers, Some(weights), bytemuck::cast_slice_mut(&mut sums));
+        let mut sums = gathered(Tally::Sum, DType::F64, &weights, 1);
         assert_eq!(sums, [0.5, 0.0, 3.0]);
-        let copy = sums;
-        add_tallies(
+        let copy = sums.clone();
+        merge_tallies(
+            Tally::Sum,
             DType::F64,
             bytemuck::cast_slice(&copy),
             bytemuck::cast_slice_mut(&mut sums),
         );
         assert_eq!(sums, [1.0, 0.0, 6.0]);
+    }
+
+    #[test]
+    fn rows_are_combined_column_by_column() {
+        let values: Vec<f64> = [1.0, -2.0, 3.0, f64::NAN, -5.0, 7.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0].to_vec();
+        let found = gathered(Tally::Min, DType::F64, &values, 2);
+        assert_eq!(found[..3], [1.0, -2.0, f64::INFINITY]);
+        assert!(found[4] == -5.0 && found[5].is_nan());
+        let found = gathered(Tally::Max, DType::F64, &values, 2);
+        assert!(found[4] == 3.0 && found[5].is_nan() && found[2] == f64::NEG_INFINITY);
+        let whole: Vec<i64> = (1..=12).collect();
+        assert_eq!(gathered(Tally::Prod, DType::I64, &whole, 2), [1, 2, 1, 1, 15, 24]);
+        assert_eq!(gathered(Tally::Max, DType::I64, &whole, 2)[4..], [5, 6]);
     }
 }

@@ -7,9 +7,9 @@ use numpy::PyUntypedArray;
 use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{AxisSlice, Expr, Named};
 use outcore_engine::sort::Method;
-use outcore_engine::{ops, EngineError};
+use outcore_engine::{linalg, ops, EngineError};
 use outcore_kernels::sort::Side;
-use outcore_kernels::{Binary, Finish, Generator, Reduce, Scan, Unary};
+use outcore_kernels::{Binary, Factor, Finish, Fourier, Generator, Reduce, Scan, Tally, Unary};
 use outcore_store::RawArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -297,9 +297,9 @@ fn is_made_of_stored(x: &PyExpr) -> bool {
     ops::is_made_of_stored(&x.0)
 }
 
-/// Running sums, products or extrema along an axis.
+/// Running sums, products or extrema along an axis; from marked places on anew.
 #[pyfunction]
-fn scan(name: &str, x: &PyExpr, axis: usize) -> Built {
+fn scan(name: &str, x: &PyExpr, axis: usize, starts: Option<PyRef<'_, PyExpr>>) -> Built {
     let op = match name {
         "sum" => Scan::Sum,
         "prod" => Scan::Prod,
@@ -307,7 +307,8 @@ fn scan(name: &str, x: &PyExpr, axis: usize) -> Built {
         "min" => Scan::Min,
         _ => return Err(to_python(EngineError::Plan(format!("no scan is called {name}")))),
     };
-    built(ops::scan(op, &x.0, axis))
+    let starts = starts.map(|starts| starts.0.clone());
+    built(ops::scan(op, &x.0, axis, starts.as_ref()))
 }
 
 /// How many elements of each granule of a mask are true.
@@ -367,17 +368,73 @@ fn searchsorted(sorted: &PyExpr, values: &PyExpr, right: bool) -> Built {
     built(outcore_engine::sort::search_sorted(&sorted.0, &values.0, side))
 }
 
-/// How often each number below `bins` occurs, or the sum of its weights.
+/// How often each number below `rows` occurs, or what is made of the values beside it.
 #[pyfunction]
-fn bincount(numbers: &PyExpr, weights: Option<PyRef<'_, PyExpr>>, bins: u64) -> Built {
-    let weights = weights.map(|weights| weights.0.clone());
-    built(ops::bincount(&numbers.0, weights.as_ref(), bins))
+fn tally(name: &str, numbers: &PyExpr, values: Option<PyRef<'_, PyExpr>>, rows: u64) -> Built {
+    let op = match name {
+        "count" => Tally::Count,
+        "sum" => Tally::Sum,
+        "prod" => Tally::Prod,
+        "min" => Tally::Min,
+        "max" => Tally::Max,
+        _ => return Err(to_python(EngineError::Plan(format!("no tally is called {name}")))),
+    };
+    let values = values.map(|values| values.0.clone());
+    built(ops::tallied(op, &numbers.0, values.as_ref(), rows))
 }
 
 /// Lanes along the last axis sorted whole, or where their elements were.
 #[pyfunction]
 fn sort_lanes(x: &PyExpr, descending: bool, positions: bool) -> Built {
     built(ops::sort_lanes(&x.0, descending, positions))
+}
+
+/// The factors of every matrix along the last two axes.
+#[pyfunction]
+fn factorize(name: &str, x: &PyExpr, right: Option<PyRef<'_, PyExpr>>) -> PyResult<Vec<PyExpr>> {
+    let factor = match name {
+        "cholesky" => Factor::Cholesky,
+        "qr" => Factor::Qr,
+        "qr_complete" => Factor::QrComplete,
+        "triangle" => Factor::Triangle,
+        "svd" => Factor::Svd,
+        "svd_complete" => Factor::SvdComplete,
+        "svdvals" => Factor::SingularValues,
+        "eigh" => Factor::Eigh,
+        "eigvalsh" => Factor::Eigvalsh,
+        "eig" => Factor::Eig,
+        "eigvals" => Factor::Eigvals,
+        "inv" => Factor::Inverse,
+        "solve" => Factor::Solve,
+        "det" => Factor::Determinant,
+        _ => {
+            return Err(to_python(EngineError::Plan(format!(
+                "no factorization is called {name}"
+            ))))
+        }
+    };
+    let right = right.map(|right| right.0.clone());
+    let factors = linalg::factorize(factor, &x.0, right.as_ref()).map_err(to_python)?;
+    Ok(factors.into_iter().map(PyExpr::new).collect())
+}
+
+/// Whether QR of the matrix goes by tiles.
+#[pyfunction]
+fn is_tall(x: &PyExpr) -> bool {
+    linalg::is_tall(&x.0)
+}
+
+/// The Fourier transform along an axis; `length` is that of the real side. The result is cut along it, if `cut` is given.
+#[pyfunction]
+fn fourier(name: &str, x: &PyExpr, axis: usize, length: u64, scale: f64, cut: Option<u64>) -> Built {
+    let kind = match name {
+        "forward" => Fourier::Forward,
+        "backward" => Fourier::Backward,
+        "from_real" => Fourier::FromReal,
+        "to_real" => Fourier::ToReal,
+        _ => return Err(to_python(EngineError::Plan(format!("no transform is called {name}")))),
+    };
+    built(ops::fourier(kind, &x.0, axis, length, scale, cut))
 }
 
 /// The array in tiles of another shape.
@@ -449,8 +506,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(take, module)?)?;
     module.add_function(wrap_pyfunction!(order_statistics, module)?)?;
     module.add_function(wrap_pyfunction!(searchsorted, module)?)?;
-    module.add_function(wrap_pyfunction!(bincount, module)?)?;
+    module.add_function(wrap_pyfunction!(tally, module)?)?;
     module.add_function(wrap_pyfunction!(sort_lanes, module)?)?;
+    module.add_function(wrap_pyfunction!(factorize, module)?)?;
+    module.add_function(wrap_pyfunction!(is_tall, module)?)?;
+    module.add_function(wrap_pyfunction!(fourier, module)?)?;
     module.add_function(wrap_pyfunction!(copy_tiled, module)?)?;
     module.add_function(wrap_pyfunction!(is_made_of_stored, module)?)?;
     module.add_function(wrap_pyfunction!(scan, module)?)?;

@@ -298,6 +298,7 @@ impl Node {
             Op::Unary(op) => op.name().to_string(),
             Op::Binary(op) => op.name().to_string(),
             Op::Select => "where".into(),
+            Op::Cast if self.inputs[0].dtype == self.dtype => "rechunk".into(),
             Op::Cast => "astype".into(),
             Op::Broadcast => "broadcast_to".into(),
             Op::Permute(_) => "permute_dims".into(),

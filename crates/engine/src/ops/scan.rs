@@ -5,18 +5,20 @@
 
 use std::sync::Arc;
 
+use outcore_dtype::DType;
 use outcore_kernels::{scan as accumulate, Scan};
 
-use super::{algorithm, show};
+use super::{algorithm, copy_tiled, show};
 use crate::expr::Expr;
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
-/// The elements of `x` accumulated along `axis`, in its own type.
+/// The elements of `x` accumulated along `axis`, in its own type. Where `starts` is given, a row of bool as long as the
+/// first axis, along which it is then, accumulation begins anew at every place that it marks.
 ///
 /// # Errors
-/// An axis that there is not; a type that the operation does not take.
-pub fn scan(op: Scan, x: &Expr, axis: usize) -> Result<Expr, EngineError> {
+/// An axis that there is not; a type that the operation does not take; marks of another shape.
+pub fn scan(op: Scan, x: &Expr, axis: usize, starts: Option<&Expr>) -> Result<Expr, EngineError> {
     if axis >= x.ndim() {
         let reason = format!("scan: axis {axis} is out of bounds for shape {}", show(&x.shape));
         return Err(EngineError::Shape(reason));
@@ -27,20 +29,38 @@ pub fn scan(op: Scan, x: &Expr, axis: usize) -> Result<Expr, EngineError> {
             x.dtype
         )));
     }
+    if let Some(starts) = starts {
+        if axis != 0 || starts.dtype != DType::Bool || starts.shape != x.shape[..1] {
+            return Err(EngineError::Shape(format!(
+                "scan: marks of shape {} and {} along axis {axis} of shape {}",
+                show(&starts.shape),
+                starts.dtype,
+                show(&x.shape)
+            )));
+        }
+    }
     let mut carry = x.grid();
     (carry.shape[axis], carry.tile[axis]) = (1, 1);
     let scanning = Accumulate {
         op,
         axis,
+        is_marked: starts.is_some(),
         results: [x.grid(), carry],
     };
-    Ok(algorithm(Arc::new(scanning), std::slice::from_ref(x))?.swap_remove(0))
+    let marks = starts.map(|starts| match starts.tile[0] == x.tile[0] {
+        true => starts.clone(),
+        false => copy_tiled(starts, vec![x.tile[0]]),
+    });
+    let inputs: Vec<Expr> = std::iter::once(x.clone()).chain(marks).collect();
+    Ok(algorithm(Arc::new(scanning), &inputs)?.swap_remove(0))
 }
 
 #[derive(Clone, Debug)]
 struct Accumulate {
     op: Scan,
     axis: usize,
+    /// Whether a second input says where to begin anew.
+    is_marked: bool,
     /// The result, and what its tiles hand on.
     results: [Grid; 2],
 }
@@ -78,8 +98,13 @@ impl Work for Accumulate {
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let (carry, first) = self.carry(task);
         each(0, task, Access::Read);
-        each(1, task, Access::Create);
-        each(2, carry, if first { Access::Create } else { Access::Update });
+        if self.is_marked {
+            let counts = self.results[0].counts();
+            each(1, task / counts[1..].iter().product::<u64>(), Access::Read);
+        }
+        let result = 1 + usize::from(self.is_marked);
+        each(result, task, Access::Create);
+        each(result + 1, carry, if first { Access::Create } else { Access::Update });
     }
 
     fn operations(&self) -> f64 {
@@ -105,6 +130,7 @@ impl Work for Accumulate {
             inner,
             carry,
             !first,
+            tiles.reads.get(1).copied(),
             result,
         );
         Ok(())

@@ -1,84 +1,105 @@
-//! How often each number occurs in a row: a few counters that are added to in turn, then summed.
+//! How often each number occurs in a row, and what stands beside equal ones taken together: a few tables that are added to
+//! in turn, then combined.
 
 use std::sync::Arc;
 
-use outcore_kernels::tally;
+use outcore_kernels::{clear_tally, merge_tallies, tally, Tally};
 
 use super::{algorithm, copy_tiled, show};
-use crate::expr::Expr;
+use crate::expr::{grid, Expr};
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 use outcore_dtype::DType;
 
-/// Counters that tasks add to at once. A constant, so that sums of weights have the same bits everywhere.
-const COUNTERS: u64 = 4;
+/// Tables that tasks add to at once. A constant, so that sums of floating-point numbers have the same bits everywhere.
+const TABLES: u64 = 4;
 
-/// How often each of the numbers `0 .. bins` is among the int64 elements of a row; with weights (float64) the sum of those
-/// beside it. Other numbers are left out.
+/// How often each of the numbers `0 .. rows` is among the int64 elements of a row, or what `op` makes of the values beside
+/// it: float64 or int64, one value for each number or a row of them. Other numbers are left out.
 ///
 /// # Errors
 /// Operands of other types, or shapes that differ.
-pub fn bincount(numbers: &Expr, weights: Option<&Expr>, bins: u64) -> Result<Expr, EngineError> {
-    let beside = weights.unwrap_or(numbers);
-    if numbers.ndim() != 1 || numbers.shape != beside.shape {
+pub fn tallied(op: Tally, numbers: &Expr, values: Option<&Expr>, rows: u64) -> Result<Expr, EngineError> {
+    let beside = values.unwrap_or(numbers);
+    if numbers.ndim() != 1 || !matches!(beside.ndim(), 1 | 2) || numbers.shape[0] != beside.shape[0] {
         return Err(EngineError::Shape(format!(
-            "bincount: numbers of shape {} and weights of shape {} are not two rows of one length",
+            "bincount: numbers of shape {} and values of shape {} are not of one length",
             show(&numbers.shape),
             show(&beside.shape)
         )));
     }
-    let dtype = weights.map_or(DType::I64, |weights| weights.dtype);
+    let dtype = values.map_or(DType::I64, |values| values.dtype);
     if numbers.dtype != DType::I64 || !matches!(dtype, DType::I64 | DType::F64) {
         return Err(EngineError::DType(format!(
-            "bincount: {} weighted by {dtype}",
+            "bincount: {} beside {dtype}",
             numbers.dtype
         )));
     }
-    let tile = vec![bins.max(1)];
-    let counters = COUNTERS.min(numbers.grid().tiles());
-    let counting = Tally {
-        numbers: numbers.grid(),
-        weighted: weights.is_some(),
-        counters,
-        results: [
-            Grid {
-                shape: vec![bins],
-                tile: tile.clone(),
-                dtype,
-            },
-            Grid {
-                shape: vec![bins * counters],
-                tile,
-                dtype,
-            },
-        ],
+    if values.is_some() == (op == Tally::Count) {
+        return Err(EngineError::Internal(
+            "bincount: counts have no values, all else has".into(),
+        ));
+    }
+    let columns = &beside.shape[1..];
+    let length = match values {
+        Some(values) if values.ndim() == 2 => grid::uncut(&values.shape, dtype, values.tile.clone(), &[1])[0],
+        _ => numbers.tile[0],
     };
-    let mut inputs = vec![numbers.clone()];
-    inputs.extend(weights.map(|weights| match weights.tile == numbers.tile {
-        true => weights.clone(),
-        false => copy_tiled(weights, numbers.tile.clone()),
-    }));
-    Ok(algorithm(Arc::new(counting), &inputs)?.swap_remove(0))
+    let tiled = |of: &Expr| {
+        let tile = [&[length], &of.shape[1..]].concat();
+        if tile == of.tile {
+            of.clone()
+        } else {
+            copy_tiled(of, tile)
+        }
+    };
+    let inputs: Vec<Expr> = std::iter::once(numbers).chain(values).map(tiled).collect();
+    let table = |count: u64| Grid {
+        shape: [&[rows * count], columns].concat(),
+        tile: [&[rows.max(1)], columns].concat(),
+        dtype,
+    };
+    let tables = TABLES.min(inputs[0].grid().tiles());
+    let tallying = Tallying {
+        op,
+        numbers: inputs[0].grid(),
+        columns: columns.iter().product::<u64>() as usize,
+        tables,
+        results: [table(1), table(tables)],
+    };
+    Ok(algorithm(Arc::new(tallying), &inputs)?.swap_remove(0))
 }
 
 #[derive(Clone, Debug)]
-struct Tally {
+struct Tallying {
+    op: Tally,
     numbers: Grid,
-    weighted: bool,
-    counters: u64,
-    /// The counts, and the counters.
+    columns: usize,
+    tables: u64,
+    /// The result, and the tables.
     results: [Grid; 2],
 }
 
-impl Tally {
+impl Tallying {
     fn inputs(&self) -> usize {
-        1 + usize::from(self.weighted)
+        if self.op == Tally::Count {
+            1
+        } else {
+            2
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        self.results[0].dtype
     }
 }
 
-impl Algorithm for Tally {
+impl Algorithm for Tallying {
     fn name(&self) -> String {
-        "bincount".into()
+        match self.op {
+            Tally::Count => "bincount".into(),
+            op => format!("{op:?} of groups").to_lowercase(),
+        }
     }
     fn key(&self) -> Vec<u8> {
         vec![]
@@ -87,14 +108,14 @@ impl Algorithm for Tally {
         &self.results
     }
     fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        if self.results[0].shape[0] == 0 {
+        if self.results[0].tiles() == 0 {
             return vec![];
         }
         vec![Arc::new(self.clone()), Arc::new(Total(self.clone()))]
     }
 }
 
-impl Work for Tally {
+impl Work for Tallying {
     fn label(&self) -> String {
         self.name()
     }
@@ -103,29 +124,30 @@ impl Work for Tally {
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         (0..self.inputs()).for_each(|set| each(set, task, Access::Read));
-        let access = if task < self.counters {
+        let access = if task < self.tables {
             Access::Create
         } else {
             Access::Update
         };
-        each(self.inputs() + 1, task % self.counters, access);
+        each(self.inputs() + 1, task % self.tables, access);
     }
     fn operations(&self) -> f64 {
-        15.0 * self.numbers.shape[0] as f64
+        (14.0 + self.columns as f64) * self.numbers.shape[0] as f64
     }
     fn run(&self, task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
-        let counter = &mut *tiles.writes[0];
-        if task < self.counters {
-            counter.fill(0);
+        let table = &mut *tiles.writes[0];
+        if task < self.tables {
+            clear_tally(self.op, self.dtype(), table);
         }
-        tally(tiles.reads[0], tiles.reads.get(1).copied(), counter);
+        let values = tiles.reads.get(1).copied().unwrap_or_default();
+        tally(self.op, self.dtype(), tiles.reads[0], values, self.columns, table);
         Ok(())
     }
 }
 
-/// The sum of the counters.
+/// The tables as one.
 #[derive(Clone, Debug)]
-struct Total(Tally);
+struct Total(Tallying);
 
 impl Work for Total {
     fn label(&self) -> String {
@@ -136,18 +158,20 @@ impl Work for Total {
     }
     fn operands(&self, _task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let inputs = self.0.inputs();
-        (0..self.0.counters).for_each(|counter| each(inputs + 1, counter, Access::Read));
+        (0..self.0.tables).for_each(|table| each(inputs + 1, table, Access::Read));
         each(inputs, 0, Access::Create);
     }
     fn operations(&self) -> f64 {
-        self.0.results[1].shape[0] as f64
+        self.0.results[1].shape.iter().product::<u64>() as f64
     }
     fn run(&self, _task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
+        let (op, dtype) = (self.0.op, self.0.dtype());
         let result = &mut *tiles.writes[0];
-        result.fill(0);
-        for counter in &tiles.reads {
-            outcore_kernels::add_tallies(self.0.results[0].dtype, counter, result);
-        }
+        clear_tally(op, dtype, result);
+        tiles
+            .reads
+            .iter()
+            .for_each(|table| merge_tallies(op, dtype, table, result));
         Ok(())
     }
 }

@@ -85,7 +85,7 @@ impl Searching {
             Side::Left => ops::binary(Binary::GreaterEqual, &origin, &limit)?,
             Side::Right => ops::binary(Binary::Less, &origin, &limit)?,
         };
-        let before = ops::scan(Scan::Sum, &ops::astype(&is_row, DType::I64)?, 0)?;
+        let before = ops::scan(Scan::Sum, &ops::astype(&is_row, DType::I64)?, 0, None)?;
         let back = sort_by(&origin, &[before], false, None)?.swap_remove(1);
         let start = first as i64;
         ops::slice(&back, &[AxisSlice { start, step: 1 }], &[values])

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::imports::{circles, tokens, Import, Modules};
 
 /// Each uses only what stands before it. `error.rs` and `cancel.rs` are below all of them.
-const ROOMS: [&str; 13] = [
+const ROOMS: [&str; 14] = [
     "task",
     "expr",
     "ops",
     "sort",
+    "linalg",
     "plan",
     "schedule",
     "place",

@@ -14,9 +14,9 @@ use outcore_engine::place::{Limits, Policy, Window};
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Session, SessionOptions, Target};
 use outcore_engine::task::{Access, Algorithm, Bound, Grid, Work};
-use outcore_engine::{sort, EngineError};
+use outcore_engine::{linalg, sort, EngineError};
 use outcore_kernels::sort::Side;
-use outcore_kernels::{Binary, Finish, Generator, Reduce, Scan};
+use outcore_kernels::{Binary, Factor, Finish, Fourier, Generator, Reduce, Scan, Tally};
 use outcore_store::Io;
 
 use crate::replay::{replay, replay_program, Case, Seen};
@@ -49,7 +49,7 @@ fn sum(x: &Expr, axis: usize) -> Expr {
 }
 
 fn scan(op: Scan, x: &Expr, axis: usize) -> Expr {
-    ops::scan(op, x, axis).expect("an axis to scan along")
+    ops::scan(op, x, axis, None).expect("an axis to scan along")
 }
 
 /// A mask of a stored row, and how many of each granule it chooses.
@@ -120,8 +120,8 @@ fn taken() -> Vec<Expr> {
 fn counted() -> Vec<Expr> {
     let (x, y) = (row("works-count-x"), row("works-count-y"));
     let numbers = whole(&x);
-    let bins = ops::bincount(&numbers, None, 100_000).expect("numbers");
-    let weighted = ops::bincount(&numbers, Some(&y), 100_000).expect("numbers and weights");
+    let bins = ops::tallied(Tally::Count, &numbers, None, 100_000).expect("numbers");
+    let weighted = ops::tallied(Tally::Sum, &numbers, Some(&y), 100_000).expect("numbers and weights");
     let sorted = scan(Scan::Sum, &row("works-sorted"), 0);
     let places = ops::search(&sorted, &y, Side::Left).expect("two rows");
     vec![
@@ -137,7 +137,7 @@ fn twice() -> Vec<Expr> {
     let numbers = whole(&x);
     vec![
         compress(&mask, &mask, &counts),
-        ops::bincount(&numbers, Some(&numbers), 100_000).expect("numbers"),
+        ops::tallied(Tally::Sum, &numbers, Some(&numbers), 100_000).expect("numbers"),
         gather(&numbers, &numbers, GatherOrder::Sweeps(2)),
     ]
 }
@@ -171,6 +171,40 @@ fn taken_in_stages() -> Vec<Expr> {
         &sort::take(&x, &index).expect("an index"),
         &number(1.0),
     )]
+}
+
+/// A tall matrix by tiles, and small ones whole.
+fn factorized() -> Vec<Expr> {
+    let x = stored("works-tall", &[300_000, 12]);
+    let tall = linalg::factorize(Factor::Qr, &x, None).expect("a tall matrix");
+    let triangle = linalg::factorize(Factor::Triangle, &apply(Binary::Multiply, &x, &x), None).expect("a tall matrix");
+    let eye = ops::generate(Generator::Eye { k: 0 }, vec![6, 6], DType::F64).expect("a matrix");
+    let many = apply(
+        Binary::Add,
+        &stored("works-many", &[40_000, 6, 6]),
+        &apply(Binary::Multiply, &eye, &number(9.0)),
+    );
+    let inverses = linalg::factorize(Factor::Inverse, &many, None).expect("square matrices");
+    vec![
+        tall[0].clone(),
+        apply(Binary::Add, &tall[1], &triangle[0]),
+        sum(&inverses[0], 0),
+    ]
+}
+
+/// Transforms down and across, rows of groups, and sums that begin anew.
+fn transformed() -> Vec<Expr> {
+    let x = chunked("works-fft", &MATRIX, &CHUNK);
+    let down = ops::fourier(Fourier::FromReal, &x, 0, MATRIX[0], 1.0, Some(500)).expect("an axis");
+    let across = ops::fourier(Fourier::Forward, &down, 1, MATRIX[1], 0.5, None).expect("an axis");
+    let numbers = whole(&stored("works-groups", &MATRIX[..1]));
+    let marks = apply(Binary::Greater, &stored("works-marks", &MATRIX[..1]), &number(ABOVE));
+    let anew = ops::scan(Scan::Sum, &x, 0, Some(&marks)).expect("an axis to scan along");
+    vec![
+        across,
+        ops::tallied(Tally::Max, &numbers, Some(&x), 60).expect("numbers and rows"),
+        sum(&anew, 1),
+    ]
 }
 
 /// Two works: the first makes what the second goes on with.
@@ -405,6 +439,8 @@ fn all() -> Vec<(&'static str, Vec<Expr>, Vec<u64>)> {
         ("sort by distribution", distributed(), vec![24]),
         ("quantiles", quantiles(), vec![64]),
         ("rows taken in stages", taken_in_stages(), vec![16, 512]),
+        ("factorizations", factorized(), vec![16, 512]),
+        ("transforms and groups", transformed(), vec![16, 512]),
     ]
 }
 

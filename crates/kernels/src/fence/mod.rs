@@ -1,8 +1,9 @@
 //! The one module that may say `unsafe`: shells that switch on target features, sorting by whole
-//! vectors, prefetches, and the call into the `gemm` crate.
+//! vectors, prefetches, the call into the `gemm` crate, and the stack that `faer` works on.
 
 pub mod hint;
 pub mod operands;
 pub mod product;
 pub mod shells;
+pub mod stack;
 pub mod vectors;

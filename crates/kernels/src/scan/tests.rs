@@ -43,7 +43,7 @@ fn scanned(op: Scan, dtype: DType, data: &[u8], [outer, length, inner]: [usize; 
         for part in 0..outer {
             block[part * (to - from) * row..][..(to - from) * row].copy_from_slice(&data[rows(part)]);
         }
-        scan(op, dtype, block, outer, to - from, inner, carry, from > 0, out);
+        scan(op, dtype, block, outer, to - from, inner, carry, from > 0, None, out);
         for part in 0..outer {
             result[rows(part)].copy_from_slice(&out[part * (to - from) * row..][..(to - from) * row]);
         }
@@ -143,6 +143,7 @@ fn half_precision_rounds_at_every_step() {
         1,
         carry,
         false,
+        None,
         target,
     );
     assert_eq!(out[2047].to_f32(), 2048.0);
@@ -163,7 +164,47 @@ fn integers_wrap() {
         1,
         carry,
         false,
+        None,
         target,
     );
     assert_eq!(out, [127, -128, -127]);
+}
+
+#[test]
+fn marked_places_begin_anew_however_blocks_are_cut() {
+    let data: Vec<f64> = (0..60).map(f64::from).collect();
+    let marks: Vec<u8> = (0..20).map(|place| u8::from(place % 7 == 3)).collect();
+    for cut in [0, 3, 4, 11] {
+        let (mut out, mut carry) = (vec![0f64; 60], [0f64; 3]);
+        for (from, to) in [(0, cut), (cut, 20)] {
+            let carry = bytemuck::cast_slice_mut(&mut carry);
+            let block = bytemuck::cast_slice(&data[from * 3..to * 3]);
+            let target = bytemuck::cast_slice_mut(&mut out[from * 3..to * 3]);
+            let starts = Some(&marks[from..to]);
+            scan(
+                Scan::Sum,
+                DType::F64,
+                block,
+                1,
+                to - from,
+                3,
+                carry,
+                from > 0,
+                starts,
+                target,
+            );
+        }
+        let mut totals = [0f64; 3];
+        for place in 0..20 {
+            for column in 0..3 {
+                let value = data[place * 3 + column];
+                totals[column] = if marks[place] != 0 {
+                    value
+                } else {
+                    totals[column] + value
+                };
+                assert_eq!(out[place * 3 + column], totals[column], "cut at {cut}, place {place}");
+            }
+        }
+    }
 }

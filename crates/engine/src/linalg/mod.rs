@@ -1,0 +1,7 @@
+//! Factorizations: of matrices that fit the memory whole, one after the other, and of tall ones tile by tile.
+
+mod batch;
+mod tall;
+
+pub use batch::factorize;
+pub use tall::is_tall;

@@ -1,0 +1,149 @@
+//! Real and complex numbers as the factorizations need them.
+
+use bytemuck::Pod;
+use faer::diag::DiagMut;
+use faer::linalg::evd;
+use faer::traits::ComplexField;
+use faer::{MatMut, MatRef, Par};
+use outcore_dtype::Complex;
+
+use super::Failure;
+use crate::spare::Spare;
+
+/// Element types that `faer` works in.
+pub trait Scalar: ComplexField + Pod {
+    fn conjugate(self) -> Self;
+    fn real(self) -> f64;
+    fn size(self) -> f64;
+    fn of(value: f64) -> Self;
+    fn times(self, other: Self) -> Self;
+    /// Eigenvalues and, where asked for, the vectors of unit length, row by row.
+    fn eig(
+        a: MatRef<'_, Self>,
+        values: &mut [Complex<f64>],
+        vectors: Option<&mut [Complex<f64>]>,
+        spare: &mut Spare<'_>,
+    ) -> Result<(), Failure>;
+}
+
+impl Scalar for f64 {
+    fn conjugate(self) -> f64 {
+        self
+    }
+    fn real(self) -> f64 {
+        self
+    }
+    fn size(self) -> f64 {
+        self.abs()
+    }
+    fn of(value: f64) -> f64 {
+        value
+    }
+    fn times(self, other: f64) -> f64 {
+        self * other
+    }
+    fn eig(
+        a: MatRef<'_, f64>,
+        values: &mut [Complex<f64>],
+        vectors: Option<&mut [Complex<f64>]>,
+        spare: &mut Spare<'_>,
+    ) -> Result<(), Failure> {
+        let n = a.nrows();
+        let (re, im) = (spare.take::<f64>(n), spare.take::<f64>(n));
+        let packed = vectors.is_some().then(|| spare.take::<f64>(n * n));
+        let right = packed.map(|packed| MatMut::from_column_major_slice_mut(packed, n, n));
+        let mut right = right;
+        evd::evd_real(
+            a,
+            DiagMut::from_slice_mut(re),
+            DiagMut::from_slice_mut(im),
+            None,
+            right.as_mut().map(|right| right.as_mut()),
+            Par::Seq,
+            spare.stack(),
+            Default::default(),
+        )
+        .map_err(|_| Failure::NoConvergence)?;
+        for ((value, &re), &im) in values.iter_mut().zip(&*re).zip(&*im) {
+            *value = Complex::new(re, im);
+        }
+        if let (Some(vectors), Some(right)) = (vectors, right) {
+            // A pair of conjugate values has the real and the imaginary part of its vector in its two columns.
+            let mut column = 0;
+            while column < n {
+                let is_pair = values[column].im != 0.0 && column + 1 < n;
+                for row in 0..n {
+                    let re = right[(row, column)];
+                    if is_pair {
+                        let im = right[(row, column + 1)];
+                        vectors[row * n + column] = Complex::new(re, im);
+                        vectors[row * n + column + 1] = Complex::new(re, -im);
+                    } else {
+                        vectors[row * n + column] = Complex::new(re, 0.0);
+                    }
+                }
+                column += 1 + usize::from(is_pair);
+            }
+            normalize(vectors, n);
+        }
+        Ok(())
+    }
+}
+
+impl Scalar for Complex<f64> {
+    fn conjugate(self) -> Self {
+        self.conj()
+    }
+    fn real(self) -> f64 {
+        self.re
+    }
+    fn size(self) -> f64 {
+        self.norm()
+    }
+    fn of(value: f64) -> Self {
+        Complex::new(value, 0.0)
+    }
+    fn times(self, other: Self) -> Self {
+        self * other
+    }
+    fn eig(
+        a: MatRef<'_, Self>,
+        values: &mut [Complex<f64>],
+        vectors: Option<&mut [Complex<f64>]>,
+        spare: &mut Spare<'_>,
+    ) -> Result<(), Failure> {
+        let n = a.nrows();
+        let asked = vectors.is_some();
+        let mut right = asked.then(|| MatMut::from_column_major_slice_mut(spare.take::<Complex<f64>>(n * n), n, n));
+        evd::evd_cplx(
+            a,
+            DiagMut::from_slice_mut(values),
+            None,
+            right.as_mut().map(|right| right.as_mut()),
+            Par::Seq,
+            spare.stack(),
+            Default::default(),
+        )
+        .map_err(|_| Failure::NoConvergence)?;
+        if let (Some(vectors), Some(right)) = (vectors, right) {
+            rows(vectors, n, n).copy_from(right);
+            normalize(vectors, n);
+        }
+        Ok(())
+    }
+}
+
+/// Columns of unit length.
+fn normalize(vectors: &mut [Complex<f64>], n: usize) {
+    for column in 0..n {
+        let square: f64 = (0..n).map(|row| vectors[row * n + column].norm_sqr()).sum();
+        let length = square.sqrt();
+        if length > 0.0 {
+            (0..n).for_each(|row| vectors[row * n + column] /= length);
+        }
+    }
+}
+
+pub fn rows<T>(slice: &mut [T], rows: usize, columns: usize) -> MatMut<'_, T> {
+    MatMut::from_row_major_slice_mut(slice, rows, columns)
+}
