@@ -118,7 +118,7 @@ def test_a_table_is_filled_in_one_read(tmp_path: Path) -> None:
 
 def test_many_groups_are_the_same_at_every_limit(tmp_path: Path, scratch: Path) -> None:
     random = np.random.default_rng(2)
-    rows = 6_000_000
+    rows = 3_000_000
     labels, values = random.integers(0, 1 << 40, rows) // (1 << 19), random.normal(size=rows)
     np.save(tmp_path / "x.npy", values)
     np.save(tmp_path / "labels.npy", labels)
