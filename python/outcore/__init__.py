@@ -174,6 +174,7 @@ from outcore.elementwise import (
     tanh,
     trunc,
 )
+from outcore.generalized import inner
 from outcore.groups import GroupBy, groupby
 from outcore.indexing import (
     permute,
@@ -380,6 +381,7 @@ __all__ = [
     "iinfo",
     "imag",
     "inf",
+    "inner",
     "int16",
     "int32",
     "int64",
