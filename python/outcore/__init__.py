@@ -260,7 +260,7 @@ from outcore.utility import (
 )
 
 __version__: str = _version()
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 __all__ = [
     "Array",

@@ -228,7 +228,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.block: _block,
     np.rollaxis: _rollaxis,
     np.einsum: _einsum,
-    np.broadcast_arrays: lambda *args: tuple(oc.broadcast_arrays(*args)),
+    np.broadcast_arrays: lambda *args: oc.broadcast_arrays(*args),
     np.unstack: lambda x, *, axis=0: oc.unstack(x, axis=axis),
     np.matrix_transpose: lambda x: oc.matrix_transpose(x),
     np.astype: lambda x, dtype, *, copy=True: oc.astype(x, dtype, copy=copy),
