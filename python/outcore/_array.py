@@ -137,11 +137,15 @@ class Array:
             yield from self[start : start + length].compute()
 
     def __copy__(self) -> Array:
-        return self
+        # Another name for the same immutable node: what is assigned behind one does not show behind the other.
+        return Array(self._expr)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
+        return self.__copy__()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise DTypeError(
-            "a lazy array cannot be pickled or deep-copied, for it refers to files and memory of this process; "
+            "a lazy array cannot be pickled, for it refers to files and memory of this process; "
             "open the path in the other process, or pass compute()"
         )
 
@@ -409,6 +413,10 @@ class Array:
     def repeat(self, repeats: int | Operand, axis: int | None = None) -> Array:
         """Each element so many times over along an axis."""
         return oc.repeat(self, repeats, axis=axis)
+
+    def copy(self) -> Array:
+        """The same value behind another name: `y[i] = v` leaves this one as it is. No I/O."""
+        return self.__copy__()
 
     def flatten(self) -> Array:
         """The elements along one axis, in C order."""

@@ -187,7 +187,7 @@ def _empty_like(prototype: Any, dtype: Any = None) -> Any:
 
 def _copy(a: Any, order: str = "K") -> Any:
     del order
-    return oc.asarray(a)
+    return oc.asarray(a).copy()
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
