@@ -255,7 +255,7 @@ class Array:
     ) -> Any:
         from outcore._numpy import apply_function
 
-        return apply_function(function, args, options)
+        return apply_function(function, types, args, options)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
         """The array itself; "cpu" is the only device. Raises ArgumentError for another one, or a stream."""

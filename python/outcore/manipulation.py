@@ -36,6 +36,13 @@ def broadcast_arrays(*arrays: Operand) -> tuple[Array, ...]:
     return tuple(broadcast_to(Array(expr), shape) for expr in exprs)
 
 
+def each_of(arrays: Sequence[Operand] | Operand) -> list[Array]:
+    """The arrays of a sequence, or the parts of one array along its first axis."""
+    if isinstance(arrays, (list, tuple)):
+        return [Array(node(part)) for part in arrays]
+    return list(unstack(arrays))  # type: ignore[arg-type]  # other sequences are refused there
+
+
 def part_along(array: Array, axis: int, start: int | None, stop: int | None) -> Array:
     """The elements from `start` to `stop` along one axis, counted from the front."""
     return array[(*(slice(None),) * axis, slice(start, stop))]
