@@ -226,6 +226,7 @@ from outcore.missing import (
     nanvar,
 )
 from outcore.order import median, nanmedian, nanquantile, quantile
+from outcore.overlap import block_reduce, map_overlap
 from outcore.positions import (
     choose,
     diag_indices_from,
@@ -275,6 +276,7 @@ from outcore.utility import (
     diff,
     ediff1d,
 )
+from outcore.windows import rolling_max, rolling_mean, rolling_min, rolling_std, rolling_sum, rolling_var
 
 __version__: str = _version()
 __array_api_version__ = "2025.12"
@@ -328,6 +330,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "block_reduce",
     "bool",
     "broadcast_arrays",
     "broadcast_shapes",
@@ -438,6 +441,7 @@ __all__ = [
     "logspace",
     "map",
     "map_blocks",
+    "map_overlap",
     "matmul",
     "matrix_transpose",
     "max",
@@ -501,6 +505,12 @@ __all__ = [
     "resize",
     "result_type",
     "roll",
+    "rolling_max",
+    "rolling_mean",
+    "rolling_min",
+    "rolling_std",
+    "rolling_sum",
+    "rolling_var",
     "rot90",
     "round",
     "searchsorted",
