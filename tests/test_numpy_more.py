@@ -195,6 +195,7 @@ def along(function: Function) -> Any:
 
 REFUSED: dict[str, tuple[type[OutcoreError], str, Callable[[], Any]]] = {
     "choose": (IndexingError, r"out of bounds", lambda: oc.choose(oc.asarray([0, 2]), [1, 2]).compute()),
+    "choose, one": (IndexingError, r"out of bounds", lambda: oc.choose(oc.asarray([0, 1]), [7]).compute()),
     "choose, below": (IndexingError, r"out of bounds", lambda: oc.choose(oc.asarray([0, -1]), [1, 2]).compute()),
     "ravel": (IndexingError, r"out of bounds", lambda: oc.ravel_multi_index((oc.asarray([3]), [0]), (3, 1)).compute()),
     "unravel": (IndexingError, r"out of bounds", lambda: oc.unravel_index(oc.asarray([6]), (2, 3))[0].compute()),

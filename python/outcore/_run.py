@@ -33,8 +33,8 @@ def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) ->
     Of a `.npy` file of records `field` names the one to read. That is one read of the file where a record is a whole
     number of the field's elements (16 bytes for float64), else up to eight: one for each place in an element that a
     record may begin at. `view` has elements of a `.npy` file read as another type of their size: dates and times as
-    "int64" (NaT is the least; `x.compute().view("datetime64[s]")` gives dates back). Raises DTypeError for no such field,
-    or another size.
+    "int64" (NaT is the least; `x.compute().view("datetime64[s]")` gives dates back). Raises DTypeError for no such
+    field, or another size.
 
     Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for what is neither or uses codecs
     outcore lacks, StorageError where the path cannot be read. I/O: its metadata only, counted by the session in use.
