@@ -197,10 +197,20 @@ def test_a_shape_may_be_an_array() -> None:
         refuses(errors.DTypeError, "integer", lambda shape=shape: oc.zeros(shape))
 
 
-@pytest.mark.parametrize("use", [pickle.dumps, copy.deepcopy])
-def test_a_lazy_array_says_why_it_is_not_copied(use: Callable[[Any], Any], x: oc.Array) -> None:
-    refuses(errors.DTypeError, r"open the path in the other process, or pass compute\(\)", lambda: use(x))
-    assert copy.copy(x) is x
+def test_a_lazy_array_says_why_it_is_not_pickled(x: oc.Array) -> None:
+    refuses(errors.DTypeError, r"open the path in the other process, or pass compute\(\)", lambda: pickle.dumps(x))
+
+
+@pytest.mark.parametrize("use", [copy.copy, copy.deepcopy, oc.Array.copy, np.copy])
+def test_a_copy_is_the_same_value_behind_another_name(use: Callable[[Any], Any]) -> None:
+    x = oc.asarray(np.arange(6))
+    for original, values in ((x.copy(), np.arange(6)), (x[x > 1], np.arange(2, 6))):
+        again = use(original)
+        original[0] = 9
+        again[1] = 7
+        assert original.compute().tolist() == [9, *values[1:]]
+        assert again.compute().tolist() == [values[0], 7, *values[2:]]
+    assert copy.deepcopy({"a": [x]})["a"][0].shape == (6,)
 
 
 @pytest.mark.parametrize(

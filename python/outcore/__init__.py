@@ -39,9 +39,12 @@ from outcore.arranging import (
     swapaxes,
     vstack,
 )
+from outcore.bessel import i0
+from outcore.bits import packbits, unpackbits
 from outcore.blocks import map, map_blocks
 from outcore.calculus import (
     convolve,
+    correlate,
     digitize,
     gradient,
     interp,
@@ -176,12 +179,15 @@ from outcore.elementwise import (
 )
 from outcore.generalized import inner
 from outcore.groups import GroupBy, groupby
+from outcore.histograms import histogram2d, histogram_bin_edges, histogramdd
 from outcore.indexing import (
     permute,
     permute_inverse,
     take,
     take_along_axis,
 )
+from outcore.inserting import append, delete, insert, resize, trim_zeros
+from outcore.lanes import apply_along_axis, apply_over_axes, argpartition, lexsort, sort_complex, unwrap, vectorize
 from outcore.linear_algebra import (
     matmul,
     matrix_transpose,
@@ -222,6 +228,16 @@ from outcore.missing import (
     nanvar,
 )
 from outcore.order import median, nanmedian, nanquantile, quantile
+from outcore.overlap import block_reduce, map_overlap
+from outcore.positions import (
+    choose,
+    diag_indices_from,
+    ix_,
+    ravel_multi_index,
+    tril_indices_from,
+    triu_indices_from,
+    unravel_index,
+)
 from outcore.searching import (
     argmax,
     argmin,
@@ -234,6 +250,7 @@ from outcore.searching import (
     where,
 )
 from outcore.sets import (
+    setxor1d,
     unique,
     unique_all,
     unique_counts,
@@ -241,6 +258,7 @@ from outcore.sets import (
     unique_values,
 )
 from outcore.sorting import TopK, argsort, partition, sort, sort_by, top_k
+from outcore.spacing import geomspace, logspace
 from outcore.statistical import (
     cummax,
     cummin,
@@ -260,9 +278,10 @@ from outcore.utility import (
     diff,
     ediff1d,
 )
+from outcore.windows import rolling_max, rolling_mean, rolling_min, rolling_std, rolling_sum, rolling_var
 
 __version__: str = _version()
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 __all__ = [
     "Array",
@@ -284,9 +303,13 @@ __all__ = [
     "all",
     "allclose",
     "any",
+    "append",
+    "apply_along_axis",
+    "apply_over_axes",
     "arange",
     "argmax",
     "argmin",
+    "argpartition",
     "argsort",
     "argwhere",
     "array_equal",
@@ -310,6 +333,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "block_reduce",
     "bool",
     "broadcast_arrays",
     "broadcast_shapes",
@@ -317,6 +341,7 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "choose",
     "clear",
     "clip",
     "column_stack",
@@ -331,6 +356,7 @@ __all__ = [
     "convolve",
     "copysign",
     "corrcoef",
+    "correlate",
     "cos",
     "cosh",
     "count_nonzero",
@@ -339,6 +365,8 @@ __all__ = [
     "cummin",
     "cumulative_prod",
     "cumulative_sum",
+    "delete",
+    "diag_indices_from",
     "diff",
     "digitize",
     "divide",
@@ -371,17 +399,23 @@ __all__ = [
     "fromfunction",
     "full",
     "full_like",
+    "geomspace",
     "gradient",
     "greater",
     "greater_equal",
     "groupby",
     "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
     "hstack",
     "hypot",
+    "i0",
     "iinfo",
     "imag",
     "inf",
     "inner",
+    "insert",
     "int16",
     "int32",
     "int64",
@@ -394,9 +428,11 @@ __all__ = [
     "isinf",
     "isnan",
     "iterate",
+    "ix_",
     "kron",
     "less",
     "less_equal",
+    "lexsort",
     "linalg",
     "linspace",
     "log",
@@ -408,8 +444,10 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logspace",
     "map",
     "map_blocks",
+    "map_overlap",
     "matmul",
     "matrix_transpose",
     "max",
@@ -446,6 +484,7 @@ __all__ = [
     "ones",
     "ones_like",
     "open",
+    "packbits",
     "pad",
     "partition",
     "percentile",
@@ -462,24 +501,34 @@ __all__ = [
     "ptp",
     "quantile",
     "random",
+    "ravel_multi_index",
     "real",
     "rechunk",
     "reciprocal",
     "remainder",
     "repeat",
     "reshape",
+    "resize",
     "result_type",
     "roll",
+    "rolling_max",
+    "rolling_mean",
+    "rolling_min",
+    "rolling_std",
+    "rolling_sum",
+    "rolling_var",
     "rot90",
     "round",
     "searchsorted",
     "select",
+    "setxor1d",
     "sign",
     "signbit",
     "sin",
     "sinh",
     "sort",
     "sort_by",
+    "sort_complex",
     "split",
     "sqrt",
     "square",
@@ -499,7 +548,10 @@ __all__ = [
     "top_k",
     "trapezoid",
     "tril",
+    "tril_indices_from",
+    "trim_zeros",
     "triu",
+    "triu_indices_from",
     "trunc",
     "uint16",
     "uint32",
@@ -510,9 +562,13 @@ __all__ = [
     "unique_counts",
     "unique_inverse",
     "unique_values",
+    "unpackbits",
+    "unravel_index",
     "unstack",
+    "unwrap",
     "var",
     "vecdot",
+    "vectorize",
     "visualize",
     "vstack",
     "where",

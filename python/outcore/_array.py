@@ -20,6 +20,9 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 # Set while `map` traces a function: then the value of a lazy array must not be asked for.
 tracing: ContextVar[str | None] = ContextVar("outcore_tracing", default=None)
 
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+_DLPACK_CPU = (1, 0)  # kDLCPU, and the only one of them
+
 
 def check_device(device: object) -> None:
     """Refuses every device but "cpu", and None, which leaves the choice."""
@@ -134,11 +137,15 @@ class Array:
             yield from self[start : start + length].compute()
 
     def __copy__(self) -> Array:
-        return self
+        # Another name for the same immutable node: what is assigned behind one does not show behind the other.
+        return Array(self._expr)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
+        return self.__copy__()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise DTypeError(
-            "a lazy array cannot be pickled or deep-copied, for it refers to files and memory of this process; "
+            "a lazy array cannot be pickled, for it refers to files and memory of this process; "
             "open the path in the other process, or pass compute()"
         )
 
@@ -211,15 +218,31 @@ class Array:
         result = self._value("a NumPy array")
         return result if dtype is None else result.astype(dtype, copy=False)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._value("a DLPack capsule").__dlpack__(**options)
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The value as a DLPack capsule. Computes; what is exported is new memory, so `copy=False` is a BufferError."""
+        if stream is not None:
+            raise ArgumentError(f"stream {stream!r} is not known; device 'cpu' has none")
+        if dl_device is not None and tuple(dl_device) != _DLPACK_CPU:
+            raise BufferError(f"an outcore array is exported to the CPU, device {_DLPACK_CPU}, not to {dl_device}")
+        if copy is False:
+            raise BufferError("an outcore array has no memory to share; it must be computed (copy=None or True)")
+        # A copy of what was computed for the caller alone would be one too many.
+        return self._value("a DLPack capsule").__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
+        return _DLPACK_CPU
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ValueError(f"array API version {api_version!r} is not known")
+        if api_version is not None and api_version not in _API_VERSIONS:
+            known = ", ".join(_API_VERSIONS)
+            raise ArgumentError(f"array API version {api_version!r} is not known; outcore follows {known}")
         return oc
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -232,7 +255,7 @@ class Array:
     ) -> Any:
         from outcore._numpy import apply_function
 
-        return apply_function(function, args, options)
+        return apply_function(function, types, args, options)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
         """The array itself; "cpu" is the only device. Raises ArgumentError for another one, or a stream."""
@@ -246,14 +269,11 @@ class Array:
     def __getitem__(self, key: Index | Array | npt.NDArray[Any]) -> Array:
         mask, rest = split_mask(key)
         if mask is None:
-            place = find_positions(key, self.ndim)
-            if place is not None:
-                from outcore.indexing import take
+            places = find_positions(key, self.ndim)
+            if places:
+                from outcore.indexing import taken
 
-                parts = expanded(key, self.ndim)
-                chosen = take(self, parts[place], axis=place)
-                among = chosen.ndim - self.ndim + 1
-                return Array(index(chosen._expr, (*parts[:place], *(slice(None),) * among, *parts[place + 1 :])))
+                return taken(self, expanded(key, self.ndim), places)
             return Array(index(self._expr, rest))
         from outcore._masks import choose
 
@@ -393,6 +413,10 @@ class Array:
     def repeat(self, repeats: int | Operand, axis: int | None = None) -> Array:
         """Each element so many times over along an axis."""
         return oc.repeat(self, repeats, axis=axis)
+
+    def copy(self) -> Array:
+        """The same value behind another name: `y[i] = v` leaves this one as it is. No I/O."""
+        return self.__copy__()
 
     def flatten(self) -> Array:
         """The elements along one axis, in C order."""

@@ -39,16 +39,17 @@ def _is_positions(part: Any) -> bool:
     return dtype is not None and np.dtype(dtype).kind in "iu" and getattr(part, "ndim", 0) > 0
 
 
-def find_positions(key: Any, ndim: int) -> int | None:
-    """The axis that an array of integers indexes, if one does: beside it there may be slices and `...` only."""
+def find_positions(key: Any, ndim: int) -> list[int]:
+    """The axes that arrays of integers index, and with them single integers: those broadcast together, as in NumPy.
+
+    Nothing where there is no array. Beside them there may be slices and `...` only. Raises IndexingError.
+    """
     parts = list(key) if isinstance(key, tuple) else [key]
-    found = [place for place, part in enumerate(parts) if _is_positions(part)]
-    if not found:
-        return None
-    others = [part for place, part in enumerate(parts) if place != found[0]]
-    if any(not isinstance(part, slice) and part is not Ellipsis for part in others):
-        raise IndexingError("beside an array of integers an index may have slices and `...` only; see outcore.take")
-    return next(place for place, part in enumerate(expanded(key, ndim)) if _is_positions(part))
+    if not any(_is_positions(part) for part in parts):
+        return []
+    if any(part is None for part in parts):
+        raise IndexingError("beside an array of integers an index may not have None; see outcore.expand_dims")
+    return [place for place, part in enumerate(expanded(key, ndim)) if not isinstance(part, slice)]
 
 
 def _refuse(part: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -22,8 +23,11 @@ class Chosen(Array):
     __slots__ = ("_found", "_make")
 
     def __init__(self, make: Callable[[], _core.Expr]) -> None:
-        self._make: Callable[[], _core.Expr] | None = make
+        self._make: Callable[[], _core.Expr] | None = cache(make)  # copies share what is found
         self._found: _core.Expr | None = None
+
+    def __copy__(self) -> Array:
+        return Array(self._expr) if self._make is None else Chosen(self._make)
 
     @property
     def _expr(self) -> _core.Expr:  # a slot of the base class

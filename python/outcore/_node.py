@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core, _foreign
-from outcore.errors import ArgumentError, DTypeError, RangeError, ShapeError
+from outcore.errors import ArgumentError, AxisError, DTypeError, RangeError, ShapeError
 
 if TYPE_CHECKING:
     from outcore._array import Array
@@ -171,10 +171,10 @@ def shape_of(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
 
 
 def axis_of(name: str, axis: SupportsIndex, ndim: int) -> int:
-    """A counted-from-the-front axis. Raises ShapeError when the array has no such axis."""
+    """A counted-from-the-front axis. Raises AxisError when the array has no such axis."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions")
+        raise AxisError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions")
     return axis % ndim
 
 

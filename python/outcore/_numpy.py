@@ -5,7 +5,7 @@ What has no entry here raises TypeError, as the protocols ask; nothing is comput
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 import outcore as oc
 from outcore import _numpy_functions, _numpy_linalg, missing
 from outcore._node import DTypeLike, axis_of, dtype_of, integers, is_weak
+from outcore._numpy_absent import full_name, other_library, ours_alone, refuse
 from outcore._numpy_arguments import adapted, check_arguments
 from outcore.errors import DTypeError, ShapeError
 
@@ -44,6 +45,12 @@ _UFUNC_REDUCTIONS = {
     "logical_and": "all",
     "logical_or": "any",
 }
+_UFUNC_SCANS = {
+    "add": "cumulative_sum",
+    "multiply": "cumulative_prod",
+    "maximum": "cummax",
+    "minimum": "cummin",
+}
 # Always of floating-point numbers in NumPy, while the standard's function keeps integers as they are.
 _FLOATING_UFUNCS = frozenset({"fabs", "rint"})
 _UFUNCS = frozenset(oc.elementwise.__all__) - {"clip"} | {"matmul", "vecdot"}
@@ -61,15 +68,36 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
         return getattr(oc, _UFUNC_REDUCTIONS[name])(*inputs, **given)
     if method == "__call__" and name in _numpy_functions.UFUNCS and not options:
         return _numpy_functions.UFUNCS[name](*inputs)
+    if method == "accumulate" and name in _UFUNC_SCANS:
+        return _along(_UFUNC_SCANS[name], *inputs, **options)
     standard = _UFUNC_NAMES.get(name, name)
+    if method == "outer" and len(inputs) == 2:
+        inputs, method = _spread(*inputs), "__call__"
     if method != "__call__" or standard not in _UFUNCS:
-        return NotImplemented
+        if any(map(other_library, inputs)):
+            return NotImplemented
+        refuse(f"numpy.{name}" if method == "__call__" else f"numpy.{name}.{method}", inputs)
     dtype = options.pop("dtype", None)
     if options:
         raise DTypeError(f"numpy.{name}: {', '.join(options)}= is not supported for outcore arrays")
     if dtype is not None or name in _FLOATING_UFUNCS:
         inputs = _cast_to_loop(ufunc, inputs, dtype)
     return getattr(oc, standard)(*inputs)
+
+
+def _along(name: str, x: Any, axis: int = 0, dtype: DTypeLike = None) -> Any:
+    """A scan as a ufunc gives it: in the type of the array, where the function of sums would take 64 bits."""
+    array = oc.asarray(x, dtype=dtype)
+    if name in ("cummax", "cummin"):
+        return getattr(oc, name)(array, axis=axis)
+    wide = array.dtype if dtype is not None else None
+    return getattr(oc, name)(array, axis=axis, dtype=wide)
+
+
+def _spread(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two arrays so that each element of one meets each of the other."""
+    first, second = oc.asarray(x1), oc.asarray(x2)
+    return oc.reshape(first, first.shape + (1,) * second.ndim), second
 
 
 def _fill(name: str, targets: tuple[Any, ...], found: Any) -> Any:
@@ -237,7 +265,12 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values:
 # Functions that take NumPy's arguments as they are.
 _SAME = (
     *("allclose", "array_equal", "array_equiv", "array_split", "atleast_1d", "atleast_2d", "atleast_3d"),
-    *("column_stack", "convolve", "corrcoef", "cov", "digitize", "dstack", "fliplr", "flipud", "gradient", "hstack"),
+    *("append", "apply_along_axis", "apply_over_axes", "choose", "delete", "diag_indices_from", "geomspace"),
+    *("histogram2d", "histogram_bin_edges", "histogramdd", "i0", "insert", "ix_", "lexsort", "logspace", "packbits"),
+    *("ravel_multi_index", "resize", "sort_complex", "tril_indices_from", "trim_zeros", "triu_indices_from"),
+    *("unpackbits", "unravel_index", "unwrap"),
+    *("column_stack", "convolve", "corrcoef", "correlate", "cov", "digitize", "dstack", "fliplr", "flipud"),
+    *("gradient", "hstack"),
     *("interp", "isclose", "kron", "nan_to_num"),
     *("piecewise", "rot90", "select", "split", "swapaxes", "trapezoid", "vstack"),
 )
@@ -317,11 +350,15 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def apply_function(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def apply_function(
+    function: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
     """`__array_function__`: NumPy functions that have a counterpart here."""
     ours = _FUNCTIONS.get(function)
     if ours is None:
-        return NotImplemented
+        if not ours_alone(types):
+            return NotImplemented
+        refuse(full_name(function), [*args, *options.values()])
     if options.pop("out", None) is not None:
         raise DTypeError(f"numpy.{function.__name__}: outcore arrays are immutable and fill no out=")
     check_arguments(function.__name__, ours, args, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,28 +9,11 @@ from typing import Any
 import numpy as np
 
 import outcore as oc
-from outcore._node import axis_of, integers
+from outcore import _masks
+from outcore._node import axis_of
 from outcore._reduction import floating
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.manipulation import part_along
-
-
-def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    return oc.concat([arr, values], axis=axis)
-
-
-def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """Without the elements at one place, several, or a slice of them."""
-    array = oc.asarray(arr).ravel() if axis is None else oc.asarray(arr)
-    place = axis_of("delete", axis or 0, array.ndim)
-    length = array.shape[place]
-    if isinstance(obj, slice):
-        gone = set(range(*obj.indices(length)))
-    else:
-        gone = {axis_of("delete", at, length) for at in integers(obj)}
-    ends = [-1, *sorted(gone), length]
-    parts = [part_along(array, place, low + 1, high) for low, high in itertools.pairwise(ends)]
-    return oc.concat([part for part in parts if part.shape[place]] or parts[:1], axis=place)
+from outcore.spacing import linspace_between
 
 
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -47,6 +29,49 @@ def _diag(v: Any, k: int = 0) -> Any:
     side = array.shape[0] + abs(k)
     across = oc.pad(array, (max(k, 0), max(-k, 0)))
     return oc.where(oc.eye(side, k=k, dtype=np.bool_), across, 0).astype(array.dtype)
+
+
+def _linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
+) -> Any:
+    found = linspace_between(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
+    return (found, (oc.asarray(stop) - start) / max(num - endpoint, 1)) if retstep else found
+
+
+def _argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
+    array = oc.asarray(a).ravel() if axis is None else oc.asarray(a)
+    place = -1 if axis is None else axis
+    return oc.argsort(array, axis=place) if np.ndim(kth) else oc.argpartition(array, int(kth), axis=place)
+
+
+def _real_if_close(a: Any, tol: float = 100) -> Any:
+    """Whether it is real depends on the data: one read finds out when something needs to know."""
+    array = oc.asarray(a)
+    if array.dtype.kind != "c":
+        return array
+    near = tol * np.finfo(array.dtype).eps if tol > 1 else tol
+    return _masks.Chosen(lambda: (array.real if oc.all(oc.abs(array.imag) < near).item() else array)._expr)
+
+
+def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803 - NumPy's name
+    array = oc.asarray(x)
+    if array.ndim != 1:
+        raise ShapeError(f"numpy.vander: an array of shape {array.shape} is not a row")
+    powers = oc.arange(array.shape[0] if N is None else N)
+    kind = np.result_type(array.dtype, np.int64)
+    return oc.astype(array, kind)[:, None] ** (powers if increasing else oc.flip(powers))
+
+
+def _without_values(a: Any) -> Any:
+    """An array of the same shape and type that takes no memory."""
+    array = oc.asarray(a)
+    return np.broadcast_to(np.zeros((), dtype=array.dtype), array.shape)
+
+
+def _einsum_path(*operands: Any, optimize: Any = "greedy") -> Any:
+    """It looks at shapes only, so NumPy itself may."""
+    given = [_without_values(part) if isinstance(part, oc.Array) else part for part in operands]
+    return np.einsum_path(*given, optimize=optimize)
 
 
 def _inner(a: Any, b: Any) -> Any:
@@ -182,14 +207,25 @@ def _empty_like(prototype: Any, dtype: Any = None) -> Any:
 
 def _copy(a: Any, order: str = "K") -> Any:
     del order
-    return oc.asarray(a)
+    return oc.asarray(a).copy()
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.append: _append,
-    np.delete: _delete,
     np.diagonal: _diagonal,
     np.diag: _diag,
+    np.diagflat: lambda v, k=0: _diag(oc.asarray(v).ravel(), k),
+    np.linspace: _linspace,
+    np.argpartition: _argpartition,
+    np.real_if_close: _real_if_close,
+    np.vander: _vander,
+    np.einsum_path: _einsum_path,
+    np.setxor1d: lambda ar1, ar2, assume_unique=False: oc.setxor1d(ar1, ar2),
+    np.can_cast: lambda from_, to: oc.can_cast(from_, to),
+    np.common_type: lambda *arrays: np.common_type(*map(_without_values, arrays)),
+    np.min_scalar_type: lambda a: oc.asarray(a).dtype,
+    # What is lazy has no memory that anything could share.
+    np.may_share_memory: lambda a, b, max_work=None: False,
+    np.shares_memory: lambda a, b, max_work=None: False,
     np.inner: _inner,
     np.vdot: _vdot,
     np.cross: _cross,
@@ -223,7 +259,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.block: _block,
     np.rollaxis: _rollaxis,
     np.einsum: _einsum,
-    np.broadcast_arrays: lambda *args: tuple(oc.broadcast_arrays(*args)),
+    np.broadcast_arrays: lambda *args: oc.broadcast_arrays(*args),
     np.unstack: lambda x, *, axis=0: oc.unstack(x, axis=axis),
     np.matrix_transpose: lambda x: oc.matrix_transpose(x),
     np.astype: lambda x, dtype, *, copy=True: oc.astype(x, dtype, copy=copy),

@@ -14,9 +14,10 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._array import Array
 from outcore._explanation import Explanation
-from outcore._node import Operand, integers, node
+from outcore._node import DTypeLike, Operand, integers, node
 from outcore._picture import Picture
 from outcore._progress import Report
+from outcore._records import open_part
 from outcore._session import Outcome, current
 from outcore.errors import DTypeError, ResumeWarning, ShapeError, StaleProgramError
 
@@ -26,14 +27,23 @@ PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are invariant in their keys
 
 
-def open(path: PathLike) -> Array:
+def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) -> Array:
     """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
+
+    Of a `.npy` file of records `field` names the one to read. That is one read of the file where a record is a whole
+    number of the field's elements (16 bytes for float64), else up to eight: one for each place in an element that a
+    record may begin at. `view` has elements of a `.npy` file read as another type of their size: dates and times as
+    "int64" (NaT is the least; `x.compute().view("datetime64[s]")` gives dates back). Raises DTypeError for no such
+    field, or another size.
 
     Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for what is neither or uses codecs
     outcore lacks, StorageError where the path cannot be read. I/O: its metadata only, counted by the session in use.
     Tiles are read when a result needs them, and never after the file has changed; no file stays open.
     """
-    return Array(_core.open(current()._core, os.fsdecode(path)))
+    name = os.fsdecode(path)
+    if field is None and view is None:
+        return Array(_core.open(current()._core, name))
+    return Array(open_part(current()._core, name, field, view))
 
 
 def _targets(

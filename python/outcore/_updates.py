@@ -28,7 +28,7 @@ def updated(x: Array, key: Any, value: Operand) -> Array:
         if rest:
             raise IndexingError("assignment: a mask stands alone in the index; put the others into it with &")
         return _chosen(x, Array(node(mask)), put)
-    if find_positions(key, x.ndim) is not None:
+    if find_positions(key, x.ndim):
         raise IndexingError("assignment to an array of positions is not supported; use a mask, a slice, or where()")
     return _sliced(x, key, put)
 

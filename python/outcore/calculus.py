@@ -11,10 +11,10 @@ from outcore._array import Array
 from outcore._node import Operand, as_numpy, axes_of, axis_of, node
 from outcore._reduction import Axis, floating
 from outcore.creation import asarray, zeros
-from outcore.elementwise import clip, isnan
+from outcore.elementwise import clip, conj, isnan
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take
-from outcore.manipulation import concat, part_along, reshape
+from outcore.manipulation import concat, flip, part_along, reshape
 from outcore.searching import searchsorted, where
 from outcore.statistical import sum
 
@@ -157,6 +157,26 @@ def digitize(x: Operand, bins: Operand, /, *, right: bool = False) -> Array:
     raise ArgumentError("digitize: edges neither rise nor fall throughout")
 
 
+def correlate(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "valid"] = "valid") -> Array:
+    """The correlation of two rows, Σⱼ x1[i+j]·conj(x2[j]): the convolution with `x2` reversed; see `convolve`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.correlate(np.asarray([1.0, 2.0, 3.0]), np.asarray([0.0, 1.0, 0.5])).compute()
+    array([3.5])
+    """
+    a, b = Array(node(x1)), Array(node(x2))
+    if a.ndim != 1 or b.ndim != 1:
+        raise ShapeError(f"correlate: arrays of shapes {a.shape} and {b.shape} are not two rows")
+    if mode == "same" and a.size < b.size:
+        # NumPy exchanges the rows, and with them which of two middle places counts as the first.
+        return flip(_conjugate(convolve(b, flip(_conjugate(a)), mode="same")))
+    return convolve(a, flip(_conjugate(b)), mode=mode)
+
+
+def _conjugate(x: Array) -> Array:
+    return conj(x) if x.dtype.kind == "c" else x
+
+
 def convolve(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "valid"] = "full") -> Array:
     """The convolution of two rows, Σⱼ x1[i−j]·x2[j]; the shorter has at most 64 elements and is held in memory.
 
@@ -195,4 +215,4 @@ def convolve(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "vali
     return full[start : start + long.size]
 
 
-__all__ = ["convolve", "digitize", "gradient", "interp", "trapezoid"]
+__all__ = ["convolve", "correlate", "digitize", "gradient", "interp", "trapezoid"]

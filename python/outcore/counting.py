@@ -23,12 +23,14 @@ from outcore.statistical import max, min, sum
 _BINS_MAX = 1 << 32
 
 
-def _row(x: Operand) -> Array:
+def row_of(x: Operand) -> Array:
+    """All elements in one row."""
     array = Array(node(x))
     return array if array.ndim == 1 else reshape(array, (math.prod(array.shape),))
 
 
-def _counted(numbers: Array, weights: Array | None, bins: int) -> Array:
+def counted(numbers: Array, weights: Array | None, bins: int) -> Array:
+    """How often each number below `bins` occurs, or the sums of its weights; all others are left out."""
     beside = None if weights is None else weights.astype(np.float64)._expr
     return Array(_core.tally("count" if beside is None else "sum", numbers.astype(np.int64)._expr, beside, bins))
 
@@ -68,7 +70,7 @@ def bincount(x: Operand, /, *, weights: Operand | None = None, minlength: int = 
             if most >= _BINS_MAX:
                 raise ArgumentError(f"bincount: {most} would need more counts than the {_BINS_MAX} that are possible")
             bins = builtins.max(bins, most + 1)
-        return _counted(numbers, beside, bins)._expr
+        return counted(numbers, beside, bins)._expr
 
     return _masks.Chosen(make)
 
@@ -99,6 +101,23 @@ def _even_edges(values: Array, bins: int, given: tuple[float, float] | None) -> 
     return concat([steps, reshape(last, (1,))])
 
 
+def bin_edges(
+    name: str, values: Array, bins: int | Sequence[float] | Operand, given: tuple[float, float] | None
+) -> Array:
+    """The edges given, or those of so many bins of one width. Raises ArgumentError for edges that fall."""
+    if isinstance(bins, str):
+        raise ArgumentError(f"{name}: bins={bins!r}; outcore takes their number or their edges")
+    if isinstance(bins, (int, np.integer)):
+        if bins < 1:
+            raise ArgumentError(f"{name}: bins={bins}; there must be one at least")
+        floats = values if values.dtype.kind == "f" else values.astype(np.float64)
+        return _even_edges(floats, int(bins), given).astype(floats.dtype)
+    edges = np.asarray(bins, dtype=np.float64)
+    if edges.ndim != 1 or edges.size < 2 or np.any(edges[:-1] > edges[1:]):
+        raise ArgumentError(f"{name}: edges of shape {edges.shape} are not a row of two or more that never falls")
+    return asarray(edges)
+
+
 def histogram(
     x: Operand,
     /,
@@ -121,30 +140,20 @@ def histogram(
     >>> oc.histogram(np.asarray([1.0, 2.0, 4.0]), 3, range=(1, 4)).counts.compute()
     array([1, 1, 1])
     """
-    values = _row(x)
+    values = row_of(x)
     if values.dtype.kind == "c":
         raise DTypeError(f"histogram: {values.dtype} has no order")
-    beside = None if weights is None else _row(weights)
+    beside = None if weights is None else row_of(weights)
     if weights is not None and tuple(node(weights).shape) != tuple(node(x).shape):
         raise ShapeError(f"histogram: weights of shape {node(weights).shape} for values of shape {node(x).shape}")
     if values.dtype.kind != "f":
         values = values.astype(np.float64)
-    if isinstance(bins, int):
-        if bins < 1:
-            raise ArgumentError(f"histogram: bins={bins}; there must be one at least")
-        edges = _even_edges(values, bins, range).astype(values.dtype)
-    else:
-        given = np.asarray(bins, dtype=np.float64)
-        if given.ndim != 1 or given.size < 2 or np.any(given[:-1] > given[1:]):
-            raise ArgumentError(
-                f"histogram: edges of shape {given.shape} are not a row of two or more that never falls"
-            )
-        edges = asarray(given)
+    edges = bin_edges("histogram", values, bins, range)
     count = edges.shape[0] - 1
     # Behind the last edge belongs no bin, but on it does the last.
     place = searchsorted(edges, values, side="right") - 1
     place = where(values == edges[-1], count - 1, place)
-    counts = _counted(place, beside, count)
+    counts = counted(place, beside, count)
     if density:
         counts = counts / (edges[1:] - edges[:-1]) / sum(counts.astype(np.float64))
     return Histogram(counts, edges)
@@ -159,7 +168,7 @@ def mode(x: Operand, /) -> Array:
     >>> oc.mode(np.asarray([2, 3, 3, 2, 1])).item()
     2
     """
-    values = _row(x)
+    values = row_of(x)
     if values.shape[0] == 0:
         raise ShapeError(f"mode: an array of shape {tuple(node(x).shape)} has no elements")
 

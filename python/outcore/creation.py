@@ -60,9 +60,21 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
-    """The lazy array of any object that speaks DLPack on the CPU; borrowed as by `asarray`."""
+    """The lazy array of any object that speaks DLPack, in the CPU's memory; borrowed as by `asarray`.
+
+    `copy=True` copies it, `copy=False` is a BufferError where the producer would have to. So is an object in another
+    device's memory, unless `device="cpu"` has its producer bring it here.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.from_dlpack(np.arange(3)).compute()
+    array([0, 1, 2])
+    """
     check_device(device)
-    return asarray(x if isinstance(x, (Array, np.ndarray)) else np.from_dlpack(x), copy=copy)
+    if isinstance(x, (Array, np.ndarray)):
+        return asarray(x, copy=copy)
+    # Producers older than DLPack 1.0 know neither name, so what is not asked for is not passed.
+    asked: dict[str, Any] = {name: value for name, value in (("device", device), ("copy", copy)) if value is not None}
+    return asarray(np.from_dlpack(x, **asked))
 
 
 def full(
@@ -188,7 +200,7 @@ def triu(x: Operand, /, *, k: int = 0) -> Array:
     return where(_diagonals(array, k) >= 0, array, zeros((), dtype=array.dtype))
 
 
-def meshgrid(*arrays: Operand, indexing: str = "xy") -> list[Array]:
+def meshgrid(*arrays: Operand, indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinate matrices of 1-D arrays; `indexing` is "xy" (first two axes swapped) or "ij"."""
     from outcore.manipulation import broadcast_arrays, reshape
 

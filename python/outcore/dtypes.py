@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from outcore import _core
-from outcore._array import Array
+from outcore._array import Array, check_device
 from outcore._node import DTypeLike, Operand, dtype_of, expr_dtype, is_weak, node
 
 bool = np.dtype(np.bool_)
@@ -34,6 +34,7 @@ def astype(x: Operand, dtype: DTypeLike, /, *, copy: builtins.bool = True, devic
     type, NaN to integers), floats saturate at the type's bounds, so negative ones give 0 for unsigned types, and NaN
     gives 0. Same shape. Raises DTypeError for types outcore has no kernels for. No I/O of its own.
     """
+    check_device(device)
     expr = node(x)
     target = dtype_of(dtype)
     return Array(expr if expr_dtype(expr) == target else _core.astype(expr, target.name))

@@ -39,6 +39,12 @@ class ShapeError(OutcoreError, ValueError):
     code = "shape"
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that the array has not; a ValueError and an IndexError both, as NumPy's own of this name."""
+
+    code = "axis"
+
+
 class DTypeError(OutcoreError, TypeError):
     """An element type the operation does not take, or two that have no common type."""
 
@@ -228,6 +234,7 @@ _CLASSES: dict[str, type[OutcoreError]] = {
     for kind in (
         OutcoreError,
         ShapeError,
+        AxisError,
         DTypeError,
         IndexingError,
         MemoryLimitError,
@@ -266,6 +273,7 @@ def from_code(code: str, message: str, details: Mapping[str, Any] | None = None)
 
 __all__ = [
     "ArgumentError",
+    "AxisError",
     "Cancelled",
     "ConfigError",
     "DTypeError",

@@ -13,7 +13,7 @@ from outcore._node import Operand, axis_of, node
 from outcore.creation import arange
 from outcore.elementwise import minimum
 from outcore.errors import IndexingError, ShapeError
-from outcore.manipulation import broadcast_to, concat, expand_dims, moveaxis, reshape
+from outcore.manipulation import broadcast_shapes, broadcast_to, concat, expand_dims, moveaxis, reshape
 from outcore.sorting import sort_by
 
 _RUNS_MAX = 4096
@@ -126,6 +126,48 @@ def take_along_axis(x: Operand, indices: Operand, /, *, axis: int = -1) -> Array
     flat = Array(_core.where(inside._expr, (positions + first)._expr, _core.full([], count, "int64")))
     taken = reshape(_gathered(reshape(array, (count,)), reshape(flat, (math.prod(flat.shape),)), 0), flat.shape)
     return moveaxis(taken, -1, place)
+
+
+def taken(array: Array, parts: list[Any], places: list[int]) -> Array:
+    """`array[parts]`, where at `places` are arrays of integers, and integers, that broadcast together.
+
+    As in NumPy their axes take the place of the ones they index where those are neighbours, and lead the others where
+    not. I/O: of one array as `take`; several are positions in C order, taken from `array` in one row.
+    """
+    sliced = array[tuple(slice(None) if place in places else part for place, part in enumerate(parts))]
+    if len(places) == 1:
+        return take(sliced, parts[places[0]], axis=places[0])
+    lengths = tuple(sliced.shape[place] for place in places)
+    flat, shape = flat_positions("index", [parts[place] for place in places], lengths)
+    rest = tuple(length for place, length in enumerate(sliced.shape) if place not in places)
+    rows = reshape(moveaxis(sliced, tuple(places), tuple(range(len(places)))), (math.prod(lengths), *rest))
+    found = reshape(_gathered(rows, reshape(flat, (math.prod(shape),)), 0), (*shape, *rest))
+    if places[-1] - places[0] + 1 > len(places) or places[0] == 0:
+        return found
+    axes = tuple(range(len(shape)))
+    return moveaxis(found, axes, tuple(places[0] + axis for axis in axes)) if axes else found
+
+
+def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    """Positions along several axes, counted from the end where below zero, as positions in C order, and their shape.
+
+    Those outside become a position that is outside too. Raises IndexingError at once for NumPy's.
+    """
+    for axis, (part, length) in enumerate(zip(indices, lengths, strict=True)):
+        known = None if isinstance(part, Array) else np.asarray(part)
+        if known is not None and known.size and known.dtype.kind in "iu":
+            least, most = int(known.min()), int(known.max())
+            if least < -length or most >= length:
+                at = least if least < -length else most
+                raise IndexingError(f"{name}: {at} is out of bounds for a length of {length} (index array {axis})")
+    numbers = [counted_from_front(name, part, length) for part, length in zip(indices, lengths, strict=True)]
+    shape = broadcast_shapes(*(part.shape for part in numbers))
+    flat, inside = Array(_core.full([], 0, "int64")), Array(_core.full([], True, "bool"))
+    for part, length in zip(numbers, lengths, strict=True):
+        flat = flat * length + part
+        inside = inside & (part >= 0) & (part < length)
+    outside = _core.full([], math.prod(lengths), "int64")
+    return broadcast_to(Array(_core.where(inside._expr, flat._expr, outside)), shape), shape
 
 
 def _permutation(name: str, x: Operand, index: Operand) -> tuple[Array, Array]:

@@ -29,11 +29,18 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
         raise ShapeError(f"shapes {' and '.join(map(str, given))} do not broadcast together") from None
 
 
-def broadcast_arrays(*arrays: Operand) -> list[Array]:
+def broadcast_arrays(*arrays: Operand) -> tuple[Array, ...]:
     """The arrays, each broadcast to their common shape."""
     exprs = [node(array) for array in arrays]
     shape = broadcast_shapes(*(expr.shape for expr in exprs))
-    return [broadcast_to(Array(expr), shape) for expr in exprs]
+    return tuple(broadcast_to(Array(expr), shape) for expr in exprs)
+
+
+def each_of(arrays: Sequence[Operand] | Operand) -> list[Array]:
+    """The arrays of a sequence, or the parts of one array along its first axis."""
+    if isinstance(arrays, (list, tuple)):
+        return [Array(node(part)) for part in arrays]
+    return list(unstack(arrays))  # type: ignore[arg-type]  # other sequences are refused there
 
 
 def part_along(array: Array, axis: int, start: int | None, stop: int | None) -> Array:
@@ -79,7 +86,7 @@ def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(array[(*before, position)] for position in range(array.shape[place]))
 
 
-def expand_dims(x: Operand, /, *, axis: int | tuple[int, ...] = 0) -> Array:
+def expand_dims(x: Operand, /, axis: int | tuple[int, ...] = 0) -> Array:
     """The array with axes of length 1 added at the given places of the result."""
     expr = node(x)
     places = integers(axis)

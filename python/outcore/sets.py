@@ -133,9 +133,25 @@ def unique_all(x: Operand, /) -> UniqueAll:
     return UniqueAll(groups.chosen(0), groups.chosen(1), groups.inverse(), groups.counts())
 
 
+def setxor1d(x1: Operand, x2: Operand, /) -> Array:
+    """The elements that are in one of two arrays and not in the other, in order, each once. I/O: three sorts.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.setxor1d(np.asarray([1, 2, 2]), np.asarray([2, 3])).compute()
+    array([1, 3])
+    """
+    # What is distinct in each is there once or twice in both together.
+    found = unique_counts(concat([unique_values(x1), unique_values(x2)]))
+
+    def make() -> _core.Expr:
+        return found.values[found.counts == 1]._expr
+
+    return _masks.Chosen(make)
+
+
 def unique(x: Operand, /) -> Array:
     """The distinct elements, in order: `unique_values` under NumPy's name. Each NaN is one of its own."""
     return unique_values(x)
 
 
-__all__ = ["unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+__all__ = ["setxor1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]

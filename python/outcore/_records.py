@@ -1,0 +1,90 @@
+"""Fields of structured `.npy` files, and files read as another type: strided reads, never the whole of a record's bytes
+in memory."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from outcore import _core
+from outcore._node import DTypeLike, dtype_of
+from outcore.errors import DTypeError, FormatError, MissingFileError, PermissionDeniedError, UnsupportedFormatError
+
+
+def open_part(session: _core.Session, path: str, field: str | None, view: DTypeLike) -> _core.Expr:
+    """The node of a field of a structured `.npy` file, or of all of one, its bytes read as `view` if given."""
+    if os.path.isdir(path):
+        raise UnsupportedFormatError(f"{path}: field= and view= are for .npy files, and this is a folder")
+    try:
+        mapped: Any = np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise FormatError(f"{path}: {error}") from None
+    except (FileNotFoundError, PermissionError) as error:
+        kind = MissingFileError if isinstance(error, FileNotFoundError) else PermissionDeniedError
+        details = {"path": path, "action": "open", "cause": error.strerror, "errno": error.errno}
+        raise kind(f"{path}: cannot be opened: {error.strerror}", details) from None
+    record, start = mapped.dtype, mapped.offset
+    reverse = mapped.ndim > 1 and not mapped.flags.c_contiguous
+    shape = mapped.shape[::-1] if reverse else mapped.shape
+    del mapped  # nothing is read through the mapping
+    of, offset = _field(path, record, field)
+    base, inner = (of.subdtype[0], of.subdtype[1]) if of.subdtype else (of, ())
+    read_as = base if view is None else np.dtype(view).newbyteorder(base.byteorder)
+    if read_as.itemsize != base.itemsize:
+        raise DTypeError(
+            f"{path}: elements of {base} have {base.itemsize} bytes, those of {read_as} {read_as.itemsize}"
+        )
+    if base.kind in "mM" and view is None:
+        raise DTypeError(f"{path}: {base} is not supported; its integers are: pass view='int64', and view results back")
+    made = _strided(session, path, start + offset, math.prod(shape), record.itemsize, read_as, math.prod(inner))
+    made = _core.reshape(made, [*shape, *inner])
+    order = (*reversed(range(len(shape))), *range(len(shape), len(shape) + len(inner)))
+    return _core.permute_dims(made, list(order)) if reverse else made
+
+
+def _field(path: str, record: np.dtype[Any], field: str | None) -> tuple[np.dtype[Any], int]:
+    """The type of a field and where in the record it begins; of all of an element where none is named."""
+    if field is None:
+        if record.fields is not None:
+            raise DTypeError(f"{path}: elements are records; name one of their fields: {', '.join(record.fields)}")
+        return record, 0
+    fields = {} if record.fields is None else dict(record.fields)
+    if field not in fields:
+        raise DTypeError(f"{path}: there is no field {field!r}; elements have {', '.join(fields) or 'none'}")
+    return fields[field][0], fields[field][1]
+
+
+def _strided(
+    session: _core.Session, path: str, start: int, count: int, record: int, kind: np.dtype[Any], inner: int
+) -> _core.Expr:
+    """`inner` elements from the beginning of each of `count` records, of so many bytes, as a matrix.
+
+    A file is read as elements of one size, but records need not be a whole number of them. Every so many records are:
+    those with the same rest form one matrix, whose first columns are the field's.
+    """
+    name, size, swapped = dtype_of(kind).name, kind.itemsize, not kind.isnative
+    if count == 0:
+        return _core.full([0, inner], 0, name)
+
+    def raw(first: int, shape: list[int]) -> _core.Expr:
+        return _core.open_raw(session, path, start + first * record, shape, name, swapped)
+
+    if record == size * inner:
+        return raw(0, [count, inner])
+    apart = size // math.gcd(record, size)
+    # The row of the last records would reach beyond the file: they are read one by one.
+    rows = max(count // apart - 1, 0)
+    parts = []
+    if rows:
+        row = apart * record // size
+        columns = [_core.slice(raw(at, [rows, row]), [0, 0], [1, 1], [rows, inner]) for at in range(apart)]
+        one = columns[0] if apart == 1 else _core.concat([_core.expand_dims(column, [1]) for column in columns], 1)
+        parts.append(_core.reshape(one, [rows * apart, inner]))
+    parts += [raw(at, [1, inner]) for at in range(rows * apart, count)]
+    return _core.concat(parts, 0) if len(parts) > 1 else parts[0]
+
+
+__all__ = ["open_part"]
