@@ -260,6 +260,17 @@ from outcore.utility import (
 )
 
 __version__: str = _version()
+
+
+def __getattr__(name: str) -> object:
+    """`outcore.learn` is imported when it is asked for: it needs scikit-learn, which takes a second to load."""
+    if name == "learn":
+        import importlib
+
+        return importlib.import_module("outcore.learn")
+    raise AttributeError(f"module 'outcore' has no attribute {name!r}")
+
+
 __array_api_version__ = "2024.12"
 
 __all__ = [
