@@ -9,7 +9,7 @@
 The functions are those of the array API standard. Nothing runs until `compute`, `store` or `persist`.
 """
 
-from outcore import config, constants, elementwise, errors, linalg, random
+from outcore import config, constants, elementwise, errors, linalg, random, stats
 from outcore._array import Array
 from outcore._core import version as _version
 from outcore._explanation import Explanation
@@ -490,6 +490,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stats",
     "std",
     "store",
     "subtract",
