@@ -16,6 +16,7 @@ ESTIMATORS = [
     learn.StandardScaler(),
     learn.MinMaxScaler(),
     learn.RobustScaler(),
+    learn.KMeans(),
 ]
 
 EXPECTED: dict[str, dict[str, str]] = {}

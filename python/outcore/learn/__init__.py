@@ -21,10 +21,12 @@ except ImportError as error:
     ) from error
 
 from outcore.learn import metrics
+from outcore.learn.cluster import KMeans
 from outcore.learn.linear_model import LinearRegression, Ridge
 from outcore.learn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 __all__ = [
+    "KMeans",
     "LinearRegression",
     "MinMaxScaler",
     "Ridge",

@@ -8,6 +8,7 @@ needed here, as the extra `learn`, and nowhere else in the package.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     With lazy input results are lazy; with any other they are NumPy arrays. Fitted attributes are NumPy arrays.
     """
+
+    def __getstate__(self) -> Any:
+        """What is pickled: without lazy arrays, which refer to this process. `predict` makes such labels again."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if not isinstance(value, Array)}
 
     def _read(self, x: Any, *, reset: bool, rows_min: int = 1, **checks: Any) -> Data:
         """The data as it is worked with. Lazy arrays are checked by shape and type, all others by scikit-learn."""
@@ -175,9 +181,15 @@ def weighted(x: Array, weights: Array | None) -> Array:
     return x * (oc.reshape(weights, (-1, *(1,) * (x.ndim - 1))))
 
 
+def values(arrays: Sequence[Operand]) -> list[Numbers]:
+    """The values of lazy arrays from one program, as a list however few they are."""
+    found = oc.compute(*arrays)
+    return list(found) if len(arrays) != 1 else [found]
+
+
 def total(weights: Array | None, rows: int) -> Operand:
     """The sum of the weights; the number of rows where all weigh 1."""
     return oc.sum(weights) if weights is not None else float(rows)
 
 
-__all__ = ["Classifier", "Data", "Estimator", "Numbers", "Regressor", "total", "weighted"]
+__all__ = ["Classifier", "Data", "Estimator", "Numbers", "Regressor", "total", "values", "weighted"]

@@ -1,0 +1,138 @@
+"""Centers that k-means starts from. Rows are drawn in one sweep each time, without a list of all their chances.
+
+Of exponential clocks with rates p_i the first to ring is i with probability p_i / Σ p: the least of −log(u_i) / p_i is
+a draw in proportion to p, and a sweep finds it like any other minimum. Several draws are several clocks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore._array import Array
+from outcore._node import Operand
+from outcore.learn._base import values
+
+Numbers = npt.NDArray[Any]
+_ROUNDS = 5  # of k-means||: Bahmani et al. find that five are enough
+_OVERSAMPLING = 2
+
+
+def squared_distances(x: Array, norms: Array, centers: Numbers) -> Array:
+    """|x − c|² = |x|² − 2x·c + |c|² of each row to each center, (rows, centers), by one product; not below zero."""
+    inner = x @ oc.asarray(np.ascontiguousarray(centers.T * -2.0))
+    return oc.clip(inner + oc.asarray((centers * centers).sum(axis=1)) + norms, 0.0, None)
+
+
+def squared_norms(x: Array) -> Array:
+    """|x|² of each row, as a column."""
+    return oc.sum(x * x, axis=1, keepdims=True)
+
+
+def rows(x: Array, places: npt.ArrayLike) -> Numbers:
+    """The rows at some places, in their order, read once each."""
+    found, back = np.unique(np.asarray(places), return_inverse=True)
+    taken: Numbers = oc.take(x, found, axis=0).compute()
+    return taken[back]
+
+
+def _draws(chances: Array, count: int, random: np.random.RandomState) -> list[Array]:
+    """Places of rows drawn in proportion to each column of `chances`: as many arrays as draws, one place per column."""
+    found = []
+    for _ in range(count):
+        clock = -oc.log1p(-oc.random.uniform((chances.shape[0], 1), seed=_seed(random)))
+        ring = oc.where(chances > 0, clock / oc.where(chances > 0, chances, 1.0), np.inf)
+        found.append(oc.argmin(ring, axis=0))
+    return found
+
+
+def _seed(random: np.random.RandomState) -> int:
+    return int(random.randint(np.iinfo(np.int32).max))
+
+
+def _column(weights: Array | None) -> Operand:
+    return 1.0 if weights is None else oc.reshape(weights, (-1, 1))
+
+
+def _first(x: Array, weights: Array | None, starts: int, random: np.random.RandomState) -> Numbers:
+    """One row for each start."""
+    if weights is None:
+        return rows(x, random.randint(x.shape[0], size=starts))
+    return rows(x, np.concatenate(values(_draws(oc.reshape(weights, (-1, 1)), starts, random))))
+
+
+def plus_plus(
+    x: Array, weights: Array | None, clusters: int, starts: int, random: np.random.RandomState
+) -> list[Numbers]:
+    """Each center a row drawn in proportion to its squared distance to those before (Arthur, Vassilvitskii 2007).
+
+    Greedy as in the paper's section 5: of 2 + ⌊log k⌋ rows drawn the one that leaves the least inertia. A sweep tells
+    the inertia of each, and draws for each the rows to come next. I/O: one read for each center, for all starts.
+    """
+    trials = 2 + int(math.log(clusters))
+    heavy, norms = _column(weights), squared_norms(x)
+    chosen = [row[None, :] for row in _first(x, weights, starts, random)]
+    offered: list[Numbers | None] = [None] * starts
+    for count in range(1, clusters + (clusters > 1)):
+        wanted: list[Array] = []
+        for centers, candidates in zip(chosen, offered, strict=True):
+            left = oc.min(squared_distances(x, norms, centers), axis=1, keepdims=True)
+            if candidates is not None:
+                left = oc.minimum(left, squared_distances(x, norms, candidates))
+            chances = left * heavy
+            wanted += [oc.sum(chances, axis=0), *_draws(chances, trials if count < clusters else 0, random)]
+        found = values(wanted)
+        each = len(found) // starts
+        for start in range(starts):
+            inertia, *draws = found[start * each : (start + 1) * each]
+            best = int(np.argmin(inertia))
+            candidates = offered[start]
+            if candidates is not None:
+                chosen[start] = np.vstack([chosen[start], candidates[best]])
+            if draws:
+                offered[start] = rows(x, [draw[best] for draw in draws])
+    return chosen
+
+
+def parallel(
+    x: Array, weights: Array | None, clusters: int, starts: int, random: np.random.RandomState
+) -> list[Numbers]:
+    """k-means||: rounds of 2k rows each, drawn in proportion to squared distances, then k-means++ of those few.
+
+    The rows drawn are weighed by the rows nearest to them (Bahmani, Moseley, Vattani, Kumar, Vassilvitskii 2012,
+    algorithm 2, with so many rows exactly in every round). I/O: six reads, for all starts.
+    """
+    heavy, norms = _column(weights), squared_norms(x)
+    drawn = [row[None, :] for row in _first(x, weights, starts, random)]
+    for _ in range(_ROUNDS):
+        wanted = []
+        for centers in drawn:
+            left = oc.min(squared_distances(x, norms, centers), axis=1, keepdims=True)
+            wanted += _draws(left * heavy, _OVERSAMPLING * clusters, random)
+        places = np.asarray(values(wanted)).reshape(starts, -1)
+        drawn = [np.unique(np.vstack([c, rows(x, p)]), axis=0) for c, p in zip(drawn, places, strict=True)]
+    counts = []
+    for centers in drawn:
+        nearest = oc.argmin(squared_distances(x, norms, centers), axis=1)
+        member = (nearest[:, None] == oc.arange(len(centers))).astype(np.float64)
+        counts.append(oc.sum(member * heavy, axis=0))
+    found = values(counts)
+    return [plus_plus(oc.asarray(c), oc.asarray(w), clusters, 1, random)[0] for c, w in zip(drawn, found, strict=True)]
+
+
+def at_random(
+    x: Array, weights: Array | None, clusters: int, starts: int, random: np.random.RandomState
+) -> list[Numbers]:
+    """Rows drawn evenly, each at most once; in proportion to the weights where there are some. I/O: those rows."""
+    if weights is not None:
+        return [np.vstack([_first(x, weights, 1, random) for _ in range(clusters)]) for _ in range(starts)]
+    return [rows(x, random.choice(x.shape[0], clusters, replace=False)) for _ in range(starts)]
+
+
+STARTS = {"k-means++": plus_plus, "k-means||": parallel, "random": at_random}
+
+__all__ = ["STARTS", "at_random", "parallel", "plus_plus", "rows", "squared_distances", "squared_norms"]

@@ -1,0 +1,225 @@
+"""`KMeans`: Lloyd's iterations, of several starts at once, in one read of the data per iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+
+import outcore as oc
+from outcore._array import Array
+from outcore.errors import ArgumentError, ShapeError
+from outcore.learn import _starts
+from outcore.learn._base import Data, Estimator, values, weighted
+from outcore.learn._moments import shift
+from outcore.learn._starts import squared_distances, squared_norms
+
+Numbers = npt.NDArray[Any]
+
+
+class Step:
+    """One sweep of Lloyd's iteration for one start: sums of each cluster's rows, their weights, and the inertia."""
+
+    def __init__(self, x: Array, weights: Array | None, centers: Numbers) -> None:
+        # |x|² is the same for all centers, so it is left out of the comparison.
+        near = x @ oc.asarray(np.ascontiguousarray(centers.T * -2.0)) + oc.asarray((centers * centers).sum(axis=1))
+        self.labels = oc.argmin(near, axis=1)
+        member = (self.labels[:, None] == oc.arange(len(centers))).astype(np.float64)
+        heavy = weighted(member, weights)
+        best = oc.min(near, axis=1) + oc.sum(x * x, axis=1)
+        self.wanted = (heavy.T @ x, oc.sum(heavy, axis=0), oc.sum(weighted(best, weights)))
+
+
+class _Clusters(ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+    """Centers that rows belong to, the nearest each."""
+
+    cluster_centers_: Numbers
+    n_clusters: int
+    init: Any
+    n_init: Any
+    random_state: Any
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _data(self, X: Any) -> Data:
+        data = self._read(X, reset=True)
+        if not 1 <= self.n_clusters <= data.x.shape[0]:
+            raise ShapeError(
+                f"{type(self).__name__}: n_samples={data.x.shape[0]} should be >= n_clusters={self.n_clusters}, "
+                f"and that at least 1"
+            )
+        return data
+
+    def _begin(self, x: Array, weights: Array | None) -> list[Numbers]:
+        """The centers to start from, one array for each start."""
+        random = check_random_state(self.random_state)
+        given = None if isinstance(self.init, str) or callable(self.init) else np.asarray(self.init, dtype=np.float64)
+        if given is not None and given.shape != (self.n_clusters, x.shape[1]):
+            raise ShapeError(
+                f"{type(self).__name__}: init of shape {given.shape} for {self.n_clusters} clusters of {x.shape[1]} "
+                f"features"
+            )
+        if isinstance(self.init, str) and self.init not in _starts.STARTS:
+            raise ArgumentError(f"{type(self).__name__}: init={self.init!r} is none of {', '.join(_starts.STARTS)}")
+        starts = self.n_init
+        if starts == "auto":
+            starts = 10 if isinstance(self.init, str) and self.init == "random" else 1
+        if given is not None:
+            return [given]
+        return _starts.STARTS[self.init](x, weights, self.n_clusters, int(starts), random)
+
+    def predict(self, X: Any) -> Any:
+        """The nearest center of each row, int64 (int32 of NumPy arrays, as in scikit-learn). I/O: one read of `X`."""
+        data = self._read_fitted(X)
+        found = Step(data.x, None, self.cluster_centers_).labels
+        return found if data.lazy else found.compute().astype(np.int32)
+
+    def transform(self, X: Any) -> Any:
+        """The distance of each row to each center, (n, clusters). I/O: one read of `X`."""
+        data = self._read_fitted(X)
+        centers = self.cluster_centers_
+        x = data.x.astype(np.float64)
+        found = oc.sqrt(squared_distances(x, squared_norms(x), centers))
+        return data.answer(found.astype(data.x.dtype))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the sum of squared distances to the nearest centers. I/O: one read of `X`."""
+        data = self._read_fitted(X)
+        step = Step(data.x.astype(np.float64), self._weights(sample_weight, data), self.cluster_centers_)
+        return -float(step.wanted[2].compute())
+
+
+class KMeans(_Clusters):
+    """Clusters of least inertia Σ w |x − c(x)|², by Lloyd's iteration: every row to its nearest center, every center to
+    the mean of its rows (Lloyd 1982).
+
+    Distances are |c|² − 2x·c through one product, sums of clusters the product of memberships with the data. The starts
+    (`n_init`) advance together, one read of X for an iteration of all. A cluster without rows moves to a row far from
+    its center. It ends where labels stay, or centers move by less than `tol` times the mean variance.
+
+    `init`: "k-means++" (Arthur, Vassilvitskii 2007; greedy; a read per center), "k-means||" (Bahmani et al. 2012; five
+    reads), "random" (rows), or an array of centers. Data is shifted by the mean of its first rows, so that distances do
+    not cancel.
+
+    Fitted: `cluster_centers_`, `labels_` (lazy for lazy data), `inertia_`, `n_iter_`, `n_features_in_`.
+
+    >>> import numpy as np
+    >>> from outcore.learn import KMeans
+    >>> model = KMeans(n_clusters=2, random_state=0).fit(np.asarray([[0.0], [1.0], [9.0], [10.0]]))
+    >>> np.sort(model.cluster_centers_.ravel())
+    array([0.5, 9.5])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Any = "k-means++",
+        n_init: Any = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+        """Centers for the rows of `X`. I/O: those of the starts, and one read per iteration and one more."""
+        data = self._data(X)
+        weights = self._weights(sample_weight, data)
+        center = shift(data.x).compute()
+        x = data.x - oc.asarray(center)
+        starts = [start - (0 if isinstance(self.init, str) else center) for start in self._begin(x, weights)]
+        centers, self.inertia_, self.n_iter_ = self._lloyd(x, weights, starts)
+        self.cluster_centers_ = (centers + center).astype(data.x.dtype)
+        self._finite(self.cluster_centers_)
+        self.labels_ = self.predict(X) if data.lazy else Step(x, weights, centers).labels.compute().astype(np.int32)
+        return self
+
+    def _lloyd(self, x: Array, weights: Array | None, starts: list[Numbers]) -> tuple[Numbers, float, int]:
+        """The best of the starts after Lloyd's iterations: centers, inertia, iterations."""
+        tolerance = self.tol * float(oc.mean(oc.var(x, axis=0)).compute()) if self.tol else 0.0
+        inertia, rounds = np.full(len(starts), np.inf), np.full(len(starts), self.max_iter)
+        moving, stale = list(range(len(starts))), set()
+        for iteration in range(1, self.max_iter + 1):
+            for place, (new, value) in zip(moving, _advanced(x, weights, [starts[at] for at in moving]), strict=True):
+                step = float(np.sum((new - starts[place]) ** 2))
+                starts[place], inertia[place] = new, value
+                if step > 0:
+                    stale.add(place)  # the inertia is that of the centers before
+                else:
+                    stale.discard(place)
+                if step <= tolerance:
+                    rounds[place] = iteration
+            self._finite(inertia)
+            if self.verbose:
+                print(f"{type(self).__name__}: iteration {iteration}, inertia {inertia.min():.6g}")
+            moving = [place for place in moving if rounds[place] > iteration]
+            if not moving:
+                break
+        due = sorted(stale)
+        for place, (_, value) in zip(due, _advanced(x, weights, [starts[at] for at in due]), strict=True):
+            inertia[place] = value
+        best = int(np.argmin(inertia))
+        return starts[best], float(inertia[best]), int(rounds[best])
+
+
+def _advanced(x: Array, weights: Array | None, starts: list[Numbers]) -> list[tuple[Numbers, float]]:
+    """The centers that follow each of some starts, and the inertia of those given. One read for all."""
+    wanted = [part for centers in starts for part in Step(x, weights, centers).wanted]
+    found = values(wanted)
+    result = []
+    for place, old in enumerate(starts):
+        sums, counts, value = found[3 * place : 3 * place + 3]
+        if np.any(counts == 0):
+            sums, counts = _refilled(x, weights, old, sums, counts)
+        new = np.where(counts[:, None] > 0, sums / np.where(counts > 0, counts, 1)[:, None], old)
+        result.append((new, float(value)))
+    return result
+
+
+def _refilled(
+    x: Array, weights: Array | None, centers: Numbers, sums: Numbers, counts: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Sums and weights where each cluster without rows took the row farthest from all centers out of its cluster.
+
+    I/O: one read for each such cluster; they are few, and rare.
+    """
+    sums, counts = sums.copy(), counts.copy()
+    apart = squared_distances(x, squared_norms(x), centers)
+    far = oc.min(apart, axis=1)
+    far = far if weights is None else oc.where(weights > 0, far, -1.0)
+    taken: list[int] = []
+    for empty in np.flatnonzero(counts == 0)[: x.shape[0]]:
+        for place in taken[-1:]:
+            far = oc.where(oc.arange(x.shape[0]) == place, -1.0, far)
+        place = int(oc.argmax(far).compute())
+        row = x[place]
+        weight = oc.ones(()) if weights is None else weights[place]
+        numbers, heavy, own = oc.compute(row, weight, oc.argmin(apart[place], axis=0))
+        if counts[own] <= heavy:
+            break  # a cluster of one row would be empty in its turn
+        sums[own] -= heavy * numbers
+        counts[own] -= heavy
+        sums[empty], counts[empty] = heavy * numbers, heavy
+        taken.append(place)
+    return sums, counts
+
+
+__all__ = ["KMeans", "Step"]
