@@ -22,10 +22,14 @@ except ImportError as error:
 
 from outcore.learn import metrics
 from outcore.learn.cluster import KMeans
+from outcore.learn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from outcore.learn.linear_model import LinearRegression, Ridge
 from outcore.learn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 __all__ = [
+    "PCA",
+    "IncrementalPCA",
+    "TruncatedSVD",
     "KMeans",
     "LinearRegression",
     "MinMaxScaler",
