@@ -17,6 +17,7 @@ ESTIMATORS = [
     learn.MinMaxScaler(),
     learn.RobustScaler(),
     learn.KMeans(),
+    *(learn.GaussianMixture(covariance_type=form) for form in ("full", "tied", "diag", "spherical")),
     learn.PCA(),
     learn.PCA(svd_solver="randomized"),
     learn.IncrementalPCA(),

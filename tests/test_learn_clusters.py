@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn import cluster as their_cluster
+from sklearn import mixture as their_mixture
+from sklearn.exceptions import ConvergenceWarning
 from support.running import session
 
 import outcore as oc
 from outcore.errors import ArgumentError, ShapeError
-from outcore.learn import KMeans
+from outcore.learn import GaussianMixture, KMeans
 
 ROOM = "300MiB"
 
@@ -129,3 +132,66 @@ def test_refusals_name_both_sides(blobs: Any) -> None:
         KMeans(6).fit(x).predict(oc.asarray(x[:, :4]))
     with pytest.raises(ArgumentError, match="not finite"):
         KMeans(6, init=x[:6]).fit(oc.where(oc.asarray(x) > 110, np.nan, x))
+
+
+FORMS = ("full", "tied", "diag", "spherical")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_mixture_has_scikit_learns_likelihood(tmp_path: Path, blobs: Any, form: str) -> None:
+    x, _ = blobs
+    start = {"means_init": x[:3], "weights_init": [0.2, 0.3, 0.5], "precisions_init": precisions(form, 3, x.shape[1])}
+    options = {"covariance_type": form, "tol": 1e-10, "max_iter": 30, **start}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = their_mixture.GaussianMixture(3, **options).fit(x)
+        found = GaussianMixture(3, **options).fit(store(tmp_path, x))
+    assert found.n_iter_ == expected.n_iter_
+    # The shifted moments of data 100 from the origin agree to 1e-7 of the variance.
+    for name in ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_", "lower_bound_"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-6, atol=1e-8, err_msg=name)
+    np.testing.assert_array_equal(found.predict(x), expected.predict(x))
+    np.testing.assert_allclose(found.predict_proba(x), expected.predict_proba(x), atol=1e-7)
+    np.testing.assert_allclose(found.score_samples(oc.asarray(x)).compute(), expected.score_samples(x), rtol=1e-7)
+    for name in ("bic", "aic", "score"):
+        np.testing.assert_allclose(getattr(found, name)(x), getattr(expected, name)(x), rtol=1e-8, err_msg=name)
+
+
+def precisions(form: str, components: int, features: int) -> Any:
+    """Unit precisions of a form."""
+    eye = np.eye(features)
+    return {
+        "full": np.repeat(eye[None], components, axis=0),
+        "tied": eye,
+        "diag": np.ones((components, features)),
+        "spherical": np.ones(components),
+    }[form]
+
+
+@pytest.mark.parametrize("init", ["kmeans", "k-means++", "k-means||"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_mixture_finds_clear_components(tmp_path: Path, blobs: Any, form: str, init: str) -> None:
+    x, which = blobs
+    model = GaussianMixture(6, covariance_type=form, init_params=init, n_init=3, random_state=1).fit(store(tmp_path, x))
+    assert same_partition(model.predict(x), which)
+    drawn, labels = model.sample(400)
+    assert same_partition(model.predict(drawn), labels)
+
+
+def test_an_em_step_is_one_read(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(100_000, 32))
+    np.save(tmp_path / "x.npy", x)
+    for form in FORMS:
+        start = {"means_init": x[:4], "weights_init": [0.25] * 4, "precisions_init": precisions(form, 4, 32)}
+        model = GaussianMixture(4, covariance_type=form, max_iter=3, tol=0, **start)
+        with session(memory_limit=ROOM), oc.profile() as profile, pytest.warns(ConvergenceWarning):
+            model.fit(oc.open(tmp_path / "x.npy"))
+        # One for the mean of the data, and one for each step.
+        assert len(profile.outcomes) == 4
+        assert all(outcome.bytes_read <= x.nbytes * 1.01 for outcome in profile.outcomes)
+
+
+def test_collapsed_components_are_refused() -> None:
+    x = np.concatenate([np.zeros((10, 2)), np.ones((10, 2))])
+    with pytest.raises(ArgumentError, match="not positive definite"):
+        GaussianMixture(2, reg_covar=0, random_state=0).fit(x)

@@ -24,9 +24,11 @@ from outcore.learn import metrics
 from outcore.learn.cluster import KMeans
 from outcore.learn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from outcore.learn.linear_model import LinearRegression, Ridge
+from outcore.learn.mixture import GaussianMixture
 from outcore.learn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 __all__ = [
+    "GaussianMixture",
     "PCA",
     "IncrementalPCA",
     "TruncatedSVD",
