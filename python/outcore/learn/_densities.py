@@ -45,19 +45,20 @@ def precisions(found: Numbers, form: str) -> Numbers:
 def log_densities(x: Array, means: Numbers, found: Numbers, form: str) -> Array:
     """log N(x | μ_k, Σ_k) of each row and component, (rows, components): −½ (d log 2π + |(x − μ_k)U_k|²) + log |U_k|.
 
-    With full covariances one product makes (x − μ_k)U_k of all components side by side, and another sums their squares
-    within each. With a tied one the factor is shared, and with one of features the square is a product with x² and x.
-    Data lies near the origin (see `GaussianMixture`), so that these do not cancel.
+    |(x − μ)U|² = |xU|² − 2x·UUᵀμ + |μU|². With full covariances one product makes xU_k of all components side by side,
+    and another sums their squares within each; a tied factor is shared; with variances |xU|² is a product with x². Data
+    lies near the origin (see `GaussianMixture`), so that these do not cancel.
     """
     components, features = means.shape
     logs = _log_determinants(found, form, features, components)
     constant = -0.5 * features * math.log(2 * math.pi) + logs
     if form == "full":
-        wide = np.concatenate(list(found), axis=1)
-        offset = np.einsum("kd,kde->ke", means, found).reshape(-1)
-        whitened = x @ oc.asarray(wide) - oc.asarray(offset)
+        whitened = x @ oc.asarray(np.concatenate(list(found), axis=1))
         within = np.repeat(np.eye(components), features, axis=0)
-        return (whitened * whitened) @ oc.asarray(-0.5 * within) + oc.asarray(constant)
+        centers = np.einsum("kd,kde->ke", means, found)
+        inner = x @ oc.asarray(np.einsum("kde,ke->dk", found, centers))
+        squares = (whitened * whitened) @ oc.asarray(-0.5 * within)
+        return squares + inner + oc.asarray(constant - 0.5 * np.sum(centers**2, axis=1))
     if form == "tied":
         whitened, centers = x @ oc.asarray(found), means @ found
         squares = oc.sum(whitened * whitened, axis=1, keepdims=True) * -0.5

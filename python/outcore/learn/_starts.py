@@ -1,7 +1,7 @@
 """Centers that k-means starts from. Rows are drawn in one sweep each time, without a list of all their chances.
 
-Of exponential clocks with rates p_i the first to ring is i with probability p_i / Σ p: the least of −log(u_i) / p_i is
-a draw in proportion to p, and a sweep finds it like any other minimum. Several draws are several clocks.
+Of exponential clocks with rates p_i the first to ring is i with probability p_i / Σ p: the largest of p_i / −log(u_i)
+is a draw in proportion to p, and a sweep finds it like any other maximum.
 """
 
 from __future__ import annotations
@@ -22,15 +22,27 @@ _ROUNDS = 5  # of k-means||: Bahmani et al. find that five are enough
 _OVERSAMPLING = 2
 
 
-def squared_distances(x: Array, norms: Array, centers: Numbers) -> Array:
-    """|x − c|² = |x|² − 2x·c + |c|² of each row to each center, (rows, centers), by one product; not below zero."""
-    inner = x @ oc.asarray(np.ascontiguousarray(centers.T * -2.0))
-    return oc.clip(inner + oc.asarray((centers * centers).sum(axis=1)) + norms, 0.0, None)
+def nearness(x: Array, centers: Numbers) -> Array:
+    """|x − c|² less |x − o|², the same for all centers, with o their mean: (rows, centers), by one product.
+
+    −2x·(c−o) + |c−o|² + 2o·(c−o), so that data far from zero costs no digits and is not shifted itself.
+    """
+    origin = centers.mean(axis=0)
+    apart = centers - origin
+    constant = np.einsum("ij,ij->i", apart, apart) + 2.0 * (apart @ origin)
+    return x @ oc.asarray(np.ascontiguousarray(apart.T * -2.0)) + oc.asarray(constant)
 
 
-def squared_norms(x: Array) -> Array:
-    """|x|² of each row, as a column."""
-    return oc.sum(x * x, axis=1, keepdims=True)
+def squared_distances(x: Array, centers: Numbers) -> Array:
+    """|x − c|² of each row to each center, (rows, centers); not below zero."""
+    apart = x - oc.asarray(centers.mean(axis=0))
+    return oc.clip(nearness(x, centers) + oc.sum(apart * apart, axis=1, keepdims=True), 0.0, None)
+
+
+def least_distance(x: Array, centers: Numbers) -> Array:
+    """The least of `squared_distances`, as a column."""
+    apart = x - oc.asarray(centers.mean(axis=0))
+    return oc.min(nearness(x, centers), axis=1, keepdims=True) + oc.sum(apart * apart, axis=1, keepdims=True)
 
 
 def rows(x: Array, places: npt.ArrayLike) -> Numbers:
@@ -41,12 +53,17 @@ def rows(x: Array, places: npt.ArrayLike) -> Numbers:
 
 
 def _draws(chances: Array, count: int, random: np.random.RandomState) -> list[Array]:
-    """Places of rows drawn in proportion to each column of `chances`: as many arrays as draws, one place per column."""
+    """Places of rows drawn in proportion to each column of `chances`: as many arrays as draws, one place per column.
+
+    The clocks of all draws come of one uniform number for each row, moved round the unit interval from draw to draw:
+    each draw has its distribution, and no row is likely to be drawn twice.
+    """
+    even = oc.random.uniform((chances.shape[0], 1), seed=_seed(random))
     found = []
-    for _ in range(count):
-        clock = -oc.log1p(-oc.random.uniform((chances.shape[0], 1), seed=_seed(random)))
-        ring = oc.where(chances > 0, clock / oc.where(chances > 0, chances, 1.0), np.inf)
-        found.append(oc.argmin(ring, axis=0))
+    for draw in range(count):
+        moved = even + draw / count
+        clock = -oc.log(oc.where(moved > 1.0, moved - 1.0, moved))
+        found.append(oc.argmax(chances / clock, axis=0))
     return found
 
 
@@ -74,15 +91,15 @@ def plus_plus(
     the inertia of each, and draws for each the rows to come next. I/O: one read for each center, for all starts.
     """
     trials = 2 + int(math.log(clusters))
-    heavy, norms = _column(weights), squared_norms(x)
+    heavy = _column(weights)
     chosen = [row[None, :] for row in _first(x, weights, starts, random)]
     offered: list[Numbers | None] = [None] * starts
     for count in range(1, clusters + (clusters > 1)):
         wanted: list[Array] = []
         for centers, candidates in zip(chosen, offered, strict=True):
-            left = oc.min(squared_distances(x, norms, centers), axis=1, keepdims=True)
+            left = least_distance(x, centers)
             if candidates is not None:
-                left = oc.minimum(left, squared_distances(x, norms, candidates))
+                left = oc.minimum(left, squared_distances(x, candidates))
             chances = left * heavy
             wanted += [oc.sum(chances, axis=0), *_draws(chances, trials if count < clusters else 0, random)]
         found = values(wanted)
@@ -106,18 +123,18 @@ def parallel(
     The rows drawn are weighed by the rows nearest to them (Bahmani, Moseley, Vattani, Kumar, Vassilvitskii 2012,
     algorithm 2, with so many rows exactly in every round). I/O: six reads, for all starts.
     """
-    heavy, norms = _column(weights), squared_norms(x)
+    heavy = _column(weights)
     drawn = [row[None, :] for row in _first(x, weights, starts, random)]
     for _ in range(_ROUNDS):
         wanted = []
         for centers in drawn:
-            left = oc.min(squared_distances(x, norms, centers), axis=1, keepdims=True)
+            left = least_distance(x, centers)
             wanted += _draws(left * heavy, _OVERSAMPLING * clusters, random)
         places = np.asarray(values(wanted)).reshape(starts, -1)
         drawn = [np.unique(np.vstack([c, rows(x, p)]), axis=0) for c, p in zip(drawn, places, strict=True)]
     counts = []
     for centers in drawn:
-        nearest = oc.argmin(squared_distances(x, norms, centers), axis=1)
+        nearest = oc.argmin(nearness(x, centers), axis=1)
         member = (nearest[:, None] == oc.arange(len(centers))).astype(np.float64)
         counts.append(oc.sum(member * heavy, axis=0))
     found = values(counts)
@@ -135,4 +152,4 @@ def at_random(
 
 STARTS = {"k-means++": plus_plus, "k-means||": parallel, "random": at_random}
 
-__all__ = ["STARTS", "at_random", "parallel", "plus_plus", "rows", "squared_distances", "squared_norms"]
+__all__ = ["STARTS", "at_random", "parallel", "plus_plus", "least_distance", "nearness", "rows", "squared_distances"]

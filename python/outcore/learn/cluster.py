@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,23 +14,20 @@ from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts
 from outcore.learn._base import Data, Estimator, values, weighted
-from outcore.learn._moments import shift
-from outcore.learn._starts import squared_distances, squared_norms
+from outcore.learn._moments import column_moments
+from outcore.learn._starts import least_distance, nearness, squared_distances
 
 Numbers = npt.NDArray[Any]
 
 
 class Step:
-    """One sweep of Lloyd's iteration for one start: sums of each cluster's rows, their weights, and the inertia."""
+    """One sweep of Lloyd's iteration for one start: the sum of each cluster's rows, and its weight."""
 
     def __init__(self, x: Array, weights: Array | None, centers: Numbers) -> None:
-        # |x|² is the same for all centers, so it is left out of the comparison.
-        near = x @ oc.asarray(np.ascontiguousarray(centers.T * -2.0)) + oc.asarray((centers * centers).sum(axis=1))
-        self.labels = oc.argmin(near, axis=1)
+        self.labels = oc.argmin(nearness(x, centers), axis=1)
         member = (self.labels[:, None] == oc.arange(len(centers))).astype(np.float64)
         heavy = weighted(member, weights)
-        best = oc.min(near, axis=1) + oc.sum(x * x, axis=1)
-        self.wanted = (heavy.T @ x, oc.sum(heavy, axis=0), oc.sum(weighted(best, weights)))
+        self.wanted = (heavy.T @ x, oc.sum(heavy, axis=0))
 
 
 class _Clusters(ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -89,27 +86,27 @@ class _Clusters(ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc
         data = self._read_fitted(X)
         centers = self.cluster_centers_
         x = data.x.astype(np.float64)
-        found = oc.sqrt(squared_distances(x, squared_norms(x), centers))
+        found = oc.sqrt(squared_distances(x, centers))
         return data.answer(found.astype(data.x.dtype))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centers. I/O: one read of `X`."""
         data = self._read_fitted(X)
-        step = Step(data.x.astype(np.float64), self._weights(sample_weight, data), self.cluster_centers_)
-        return -float(step.wanted[2].compute())
+        apart = oc.clip(least_distance(data.x.astype(np.float64), self.cluster_centers_), 0.0, None)
+        return -float(oc.sum(weighted(apart, self._weights(sample_weight, data))).compute())
 
 
 class KMeans(_Clusters):
     """Clusters of least inertia Σ w |x − c(x)|², by Lloyd's iteration: every row to its nearest center, every center to
     the mean of its rows (Lloyd 1982).
 
-    Distances are |c|² − 2x·c through one product, sums of clusters the product of memberships with the data. The starts
-    (`n_init`) advance together, one read of X for an iteration of all. A cluster without rows moves to a row far from
-    its center. It ends where labels stay, or centers move by less than `tol` times the mean variance.
+    Distances are |c|² − 2x·c through one product, sums of clusters the product of memberships with the data; the
+    inertia follows from these sums and the scatter of the data. The starts (`n_init`) advance together, one read of X
+    for an iteration of all. A cluster without rows moves to a row far from its center. It ends where labels stay, or
+    centers move by less than `tol` times the mean variance.
 
     `init`: "k-means++" (Arthur, Vassilvitskii 2007; greedy; a read per center), "k-means||" (Bahmani et al. 2012; five
-    reads), "random" (rows), or an array of centers. Data is shifted by the mean of its first rows, so that distances do
-    not cancel.
+    reads), "random" (rows), or an array of centers.
 
     Fitted: `cluster_centers_`, `labels_` (lazy for lazy data), `inertia_`, `n_iter_`, `n_features_in_`.
 
@@ -140,32 +137,38 @@ class KMeans(_Clusters):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
-        """Centers for the rows of `X`. I/O: those of the starts, and one read per iteration and one more."""
+        """Centers for the rows of `X`. I/O: a read, those of the starts, and one per iteration and more."""
         data = self._data(X)
         weights = self._weights(sample_weight, data)
-        center = shift(data.x).compute()
-        x = data.x - oc.asarray(center)
-        starts = [start - (0 if isinstance(self.init, str) else center) for start in self._begin(x, weights)]
-        centers, self.inertia_, self.n_iter_ = self._lloyd(x, weights, starts)
-        self.cluster_centers_ = (centers + center).astype(data.x.dtype)
+        x = data.x.astype(np.float64)
+        heavy, mean, scatter = column_moments(x, weights)
+        self._finite(mean, scatter)
+        if not heavy[0] > 0:
+            raise ArgumentError(f"KMeans: the weights of all observations add up to {heavy[0]}")
+        about = _Origin(mean, float(scatter.sum()), self.tol * float(np.mean(scatter)) / float(heavy[0]))
+        centers, self.inertia_, self.n_iter_ = self._lloyd(x, weights, self._begin(x, weights), about)
+        self.cluster_centers_ = centers.astype(data.x.dtype)
         self._finite(self.cluster_centers_)
-        self.labels_ = self.predict(X) if data.lazy else Step(x, weights, centers).labels.compute().astype(np.int32)
+        self.labels_ = self.predict(X) if data.lazy else Step(x, None, centers).labels.compute().astype(np.int32)
         return self
 
-    def _lloyd(self, x: Array, weights: Array | None, starts: list[Numbers]) -> tuple[Numbers, float, int]:
+    def _lloyd(
+        self, x: Array, weights: Array | None, starts: list[Numbers], about: _Origin
+    ) -> tuple[Numbers, float, int]:
         """The best of the starts after Lloyd's iterations: centers, inertia, iterations."""
-        tolerance = self.tol * float(oc.mean(oc.var(x, axis=0)).compute()) if self.tol else 0.0
         inertia, rounds = np.full(len(starts), np.inf), np.full(len(starts), self.max_iter)
         moving, stale = list(range(len(starts))), set()
         for iteration in range(1, self.max_iter + 1):
-            for place, (new, value) in zip(moving, _advanced(x, weights, [starts[at] for at in moving]), strict=True):
+            for place, (new, value) in zip(
+                moving, _advanced(x, weights, [starts[at] for at in moving], about), strict=True
+            ):
                 step = float(np.sum((new - starts[place]) ** 2))
                 starts[place], inertia[place] = new, value
                 if step > 0:
                     stale.add(place)  # the inertia is that of the centers before
                 else:
                     stale.discard(place)
-                if step <= tolerance:
+                if step <= about.tolerance:
                     rounds[place] = iteration
             self._finite(inertia)
             if self.verbose:
@@ -174,23 +177,38 @@ class KMeans(_Clusters):
             if not moving:
                 break
         due = sorted(stale)
-        for place, (_, value) in zip(due, _advanced(x, weights, [starts[at] for at in due]), strict=True):
+        for place, (_, value) in zip(due, _advanced(x, weights, [starts[at] for at in due], about), strict=True):
             inertia[place] = value
         best = int(np.argmin(inertia))
         return starts[best], float(inertia[best]), int(rounds[best])
 
 
-def _advanced(x: Array, weights: Array | None, starts: list[Numbers]) -> list[tuple[Numbers, float]]:
+class _Origin(NamedTuple):
+    """The weighted mean of the data, the sum of squared distances from it, and the least step that counts."""
+
+    mean: Numbers
+    scatter: float
+    tolerance: float
+
+    def inertia(self, sums: Numbers, counts: Numbers, centers: Numbers) -> float:
+        """Σ w|x − c(x)|² = Σ w|x − m|² − Σ_k (2 s_k·(c_k − m) − n_k |c_k − m|²), with s_k the sums about the mean m."""
+        apart = centers - self.mean
+        explained = 2.0 * np.sum((sums - counts[:, None] * self.mean) * apart)
+        return max(float(self.scatter - explained + counts @ np.einsum("ij,ij->i", apart, apart)), 0.0)
+
+
+def _advanced(x: Array, weights: Array | None, starts: list[Numbers], about: _Origin) -> list[tuple[Numbers, float]]:
     """The centers that follow each of some starts, and the inertia of those given. One read for all."""
     wanted = [part for centers in starts for part in Step(x, weights, centers).wanted]
     found = values(wanted)
     result = []
     for place, old in enumerate(starts):
-        sums, counts, value = found[3 * place : 3 * place + 3]
+        sums, counts = found[2 * place : 2 * place + 2]
+        value = about.inertia(sums, counts, old)
         if np.any(counts == 0):
             sums, counts = _refilled(x, weights, old, sums, counts)
         new = np.where(counts[:, None] > 0, sums / np.where(counts > 0, counts, 1)[:, None], old)
-        result.append((new, float(value)))
+        result.append((new, value))
     return result
 
 
@@ -202,7 +220,7 @@ def _refilled(
     I/O: one read for each such cluster; they are few, and rare.
     """
     sums, counts = sums.copy(), counts.copy()
-    apart = squared_distances(x, squared_norms(x), centers)
+    apart = squared_distances(x, centers)
     far = oc.min(apart, axis=1)
     far = far if weights is None else oc.where(weights > 0, far, -1.0)
     taken: list[int] = []

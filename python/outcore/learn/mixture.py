@@ -14,17 +14,20 @@ from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts
 from outcore.learn._base import Data, Estimator, values
+from outcore.learn._moments import column_moments
 from outcore.learn.cluster import KMeans
 
 Numbers = npt.NDArray[Any]
+_FAR = 100.0  # deviations
 
 
 class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
     """A mixture of normal distributions, Σ π_k N(μ_k, Σ_k), by expectation maximization (Dempster, Laird, Rubin 1977).
 
     One sweep per iteration: log-densities are products of the data with Cholesky factors of the precisions,
-    responsibilities r their softmax, and Σ r, Σ r x, Σ r x xᵀ products of r with the data. Data is shifted by its mean,
-    so that second moments cancel little; components that lie thousands of deviations apart lose digits.
+    responsibilities r their softmax, and Σ r, Σ r x, Σ r x xᵀ products of r with the data. Data whose mean is many
+    deviations from zero is shifted by it, so that second moments cancel little; components that lie thousands of
+    deviations apart lose digits.
 
     `covariance_type`: "full", "tied", "diag" or "spherical". It starts from `means_init`, `weights_init` and
     `precisions_init` where they are given, else from memberships by "kmeans", in rows by "k-means++", "k-means||" or
@@ -74,18 +77,25 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         data = self._read(X, reset=True, rows_min=2)
         self._check(data.x)
         random = check_random_state(self.random_state)
-        center = oc.mean(data.x.astype(np.float64), axis=0, keepdims=True).compute()
-        self._finite(center)
-        x = data.x - oc.asarray(center)
+        center = self._origin(data.x)
+        x = data.x.astype(np.float64)
+        x = x - oc.asarray(center) if center.any() else x
         best = -np.inf
         for start in range(self.n_init):
-            state, bounds, converged = self._maximize(x, self._begin(x, center[0], random), start)
+            state, bounds, converged = self._maximize(x, self._begin(x, center, random), start)
             if bounds[-1] > best:
                 best = bounds[-1]
-                self._keep(state, center[0], bounds, converged)
+                self._keep(state, center, bounds, converged)
         if not self.converged_:
             self._not_converged(self.max_iter)
         return self
+
+    def _origin(self, x: Array) -> Numbers:
+        """The mean of the data where second moments about zero would lose more than four digits, else zero."""
+        count, mean, scatter = column_moments(x, None)
+        self._finite(mean, scatter)
+        far = np.any(mean**2 * count > _FAR**2 * scatter)
+        return mean if far else np.zeros_like(mean)
 
     def _check(self, x: Array) -> None:
         if self.covariance_type not in _densities.FORMS:
@@ -111,7 +121,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         elif self.init_params in ("k-means++", "k-means||", "random_from_data"):
             name = "random" if self.init_params == "random_from_data" else self.init_params
             rows = _starts.STARTS[name](x, None, count, 1, random)[0]
-            nearest = oc.argmin(_starts.squared_distances(x, _starts.squared_norms(x), rows), axis=1)
+            nearest = oc.argmin(_starts.nearness(x, rows), axis=1)
         else:
             raise ArgumentError(
                 f"GaussianMixture: init_params={self.init_params!r} is none of kmeans, k-means++, k-means||, "

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
-from outcore.learn._base import Data, Estimator, weighted
-from outcore.learn._moments import shift
+from outcore.learn._base import Data, Estimator
+from outcore.learn._moments import column_moments
 
 Numbers = npt.NDArray[Any]
 
@@ -81,7 +81,7 @@ class StandardScaler(_Scaler):
         first = not hasattr(self, "n_samples_seen_")
         data = self._features(X, reset=first)
         weights = self._weights(sample_weight, data)
-        count, mean, squares = _column_moments(data.x, weights)
+        count, mean, squares = column_moments(data.x, weights)
         if not first:
             old = np.broadcast_to(np.asarray(self.n_samples_seen_, dtype=np.float64), count.shape)
             both = np.where(old + count > 0, old + count, 1.0)
@@ -110,18 +110,6 @@ class StandardScaler(_Scaler):
         """Scaled features as they were."""
         data = self._features(X, reset=False)
         return data.answer(self._scaled(data.x, self.scale_, self.mean_ if self.with_mean else None, back=True))
-
-
-def _column_moments(x: Array, weights: Array | None) -> tuple[Numbers, Numbers, Numbers]:
-    """Weight, mean and Σ w (x−m)² of each column, NaN passed over. One read."""
-    center = oc.nan_to_num(shift(x), nan=0.0)
-    missing = oc.isnan(x)
-    apart = oc.where(missing, 0.0, x - center)
-    heavy = weighted(apart, weights)
-    counted = oc.sum(weighted(oc.astype(~missing, np.float64), weights), axis=0)
-    start, count, sums, squares = oc.compute(center, counted, oc.sum(heavy, axis=0), oc.sum(heavy * apart, axis=0))
-    safe = np.where(count > 0, count, 1.0)
-    return count, start[0] + sums / safe, np.maximum(squares - sums * sums / safe, 0)
 
 
 class MinMaxScaler(_Scaler):
