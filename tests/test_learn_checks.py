@@ -13,6 +13,7 @@ from outcore import learn
 ESTIMATORS = [
     learn.LinearRegression(),
     learn.Ridge(),
+    *(learn.LogisticRegression(solver=solver) for solver in ("lbfgs", "newton-cg", "newton-cholesky")),
     learn.StandardScaler(),
     learn.MinMaxScaler(),
     learn.RobustScaler(),

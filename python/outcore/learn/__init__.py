@@ -24,10 +24,12 @@ from outcore.learn import metrics
 from outcore.learn.cluster import KMeans
 from outcore.learn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from outcore.learn.linear_model import LinearRegression, Ridge
+from outcore.learn.logistic import LogisticRegression
 from outcore.learn.mixture import GaussianMixture
 from outcore.learn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 __all__ = [
+    "LogisticRegression",
     "GaussianMixture",
     "PCA",
     "IncrementalPCA",
