@@ -23,12 +23,20 @@ except ImportError as error:
 from outcore.learn import metrics
 from outcore.learn.cluster import KMeans
 from outcore.learn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+from outcore.learn.encoding import LabelEncoder, OneHotEncoder
+from outcore.learn.factorization import NMF
 from outcore.learn.linear_model import LinearRegression, Ridge
 from outcore.learn.logistic import LogisticRegression
 from outcore.learn.mixture import GaussianMixture
+from outcore.learn.model_selection import KFold, train_test_split
 from outcore.learn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 __all__ = [
+    "NMF",
+    "LabelEncoder",
+    "OneHotEncoder",
+    "KFold",
+    "train_test_split",
     "LogisticRegression",
     "GaussianMixture",
     "PCA",
