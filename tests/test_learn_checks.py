@@ -14,6 +14,10 @@ ESTIMATORS = [
     learn.LinearRegression(),
     learn.Ridge(),
     *(learn.LogisticRegression(solver=solver) for solver in ("lbfgs", "newton-cg", "newton-cholesky")),
+    learn.MiniBatchKMeans(),
+    learn.SGDClassifier(),
+    learn.SGDClassifier("log_loss"),
+    learn.SGDRegressor(),
     learn.NMF(),
     learn.NMF(init="random"),
     learn.OneHotEncoder(),
@@ -30,10 +34,8 @@ ESTIMATORS = [
     learn.TruncatedSVD(algorithm="randomized"),
 ]
 
-_DRAWS = {
-    "check_sample_weight_equivalence_on_dense_data": "starts are drawn: repeated rows are other draws than weights"
-}
-EXPECTED: dict[str, dict[str, str]] = {"KMeans": _DRAWS}
+_DRAWS = {"check_sample_weight_equivalence_on_dense_data": "rows are drawn: repeated ones are other draws than weights"}
+EXPECTED = dict.fromkeys(("KMeans", "MiniBatchKMeans", "SGDClassifier", "SGDRegressor"), _DRAWS)
 
 
 @pytest.mark.filterwarnings("ignore")

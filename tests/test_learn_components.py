@@ -12,7 +12,9 @@ from support.running import session
 
 import outcore as oc
 from outcore.errors import ArgumentError
-from outcore.learn import PCA, IncrementalPCA, TruncatedSVD
+from outcore.learn import NMF, PCA, IncrementalPCA, TruncatedSVD
+
+ROOM = 24 << 20  # less than the data, so that nothing is read for free
 
 
 @pytest.fixture
@@ -95,11 +97,63 @@ def test_reads_are_those_promised(tmp_path: Path) -> None:
         (TruncatedSVD(10, algorithm="randomized", n_iter=2), 3),
         (PCA(10, svd_solver="randomized", iterated_power=2), 3),
     ):
-        with session(memory_limit="300MiB"), oc.profile() as profile:
+        with session(pool_limit=ROOM), oc.profile() as profile:
             model.fit(oc.open(tmp_path / "x.npy"))
         sweeps = [outcome.bytes_read for outcome in profile.outcomes]
         assert len(sweeps) == reads, model
         assert all(read <= x.nbytes * 1.01 for read in sweeps), model
+
+
+@pytest.fixture
+def positive() -> Any:
+    random = np.random.default_rng(2)
+    return random.random((300, 3)) @ random.random((3, 8)) + random.random((300, 8)) * 0.01
+
+
+def test_multiplicative_updates_are_scikit_learns(positive: Any) -> None:
+    random = np.random.default_rng(0)
+    w, h = random.random((300, 3)), random.random((3, 8))
+    expected = theirs.NMF(3, init="custom", solver="mu", max_iter=40, tol=0)
+    found = NMF(3, init="custom", max_iter=40, tol=0)
+    factor = found.fit_transform(tiled(positive), W=w, H=h)
+    expected.fit_transform(positive, W=w.copy(), H=h.copy())
+    np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-9)
+    np.testing.assert_allclose(found.reconstruction_err_, expected.reconstruction_err_, rtol=1e-6)
+    assert isinstance(factor, oc.Array)
+
+
+@pytest.mark.parametrize("init", ["random", "nndsvda"])
+def test_factors_rebuild_the_data(positive: Any, init: str) -> None:
+    model = NMF(3, init=init, max_iter=400, tol=1e-6, random_state=0)
+    factor = model.fit_transform(tiled(positive)).compute()
+    assert factor.min() >= 0
+    assert model.components_.min() >= 0
+    error = np.linalg.norm(positive - factor @ model.components_)
+    # W of the final H is updated further than the one that H was updated with.
+    assert error < 1.05 * model.reconstruction_err_
+    assert error < 0.02 * np.linalg.norm(positive)
+    np.testing.assert_allclose(model.inverse_transform(factor), factor @ model.components_)
+
+
+def test_an_update_of_both_factors_is_one_read(tmp_path: Path) -> None:
+    x = np.abs(np.random.default_rng(0).normal(size=(150_000, 32)))
+    np.save(tmp_path / "x.npy", x)
+    factors = 150_000 * 3 * 8
+    with session(pool_limit=ROOM), oc.profile() as profile:
+        NMF(3, init="random", max_iter=4, tol=0, random_state=0).fit(oc.open(tmp_path / "x.npy"))
+    sweeps = [outcome.bytes_read for outcome in profile.outcomes if outcome.bytes_read > x.nbytes // 4]
+    assert 1 <= len(sweeps) <= 5
+    assert max(sweeps) <= (x.nbytes + factors) * 1.01
+
+
+def test_factors_are_gone_on_with_from_a_checkpoint(tmp_path: Path, positive: Any) -> None:
+    oc.store({str(tmp_path / "x.npy"): oc.asarray(positive)})
+    options: dict[str, Any] = {"init": "random", "tol": 0, "random_state": 0}
+    with session(tmp_path):
+        x = oc.open(tmp_path / "x.npy")
+        whole = NMF(3, max_iter=12, **options).fit(x)
+        again = NMF(3, max_iter=12, checkpoint=5, **options).fit(x)
+    np.testing.assert_array_equal(again.components_, whole.components_)
 
 
 def test_refusals_say_what_there_is(data_matrix: Any) -> None:
@@ -107,5 +161,9 @@ def test_refusals_say_what_there_is(data_matrix: Any) -> None:
         PCA(13).fit(data_matrix)
     with pytest.raises(ArgumentError, match="svd_solver='arpack'"):
         PCA(svd_solver="arpack").fit(data_matrix)
+    with pytest.raises(ArgumentError, match="least is -"):
+        NMF(2).fit(tiled(data_matrix - 60))
+    with pytest.raises(ArgumentError, match="init='svd'"):
+        NMF(2, init="svd").fit(data_matrix)
     with pytest.raises(ArgumentError, match="algorithm='qr'"):
         TruncatedSVD(algorithm="qr").fit(data_matrix)

@@ -25,13 +25,18 @@ from outcore.learn.cluster import KMeans
 from outcore.learn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from outcore.learn.encoding import LabelEncoder, OneHotEncoder
 from outcore.learn.factorization import NMF
+from outcore.learn.gradient_descent import SGDClassifier, SGDRegressor
 from outcore.learn.linear_model import LinearRegression, Ridge
 from outcore.learn.logistic import LogisticRegression
+from outcore.learn.minibatch import MiniBatchKMeans
 from outcore.learn.mixture import GaussianMixture
 from outcore.learn.model_selection import KFold, train_test_split
 from outcore.learn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 __all__ = [
+    "MiniBatchKMeans",
+    "SGDClassifier",
+    "SGDRegressor",
     "NMF",
     "LabelEncoder",
     "OneHotEncoder",

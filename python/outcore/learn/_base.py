@@ -54,11 +54,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def _read(self, x: Any, *, reset: bool, rows_min: int = 1, **checks: Any) -> Data:
         """The data as it is worked with. Lazy arrays are checked by shape and type, all others by scikit-learn."""
         if isinstance(x, Array):
-            return Data(self._lazy(x, reset, rows_min), True)
+            x = self._lazy(x, reset, rows_min)
+            return Data(x if x.dtype.type in FLOATS else x.astype(np.float64), True)
         checks.setdefault("dtype", FLOATS)
         return Data(oc.asarray(validate_data(self, x, reset=reset, ensure_min_samples=rows_min, **checks)), False)
 
     def _lazy(self, x: Array, reset: bool, rows_min: int) -> Array:
+        """Lazy data as it is, where its shape and type are right."""
         name = type(self).__name__
         if x.ndim != 2:
             raise ShapeError(f"{name}: data of shape {x.shape} is not observations as rows, features as columns")
@@ -72,7 +74,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             raise ShapeError(
                 f"{name}: X has {x.shape[1]} features, and it was fitted with {self.n_features_in_} features"
             )
-        return x if x.dtype.type in FLOATS else x.astype(np.float64)
+        return x
 
     def _read_fitted(self, x: Any, **checks: Any) -> Data:
         """Data for an estimator that is fitted already. Raises NotFittedError where it is not."""
