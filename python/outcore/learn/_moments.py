@@ -72,13 +72,19 @@ def products(x: Array, y: Array, weights: Array | None = None) -> Moments:
     return Moments(float(weight), np.zeros(x.shape[1]), np.zeros(y.shape[1]), scatter, cross)
 
 
-def column_moments(x: Array, weights: Array | None) -> tuple[Numbers, Numbers, Numbers]:
-    """Weight, mean and Σ w (x−m)² of each column, NaN passed over. One read."""
-    center = oc.nan_to_num(shift(x), nan=0.0)
-    missing = oc.isnan(x)
-    apart = oc.where(missing, 0.0, x - center)
+def column_moments(
+    x: Array, weights: Array | None = None, *, pass_nan: bool = False
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Weight, mean and Σ w (x−m)² of each column; NaN is passed over, or makes its column NaN. I/O: one read."""
+    center = shift(x)
+    if not pass_nan:
+        apart, counted = x - center, oc.zeros((x.shape[1],)) + total(weights, x.shape[0])
+    else:
+        center = oc.nan_to_num(center, nan=0.0)
+        missing = oc.isnan(x)
+        apart = oc.where(missing, 0.0, x - center)
+        counted = oc.sum(weighted(oc.astype(~missing, np.float64), weights), axis=0)
     heavy = weighted(apart, weights)
-    counted = oc.sum(weighted(oc.astype(~missing, np.float64), weights), axis=0)
     start, count, sums, squares = oc.compute(center, counted, oc.sum(heavy, axis=0), oc.sum(heavy * apart, axis=0))
     safe = np.where(count > 0, count, 1.0)
     return count, start[0] + sums / safe, np.maximum(squares - sums * sums / safe, 0)

@@ -137,7 +137,7 @@ class KMeans(_Clusters):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
-        """Centers for the rows of `X`. I/O: a read, those of the starts, and one per iteration and more."""
+        """Centers for the rows of `X`. I/O: one read, those of the starts, one per iteration, and one."""
         data = self._data(X)
         weights = self._weights(sample_weight, data)
         x = data.x.astype(np.float64)
@@ -157,17 +157,15 @@ class KMeans(_Clusters):
     ) -> tuple[Numbers, float, int]:
         """The best of the starts after Lloyd's iterations: centers, inertia, iterations."""
         inertia, rounds = np.full(len(starts), np.inf), np.full(len(starts), self.max_iter)
-        moving, stale = list(range(len(starts))), set()
+        moving = list(range(len(starts)))
+        stale: set[int] = set()
         for iteration in range(1, self.max_iter + 1):
-            for place, (new, value) in zip(
-                moving, _advanced(x, weights, [starts[at] for at in moving], about), strict=True
-            ):
+            advanced = _advanced(x, weights, [starts[at] for at in moving], about)
+            for place, (new, value) in zip(moving, advanced, strict=True):
                 step = float(np.sum((new - starts[place]) ** 2))
                 starts[place], inertia[place] = new, value
-                if step > 0:
-                    stale.add(place)  # the inertia is that of the centers before
-                else:
-                    stale.discard(place)
+                # Where a center moved the inertia is that of the centers before.
+                (stale.add if step > 0 else stale.discard)(place)
                 if step <= about.tolerance:
                     rounds[place] = iteration
             self._finite(inertia)

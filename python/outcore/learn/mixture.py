@@ -92,7 +92,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
 
     def _origin(self, x: Array) -> Numbers:
         """The mean of the data where second moments about zero would lose more than four digits, else zero."""
-        count, mean, scatter = column_moments(x, None)
+        count, mean, scatter = column_moments(x)
         self._finite(mean, scatter)
         far = np.any(mean**2 * count > _FAR**2 * scatter)
         return mean if far else np.zeros_like(mean)

@@ -81,7 +81,7 @@ class StandardScaler(_Scaler):
         first = not hasattr(self, "n_samples_seen_")
         data = self._features(X, reset=first)
         weights = self._weights(sample_weight, data)
-        count, mean, squares = column_moments(data.x, weights)
+        count, mean, squares = column_moments(data.x, weights, pass_nan=True)
         if not first:
             old = np.broadcast_to(np.asarray(self.n_samples_seen_, dtype=np.float64), count.shape)
             both = np.where(old + count > 0, old + count, 1.0)
