@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from sklearn import metrics as their_metrics
 from sklearn import preprocessing as theirs
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.model_selection import KFold as TheirKFold
-from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from support.running import session
 
@@ -177,6 +177,15 @@ def test_pipelines_take_lazy_data_and_steps_of_both_libraries() -> None:
     assert clone(lazy).get_params()["pca__n_components"] == 3
     scores = cross_val_score(plain, X, y, cv=learn.KFold(3, shuffle=True, random_state=0))
     assert scores.min() > 0.6
+
+
+def test_scikit_learns_searches_take_lazy_data() -> None:
+    y = (X[:, 0] > 0).astype(int)
+    for folds in (TheirKFold(3), learn.KFold(3), learn.KFold(3, shuffle=True, random_state=0)):
+        lazy = cross_val_score(learn.LogisticRegression(), tiled(X), tiled(y), cv=folds)
+        np.testing.assert_allclose(lazy, cross_val_score(learn.LogisticRegression(), X, y, cv=folds))
+    search = GridSearchCV(learn.Ridge(), {"alpha": [1.0, 1e6]}, cv=learn.KFold(3))
+    assert search.fit(tiled(X), tiled(X[:, 0] * 2.0)).best_params_ == {"alpha": 1.0}
 
 
 def test_descent_arrives_near_the_minimum(tmp_path: Path) -> None:

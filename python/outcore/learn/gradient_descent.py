@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,47 +13,9 @@ from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Classifier, Data, Estimator, Regressor
 from outcore.learn._blocks import batches
+from outcore.learn._losses import CLASS_LOSSES, Loss, regression_losses
 
 Numbers = npt.NDArray[Any]
-# Loss and its derivative by the prediction p, for a target y (−1 or 1 for classes).
-Loss = Callable[[Numbers, Numbers], tuple[Numbers, Numbers]]
-
-
-def _hinge(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    rest = 1 - y * p
-    return np.maximum(rest, 0), np.where(rest > 0, -y, 0.0)
-
-
-def _perceptron(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    return np.maximum(-y * p, 0), np.where(y * p <= 0, -y, 0.0)
-
-
-def _squared_hinge(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    rest = np.maximum(1 - y * p, 0)
-    return rest**2, -2 * y * rest
-
-
-def _modified_huber(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    rest = np.maximum(1 - y * p, 0)
-    far = y * p < -1
-    return np.where(far, -4 * y * p, rest**2), np.where(far, -4 * y, -2 * y * rest)
-
-
-def _log_loss(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    return np.logaddexp(0, -y * p), -y * np.exp(-np.logaddexp(0, y * p))
-
-
-def _squared_error(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    return 0.5 * (p - y) ** 2, p - y
-
-
-_CLASS_LOSSES: dict[str, Loss] = {
-    "hinge": _hinge,
-    "log_loss": _log_loss,
-    "modified_huber": _modified_huber,
-    "squared_hinge": _squared_hinge,
-    "perceptron": _perceptron,
-}
 _RATES = ("optimal", "invscaling", "constant")
 _STEEPEST = 1e12  # as in scikit-learn: a derivative is never taken for more
 
@@ -212,7 +173,7 @@ class SGDClassifier(_Descent, Classifier):
         return self._learn(X, y, self.classes_ if classes is None else classes, sample_weight, 1, first)
 
     def _learn(self, X: Any, y: Any, classes: Any, weights: Any, epochs: int, fresh: bool) -> SGDClassifier:
-        self._check(_CLASS_LOSSES)
+        self._check(CLASS_LOSSES)
         data, y = self._read_pair(X, y, reset=fresh)
         codes = self._codes(y, classes)
         count = len(self.classes_)
@@ -220,7 +181,7 @@ class SGDClassifier(_Descent, Classifier):
             raise ArgumentError(f"SGDClassifier: needs at least 2 classes, the data has one class: {self.classes_}")
         places = oc.arange(1, 2) if count == 2 else oc.arange(count)
         goal = oc.where(codes[:, None] == places, 1.0, -1.0)
-        self._descend(data, goal, self._weights(weights, data), _CLASS_LOSSES[self.loss], epochs, fresh)
+        self._descend(data, goal, self._weights(weights, data), CLASS_LOSSES[self.loss], epochs, fresh)
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -283,20 +244,6 @@ class SGDRegressor(_Descent, Regressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _losses(self) -> dict[str, Loss]:
-        epsilon = self.epsilon
-
-        def huber(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-            far = np.abs(p - y)
-            value = np.where(far <= epsilon, 0.5 * far**2, epsilon * far - 0.5 * epsilon**2)
-            return value, np.clip(p - y, -epsilon, epsilon)
-
-        def insensitive(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-            rest = np.abs(p - y) - epsilon
-            return np.maximum(rest, 0), np.where(rest > 0, np.sign(p - y), 0.0)
-
-        return {"squared_error": _squared_error, "huber": huber, "epsilon_insensitive": insensitive}
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
         """The coefficients for the observations `X` and targets `y` (n,). I/O: one read of both per epoch."""
         return self._learn(X, y, sample_weight, self.max_iter, True)
@@ -306,7 +253,7 @@ class SGDRegressor(_Descent, Regressor):
         return self._learn(X, y, sample_weight, 1, not hasattr(self, "t_"))
 
     def _learn(self, X: Any, y: Any, weights: Any, epochs: int, fresh: bool) -> SGDRegressor:
-        losses = self._losses()
+        losses = regression_losses(self.epsilon)
         self._check(losses)
         data, y = self._read_pair(X, y, reset=fresh, y_numeric=True)
         goal = self._targets(y)
