@@ -62,8 +62,8 @@ def _draws(chances: Array, count: int, random: np.random.RandomState) -> list[Ar
     found = []
     for draw in range(count):
         moved = even + draw / count
-        clock = -oc.log(oc.where(moved > 1.0, moved - 1.0, moved))
-        found.append(oc.argmax(chances / clock, axis=0))
+        haste = -1.0 / oc.log(oc.where(moved > 1.0, moved - 1.0, moved))
+        found.append(oc.argmax(chances * haste, axis=0))
     return found
 
 
@@ -97,9 +97,7 @@ def plus_plus(
     for count in range(1, clusters + (clusters > 1)):
         wanted: list[Array] = []
         for centers, candidates in zip(chosen, offered, strict=True):
-            left = least_distance(x, centers)
-            if candidates is not None:
-                left = oc.minimum(left, squared_distances(x, candidates))
+            left = _left(x, centers, candidates)
             chances = left * heavy
             wanted += [oc.sum(chances, axis=0), *_draws(chances, trials if count < clusters else 0, random)]
         found = values(wanted)
@@ -113,6 +111,18 @@ def plus_plus(
             if draws:
                 offered[start] = rows(x, [draw[best] for draw in draws])
     return chosen
+
+
+def _left(x: Array, centers: Numbers, candidates: Numbers | None) -> Array:
+    """Squared distances to the nearest center if a candidate were one, (rows, candidates), by one product."""
+    if candidates is None:
+        return least_distance(x, centers)
+    every = np.vstack([centers, candidates])
+    apart = x - oc.asarray(every.mean(axis=0))
+    near = nearness(x, every)
+    count = len(centers)
+    least = oc.minimum(oc.min(near[:, :count], axis=1, keepdims=True), near[:, count:])
+    return least + oc.sum(apart * apart, axis=1, keepdims=True)
 
 
 def parallel(
