@@ -9,7 +9,7 @@
 The functions are those of the array API standard. Nothing runs until `compute`, `store` or `persist`.
 """
 
-from outcore import config, constants, elementwise, errors, fft, linalg, random
+from outcore import config, constants, elementwise, errors, fft, linalg, random, stats
 from outcore._array import Array
 from outcore._core import version as _version
 from outcore._explanation import Explanation
@@ -283,6 +283,18 @@ from outcore.windows import rolling_max, rolling_mean, rolling_min, rolling_std,
 __version__: str = _version()
 __array_api_version__ = "2025.12"
 
+
+def __getattr__(name: str) -> object:
+    """`outcore.learn` is imported when it is asked for: it needs scikit-learn, which takes a second to load."""
+    if name == "learn":
+        import importlib
+
+        return importlib.import_module("outcore.learn")
+    raise AttributeError(f"module 'outcore' has no attribute {name!r}")
+
+
+__array_api_version__ = "2024.12"
+
 __all__ = [
     "Array",
     "Explanation",
@@ -534,6 +546,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stats",
     "std",
     "store",
     "subtract",

@@ -1,0 +1,197 @@
+"""What the estimators share: reading what users pass, giving back its like, and the kinds of estimator.
+
+They inherit scikit-learn's `BaseEstimator` and mixins: tags, cloning, parameters, routing, feature names, output
+containers and the HTML form are its contract, checked by `check_estimator`, and change with it. So scikit-learn is
+needed here, as the extra `learn`, and nowhere else in the package.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+import outcore as oc
+from outcore._array import Array
+from outcore._node import Operand, node
+from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.learn import metrics
+
+Numbers = npt.NDArray[Any]
+FLOATS = (np.float64, np.float32)
+
+
+class Data(NamedTuple):
+    """Observations as rows of a lazy floating array, and whether they were given as one."""
+
+    x: Array
+    lazy: bool
+
+    def answer(self, result: Array) -> Any:
+        """The result as the data came: lazy, or as a NumPy array."""
+        return result if self.lazy else result.compute()
+
+
+class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """An estimator that takes lazy arrays beside what scikit-learn takes.
+
+    With lazy input results are lazy; with any other they are NumPy arrays. Fitted attributes are NumPy arrays.
+    """
+
+    def __getstate__(self) -> Any:
+        """What is pickled: without lazy arrays, which refer to this process. `predict` makes such labels again."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if not isinstance(value, Array)}
+
+    def _read(self, x: Any, *, reset: bool, rows_min: int = 1, **checks: Any) -> Data:
+        """The data as it is worked with. Lazy arrays are checked by shape and type, all others by scikit-learn."""
+        if isinstance(x, Array):
+            x = self._lazy(x, reset, rows_min)
+            return Data(x if x.dtype.type in FLOATS else x.astype(np.float64), True)
+        checks.setdefault("dtype", FLOATS)
+        return Data(oc.asarray(validate_data(self, x, reset=reset, ensure_min_samples=rows_min, **checks)), False)
+
+    def _lazy(self, x: Array, reset: bool, rows_min: int) -> Array:
+        """Lazy data as it is, where its shape and type are right."""
+        name = type(self).__name__
+        if x.ndim != 2:
+            raise ShapeError(f"{name}: data of shape {x.shape} is not observations as rows, features as columns")
+        if x.dtype.kind not in "biuf":
+            raise DTypeError(f"{name}: data of type {x.dtype} is not real")
+        if x.shape[0] < rows_min or x.shape[1] < 1:
+            raise ShapeError(f"{name}: data of shape {x.shape}, and at least {rows_min} rows and 1 column are needed")
+        if reset:
+            self.n_features_in_ = x.shape[1]
+        elif x.shape[1] != self.n_features_in_:
+            raise ShapeError(
+                f"{name}: X has {x.shape[1]} features, and it was fitted with {self.n_features_in_} features"
+            )
+        return x
+
+    def _read_fitted(self, x: Any, **checks: Any) -> Data:
+        """Data for an estimator that is fitted already. Raises NotFittedError where it is not."""
+        check_is_fitted(self)
+        return self._read(x, reset=False, **checks)
+
+    def _read_pair(self, x: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Data, Any]:
+        """Data and targets of as many rows; targets are lazy where they came so, else NumPy arrays."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__}: requires y to be passed, but the target y is None")
+        if not isinstance(x, Array) and not isinstance(y, Array):
+            checks.setdefault("dtype", FLOATS)
+            x, y = validate_data(self, x, y, reset=reset, **checks)
+            return Data(oc.asarray(x), False), y
+        data = self._read(x, reset=reset)
+        target = y if isinstance(y, Array) else np.asarray(y)
+        if target.ndim == 0 or target.shape[0] != data.x.shape[0]:
+            raise ShapeError(f"{type(self).__name__}: {data.x.shape[0]} rows of X and y of shape {target.shape}")
+        return data, target
+
+    def _weights(self, weights: Any, data: Data) -> Array | None:
+        """Weights of observations as a lazy row of float64; None where all weigh alike."""
+        if weights is None:
+            return None
+        if not isinstance(weights, Array):
+            weights = _check_sample_weight(weights, np.empty((data.x.shape[0], 0)), dtype=np.float64)
+        row = Array(node(weights)).astype(np.float64)
+        if row.shape != data.x.shape[:1]:
+            raise ShapeError(f"{type(self).__name__}: sample_weight of shape {row.shape} for {data.x.shape[0]} rows")
+        return row
+
+    def _finite(self, *values: Any) -> None:
+        """Refuses data whose sums are not finite: what is lazy is not read beforehand to look for NaN."""
+        if not all(np.all(np.isfinite(value)) for value in values):
+            raise ArgumentError(
+                f"{type(self).__name__}: sums over the data are not finite: it contains NaN, infinity or values too "
+                f"large for their type"
+            )
+
+    def _not_converged(self, rounds: int) -> None:
+        warnings.warn(
+            f"{type(self).__name__} did not converge within max_iter={rounds}; increase max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
+    """An estimator of numbers."""
+
+    def _targets(self, y: Any) -> Array:
+        """Targets as float64, one row per observation."""
+        target = Array(node(y))
+        if target.dtype.kind not in "biuf":
+            raise DTypeError(f"{type(self).__name__}: targets of type {target.dtype} are not real")
+        return target.astype(np.float64)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination R² of the predictions for `X`. I/O: one read of `X` and `y`."""
+        return float(metrics.r2_score(y, self.predict(X), sample_weight=sample_weight))
+
+
+class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
+    """An estimator of classes; `classes_` holds them in order."""
+
+    classes_: Numbers
+
+    def _codes(self, y: Any, classes: Any = None) -> Array:
+        """For each observation the place of its class in `classes_`, int64; finds the classes unless they are given."""
+        if not isinstance(y, Array):
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
+            if classes is None:
+                self.classes_, codes = np.unique(y, return_inverse=True)
+            else:
+                self.classes_ = np.unique(classes)
+                codes = np.searchsorted(self.classes_, y)
+            if not np.array_equal(self.classes_[np.minimum(codes, len(self.classes_) - 1)], y):
+                raise ArgumentError(f"{type(self).__name__}: y has labels that are not among classes={self.classes_}")
+            return oc.asarray(codes)
+        if y.ndim != 1 or y.dtype.kind not in "biu":
+            raise DTypeError(f"{type(self).__name__}: lazy labels are a row of integers, not {y.dtype} of {y.shape}")
+        self.classes_ = oc.unique_values(y).compute() if classes is None else np.unique(classes)
+        return oc.searchsorted(oc.asarray(self.classes_), y)
+
+    def _labels(self, data: Data, codes: Array) -> Any:
+        """The classes at the given places, lazy or not as the data."""
+        if not data.lazy:
+            return self.classes_[codes.compute()]
+        if self.classes_.dtype.kind not in "biuf":
+            raise DTypeError(
+                f"{type(self).__name__}: classes of {self.classes_.dtype} have no lazy array; fit with the integers "
+                f"that LabelEncoder makes of them"
+            )
+        return oc.take(oc.asarray(self.classes_), codes)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The part of the predictions for `X` that is right. I/O: one read of `X` and `y`."""
+        return metrics.accuracy_score(y, self.predict(X), sample_weight=sample_weight)
+
+
+def weighted(x: Array, weights: Array | None) -> Array:
+    """Rows times their weights."""
+    if weights is None:
+        return x
+    return x * (oc.reshape(weights, (-1, *(1,) * (x.ndim - 1))))
+
+
+def values(arrays: Sequence[Operand]) -> list[Numbers]:
+    """The values of lazy arrays from one program, as a list however few they are."""
+    found = oc.compute(*arrays)
+    return list(found) if len(arrays) != 1 else [found]
+
+
+def total(weights: Array | None, rows: int) -> Operand:
+    """The sum of the weights; the number of rows where all weigh 1."""
+    return oc.sum(weights) if weights is not None else float(rows)
+
+
+__all__ = ["Classifier", "Data", "Estimator", "Numbers", "Regressor", "total", "values", "weighted"]

@@ -1,0 +1,46 @@
+"""Rows of lazy arrays in blocks that memory holds, for methods that learn a few rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore._array import Array
+from outcore.learn._base import values
+
+Numbers = npt.NDArray[Any]
+# A block is one program: large beside what that costs, small beside any memory limit.
+_BLOCK_BYTES = 4 << 20
+
+
+def blocks(arrays: list[Array], random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
+    """Neighbouring rows of all arrays as NumPy arrays: with `random`, blocks in random order and their rows shuffled.
+
+    I/O: one read of each array, a block at a time.
+    """
+    rows = arrays[0].shape[0]
+    width = sum(array.nbytes for array in arrays) // max(rows, 1)
+    # Whole tiles, so that none is read for two blocks.
+    tile = max(arrays[0].tile[0], 1)
+    length = tile * max(1, _BLOCK_BYTES // max(width * tile, 1))
+    starts = np.arange(0, rows, length)
+    for start in starts if random is None else random.permutation(starts):
+        found = values([array[int(start) : int(start) + length] for array in arrays])
+        if random is None:
+            yield found
+        else:
+            order = random.permutation(len(found[0]))
+            yield [part[order] for part in found]
+
+
+def batches(arrays: list[Array], size: int, random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
+    """`blocks` cut into at most `size` rows each."""
+    for block in blocks(arrays, random):
+        for start in range(0, len(block[0]), size):
+            yield [part[start : start + size] for part in block]
+
+
+__all__ = ["batches", "blocks"]

@@ -1,0 +1,165 @@
+"""Centers that k-means starts from. Rows are drawn in one sweep each time, without a list of all their chances.
+
+Of exponential clocks with rates p_i the first to ring is i with probability p_i / Σ p: the largest of p_i / −log(u_i)
+is a draw in proportion to p, and a sweep finds it like any other maximum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore._array import Array
+from outcore._node import Operand
+from outcore.learn._base import values
+
+Numbers = npt.NDArray[Any]
+_ROUNDS = 5  # of k-means||: Bahmani et al. find that five are enough
+_OVERSAMPLING = 2
+
+
+def nearness(x: Array, centers: Numbers) -> Array:
+    """|x − c|² less |x − o|², the same for all centers, with o their mean: (rows, centers), by one product.
+
+    −2x·(c−o) + |c−o|² + 2o·(c−o), so that data far from zero costs no digits and is not shifted itself.
+    """
+    origin = centers.mean(axis=0)
+    apart = centers - origin
+    constant = np.einsum("ij,ij->i", apart, apart) + 2.0 * (apart @ origin)
+    return x @ oc.asarray(np.ascontiguousarray(apart.T * -2.0)) + oc.asarray(constant)
+
+
+def squared_distances(x: Array, centers: Numbers) -> Array:
+    """|x − c|² of each row to each center, (rows, centers); not below zero."""
+    apart = x - oc.asarray(centers.mean(axis=0))
+    return oc.clip(nearness(x, centers) + oc.sum(apart * apart, axis=1, keepdims=True), 0.0, None)
+
+
+def least_distance(x: Array, centers: Numbers) -> Array:
+    """The least of `squared_distances`, as a column."""
+    apart = x - oc.asarray(centers.mean(axis=0))
+    return oc.min(nearness(x, centers), axis=1, keepdims=True) + oc.sum(apart * apart, axis=1, keepdims=True)
+
+
+def rows(x: Array, places: npt.ArrayLike) -> Numbers:
+    """The rows at some places, in their order, read once each."""
+    found, back = np.unique(np.asarray(places), return_inverse=True)
+    taken: Numbers = oc.take(x, found, axis=0).compute()
+    return taken[back]
+
+
+def _draws(chances: Array, count: int, random: np.random.RandomState) -> list[Array]:
+    """Places of rows drawn in proportion to each column of `chances`: as many arrays as draws, one place per column.
+
+    The clocks of all draws come of one uniform number for each row, moved round the unit interval from draw to draw:
+    each draw has its distribution, and no row is likely to be drawn twice.
+    """
+    even = oc.random.uniform((chances.shape[0], 1), seed=_seed(random))
+    found = []
+    for draw in range(count):
+        moved = even + draw / count
+        haste = -1.0 / oc.log(oc.where(moved > 1.0, moved - 1.0, moved))
+        found.append(oc.argmax(chances * haste, axis=0))
+    return found
+
+
+def _seed(random: np.random.RandomState) -> int:
+    return int(random.randint(np.iinfo(np.int32).max))
+
+
+def _column(weights: Array | None) -> Operand:
+    return 1.0 if weights is None else oc.reshape(weights, (-1, 1))
+
+
+def _first(x: Array, weights: Array | None, starts: int, random: np.random.RandomState) -> Numbers:
+    """One row for each start."""
+    if weights is None:
+        return rows(x, random.randint(x.shape[0], size=starts))
+    return rows(x, np.concatenate(values(_draws(oc.reshape(weights, (-1, 1)), starts, random))))
+
+
+def plus_plus(
+    x: Array, weights: Array | None, clusters: int, starts: int, random: np.random.RandomState
+) -> list[Numbers]:
+    """Each center a row drawn in proportion to its squared distance to those before (Arthur, Vassilvitskii 2007).
+
+    Greedy as in the paper's section 5: of 2 + ⌊log k⌋ rows drawn the one that leaves the least inertia. A sweep tells
+    the inertia of each, and draws for each the rows to come next. I/O: one read for each center, for all starts.
+    """
+    trials = 2 + int(math.log(clusters))
+    heavy = _column(weights)
+    chosen = [row[None, :] for row in _first(x, weights, starts, random)]
+    offered: list[Numbers | None] = [None] * starts
+    for count in range(1, clusters + (clusters > 1)):
+        wanted: list[Array] = []
+        for centers, candidates in zip(chosen, offered, strict=True):
+            left = _left(x, centers, candidates)
+            chances = left * heavy
+            wanted += [oc.sum(chances, axis=0), *_draws(chances, trials if count < clusters else 0, random)]
+        found = values(wanted)
+        each = len(found) // starts
+        for start in range(starts):
+            inertia, *draws = found[start * each : (start + 1) * each]
+            best = int(np.argmin(inertia))
+            candidates = offered[start]
+            if candidates is not None:
+                chosen[start] = np.vstack([chosen[start], candidates[best]])
+            if draws:
+                offered[start] = rows(x, [draw[best] for draw in draws])
+    return chosen
+
+
+def _left(x: Array, centers: Numbers, candidates: Numbers | None) -> Array:
+    """Squared distances to the nearest center if a candidate were one, (rows, candidates), by one product."""
+    if candidates is None:
+        return least_distance(x, centers)
+    every = np.vstack([centers, candidates])
+    apart = x - oc.asarray(every.mean(axis=0))
+    near = nearness(x, every)
+    count = len(centers)
+    least = oc.minimum(oc.min(near[:, :count], axis=1, keepdims=True), near[:, count:])
+    return least + oc.sum(apart * apart, axis=1, keepdims=True)
+
+
+def parallel(
+    x: Array, weights: Array | None, clusters: int, starts: int, random: np.random.RandomState
+) -> list[Numbers]:
+    """k-means||: rounds of 2k rows each, drawn in proportion to squared distances, then k-means++ of those few.
+
+    The rows drawn are weighed by the rows nearest to them (Bahmani, Moseley, Vattani, Kumar, Vassilvitskii 2012,
+    algorithm 2, with so many rows exactly in every round). I/O: six reads, for all starts.
+    """
+    heavy = _column(weights)
+    drawn = [row[None, :] for row in _first(x, weights, starts, random)]
+    for _ in range(_ROUNDS):
+        wanted = []
+        for centers in drawn:
+            left = least_distance(x, centers)
+            wanted += _draws(left * heavy, _OVERSAMPLING * clusters, random)
+        places = np.asarray(values(wanted)).reshape(starts, -1)
+        drawn = [np.unique(np.vstack([c, rows(x, p)]), axis=0) for c, p in zip(drawn, places, strict=True)]
+    counts = []
+    for centers in drawn:
+        nearest = oc.argmin(nearness(x, centers), axis=1)
+        member = (nearest[:, None] == oc.arange(len(centers))).astype(np.float64)
+        counts.append(oc.sum(member * heavy, axis=0))
+    found = values(counts)
+    return [plus_plus(oc.asarray(c), oc.asarray(w), clusters, 1, random)[0] for c, w in zip(drawn, found, strict=True)]
+
+
+def at_random(
+    x: Array, weights: Array | None, clusters: int, starts: int, random: np.random.RandomState
+) -> list[Numbers]:
+    """Rows drawn evenly, each at most once; in proportion to the weights where there are some. I/O: those rows."""
+    if weights is not None:
+        return [np.vstack([_first(x, weights, 1, random) for _ in range(clusters)]) for _ in range(starts)]
+    return [rows(x, random.choice(x.shape[0], clusters, replace=False)) for _ in range(starts)]
+
+
+STARTS = {"k-means++": plus_plus, "k-means||": parallel, "random": at_random}
+
+__all__ = ["STARTS", "at_random", "parallel", "plus_plus", "least_distance", "nearness", "rows", "squared_distances"]

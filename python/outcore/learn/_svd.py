@@ -1,0 +1,81 @@
+"""Leading singular values and right vectors of tall data, by its Gram matrix or by a randomized range finder."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+import outcore as oc
+from outcore._array import Array
+from outcore.learn._base import values
+from outcore.learn._moments import Moments, moments, shift
+
+Numbers = npt.NDArray[np.float64]
+
+
+class Singular(NamedTuple):
+    """Singular values, largest first, their right vectors as rows; means and variances (divisor n) of the columns."""
+
+    values: Numbers
+    vectors: Numbers
+    mean: Numbers
+    variances: Numbers
+
+
+def signed(vectors: Numbers) -> Numbers:
+    """Vectors (rows) with the sign that makes the entry of largest size positive: so they are the same every time."""
+    largest = np.argmax(np.abs(vectors), axis=1)
+    return vectors * np.where(vectors[np.arange(len(vectors)), largest] < 0, -1.0, 1.0)[:, None]
+
+
+def of_moments(found: Moments, rows: int, center: bool) -> Singular:
+    """From the eigenvalues of the scatter matrix, XᵀX = VΣ²Vᵀ: small values lose digits below √ε of the largest."""
+    gram = found.scatter if center else found.scatter + found.weight * np.outer(found.mean_x, found.mean_x)
+    squares, vectors = np.linalg.eigh(gram)
+    count = min(rows, len(gram))
+    found_values = np.sqrt(np.maximum(squares[::-1][:count], 0))
+    return Singular(found_values, signed(vectors.T[::-1][:count]), found.mean_x, np.diag(found.scatter) / found.weight)
+
+
+def by_gram(x: Array, center: bool) -> Singular:
+    """All singular values of the data, or of the data less its column means. I/O: one read of `x`."""
+    return of_moments(moments(x), x.shape[0], center)
+
+
+def by_range(x: Array, rank: int, *, oversamples: int, power: int, center: bool, random_state: object) -> Singular:
+    """The first `rank` by a randomized range finder with `power` iterations (Halko, Martinsson, Tropp 2011).
+
+    With A = X, or X less its means, and random Q: Q ← orth(AᵀA Q), `power` times, each one sweep (algorithm 4.4); then
+    Y = AQ spans the range. One sweep more gives W = YᵀA and so YᵀY = WQ = EΛEᵀ, and the small B = Λ^(−½) Eᵀ W has
+    the singular values and right vectors of A in the range of Y (algorithm 5.1). Means are subtracted from products,
+    AᵀAQ = aᵀaQ − n·m mᵀQ, of data a shifted by the mean of its first rows. I/O: `power` + 1 reads of `x`.
+    """
+    rows, columns = x.shape
+    random = check_random_state(random_state)
+    width = min(rank + oversamples, rows, columns)
+    base = random.normal(size=(columns, width))
+    start = shift(x) if center else oc.zeros((1, columns))
+    a = x - start
+    first = values([start, oc.sum(a, axis=0), oc.sum(a * a, axis=0), a.T @ (a @ oc.asarray(base))])
+    far, product = first[1] / rows, first[3]
+    variances = first[2] / rows - far * far
+    offset = far if center else np.zeros(columns)
+    for _ in range(power):
+        product = product - rows * np.outer(offset, offset @ base)
+        base, _ = np.linalg.qr(product)
+        product = (a.T @ (a @ oc.asarray(base))).compute()
+    crossed = (product - rows * np.outer(offset, offset @ base)).T
+    weights, turns = np.linalg.eigh(crossed @ base)
+    kept = weights > max(float(weights[-1]), 0.0) * width * np.finfo(np.float64).eps
+    small = (turns[:, kept] / np.sqrt(weights[kept])).T @ crossed
+    _, found, vectors = np.linalg.svd(small, full_matrices=False)
+    short = max(rank - len(found), 0)
+    found = np.concatenate([found, np.zeros(short)])[:rank]
+    vectors = np.vstack([vectors, np.zeros((short, columns))])[:rank]
+    return Singular(found, signed(vectors), first[0][0] + far, variances)
+
+
+__all__ = ["Singular", "by_gram", "by_range", "of_moments", "signed"]

@@ -1,0 +1,287 @@
+"""Principal components and truncated singular values: `PCA`, `IncrementalPCA`, `TruncatedSVD`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+import outcore as oc
+from outcore.errors import ArgumentError
+from outcore.learn import _svd
+from outcore.learn._base import Data, Estimator
+from outcore.learn._moments import Moments, moments
+
+Numbers = npt.NDArray[Any]
+# A Gram matrix of so many columns is small, and quicker than several sweeps.
+_GRAM_COLUMNS_MAX = 1000
+
+
+class _Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+    """Rows expressed in a few directions, which are the rows of `components_`."""
+
+    components_: Numbers
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _back(self, X: Any) -> Data:
+        """Data in the directions of the components."""
+        check_is_fitted(self)
+        if isinstance(X, oc.Array):
+            return Data(X, True)
+        return Data(oc.asarray(np.asarray(X, dtype=self.components_.dtype)), False)
+
+
+class _Principal(_Components):
+    """What PCA and IncrementalPCA share: the components of data less its means."""
+
+    whiten: bool
+    mean_: Numbers
+    explained_variance_: Numbers
+
+    def _keep(self, found: _svd.Singular, rows: int, count: Any, dtype: Any) -> None:
+        """The fitted attributes from singular values of the data less its means."""
+        variances = found.values**2 / max(rows - 1, 1)
+        whole = float(np.sum(found.variances)) * rows / max(rows - 1, 1)
+        ratios = variances / whole if whole > 0 else np.zeros_like(variances)
+        if isinstance(count, float):
+            count = int(np.searchsorted(np.cumsum(ratios), count, side="right")) + 1
+            count = min(count, len(ratios))
+        rest = min(rows, len(found.mean)) - count
+        self.n_components_ = count
+        self.components_ = found.vectors[:count].astype(dtype)
+        self.explained_variance_ = variances[:count].astype(dtype)
+        self.explained_variance_ratio_ = ratios[:count].astype(dtype)
+        self.singular_values_ = found.values[:count].astype(dtype)
+        self.mean_ = found.mean.astype(dtype)
+        self.noise_variance_ = max(whole - float(np.sum(variances[:count])), 0.0) / rest if rest > 0 else 0.0
+
+    def _count(self, wanted: Any, rows: int, columns: int) -> Any:
+        """How many components: an int, or a float for a part of the variance."""
+        most = min(rows, columns)
+        if wanted is None:
+            return most
+        if isinstance(wanted, (float, np.floating)) and 0 < wanted < 1:
+            return float(wanted)
+        if not isinstance(wanted, (int, np.integer)) or not 1 <= wanted <= most:
+            raise ArgumentError(
+                f"{type(self).__name__}: n_components={wanted!r} must be between 1 and min(n_samples, n_features)="
+                f"{most}, for data of shape {(rows, columns)}"
+            )
+        return int(wanted)
+
+    def transform(self, X: Any) -> Any:
+        """(X − mean_)·components_ᵀ, over √explained_variance_ if `whiten`. I/O: one read of `X`."""
+        data = self._read_fitted(X)
+        dtype = data.x.dtype
+        found = (data.x - oc.asarray(self.mean_.astype(dtype))) @ oc.asarray(self._directions().T.astype(dtype))
+        return data.answer(found)
+
+    def _directions(self) -> Numbers:
+        if not self.whiten:
+            return self.components_
+        scale = np.sqrt(self.explained_variance_)[:, None]
+        directions: Numbers = self.components_ / np.maximum(scale, np.finfo(scale.dtype).eps)
+        return directions
+
+    def inverse_transform(self, X: Any) -> Any:
+        """The rows that the components make of `X`, in the features of the data. I/O: one read of `X`."""
+        data = self._back(X)
+        scale = np.sqrt(self.explained_variance_)[:, None] if self.whiten else 1.0
+        return data.answer(data.x @ oc.asarray(self.components_ * scale) + oc.asarray(self.mean_))
+
+
+class PCA(_Principal):
+    """Principal components: the directions in which data less its means varies most, X − x̄ = UΣVᵀ.
+
+    `svd_solver`: "covariance_eigh" takes eigenvalues of the covariance (one read; values below √ε of the largest lose
+    their digits), "randomized" a random range finder (Halko, Martinsson, Tropp 2011; `iterated_power` + 1 reads, and
+    room for columns × components only), "auto" the first for up to 1000 columns. `n_components`: how many, the part of
+    the variance to explain, or all. Signs: the largest entry of a component is positive.
+
+    Fitted: `components_`, `explained_variance_`, `explained_variance_ratio_`, `singular_values_`, `mean_`,
+    `n_components_`, `noise_variance_`, `n_samples_`, `n_features_in_`.
+
+    >>> import numpy as np
+    >>> from outcore.learn import PCA
+    >>> model = PCA(1).fit(np.asarray([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]))
+    >>> model.components_.round(6)
+    array([[0.707107, 0.707107]])
+    """
+
+    def __init__(
+        self,
+        n_components: Any = None,
+        *,
+        whiten: bool = False,
+        svd_solver: str = "auto",
+        n_oversamples: int = 10,
+        iterated_power: Any = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.whiten = whiten
+        self.svd_solver = svd_solver
+        self.n_oversamples = n_oversamples
+        self.iterated_power = iterated_power
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> PCA:
+        """The components of the rows of `X`."""
+        data = self._read(X, reset=True, rows_min=2)
+        rows, columns = data.x.shape
+        count = self._count(self.n_components, rows, columns)
+        if self._randomized(columns, count):
+            power = self.iterated_power
+            if power == "auto":
+                power = 7 if count < 0.1 * min(rows, columns) else 4
+            found = _svd.by_range(
+                data.x, count, oversamples=self.n_oversamples, power=power, center=True, random_state=self.random_state
+            )
+        else:
+            found = _svd.by_gram(data.x, center=True)
+        self._finite(found.values, found.vectors)
+        self.n_samples_ = rows
+        self._keep(found, rows, count, data.x.dtype)
+        return self
+
+    def _randomized(self, columns: int, count: Any) -> bool:
+        if self.svd_solver not in ("auto", "covariance_eigh", "randomized"):
+            raise ArgumentError(f"PCA: svd_solver={self.svd_solver!r} is none of auto, covariance_eigh, randomized")
+        if self.svd_solver == "auto":
+            return columns > _GRAM_COLUMNS_MAX and not isinstance(count, float) and count < 0.8 * columns
+        if self.svd_solver == "randomized" and isinstance(count, float):
+            raise ArgumentError(
+                f"PCA: n_components={count}, a part of the variance, needs svd_solver='covariance_eigh'"
+            )
+        return self.svd_solver == "randomized"
+
+
+class IncrementalPCA(_Principal):
+    """Principal components of data that comes in parts, with nothing lost between them.
+
+    Each part's mean and scatter matrix are merged with those so far (Chan, Golub, LeVeque 1983), so the result is that
+    of `PCA` of all rows, whatever the parts; what scikit-learn keeps is a truncated decomposition. Room: columns².
+
+    Fitted: as `PCA`, with `var_` and `n_samples_seen_`. I/O: `fit` and each `partial_fit` read X once.
+
+    >>> import numpy as np
+    >>> from outcore.learn import IncrementalPCA
+    >>> model = IncrementalPCA(1)
+    >>> for part in np.asarray([[[0.0, 0.0], [1.0, 1.0]], [[2.0, 2.0], [5.0, 5.0]]]):
+    ...     model = model.partial_fit(part)
+    >>> model.mean_
+    array([2., 2.])
+    """
+
+    _moments: Moments
+
+    def __init__(self, n_components: Any = None, *, whiten: bool = False) -> None:
+        self.n_components = n_components
+        self.whiten = whiten
+
+    def fit(self, X: Any, y: Any = None) -> IncrementalPCA:
+        """The components of the rows of `X`, from nothing."""
+        self.__dict__.pop("_moments", None)
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> IncrementalPCA:
+        """The components of all rows so far and those of `X`."""
+        first = not hasattr(self, "_moments")
+        data = self._read(X, reset=first)
+        rows, columns = data.x.shape
+        seen = rows if first else self.n_samples_seen_ + rows
+        count = self._count(self.n_components, seen, columns)
+        found = moments(data.x)
+        self._finite(found.scatter)
+        self._moments = found if first else self._moments.merge(found)
+        self.n_samples_seen_: int = seen
+        self.var_ = np.diag(self._moments.scatter) / seen
+        self._keep(_svd.of_moments(self._moments, seen, center=True), seen, count, data.x.dtype)
+        return self
+
+
+class TruncatedSVD(_Components):
+    """The leading singular values and vectors of the data as it is, X ≈ UΣVᵀ, not less its means.
+
+    `algorithm`: "gram" takes eigenvalues of XᵀX (one read, room for columns²; values below √ε of the largest lose their
+    digits), "randomized" a random range finder with `n_iter` power iterations (Halko, Martinsson, Tropp 2011; n_iter
+    + 1 reads, room for columns × components), "auto" the first for up to 1000 columns.
+
+    Fitted: `components_` (Vᵀ), `singular_values_`, `explained_variance_` (of the transformed columns),
+    `explained_variance_ratio_`, `n_features_in_`. U·Σ is `transform(X)`, lazy for lazy data.
+
+    >>> import numpy as np
+    >>> from outcore.learn import TruncatedSVD
+    >>> TruncatedSVD(1).fit(np.asarray([[3.0, 0.0], [0.0, 1.0]])).singular_values_
+    array([3.])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        algorithm: str = "auto",
+        n_iter: int = 5,
+        n_oversamples: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.algorithm = algorithm
+        self.n_iter = n_iter
+        self.n_oversamples = n_oversamples
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> TruncatedSVD:
+        """The leading singular values of `X`."""
+        data = self._read(X, reset=True, rows_min=2)
+        rows, columns = data.x.shape
+        if self.algorithm not in ("auto", "gram", "randomized"):
+            raise ArgumentError(f"TruncatedSVD: algorithm={self.algorithm!r} is none of auto, gram, randomized")
+        if not 1 <= self.n_components <= columns:
+            raise ArgumentError(f"TruncatedSVD: n_components={self.n_components} must be <= n_features={columns}")
+        count = min(self.n_components, rows)
+        if self.algorithm == "gram" or (self.algorithm == "auto" and columns <= _GRAM_COLUMNS_MAX):
+            found = _svd.by_gram(data.x, center=False)
+        else:
+            found = _svd.by_range(
+                data.x,
+                count,
+                oversamples=self.n_oversamples,
+                power=self.n_iter,
+                center=False,
+                random_state=self.random_state,
+            )
+        self._finite(found.values, found.vectors)
+        vectors, values = found.vectors[:count], found.values[:count]
+        dtype = data.x.dtype
+        self.components_ = vectors.astype(dtype)
+        self.singular_values_ = values.astype(dtype)
+        variances = np.maximum(values**2 / rows - (vectors @ found.mean) ** 2, 0)
+        self.explained_variance_ = variances.astype(dtype)
+        whole = float(np.sum(found.variances))
+        self.explained_variance_ratio_ = (variances / whole if whole > 0 else 0 * variances).astype(dtype)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """X·V, which is U·Σ for the data of `fit`. I/O: one read of `X`."""
+        data = self._read_fitted(X)
+        return data.answer(data.x @ oc.asarray(self.components_.T.astype(data.x.dtype)))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """The rows that the components make of `X`, in the features of the data. I/O: one read of `X`."""
+        data = self._back(X)
+        return data.answer(data.x @ oc.asarray(self.components_))
+
+
+__all__ = ["PCA", "IncrementalPCA", "TruncatedSVD"]

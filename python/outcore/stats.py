@@ -1,0 +1,338 @@
+"""Descriptive statistics of columns, from one read: a summary, moments, standard scores, and `scipy.stats`'s like.
+
+Sums of powers are formed of distances from the mean of the first rows, in float64, so that variance, skewness and
+kurtosis do not cancel where values are large beside their spread (Chan, Golub, LeVeque 1983). They lose digits where
+those rows lie many deviations from the mean of all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from outcore import correlation
+from outcore._array import Array
+from outcore._node import Operand, axis_of, node
+from outcore._reduction import Axis
+from outcore.elementwise import abs, exp, isfinite, isnan, log, sqrt
+from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.manipulation import broadcast_to, part_along
+from outcore.order import quantile
+from outcore.searching import count_nonzero, where
+from outcore.statistical import max, mean, min, std, sum
+
+# Elements along the axis whose mean is the shift.
+_SHIFT_BY = 16
+
+
+class Summary(NamedTuple):
+    """What `summary` gives: one lazy array each, with the shape of `x` without the axis."""
+
+    min: Array
+    max: Array
+    mean: Array
+    l1: Array
+    l2: Array
+    variance: Array
+    nonzeros: Array
+    skewness: Array
+    kurtosis: Array
+    missing: Array
+
+
+class Description(NamedTuple):
+    """What `describe` gives; `minmax` is a pair, the others are lazy arrays with the shape of `x` without the axis."""
+
+    nobs: int
+    minmax: tuple[Array, Array]
+    mean: Array
+    variance: Array
+    skewness: Array
+    kurtosis: Array
+
+
+class _Central(NamedTuple):
+    """The mean, and the means of the second to fourth power of distances from it."""
+
+    mean: Array
+    second: Array
+    third: Array
+    fourth: Array
+
+
+def _real(name: str, x: Operand) -> Array:
+    array = Array(node(x))
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"{name}: {array.dtype} is not real")
+    return array.astype(np.float64)
+
+
+def _central(x: Array, axis: int, missing: Array | None = None, count: Operand | None = None) -> _Central:
+    """Central moments from Σ aᵖ with a = x − c, of the elements that are not missing, `count` of them.
+
+    With mᵖ = Σ aᵖ / n: μ₂ = m₂ − m₁², μ₃ = m₃ − 3m₁m₂ + 2m₁³, μ₄ = m₄ − 4m₁m₃ + 6m₁²m₂ − 3m₁⁴.
+    """
+    first = part_along(x, axis, None, _SHIFT_BY)
+    known = isfinite(first)
+    some = sum(known, axis=axis, keepdims=True)
+    center = sum(where(known, first, 0.0), axis=axis, keepdims=True) / where(some > 0, some, 1)
+    apart = x - center
+    if missing is not None:
+        apart = where(missing, 0.0, apart)
+    number = float(x.shape[axis]) if count is None else count
+    square = apart * apart
+    m1, m2, m3, m4 = (sum(power, axis=axis) / number for power in (apart, square, square * apart, square * square))
+    second = m2 - m1 * m1
+    second = where(second < 0, 0.0, second)
+    third = m3 - m1 * m2 * 3.0 + m1 * m1 * m1 * 2.0
+    fourth = m4 - m1 * m3 * 4.0 + m1 * m1 * m2 * 6.0 - m1 * m1 * m1 * m1 * 3.0
+    return _Central(sum(center, axis=axis) + m1, second, third, fourth)
+
+
+def _skewness(of: _Central, count: Operand, bias: bool) -> Array:
+    """μ₃ / μ₂^1.5, NaN where all elements are equal; without bias by Joanes and Gill 1998, G₁."""
+    found = where(_spread(of), of.third / (of.second * sqrt(of.second)), np.nan)
+    if bias:
+        return found
+    n = Array(node(count)).astype(np.float64)
+    return where(n > 2, found * sqrt(n * (n - 1)) / (n - 2), found)
+
+
+def _kurtosis(of: _Central, count: Operand, fisher: bool, bias: bool) -> Array:
+    """μ₄ / μ₂², less 3 if `fisher`; without bias by Joanes and Gill 1998, G₂."""
+    found = where(_spread(of), of.fourth / (of.second * of.second), np.nan)
+    if not bias:
+        n = Array(node(count)).astype(np.float64)
+        found = where(n > 3, ((n * n - 1) * found - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0, found)
+    return found - 3.0 if fisher else found
+
+
+def _spread(of: _Central) -> Array:
+    """Where elements differ by more than the rounding of their mean."""
+    epsilon = float(np.finfo(np.float64).eps)
+    return sqrt(of.second) > abs(of.mean) * epsilon
+
+
+def summary(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Summary:
+    """Of each column, NaN passed over: min, max, mean, Σ|x|, √Σx², variance, non-zeros, skewness, kurtosis, missing.
+
+    `missing` counts the NaN, `nonzeros` what is neither 0 nor NaN (int64); the others are float64, and NaN where all
+    are missing. The variance has the divisor n − `ddof`; skewness μ₃/μ₂^1.5 and kurtosis μ₄/μ₂² − 3 are those of the
+    data (biased), NaN for constant columns. Raises ShapeError where there are no elements along the axis, DTypeError
+    for complex numbers.
+
+    I/O: one read of `x` for all of them, computed together: `oc.compute(*oc.stats.summary(x))`.
+
+    >>> import numpy as np, outcore as oc
+    >>> found = oc.stats.summary(np.asarray([[1.0, 0.0], [2.0, np.nan], [3.0, 5.0]]))
+    >>> oc.compute(found.mean, found.variance, found.missing)
+    (array([2. , 2.5]), array([ 1. , 12.5]), array([0, 1]))
+    """
+    array = _real("summary", x)
+    place = axis_of("summary", axis, array.ndim)
+    if array.shape[place] == 0:
+        raise ShapeError(f"summary: axis {place} of {array.shape} has no elements")
+    whole = Array(node(x)).dtype.kind != "f"
+    gone = None if whole else isnan(array)
+    rest = (*array.shape[:place], *array.shape[place + 1 :])
+    missing = broadcast_to(Array(node(0)), rest) if gone is None else sum(gone, axis=place)
+    count = (array.shape[place] - missing).astype(np.float64)
+    filled = array if gone is None else where(gone, 0.0, array)
+    of = _central(array, place, gone, count)
+    low, high = (array, array) if gone is None else (where(gone, np.inf, array), where(gone, -np.inf, array))
+    left = count - ddof
+    return Summary(
+        min=where(count > 0, min(low, axis=place), np.nan),
+        max=where(count > 0, max(high, axis=place), np.nan),
+        mean=of.mean,
+        l1=sum(abs(filled), axis=place),
+        l2=sqrt(sum(filled * filled, axis=place)),
+        variance=where(left > 0, of.second * count / where(left > 0, left, 1.0), np.nan),
+        nonzeros=count_nonzero(filled, axis=place),
+        skewness=_skewness(of, count, bias=True),
+        kurtosis=_kurtosis(of, count, fisher=True, bias=True),
+        missing=missing,
+    )
+
+
+def describe(x: Operand, /, *, axis: int = 0, ddof: float = 1.0, bias: bool = True) -> Description:
+    """Number, bounds, mean, variance, skewness and kurtosis along an axis, as `scipy.stats.describe`. NaN propagates.
+
+    I/O: one read of `x` for all of them, computed together.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.describe(np.asarray([1.0, 2.0, 3.0])).variance.item()
+    1.0
+    """
+    array = _real("describe", x)
+    place = axis_of("describe", axis, array.ndim)
+    count = array.shape[place]
+    of = _central(array, place)
+    return Description(
+        count,
+        (min(array, axis=place), max(array, axis=place)),
+        of.mean,
+        of.second * (count / (count - ddof) if count > ddof else np.nan),
+        _skewness(of, count, bias),
+        _kurtosis(of, count, True, bias),
+    )
+
+
+def moment(x: Operand, /, order: int = 1, *, axis: int = 0) -> Array:
+    """The central moment of an order from 0 to 4: the mean of (x − mean)^order. I/O: one read of `x`.
+
+    Raises ArgumentError for other orders.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.moment(np.asarray([1.0, 2.0, 6.0]), 3).item()
+    6.0
+    """
+    array = _real("moment", x)
+    if order not in (0, 1, 2, 3, 4):
+        raise ArgumentError(f"moment: order {order!r} is none of 0, 1, 2, 3, 4")
+    of = _central(array, axis_of("moment", axis, array.ndim))
+    if order < 2:
+        return of.mean * 0.0 + float(order == 0)
+    return of[order - 1]
+
+
+def skew(x: Operand, /, *, axis: int = 0, bias: bool = True) -> Array:
+    """Skewness μ₃/μ₂^1.5 along an axis; NaN where all are equal. Without `bias`, corrected (Joanes, Gill 1998).
+
+    I/O: one read of `x`.
+
+    >>> import numpy as np, outcore as oc
+    >>> round(oc.stats.skew(np.asarray([1.0, 2.0, 6.0])).item(), 6)
+    0.59517
+    """
+    array = _real("skew", x)
+    place = axis_of("skew", axis, array.ndim)
+    return _skewness(_central(array, place), array.shape[place], bias)
+
+
+def kurtosis(x: Operand, /, *, axis: int = 0, fisher: bool = True, bias: bool = True) -> Array:
+    """Kurtosis μ₄/μ₂² along an axis, less 3 if `fisher` (0 for normal data); NaN where all are equal.
+
+    Without `bias`, corrected (Joanes, Gill 1998). I/O: one read of `x`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.kurtosis(np.asarray([1.0, 2.0, 3.0])).item()
+    -1.5
+    """
+    array = _real("kurtosis", x)
+    place = axis_of("kurtosis", axis, array.ndim)
+    return _kurtosis(_central(array, place), array.shape[place], fisher, bias)
+
+
+def sem(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Array:
+    """The standard error of the mean, deviation / √n, along an axis. I/O: one read of `x`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.sem(np.asarray([1.0, 3.0, 1.0, 3.0]), ddof=0).item()
+    0.5
+    """
+    array = _real("sem", x)
+    place = axis_of("sem", axis, array.ndim)
+    return std(array, axis=place, correction=ddof) / float(np.sqrt(array.shape[place]))
+
+
+def variation(x: Operand, /, *, axis: int = 0, ddof: float = 0.0) -> Array:
+    """The coefficient of variation, deviation / mean, along an axis. I/O: one read of `x`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.variation(np.asarray([1.0, 3.0])).item()
+    0.5
+    """
+    array = _real("variation", x)
+    place = axis_of("variation", axis, array.ndim)
+    return std(array, axis=place, correction=ddof) / mean(array, axis=place)
+
+
+def zscore(x: Operand, /, *, axis: int = 0, ddof: float = 0.0) -> Array:
+    """Each element less the mean along the axis, over the standard deviation. Shape of `x`; NaN where all are equal.
+
+    I/O: two reads of `x`, the first for mean and deviation.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.zscore(np.asarray([1.0, 3.0])).compute()
+    array([-1.,  1.])
+    """
+    array = _real("zscore", x)
+    place = axis_of("zscore", axis, array.ndim)
+    center, spread = mean(array, axis=place, keepdims=True), std(array, axis=place, correction=ddof, keepdims=True)
+    # What rounding makes of a constant is no deviation.
+    spread = where(spread > abs(center) * float(np.finfo(np.float64).eps), spread, np.nan)
+    return (array - center) / spread
+
+
+def gmean(x: Operand, /, *, axis: Axis = 0) -> Array:
+    """The geometric mean along axes, exp of the mean of logarithms. I/O: one read of `x`.
+
+    >>> import numpy as np, outcore as oc
+    >>> round(oc.stats.gmean(np.asarray([1.0, 4.0])).item(), 12)
+    2.0
+    """
+    return exp(mean(log(_real("gmean", x)), axis=axis))
+
+
+def hmean(x: Operand, /, *, axis: Axis = 0) -> Array:
+    """The harmonic mean along axes, the inverse of the mean of inverses. I/O: one read of `x`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.hmean(np.asarray([1.0, 3.0])).item()
+    1.5
+    """
+    return 1.0 / mean(1.0 / _real("hmean", x), axis=axis)
+
+
+def iqr(x: Operand, /, *, axis: Axis = 0, rng: tuple[float, float] = (25.0, 75.0)) -> Array:
+    """The distance of two percentiles along axes, of the quartiles unless told. I/O: two reads of `x`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.iqr(np.asarray([1.0, 2.0, 3.0, 4.0, 5.0])).item()
+    2.0
+    """
+    found = quantile(_real("iqr", x), [part / 100 for part in rng], axis=axis)
+    return found[1] - found[0]
+
+
+def cov(x: Operand, y: Operand | None = None, /, *, bias: bool = False, ddof: int | None = None) -> Array:
+    """`oc.cov` of columns: rows are observations. I/O: one read of the data.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.cov(np.asarray([[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]])).compute()
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    return correlation.cov(x, y, rowvar=False, bias=bias, ddof=ddof)
+
+
+def corrcoef(x: Operand, y: Operand | None = None, /) -> Array:
+    """`oc.corrcoef` of columns: rows are observations. I/O: one read of the data.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.stats.corrcoef(np.asarray([[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]])).compute()
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    return correlation.corrcoef(x, y, rowvar=False)
+
+
+__all__ = [
+    "Description",
+    "Summary",
+    "corrcoef",
+    "cov",
+    "describe",
+    "gmean",
+    "hmean",
+    "iqr",
+    "kurtosis",
+    "moment",
+    "sem",
+    "skew",
+    "summary",
+    "variation",
+    "zscore",
+]
