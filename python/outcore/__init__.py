@@ -293,8 +293,6 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'outcore' has no attribute {name!r}")
 
 
-__array_api_version__ = "2024.12"
-
 __all__ = [
     "Array",
     "Explanation",
