@@ -434,16 +434,3 @@ def test_convert_says_what_a_target_ends_in(data: Path, out: Path) -> None:
 
 
 # -- the pages --------------------------------------------------------------------------------------------------
-
-# The standard's functions, version 2024.12, that outcore may lack: all others are held by tests/test_array_api.py.
-STANDARD = "take_along_axis nonzero searchsorted unique_all unique_counts unique_inverse unique_values argsort sort " \
-    "cumulative_prod cumulative_sum isin count_nonzero diff take unstack"  # fmt: skip
-STANDARD_LINALG = "cholesky cross det diagonal eigh eigvalsh inv matrix_norm matrix_power matrix_rank outer pinv qr " \
-    "slogdet solve svd svdvals tensordot trace vecdot vector_norm"  # fmt: skip
-
-
-def test_the_readme_names_what_is_absent() -> None:
-    text = (ROOT / "README.md").read_text().partition("- Absent from the array API")[2].partition("\n- ")[0]
-    absent = {name for name in STANDARD.split() if not hasattr(oc, name)}
-    absent |= {name for name in STANDARD_LINALG.split() if not hasattr(oc.linalg, name)}
-    assert set(re.findall(r"`(\w+)`", text)) == absent | {"linalg", "fft"}

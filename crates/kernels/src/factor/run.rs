@@ -9,13 +9,32 @@ use faer::linalg::qr::no_pivoting::factor as qr;
 use faer::linalg::svd;
 use faer::perm::PermRef;
 use faer::{Conj, MatMut, MatRef, Par};
+use outcore_dtype::{Complex, DType};
 
+use super::failure::Failure;
 use super::scalar::{rows, Scalar};
-use super::{Factor, Factorization, Failure};
+use super::sizes::{Factor, Factorization};
 use crate::spare::Spare;
 
+impl Factorization {
+    /// Factorizes a matrix: `inputs` is A and, for [`Factor::Solve`], B; `outputs` are the results in order. `workspace` is
+    /// [`Factorization::workspace_bytes`] long at least.
+    ///
+    /// # Errors
+    /// A matrix that has no such factors.
+    ///
+    /// # Panics
+    /// When a slice has not the length that the sizes give.
+    pub fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], workspace: &mut [u8]) -> Result<(), Failure> {
+        match self.dtype {
+            DType::F64 => factorize::<f64>(self, inputs, outputs, Spare::new(workspace)),
+            _ => factorize::<Complex<f64>>(self, inputs, outputs, Spare::new(workspace)),
+        }
+    }
+}
+
 /// As [`Factorization::run`], in one element type.
-pub fn factorize<T: Scalar>(
+fn factorize<T: Scalar>(
     sizes: &Factorization,
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]],
@@ -129,10 +148,14 @@ fn determinant<T: Scalar>(factors: &MatMut<'_, T>, swaps: usize, outputs: &mut [
     for place in 0..factors.nrows() {
         let pivot = factors[(place, place)];
         let size = pivot.size();
+        if size == 0.0 {
+            // What follows a pivot of zero was divided by it.
+            (value, direction, logarithm) = (T::of(0.0), T::of(0.0), f64::NEG_INFINITY);
+            break;
+        }
         value = value.times(pivot);
         logarithm += size.ln();
-        let unit = if size == 0.0 { 0.0 } else { 1.0 / size };
-        direction = direction.times(pivot).times(T::of(unit));
+        direction = direction.times(pivot).times(T::of(1.0 / size));
     }
     outputs[0].copy_from_slice(bytemuck::bytes_of(&direction));
     outputs[1].copy_from_slice(bytemuck::bytes_of(&logarithm));

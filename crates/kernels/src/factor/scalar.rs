@@ -7,7 +7,7 @@ use faer::traits::ComplexField;
 use faer::{MatMut, MatRef, Par};
 use outcore_dtype::Complex;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::spare::Spare;
 
 /// Element types that `faer` works in.

@@ -2,6 +2,7 @@
 
 use super::*;
 use bytemuck::Pod;
+use outcore_dtype::{Complex, DType};
 
 type Z = Complex<f64>;
 
