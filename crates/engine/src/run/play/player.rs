@@ -33,6 +33,8 @@ pub(in crate::run) struct Issuer<'a, 'p> {
     reported: Instant,
     work: Vec<PassWork>,
     workers: usize,
+    /// What tasks are run with here, where there are no other threads for them.
+    own: Option<Workspace>,
 }
 
 /// Tiles that a program leaves in memory.
@@ -57,9 +59,17 @@ pub fn play(
         }
     }
     let workers = workspaces.len();
+    let mut workspaces = workspaces.into_iter();
     let result = std::thread::scope(|scope| {
-        for (thread, workspace) in workspaces.into_iter().enumerate() {
-            scope.spawn(move || worker::work(stage, workspace, thread));
+        let own = if stage.is_little_work() {
+            workspaces.next()
+        } else {
+            None
+        };
+        if own.is_none() {
+            for (thread, workspace) in workspaces.by_ref().enumerate() {
+                scope.spawn(move || worker::work(stage, workspace, thread));
+            }
         }
         let mut issuer = Issuer {
             stage,
@@ -69,6 +79,7 @@ pub fn play(
             reported: Instant::now(),
             work: stage.work(),
             workers,
+            own,
         };
         let issue = AssertUnwindSafe(|| issuer.issue_all());
         let result = std::panic::catch_unwind(issue).unwrap_or_else(|panic| Err(stopped("the issuer", panic)));
@@ -135,7 +146,8 @@ impl<'a> Issuer<'a, '_> {
         &mut self,
         mut condition: impl FnMut(&mut State) -> bool,
     ) -> Result<(), EngineError> {
-        let shared = self.stage.shared.clone();
+        let stage = self.stage;
+        let shared = &stage.shared;
         let mut guard = shared.lock();
         loop {
             if let Some(error) = guard.error.take() {
@@ -146,7 +158,13 @@ impl<'a> Issuer<'a, '_> {
                 drop(guard);
                 return self.report(false);
             }
-            guard = shared.wait_timeout(guard, POLL);
+            guard = match (&mut self.own, guard.ready.first().copied()) {
+                (Some(workspace), Some(task)) => {
+                    guard.ready.pop_first();
+                    worker::run_task(stage, guard, task, workspace, 0)
+                }
+                _ => shared.wait_timeout(guard, POLL),
+            };
             if self.reported.elapsed() >= POLL {
                 drop(guard);
                 self.report(false)?;

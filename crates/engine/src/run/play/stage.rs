@@ -32,7 +32,20 @@ pub struct Stage<'a> {
     pub turn: &'a Turn,
 }
 
+/// A program of no more tasks, whose tiles have no more bytes together, is computed in its caller's thread.
+const LITTLE_TASKS: usize = 4;
+const LITTLE_BYTES: u64 = 1 << 20;
+
 impl Stage<'_> {
+    /// Whether the program is over before threads for it would have begun: a few fused passes over little, in which no
+    /// function of the user is called.
+    pub fn is_little_work(&self) -> bool {
+        let is_pass = |producer: &Producer| producer.pass().is_some_and(|pass| !pass.calls_functions());
+        self.tasks.len() <= LITTLE_TASKS
+            && self.plan.producers.iter().all(is_pass)
+            && self.plan.arrays.iter().map(|array| array.node.nbytes()).sum::<u64>() <= LITTLE_BYTES
+    }
+
     /// What the plan says of each pass, for estimates.
     pub fn work(&self) -> Vec<PassWork> {
         let per_pass = &self.program.totals.per_pass;

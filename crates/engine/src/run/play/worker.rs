@@ -1,7 +1,7 @@
 //! Worker threads: they take tasks whose operands are there, run them, and hand on what they made.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use outcore_store::Frame;
@@ -29,45 +29,56 @@ pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
         if guard.stopping {
             return;
         }
-        let Some(task) = guard.ready.pop_first() else {
-            guard = stage.shared.wait(guard);
-            continue;
+        guard = match guard.ready.pop_first() {
+            Some(task) => run_task(stage, guard, task, &mut workspace, thread),
+            None => stage.shared.wait(guard),
         };
-        let begin = Instant::now();
-        let pass = stage.tasks.pass[task as usize] as usize;
-        let producer = &stage.plan.producers[pass];
-        let calls = u32::from(producer.pass().is_some_and(Pass::calls_functions));
-        guard.running += 1;
-        guard.in_functions += calls;
-        // A worker that panics ends the run like one that fails: its task would be waited for for ever.
-        let taken = catch_unwind(AssertUnwindSafe(|| take(stage, &mut guard, task)));
-        drop(guard);
-        let work = |job| {
-            catch_unwind(AssertUnwindSafe(|| match producer {
-                Producer::Pass(pass) => run(stage, pass, job, &mut workspace),
-                Producer::Work(step) => run_work(stage, step, job),
-            }))
-        };
-        let result = taken.and_then(work);
-        let elapsed = begin.elapsed().as_nanos() as u64;
-        stage
-            .shared
-            .trace(|| producer.label().to_string(), "compute", thread, begin);
-        guard = stage.shared.lock();
-        guard.busy.compute_ns += elapsed;
-        guard.running -= 1;
-        guard.in_functions -= calls;
-        match result {
-            Ok(Ok(())) => {
-                guard.done[pass].tasks += 1;
-                guard.done[pass].compute_ns += elapsed;
-                guard.mark_complete(task);
-            }
-            Ok(Err(error)) => guard.fail(error),
-            Err(panic) => guard.fail(stopped("a worker", panic)),
-        }
-        stage.shared.notify();
     }
+}
+
+/// Runs a task that was ready, without the lock meanwhile.
+pub fn run_task<'a>(
+    stage: &'a Stage<'_>,
+    mut guard: MutexGuard<'a, State>,
+    task: u32,
+    workspace: &mut Workspace,
+    thread: usize,
+) -> MutexGuard<'a, State> {
+    let begin = Instant::now();
+    let pass = stage.tasks.pass[task as usize] as usize;
+    let producer = &stage.plan.producers[pass];
+    let calls = u32::from(producer.pass().is_some_and(Pass::calls_functions));
+    guard.running += 1;
+    guard.in_functions += calls;
+    // A worker that panics ends the run like one that fails: its task would be waited for for ever.
+    let taken = catch_unwind(AssertUnwindSafe(|| take(stage, &mut guard, task)));
+    drop(guard);
+    let work = |job| {
+        catch_unwind(AssertUnwindSafe(|| match producer {
+            Producer::Pass(pass) => run(stage, pass, job, workspace),
+            Producer::Work(step) => run_work(stage, step, job),
+        }))
+    };
+    let result = taken.and_then(work);
+    let elapsed = begin.elapsed().as_nanos() as u64;
+    stage
+        .shared
+        .trace(|| producer.label().to_string(), "compute", thread, begin);
+    guard = stage.shared.lock();
+    guard.busy.compute_ns += elapsed;
+    guard.running -= 1;
+    guard.in_functions -= calls;
+    match result {
+        Ok(Ok(())) => {
+            guard.done[pass].tasks += 1;
+            guard.done[pass].compute_ns += elapsed;
+            guard.mark_complete(task);
+        }
+        Ok(Err(error)) => guard.fail(error),
+        Err(panic) => guard.fail(stopped("a worker", panic)),
+    }
+    stage.shared.notify();
+    guard
 }
 
 /// A task with the memory it works on.

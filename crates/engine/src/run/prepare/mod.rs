@@ -6,6 +6,7 @@ pub mod program;
 mod remember;
 pub mod report;
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
@@ -36,6 +37,10 @@ use crate::{cancel, EngineError};
 /// Bytes that tasks, tiles and instructions take, per task and per tile.
 const BYTES_PER_TASK: u64 = 160;
 const BYTES_PER_TILE: u64 = 96;
+
+/// A plan of no more operators, none over more tiles, is made in its caller's thread.
+const SMALL_OPERATORS: usize = 48;
+const SMALL_TILES: u64 = 16;
 
 /// More than any machine has, and small enough that sums of a few do not wrap.
 const BYTES_MAX: u64 = 1 << 60;
@@ -89,6 +94,12 @@ impl Session {
         targets: &[Target],
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
     ) -> Result<Program, EngineError> {
+        if is_small(outputs) {
+            watch()?;
+            let plan = AssertUnwindSafe(|| self.prepare_here(outputs, targets, asker, now));
+            return catch_unwind(|| cancel::until(&Arc::default(), plan))
+                .unwrap_or_else(|panic| Err(stopped("the planner", panic)));
+        }
         let (session, outputs, targets) = (self.clone(), outputs.to_vec(), targets.to_vec());
         let unwanted = Arc::new(AtomicBool::new(false));
         let seen = unwanted.clone();
@@ -352,6 +363,24 @@ impl Session {
         }
         found
     }
+}
+
+/// Whether planning is so little work that a thread of its own would take longer: few operators over few tiles, which the
+/// caller's stack holds.
+fn is_small(outputs: &[Expr]) -> bool {
+    let mut seen: Vec<u64> = Vec::with_capacity(SMALL_OPERATORS);
+    let mut due: Vec<&Expr> = outputs.iter().collect();
+    while let Some(node) = due.pop() {
+        if seen.contains(&node.id) {
+            continue;
+        }
+        if seen.len() == SMALL_OPERATORS || node.grid().tiles() > SMALL_TILES {
+            return false;
+        }
+        seen.push(node.id);
+        due.extend(&node.inputs);
+    }
+    true
 }
 
 /// An output in the chunks that its target asks for.
