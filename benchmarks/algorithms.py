@@ -66,6 +66,11 @@ def take(oc: Any, given: Inputs) -> dict[str, Any]:
     return {"taken": oc.take(given["keys"], given["places"])}
 
 
+def groups(oc: Any, given: Inputs) -> dict[str, Any]:
+    grouped = oc.groupby(given["labels"])
+    return {"means": grouped.mean(given["X"]), "labels": grouped.keys}
+
+
 # -- checks: what is wrong with the files that a program left, or None -----------------------------------------------
 
 
@@ -153,6 +158,20 @@ def check_take(given: dict[str, Path], made: dict[str, Path]) -> str | None:
     return None
 
 
+def check_groups(given: dict[str, Path], made: dict[str, Path]) -> str | None:
+    labels, rows = np.load(given["labels"]), np.load(given["X"], mmap_mode="r")
+    counts = np.bincount(labels)
+    present = np.flatnonzero(counts)
+    if not np.array_equal(np.load(made["labels"]), present):
+        return "other labels"
+    means = np.load(made["means"], mmap_mode="r")
+    for column in (0, COLUMNS // 2, COLUMNS - 1):
+        wanted = np.bincount(labels, weights=np.array(rows[:, column]))[present] / counts[present]
+        if not np.allclose(means[:, column], wanted, rtol=1e-10, atol=0):
+            return f"means of column {column} differ"
+    return None
+
+
 # -- inputs -------------------------------------------------------------------------------------------------------
 
 
@@ -185,6 +204,19 @@ def make_columns(folder: Path, size: int) -> dict[str, Path]:
     return paths
 
 
+def make_labels(groups: int) -> Callable[[Path, int], dict[str, Path]]:
+    """A table, and a label for each row, drawn evenly."""
+
+    def make(folder: Path, size: int) -> dict[str, Path]:
+        paths = make_rows(folder, size) | {"labels": folder / f"labels-{groups}-{size}.npy"}
+        if not paths["labels"].exists():
+            count = size // (8 * COLUMNS)
+            np.save(paths["labels"], np.random.default_rng(keys.SEED).integers(0, groups, count))
+        return paths
+
+    return make
+
+
 def make_places(folder: Path, size: int) -> dict[str, Path]:
     """Keys and as many places of them, drawn evenly."""
     paths = make_keys(folder, size // 2) | {"places": folder / f"places-{size}.npy"}
@@ -213,6 +245,9 @@ PROGRAMS = {
     "unique": Program(make_keys, unique, check_unique),
     "cumulative_sum": Program(make_keys, cumulative_sum, check_cumulative_sum),
     "take": Program(make_places, take, check_take),
+    "ten groups": Program(make_labels(10), groups, check_groups),
+    "10⁴ groups": Program(make_labels(10**4), groups, check_groups),
+    "10⁷ groups": Program(make_labels(10**7), groups, check_groups),
 }
 
 

@@ -19,7 +19,19 @@ def sort_by(key: Any, *values: Any) -> list[Any]:
     return [column[order] for column in (key, *values)]
 
 
+class Groups:
+    """Means of rows by label, as a sum over each label's rows."""
+
+    def __init__(self, labels: Any) -> None:
+        self.keys, self.place = np.unique(labels, return_inverse=True)
+
+    def mean(self, rows: Any) -> Any:
+        member = (self.place[None, :] == np.arange(self.keys.size)[:, None]).astype(np.float64)
+        return member @ rows / member.sum(axis=1, keepdims=True)
+
+
 NUMPY = SimpleNamespace(
+    groupby=Groups,
     sort_by=sort_by,
     argsort=lambda x: np.argsort(x, kind="stable"),
     quantile=np.quantile,
