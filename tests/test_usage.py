@@ -197,10 +197,6 @@ def test_a_shape_may_be_an_array() -> None:
         refuses(errors.DTypeError, "integer", lambda shape=shape: oc.zeros(shape))
 
 
-def test_a_lazy_array_says_why_it_is_not_pickled(x: oc.Array) -> None:
-    refuses(errors.DTypeError, r"open the path in the other process, or pass compute\(\)", lambda: pickle.dumps(x))
-
-
 @pytest.mark.parametrize("use", [copy.copy, copy.deepcopy, oc.Array.copy, np.copy])
 def test_a_copy_is_the_same_value_behind_another_name(use: Callable[[Any], Any]) -> None:
     x = oc.asarray(np.arange(6))

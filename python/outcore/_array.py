@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar, NoReturn, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -143,11 +143,15 @@ class Array:
     def __deepcopy__(self, memo: dict[int, Any]) -> Array:
         return self.__copy__()
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise DTypeError(
-            "a lazy array cannot be pickled, for it refers to files and memory of this process; "
-            "open the path in the other process, or pass compute()"
-        )
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        """Pickled as files by path, with what they were when opened, and the expression; arrays in memory by value.
+
+        Raises DTypeError for what only this process knows: functions given to `map_blocks`, other libraries' arrays,
+        and what is computed by sorting, scanning, masks or factorizing.
+        """
+        from outcore._pickled import rebuilt, steps_of
+
+        return rebuilt, (steps_of(self._expr),)
 
     def __repr__(self) -> str:
         tiles = f", tile={self.tile}" if self.tile != self.shape else ""

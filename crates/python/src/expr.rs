@@ -19,6 +19,7 @@ use crate::arrays;
 use crate::blocks::BlockSource;
 use crate::error::{store_error, to_python};
 use crate::function::PyFunction;
+use crate::recipe::recipe;
 use crate::session::{watching_signals, PySession};
 
 /// One node of an expression: immutable, and equal expressions are the same node (same `id`).
@@ -71,6 +72,12 @@ impl PyExpr {
     #[getter]
     fn nbytes(&self) -> u64 {
         self.0.nbytes()
+    }
+
+    /// What makes this node of its inputs: a function of this module and its further arguments, or what kind of source it
+    /// is. Nothing where no such call is known.
+    fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        recipe(py, &self.0)
     }
 }
 

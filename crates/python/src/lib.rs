@@ -5,6 +5,7 @@ mod blocks;
 mod error;
 mod expr;
 mod function;
+mod recipe;
 mod session;
 
 use pyo3::prelude::*;
