@@ -40,6 +40,14 @@ class Array:
     Made by `open`, `asarray`, the creation functions and by operations on other arrays. Values never change: `x[i] = v`
     makes a new one behind the name. Equal expressions share one node. Follows the array API standard and NumPy 2's
     promotion rules.
+
+    >>> import numpy as np, outcore as oc
+    >>> x = oc.asarray(np.arange(6.0).reshape(2, 3))
+    >>> y = (x.T @ x)[0] + 1
+    >>> y.shape, y.dtype
+    ((3,), dtype('float64'))
+    >>> y.compute()
+    array([10., 13., 16.])
     """
 
     __slots__ = ("_expr",)

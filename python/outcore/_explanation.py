@@ -95,6 +95,11 @@ class Explanation:
     `bytes_scratch` the most it takes of the scratch directories.
     `kept`, `known` and `remembered` are numbers with bytes: tiles of stored arrays in memory from earlier runs, values
     that were computed before and stand for their expressions, values that will stay in memory after the run.
+
+    >>> import outcore as oc
+    >>> said = oc.explain(oc.arange(4).sum())
+    >>> said.exact, said.bytes_read
+    (True, 0)
     """
 
     def __init__(self, content: Mapping[str, Any]) -> None:

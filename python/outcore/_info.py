@@ -24,7 +24,12 @@ _MAX_DIMENSIONS = 64
 
 
 class __array_namespace_info__:  # noqa: N801 - the standard's name
-    """What this implementation of the standard can do."""
+    """What this implementation of the standard can do.
+
+    >>> import outcore as oc
+    >>> oc.__array_namespace_info__().default_device()
+    'cpu'
+    """
 
     def capabilities(self) -> dict[str, Any]:
         """Masks as an index, and functions whose shapes depend on data, are there: counted when something needs it."""

@@ -15,7 +15,12 @@ _CHARACTER, _LINE, _GAP, _LAYER = 7.2, 16, 24, 44
 
 
 class Picture:
-    """A drawing of a plan: `dot` is its text for Graphviz, `svg()` the image; notebooks show it."""
+    """A drawing of a plan: `dot` is its text for Graphviz, `svg()` the image; notebooks show it. Made by `visualize`.
+
+    >>> import outcore as oc
+    >>> "<svg" in oc.visualize(oc.arange(4).sum()).svg()
+    True
+    """
 
     def __init__(self, dot: str) -> None:
         self.dot = dot

@@ -39,6 +39,12 @@ def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) ->
     Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for what is neither or uses codecs
     outcore lacks, StorageError where the path cannot be read. I/O: its metadata only, counted by the session in use.
     Tiles are read when a result needs them, and never after the file has changed; no file stays open.
+
+    >>> import numpy as np, outcore as oc, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.arange(6.0).reshape(2, 3))
+    ...     oc.open(f"{folder}/x.npy").sum(axis=0).compute()
+    array([3., 5., 7.])
     """
     name = os.fsdecode(path)
     if field is None and view is None:
@@ -88,6 +94,11 @@ def compute(*arrays: Operand) -> Any:
 
     The session remembers small results, and values of arrays that you still hold and that this program computes on its
     way, where computing them again would read much more than they take: a later program that needs one starts from it.
+
+    >>> import outcore as oc
+    >>> x = oc.arange(4)
+    >>> oc.compute(x.min(), x.max())
+    (array(0), array(3))
     """
     if not arrays:
         return ()
@@ -144,6 +155,12 @@ def store(
     can be gone on with. Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with
     their array, TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
     Returns what the run did.
+
+    >>> import numpy as np, outcore as oc, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     did = oc.store({f"{folder}/x.npy": oc.arange(3)})
+    ...     np.load(f"{folder}/x.npy")
+    array([0, 1, 2])
     """
     return plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
 
@@ -151,7 +168,13 @@ def store(
 def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:
     """The same arrays with their values computed: in memory, or as Zarr arrays in `directory`, which stay yours.
 
-    One gives an array, several a tuple. Values in memory must fit the memory limit. I/O: as `explain` says.
+    One gives an array, several a tuple. Values in memory must fit the memory limit. Raises MemoryLimitError where they
+    do not; errors with `directory` as `store`. I/O: as `explain` says.
+
+    >>> import outcore as oc
+    >>> held = oc.persist(oc.arange(1000) ** 2)
+    >>> held[:3].compute()
+    array([0, 1, 4])
     """
     if directory is None:
         values: Sequence[npt.NDArray[Any]] = compute(*arrays) if len(arrays) != 1 else (compute(*arrays),)
@@ -175,12 +198,25 @@ def explain(*arrays: Any, overwrite: bool = False) -> Explanation:
 
     Takes what `compute` takes, or one mapping of paths as `store` does. No I/O. Tiles that are still in memory from
     earlier runs are counted as there. Raises MemoryLimitError when it cannot fit, naming the smallest limit that would.
+
+    >>> import numpy as np, outcore as oc, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.zeros((100, 10)))
+    ...     oc.explain(oc.open(f"{folder}/x.npy").mean()).bytes_read
+    8128
     """
     return Explanation.from_json(_program(arrays, overwrite).explain())
 
 
 def visualize(*arrays: Any, filename: PathLike | None = None, overwrite: bool = True) -> Picture:
-    """The plan as a graph of passes; notebooks show it. With a filename ending in `.dot` or `.svg`, also writes it."""
+    """The plan as a graph of passes; notebooks show it. With a filename ending in `.dot` or `.svg`, also writes it.
+
+    Raises ShapeError for another ending, errors else as `explain`. I/O: that file only.
+
+    >>> import outcore as oc
+    >>> oc.visualize(oc.arange(4).sum()).dot.startswith("digraph")
+    True
+    """
     picture = Picture(_program(arrays, overwrite).dot())
     if filename is not None:
         path = Path(os.fsdecode(filename))

@@ -28,7 +28,13 @@ _entered: ContextVar[tuple[Session, ...]] = ContextVar("outcore_session", defaul
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run did: bytes and seconds as counted, to hold against the forecast of `explain`."""
+    """What one run did: bytes and seconds as counted, to hold against the forecast of `explain`.
+
+    >>> import outcore as oc, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     oc.store({f"{folder}/x.npy": oc.arange(3)}).bytes_spilled
+    0
+    """
 
     bytes_read: int = 0
     bytes_written: int = 0
@@ -59,6 +65,11 @@ class Session:
     still referenced count against every session's limit until they are freed; a refusal says how much they take.
 
     A session does not survive a fork: the child makes its own. Without an explicit one this goes by itself.
+
+    >>> import outcore as oc
+    >>> with oc.Session(memory_limit="4GiB", threads=2):
+    ...     oc.arange(4).sum().item()
+    6
     """
 
     def __init__(self, **options: Any) -> None:
@@ -149,7 +160,13 @@ def current() -> Session:
 
 
 def clear() -> None:
-    """Drops the tiles the sessions made from configuration keep between runs."""
+    """Drops the tiles the sessions made from configuration keep between runs.
+
+    No I/O: what is needed again is read again.
+
+    >>> import outcore as oc
+    >>> oc.clear()
+    """
     with _lock:
         for session in _implicit.values():
             session.clear()

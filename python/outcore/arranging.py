@@ -34,6 +34,7 @@ def pad(x: Operand, pad_width: Any, /, mode: PadMode = "constant", *, constant_v
 
     `mode`: "constant" (`constant_values`), "edge" (the outermost element), "reflect" (mirrored at it), "symmetric"
     (mirrored beyond it), "wrap" (from the other end). What is mirrored or wrapped once must suffice: ShapeError else.
+    Type of `x`. No I/O of its own.
 
     >>> import numpy as np, outcore as oc
     >>> oc.pad(np.asarray([1, 2, 3]), (1, 2), "reflect").compute()
@@ -86,6 +87,8 @@ def _padded(array: Array, axis: int, width: tuple[int, int], mode: str, fill: tu
 def rot90(x: Operand, /, k: int = 1, *, axes: tuple[int, int] = (0, 1)) -> Array:
     """The array turned by k quarters from the first of `axes` towards the second.
 
+    Raises ShapeError where both axes are one. No I/O of its own.
+
     >>> import numpy as np, outcore as oc
     >>> oc.rot90(np.asarray([[1, 2], [3, 4]])).compute()
     array([[2, 4],
@@ -107,6 +110,8 @@ def rot90(x: Operand, /, k: int = 1, *, axes: tuple[int, int] = (0, 1)) -> Array
 def swapaxes(x: Operand, axis1: int, axis2: int, /) -> Array:
     """The array with two axes exchanged.
 
+    Raises AxisError for an axis that `x` has not. No I/O of its own: folded into reads.
+
     >>> import numpy as np, outcore as oc
     >>> oc.swapaxes(np.zeros((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
@@ -119,29 +124,58 @@ def swapaxes(x: Operand, axis1: int, axis2: int, /) -> Array:
 
 
 def flipud(x: Operand, /) -> Array:
-    """The array with its rows in reverse order."""
+    """The array with its rows in reverse order: `flip` along the first axis, with its errors. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.flipud(oc.asarray([[1, 2], [3, 4]])).compute()
+    array([[3, 4],
+           [1, 2]])
+    """
     return flip(x, axis=0)
 
 
 def fliplr(x: Operand, /) -> Array:
-    """The array with its columns in reverse order."""
+    """The array with its columns in reverse order: `flip` along the second axis, with its errors. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.fliplr(oc.asarray([[1, 2], [3, 4]])).compute()
+    array([[2, 1],
+           [4, 3]])
+    """
     return flip(x, axis=1)
 
 
 def atleast_1d(x: Operand, /) -> Array:
-    """The array; a number as a row of one."""
+    """The array; a number as a row of one. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.atleast_1d(5).shape
+    (1,)
+    """
     array = Array(node(x))
     return array if array.ndim else reshape(array, (1,))
 
 
 def atleast_2d(x: Operand, /) -> Array:
-    """The array with axes of length 1 before its own, until there are two."""
+    """The array with axes of length 1 before its own, until there are two. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.atleast_2d(oc.zeros(3)).shape
+    (1, 3)
+    """
     array = atleast_1d(x)
     return array if array.ndim > 1 else expand_dims(array, axis=0)
 
 
 def atleast_3d(x: Operand, /) -> Array:
-    """The array with three axes at least, as NumPy adds them: one on each side of a row, one behind a matrix."""
+    """The array with three axes at least, as NumPy adds them: one on each side of a row, one behind a matrix.
+
+    No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.atleast_3d(oc.zeros(3)).shape
+    (1, 3, 1)
+    """
     array = atleast_1d(x)
     if array.ndim == 1:
         return expand_dims(array, axis=(0, 2))
@@ -150,6 +184,8 @@ def atleast_3d(x: Operand, /) -> Array:
 
 def hstack(arrays: Sequence[Operand], /) -> Array:
     """Arrays side by side: along the second axis, rows along their first.
+
+    Types and errors as `concat`. No I/O of its own.
 
     >>> import numpy as np, outcore as oc
     >>> oc.hstack([np.asarray([1]), np.asarray([2, 3])]).compute()
@@ -162,6 +198,8 @@ def hstack(arrays: Sequence[Operand], /) -> Array:
 def vstack(arrays: Sequence[Operand], /) -> Array:
     """Arrays one below the other; rows become matrices of one row.
 
+    Types and errors as `concat`. No I/O of its own.
+
     >>> import numpy as np, outcore as oc
     >>> oc.vstack([np.asarray([1, 2]), np.asarray([3, 4])]).shape
     (2, 2)
@@ -170,12 +208,20 @@ def vstack(arrays: Sequence[Operand], /) -> Array:
 
 
 def dstack(arrays: Sequence[Operand], /) -> Array:
-    """Arrays one behind the other, along the third axis."""
+    """Arrays one behind the other, along the third axis. Types and errors as `concat`. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.dstack([oc.asarray([1, 2]), oc.asarray([3, 4])]).compute()
+    array([[[1, 3],
+            [2, 4]]])
+    """
     return concat([atleast_3d(part) for part in arrays], axis=2)
 
 
 def column_stack(arrays: Sequence[Operand], /) -> Array:
     """Rows as the columns of a matrix, beside matrices.
+
+    Types and errors as `concat`. No I/O of its own.
 
     >>> import numpy as np, outcore as oc
     >>> oc.column_stack([np.asarray([1, 2]), np.asarray([3, 4])]).compute()
@@ -188,6 +234,8 @@ def column_stack(arrays: Sequence[Operand], /) -> Array:
 
 def array_split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> list[Array]:
     """The array in so many parts along an axis, the first ones longer by one where need be, or cut at the given places.
+
+    Raises ArgumentError for less than one part. No I/O of its own.
 
     >>> import numpy as np, outcore as oc
     >>> [part.shape for part in oc.array_split(np.zeros(7), 3)]
@@ -208,7 +256,12 @@ def array_split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> 
 
 
 def split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> list[Array]:
-    """As `array_split`; raises ShapeError where the parts would differ in length."""
+    """As `array_split`; raises ShapeError where the parts would differ in length. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> [part.compute().tolist() for part in oc.split(oc.arange(4), 2)]
+    [[0, 1], [2, 3]]
+    """
     array = Array(node(x))
     length = array.shape[axis_of("split", axis, array.ndim)]
     if not isinstance(parts, Iterable) and length % integers(parts)[0]:
@@ -218,6 +271,9 @@ def split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> list[A
 
 def select(conditions: Sequence[Operand], choices: Sequence[Operand], /, default: Operand = 0) -> Array:
     """For each element what is chosen by the first condition that holds for it, else `default`.
+
+    All broadcast together, types promote together. Raises ArgumentError where conditions and choices differ in number.
+    I/O: one read of each, in one pass.
 
     >>> import numpy as np, outcore as oc
     >>> x = oc.asarray([1, 5, 9])
@@ -238,7 +294,8 @@ def piecewise(
     """The array with each element given to the function (or replaced by the value) of the last condition that holds.
 
     One more function than conditions is for all other elements, which are zero else. Functions are called once, with
-    the whole lazy array, and must be made of array functions. The result has the type of `x`.
+    the whole lazy array, and must be made of array functions. The result has the type of `x`. Raises ArgumentError
+    where functions and conditions do not go together. I/O: one read of each, in one pass.
 
     >>> import numpy as np, outcore as oc
     >>> x = oc.asarray([-2.0, 3.0])
@@ -262,6 +319,9 @@ def piecewise(
 def kron(x1: Operand, x2: Operand, /) -> Array:
     """Kronecker's product: each element of `x1` times the whole of `x2`, in the place of that element.
 
+    Shape: the products of the lengths; types promote together. I/O: one read of each, fused with what comes before and
+    after.
+
     >>> import numpy as np, outcore as oc
     >>> oc.kron(np.asarray([1, 10]), np.asarray([1, 2])).compute()
     array([ 1,  2, 10, 20])
@@ -277,6 +337,8 @@ def kron(x1: Operand, x2: Operand, /) -> Array:
 
 def fromfunction(function: Callable[..., Any], shape: int | Sequence[int], /, *, dtype: DTypeLike = float) -> Array:
     """What a function gives of the coordinates: it is called once, with a lazy array of them for each axis.
+
+    Coordinates are float64 unless told. No I/O of its own.
 
     >>> import outcore as oc
     >>> oc.fromfunction(lambda i, j: i + j, (2, 2)).compute()

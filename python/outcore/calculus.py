@@ -160,6 +160,8 @@ def digitize(x: Operand, bins: Operand, /, *, right: bool = False) -> Array:
 def correlate(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "valid"] = "valid") -> Array:
     """The correlation of two rows, Σⱼ x1[i+j]·conj(x2[j]): the convolution with `x2` reversed; see `convolve`.
 
+    Modes, errors and I/O as there.
+
     >>> import numpy as np, outcore as oc
     >>> oc.correlate(np.asarray([1.0, 2.0, 3.0]), np.asarray([0.0, 1.0, 0.5])).compute()
     array([3.5])

@@ -175,7 +175,11 @@ def _base() -> dict[str, Any]:
 
 
 def refresh() -> None:
-    """Reads file and environment again at the next use. What `set()` changed stays."""
+    """Reads file and environment again at the next use. What `set()` changed stays.
+
+    >>> import outcore as oc
+    >>> oc.config.refresh()
+    """
     global _loaded
     with _lock:
         _loaded = None
@@ -185,6 +189,11 @@ def get(key: str) -> Any:
     """The value in force for one key: sizes in bytes, directories as a list.
 
     Raises ConfigError for an unknown key, naming the nearest one.
+
+    >>> import outcore as oc
+    >>> with oc.config.set(threads=2):
+    ...     oc.config.get("threads")
+    2
     """
     if key not in _KEYS:
         raise _unknown(key, "config.get")
@@ -196,7 +205,12 @@ def get(key: str) -> Any:
 
 
 def snapshot(**options: Any) -> dict[str, Any]:
-    """Every key's value in force, with `options` laid over; what a session is made from."""
+    """Every key's value in force, with `options` laid over; what a session is made from. Raises ConfigError as `get`.
+
+    >>> import outcore as oc
+    >>> oc.config.snapshot(memory_limit="1GiB")["memory_limit"]
+    1073741824
+    """
     given = {key: _checked(key, value, "Session") for key, value in options.items()}
     return {key: get(key) if given.get(key) is None else given[key] for key in _KEYS}
 
@@ -209,6 +223,11 @@ class set:
     spills, `scratch_quota` bytes, `policy` ("next-use", "clean-first-lru", "consumer-count", "lru", "clock"),
     `rewrites` ({name: on or off}), `direct_io`, `faults` (test harness), `progress` (None: only where someone watches).
     A key set to None returns to what file, environment and machine say. Raises ConfigError for unknown keys and values.
+
+    >>> import outcore as oc
+    >>> with oc.config.set(memory_limit="2GiB", threads=2):
+    ...     oc.config.get("memory_limit")
+    2147483648
     """
 
     def __init__(self, **options: Any) -> None:
@@ -243,7 +262,12 @@ def _join_lasting() -> None:
 
 
 def names() -> builtins.set[str]:
-    """The names of all keys."""
+    """The names of all keys; `set` says what they mean.
+
+    >>> import outcore as oc
+    >>> "memory_limit" in oc.config.names()
+    True
+    """
     return builtins.set(_KEYS)
 
 

@@ -43,7 +43,13 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
     and is refused with MemoryLimitError where it could not be resident as a whole. A Zarr array of zarr-python in a
     folder is opened there. Others with a shape, a NumPy type and basic indexing (h5py, xarray, Dask, netCDF4) are read
     in blocks of tiles while a program runs, one call of theirs per tile: bytes are counted as they are handed over, and
-    what the library holds beside them is its own. `copy=True` of any of these must fit the memory limit.
+    what the library holds beside them is its own. `copy=True` of any of these must fit the memory limit. I/O: none;
+    what is not in memory is read when a result needs it.
+
+    >>> import numpy as np, outcore as oc
+    >>> x = oc.asarray(np.arange(4))
+    >>> (x + 0.5).compute()
+    array([0.5, 1.5, 2.5, 3.5])
     """
     check_device(device)
     if copy and (isinstance(obj, np.ndarray) or is_stored(obj)):
@@ -63,7 +69,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     """The lazy array of any object that speaks DLPack, in the CPU's memory; borrowed as by `asarray`.
 
     `copy=True` copies it, `copy=False` is a BufferError where the producer would have to. So is an object in another
-    device's memory, unless `device="cpu"` has its producer bring it here.
+    device's memory, unless `device="cpu"` has its producer bring it here. Same shape and type. I/O: none.
 
     >>> import numpy as np, outcore as oc
     >>> oc.from_dlpack(np.arange(3)).compute()
@@ -80,7 +86,15 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 def full(
     shape: int | Iterable[int], fill_value: Weak | np.generic, *, dtype: DTypeLike = None, device: str | None = None
 ) -> Array:
-    """An array of one value; its type is the value's unless given. Raises RangeError where the type is too small."""
+    """An array of one value, of any shape; its type is the value's unless given.
+
+    Raises RangeError where the type is too small, DTypeError for a value of another kind. No I/O.
+
+    >>> import outcore as oc
+    >>> oc.full((2, 3), 7, dtype="int8").compute()
+    array([[7, 7, 7],
+           [7, 7, 7]], dtype=int8)
+    """
     check_device(device)
     value: Weak = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if dtype is None:
@@ -89,47 +103,100 @@ def full(
 
 
 def zeros(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | None = None) -> Array:
-    """An array of zeros, float64 unless told."""
+    """An array of zeros, of any shape, float64 unless told. Raises DTypeError for types outcore has no kernels for.
+
+    No I/O.
+
+    >>> import outcore as oc
+    >>> oc.zeros((2, 3)).compute()
+    array([[0., 0., 0.],
+           [0., 0., 0.]])
+    """
     check_device(device)
     return Array(constant(shape_of(shape), 0, dtype_of(dtype or float)))
 
 
 def ones(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | None = None) -> Array:
-    """An array of ones, float64 unless told."""
+    """An array of ones, of any shape, float64 unless told. Raises DTypeError for types outcore has no kernels for.
+
+    No I/O.
+
+    >>> import outcore as oc
+    >>> oc.ones(3, dtype="int64").compute()
+    array([1, 1, 1])
+    """
     check_device(device)
     return Array(constant(shape_of(shape), 1, dtype_of(dtype or float)))
 
 
 def empty(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | None = None) -> Array:
-    """The same as `zeros`: a lazy array has no uninitialized memory to show."""
+    """The same as `zeros`, also in errors: a lazy array has no uninitialized memory to show. No I/O.
+
+    >>> import outcore as oc
+    >>> oc.empty(3).compute()
+    array([0., 0., 0.])
+    """
     return zeros(shape, dtype=dtype, device=device)
 
 
 def full_like(x: Operand, /, fill_value: Weak, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
-    """An array of one value with the shape and, unless told, the type of `x`."""
+    """An array of one value with the shape and, unless told, the type of `x`. Errors as `full`.
+
+    No I/O: only the shape of `x` is asked for.
+
+    >>> import outcore as oc
+    >>> oc.full_like(oc.asarray([1, 2, 3]), 9).compute()
+    array([9, 9, 9])
+    """
     like = asarray(x)
     return full(like.shape, fill_value, dtype=like.dtype if dtype is None else dtype, device=device)
 
 
 def zeros_like(x: Operand, /, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
-    """Zeros with the shape and, unless told, the type of `x`."""
+    """Zeros with the shape and, unless told, the type of `x`. Errors as `zeros`.
+
+    No I/O: only the shape of `x` is asked for.
+
+    >>> import outcore as oc
+    >>> oc.zeros_like(oc.asarray([1.5, 2.5])).compute()
+    array([0., 0.])
+    """
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Operand, /, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
-    """Ones with the shape and, unless told, the type of `x`."""
+    """Ones with the shape and, unless told, the type of `x`. Errors as `ones`.
+
+    No I/O: only the shape of `x` is asked for.
+
+    >>> import outcore as oc
+    >>> oc.ones_like(oc.asarray([1.5, 2.5])).compute()
+    array([1., 1.])
+    """
     return full_like(x, 1, dtype=dtype, device=device)
 
 
 def empty_like(x: Operand, /, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
-    """The same as `zeros_like`."""
+    """The same as `zeros_like`, also in errors. No I/O.
+
+    >>> import outcore as oc
+    >>> oc.empty_like(oc.asarray([1, 2])).compute()
+    array([0, 0])
+    """
     return zeros_like(x, dtype=dtype, device=device)
 
 
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: DTypeLike = None, device: str | None = None
 ) -> Array:
-    """Evenly spaced values from `start` up to, not including, `stop`. int64 when all are integers, else float64."""
+    """Evenly spaced values from `start` up to, not including, `stop`. int64 when all are integers, else float64.
+
+    Shape: one axis. Raises ShapeError for a step of 0, DTypeError for bool and complex types. No I/O.
+
+    >>> import outcore as oc
+    >>> oc.arange(2, 10, 3).compute()
+    array([2, 5, 8])
+    """
     check_device(device)
     if stop is None:
         start, stop = 0, start
@@ -156,7 +223,11 @@ def linspace(
 ) -> Array:
     """`num` evenly spaced values from `start` to `stop`, which is the last one unless `endpoint=False`. float64.
 
-    Integer types get the values rounded down, as in NumPy.
+    Integer types get the values rounded down, as in NumPy. Shape: (num,). Raises DTypeError for complex bounds. No I/O.
+
+    >>> import outcore as oc
+    >>> oc.linspace(0.0, 1.0, 5).compute()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     check_device(device)
     if isinstance(start, complex) or isinstance(stop, complex):
@@ -170,7 +241,15 @@ def linspace(
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None, device: str | None = None
 ) -> Array:
-    """Ones on the k-th diagonal, zeros elsewhere; square unless told."""
+    """Ones on the k-th diagonal, zeros elsewhere; square and float64 unless told.
+
+    Shape: (n_rows, n_cols). Raises ShapeError for lengths below 0. No I/O.
+
+    >>> import outcore as oc
+    >>> oc.eye(2, 3, k=1).compute()
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
     check_device(device)
     rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols))
     return Array(_core.eye(rows, columns, operator.index(k), dtype_of(dtype or float).name))
@@ -185,7 +264,16 @@ def _diagonals(x: Array, k: int) -> Array:
 
 
 def tril(x: Operand, /, *, k: int = 0) -> Array:
-    """The last two axes with zeros above the k-th diagonal."""
+    """The last two axes with zeros above the k-th diagonal.
+
+    Shape and type of `x`. Raises ShapeError where it has no two axes. I/O: one read of `x`, fused with what comes
+    before and after.
+
+    >>> import outcore as oc
+    >>> oc.tril(oc.asarray([[1, 2], [3, 4]])).compute()
+    array([[1, 0],
+           [3, 4]])
+    """
     from outcore.searching import where
 
     array = asarray(x)
@@ -193,7 +281,16 @@ def tril(x: Operand, /, *, k: int = 0) -> Array:
 
 
 def triu(x: Operand, /, *, k: int = 0) -> Array:
-    """The last two axes with zeros below the k-th diagonal."""
+    """The last two axes with zeros below the k-th diagonal.
+
+    Shape and type of `x`. Raises ShapeError where it has no two axes. I/O: one read of `x`, fused with what comes
+    before and after.
+
+    >>> import outcore as oc
+    >>> oc.triu(oc.asarray([[1, 2], [3, 4]])).compute()
+    array([[1, 2],
+           [0, 4]])
+    """
     from outcore.searching import where
 
     array = asarray(x)
@@ -201,7 +298,17 @@ def triu(x: Operand, /, *, k: int = 0) -> Array:
 
 
 def meshgrid(*arrays: Operand, indexing: str = "xy") -> tuple[Array, ...]:
-    """Coordinate matrices of 1-D arrays; `indexing` is "xy" (first two axes swapped) or "ij"."""
+    """Coordinate matrices of 1-D arrays; `indexing` is "xy" (first two axes swapped) or "ij".
+
+    One array for each, all of the shape that the lengths make, in its own type. Raises ShapeError for other indexing.
+    No I/O of its own: they are views.
+
+    >>> import outcore as oc
+    >>> x, y = oc.meshgrid(oc.arange(3), oc.arange(2))
+    >>> y.compute()
+    array([[0, 0, 0],
+           [1, 1, 1]])
+    """
     from outcore.manipulation import broadcast_arrays, reshape
 
     if indexing not in ("xy", "ij"):

@@ -33,6 +33,10 @@ def astype(x: Operand, dtype: DTypeLike, /, *, copy: builtins.bool = True, devic
     As NumPy casts, and integers wrap around. Where NumPy's result depends on the machine (floats beyond an integer
     type, NaN to integers), floats saturate at the type's bounds, so negative ones give 0 for unsigned types, and NaN
     gives 0. Same shape. Raises DTypeError for types outcore has no kernels for. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.astype(oc.asarray([1.7, -1.2, 300.0]), "uint8").compute()
+    array([  1,   0, 255], dtype=uint8)
     """
     check_device(device)
     expr = node(x)
@@ -41,27 +45,62 @@ def astype(x: Operand, dtype: DTypeLike, /, *, copy: builtins.bool = True, devic
 
 
 def can_cast(from_: DTypeLike | Array, to: DTypeLike, /) -> builtins.bool:
-    """Whether a cast between two types keeps every value, by NumPy's "safe" rule."""
+    """Whether a cast between two types keeps every value, by NumPy's "safe" rule.
+
+    Raises DTypeError for types outcore has no kernels for.
+
+    >>> import outcore as oc
+    >>> oc.can_cast("int32", "float64"), oc.can_cast("float64", "int32")
+    (True, False)
+    """
     return np.can_cast(from_.dtype if isinstance(from_, Array) else dtype_of(from_), dtype_of(to))
 
 
 def finfo(type: DTypeLike | Array, /) -> Any:
-    """Machine limits of a floating-point type, as NumPy gives them."""
+    """Machine limits of a floating-point type, as NumPy gives them.
+
+    Raises DTypeError for types outcore has no kernels for, ValueError for integers.
+
+    >>> import outcore as oc
+    >>> oc.finfo("float32").bits
+    32
+    """
     return np.finfo(type.dtype if isinstance(type, Array) else dtype_of(type))
 
 
 def iinfo(type: DTypeLike | Array, /) -> Any:
-    """Machine limits of an integer type, as NumPy gives them."""
+    """Machine limits of an integer type, as NumPy gives them.
+
+    Raises DTypeError for types outcore has no kernels for, ValueError for those that are no integers.
+
+    >>> import outcore as oc
+    >>> oc.iinfo("uint8").max
+    255
+    """
     return np.iinfo(type.dtype if isinstance(type, Array) else dtype_of(type))
 
 
 def isdtype(dtype: DTypeLike, kind: Any) -> builtins.bool:
-    """Whether a type is of a kind ("bool", "integral", "real floating", …), equals a type, or is any of a tuple."""
+    """Whether a type is of a kind ("bool", "integral", "real floating", …), equals a type, or is any of a tuple.
+
+    Raises DTypeError for types outcore has no kernels for.
+
+    >>> import outcore as oc
+    >>> oc.isdtype("int8", "integral"), oc.isdtype("int8", ("bool", "real floating"))
+    (True, False)
+    """
     return builtins.bool(np.isdtype(dtype_of(dtype), kind))
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The type an operation on the given arrays, types and Python scalars gives, by NumPy 2's rules."""
+    """The type an operation on the given arrays, types and Python scalars gives, by NumPy 2's rules.
+
+    Raises DTypeError for types outcore has no kernels for.
+
+    >>> import outcore as oc
+    >>> oc.result_type(oc.zeros(3, dtype="float32"), "int16", 1.5)
+    dtype('float32')
+    """
     parts = (part.dtype if isinstance(part, Array) else part for part in arrays_and_dtypes)
     return np.result_type(
         *(part if is_weak(part) or isinstance(part, np.ndarray) else dtype_of(part) for part in parts)

@@ -93,6 +93,8 @@ def _on_ones(
 def apply_over_axes(func: Callable[..., Any], a: Operand, axes: int | Iterable[int], /) -> Array:
     """`func(x, axis)` over several axes, one after the other; axes that it takes away are kept at length 1.
 
+    Raises ShapeError where the function gives another number of axes. I/O: the function's own.
+
     >>> import numpy as np, outcore as oc
     >>> oc.apply_over_axes(np.sum, np.ones((2, 3)), (0, 1)).compute()
     array([[6.]])
@@ -136,7 +138,11 @@ def vectorize(function: Callable[..., Any], /, *, otypes: Any = None) -> Callabl
 def argpartition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
     """Positions along an axis in whose order the element at `kth` is where a sort puts it: `argsort`. I/O: as there.
 
-    Raises IndexingError for a place that the axis has not.
+    Raises IndexingError for a place that the axis has not. Shape of `x`, int64.
+
+    >>> import outcore as oc
+    >>> oc.argpartition(oc.asarray([5, 1, 3]), 1).compute()
+    array([1, 2, 0])
     """
     array = Array(node(x))
     place = axis_of("argpartition", axis, array.ndim)

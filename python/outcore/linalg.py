@@ -43,7 +43,15 @@ from outcore.statistical import max, min, sum
 
 
 def outer(x1: Operand, x2: Operand, /) -> Array:
-    """All products of two 1-D arrays: (m,), (n,) → (m, n)."""
+    """All products of two 1-D arrays: (m,), (n,) → (m, n). Types promote together.
+
+    Raises ShapeError for other shapes. I/O: one read of each, fused with what comes before and after.
+
+    >>> import outcore as oc
+    >>> oc.linalg.outer(oc.asarray([1, 2]), oc.asarray([10, 20])).compute()
+    array([[10, 20],
+           [20, 40]])
+    """
     left, right = Array(node(x1)), Array(node(x2))
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(f"outer: takes two 1-D arrays, not {left.shape} and {right.shape}")
@@ -69,7 +77,14 @@ def diagonal(x: Operand, /, *, offset: int = 0) -> Array:
 
 
 def trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
-    """Sum of the diagonal of the last two axes. Reads the whole array."""
+    """Sum of the diagonal of the last two axes: (…, m, n) → (…), in the types of `sum`.
+
+    Raises ShapeError where there are no two. I/O: one read of `x`, all of it.
+
+    >>> import outcore as oc
+    >>> oc.linalg.trace(oc.asarray([[1, 2], [3, 4]])).item()
+    5
+    """
     array = Array(node(x))
     if array.ndim < 2:
         raise ShapeError(f"trace: {array.shape} has no rows and columns")
@@ -78,7 +93,14 @@ def trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
 
 
 def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
-    """The vector product along an axis of length 3."""
+    """The vector product along an axis of length 3. The other axes broadcast, types promote together.
+
+    Raises ShapeError for another length. I/O: one read of each, fused with what comes before and after.
+
+    >>> import outcore as oc
+    >>> oc.linalg.cross(oc.asarray([1, 0, 0]), oc.asarray([0, 1, 0])).compute()
+    array([0, 0, 1])
+    """
     from outcore.manipulation import moveaxis
 
     left, right = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
@@ -90,7 +112,16 @@ def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
 
 
 def matrix_power(x: Operand, n: int, /) -> Array:
-    """Square matrices (…, n, n) to a power, by repeated squaring; of the inverse, for negative powers."""
+    """Square matrices (…, n, n) to a power, by repeated squaring; of the inverse, for negative powers.
+
+    Type of `x`, or of its inverse. Raises ShapeError for matrices that are not square. I/O: up to two
+    products for each bit of the power; see `matmul`.
+
+    >>> import outcore as oc
+    >>> oc.linalg.matrix_power(oc.asarray([[1, 1], [1, 0]]), 6).compute()
+    array([[13,  8],
+           [ 8,  5]])
+    """
     array = Array(node(x))
     power = operator.index(n)
     if array.ndim < 2 or array.shape[-2] != array.shape[-1]:
@@ -110,7 +141,12 @@ def matrix_power(x: Operand, n: int, /) -> Array:
 def vector_norm(x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array:
     """The vector norm of order `ord` over axes: (Σ |x|ᵖ)^(1/p), largest or smallest |x| for ±inf, count for 0.
 
-    Floating point: float64 for integers and bool, otherwise the type of |x|.
+    Floating point: float64 for integers and bool, otherwise the type of |x|. Shape and errors as `sum`. I/O: one read
+    of `x`.
+
+    >>> import outcore as oc
+    >>> oc.linalg.vector_norm(oc.asarray([3, 4])).item()
+    5.0
     """
     array = floating(x)
     if ord == 2:
@@ -130,7 +166,12 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> A
     """Norms of the last two axes: "fro" (Σ x²)^½, 1 and -1 (column sums), inf and -inf (row sums); by singular values:
     2 (the largest), -2 (the smallest), "nuc" (their sum).
 
-    Floating point, as `vector_norm`. Raises ShapeError for other orders.
+    Floating point, as `vector_norm`. Raises ShapeError for other orders. Shape: `x` without its last two axes. I/O: one
+    read of `x`; by singular values as `svdvals`.
+
+    >>> import outcore as oc
+    >>> oc.linalg.matrix_norm(oc.asarray([[1, -2], [3, 4]]), ord=1).item()
+    6.0
     """
     array = floating(x)
     rows, columns = axes_of("matrix_norm", (-2, -1), array.ndim)

@@ -21,7 +21,12 @@ def matmul(x1: Operand, x2: Operand, /) -> Array:
     """The matrix product: (…, m, k) @ (…, k, n) → (…, m, n), leading axes broadcast; 1-D operands as in NumPy.
 
     Raises ShapeError naming both shapes. I/O with memory for M elements: near 2mnk/√M elements when both operands are
-    larger than memory, one read of the larger when the other fits. Chains of products are re-associated by cost.
+    larger than memory, one read of the larger when the other fits. Chains of products are re-associated by cost. Types
+    promote together.
+
+    >>> import outcore as oc
+    >>> (oc.asarray([[1, 2], [3, 4]]) @ oc.asarray([10, 1])).compute()
+    array([12, 34])
     """
     left, right = node(x1), node(x2)
     shapes = tuple(left.shape), tuple(right.shape)
@@ -43,7 +48,13 @@ def matmul(x1: Operand, x2: Operand, /) -> Array:
 
 
 def matrix_transpose(x: Operand, /) -> Array:
-    """The last two axes swapped. No I/O: folded into reads."""
+    """The last two axes swapped. Raises ShapeError where there are no two. No I/O: folded into reads.
+
+    >>> import outcore as oc
+    >>> oc.matrix_transpose(oc.asarray([[1, 2], [3, 4]])).compute()
+    array([[1, 3],
+           [2, 4]])
+    """
     array = Array(node(x))
     if array.ndim < 2:
         raise ShapeError(f"matrix_transpose: {array.shape} has no rows and columns")
@@ -51,9 +62,14 @@ def matrix_transpose(x: Operand, /) -> Array:
 
 
 def tensordot(x1: Operand, x2: Operand, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
-    """Sum of products over the given axes, by one matrix product.
+    """Sum of products over the given axes, by one matrix product; the other axes of `x1` come before those of `x2`.
 
-    `axes`: the last n of `x1` with the first n of `x2`, or two lists of axes. Raises ShapeError where lengths differ.
+    `axes`: the last n of `x1` with the first n of `x2`, or two lists of axes. Types promote together. Raises ShapeError
+    where lengths differ. I/O: as `matmul`.
+
+    >>> import outcore as oc
+    >>> oc.tensordot(oc.asarray([[1, 2], [3, 4]]), oc.asarray([10, 1]), axes=1).compute()
+    array([12, 34])
     """
     left, right = Array(node(x1)), Array(node(x2))
     if isinstance(axes, (int, np.integer)):
@@ -74,7 +90,14 @@ def tensordot(x1: Operand, x2: Operand, /, *, axes: int | tuple[Sequence[int], S
 
 
 def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
-    """Sum of conj(x1) · x2 along one axis; the others broadcast. One pass over both."""
+    """Sum of conj(x1) · x2 along one axis; the others broadcast, types promote together.
+
+    Raises ShapeError for shapes that do not broadcast. I/O: one read of each, in one pass.
+
+    >>> import outcore as oc
+    >>> oc.vecdot(oc.asarray([[1, 2], [3, 4]]), oc.asarray([10, 1])).compute()
+    array([12, 34])
+    """
     left, right = broadcast_arrays(*(moveaxis(Array(node(x)), axis, -1) for x in (x1, x2)))
     product = multiply(conj(left) if left.dtype.kind == "c" else left, right)
     return sum(product, axis=-1, dtype=product.dtype)

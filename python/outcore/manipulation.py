@@ -15,13 +15,26 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 
 def broadcast_to(x: Operand, /, shape: int | Iterable[int]) -> Array:
-    """The array repeated along missing axes and those of length 1. Raises ShapeError naming both shapes."""
+    """The array repeated along missing axes and those of length 1, in its type. Raises ShapeError naming both shapes.
+
+    No I/O of its own: a view.
+
+    >>> import outcore as oc
+    >>> oc.broadcast_to(oc.asarray([1, 2]), (2, 2)).compute()
+    array([[1, 2],
+           [1, 2]])
+    """
     expr, target = node(x), shape_of(shape)
     return Array(expr if tuple(expr.shape) == target else _core.broadcast_to(expr, list(target)))
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
-    """The shape several shapes broadcast to."""
+    """The shape several shapes broadcast to. Raises ShapeError, naming them, where they do not.
+
+    >>> import outcore as oc
+    >>> oc.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
     given = [integers(shape) for shape in shapes]
     try:
         return np.broadcast_shapes(*given)
@@ -30,7 +43,14 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_arrays(*arrays: Operand) -> tuple[Array, ...]:
-    """The arrays, each broadcast to their common shape."""
+    """The arrays, each broadcast to their common shape, in its own type. Raises ShapeError where there is none.
+
+    No I/O of its own: they are views.
+
+    >>> import outcore as oc
+    >>> [part.shape for part in oc.broadcast_arrays(oc.zeros((3, 1)), oc.zeros(4))]
+    [(3, 4), (3, 4)]
+    """
     exprs = [node(array) for array in arrays]
     shape = broadcast_shapes(*(expr.shape for expr in exprs))
     return tuple(broadcast_to(Array(expr), shape) for expr in exprs)
@@ -51,7 +71,11 @@ def part_along(array: Array, axis: int, start: int | None, stop: int | None) -> 
 def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
     """Arrays joined along an axis; along one axis after flattening when it is None. Types promote together.
 
-    Raises ShapeError where the other axes differ.
+    Raises ShapeError where the other axes differ. No I/O of its own: each part is read where it lies.
+
+    >>> import outcore as oc
+    >>> oc.concat([oc.asarray([1, 2]), oc.asarray([3])]).compute()
+    array([1, 2, 3])
     """
     parts = [Array(node(array)) for array in arrays]
     if not parts:
@@ -70,7 +94,15 @@ def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
 
 
 def stack(arrays: Sequence[Operand], /, *, axis: int = 0) -> Array:
-    """Arrays of one shape joined along a new axis. Raises ShapeError where shapes differ."""
+    """Arrays of one shape joined along a new axis; types promote together. Raises ShapeError where shapes differ.
+
+    No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.stack([oc.asarray([1, 2]), oc.asarray([3, 4])], axis=1).compute()
+    array([[1, 3],
+           [2, 4]])
+    """
     parts = [Array(node(array)) for array in arrays]
     for part in parts[1:]:
         if part.shape != parts[0].shape:
@@ -79,7 +111,14 @@ def stack(arrays: Sequence[Operand], /, *, axis: int = 0) -> Array:
 
 
 def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The slices along an axis, one array each."""
+    """The slices along an axis, one array each, without that axis. Raises AxisError for an axis that `x` has not.
+
+    No I/O of its own.
+
+    >>> import outcore as oc
+    >>> [row.compute().tolist() for row in oc.unstack(oc.asarray([[1, 2], [3, 4]]))]
+    [[1, 2], [3, 4]]
+    """
     array = Array(node(x))
     place = axis_of("unstack", axis, array.ndim)
     before = (slice(None),) * place
@@ -87,7 +126,14 @@ def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def expand_dims(x: Operand, /, axis: int | tuple[int, ...] = 0) -> Array:
-    """The array with axes of length 1 added at the given places of the result."""
+    """The array with axes of length 1 added at the given places of the result. Raises AxisError for places beyond it.
+
+    No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.expand_dims(oc.zeros(3), axis=1).shape
+    (3, 1)
+    """
     expr = node(x)
     places = integers(axis)
     axes = axes_of("expand_dims", places, len(expr.shape) + len(places))
@@ -95,7 +141,12 @@ def expand_dims(x: Operand, /, axis: int | tuple[int, ...] = 0) -> Array:
 
 
 def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Array:
-    """The array without the given axes. Raises ShapeError for an axis whose length is not 1."""
+    """The array without the given axes. Raises ShapeError for an axis whose length is not 1. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.squeeze(oc.zeros((1, 3, 1)), axis=(0, 2)).shape
+    (3,)
+    """
     expr = node(x)
     axes = axes_of("squeeze", axis, len(expr.shape))
     for place in axes:
@@ -107,7 +158,14 @@ def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Array:
 
 
 def permute_dims(x: Operand, /, axes: tuple[int, ...]) -> Array:
-    """The array with its axes in the given order. No I/O of its own: transposes are folded into reads."""
+    """The array with its axes in the given order. Raises ShapeError where that is not an order of all of them.
+
+    No I/O of its own: transposes are folded into reads.
+
+    >>> import outcore as oc
+    >>> oc.permute_dims(oc.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     expr = node(x)
     ndim = len(expr.shape)
     order = [axis_of("permute_dims", axis, ndim) for axis in axes]
@@ -117,7 +175,14 @@ def permute_dims(x: Operand, /, axes: tuple[int, ...]) -> Array:
 
 
 def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
-    """The array with some axes moved to new places, the others in their old order."""
+    """The array with some axes moved to new places, the others in their old order.
+
+    Raises ShapeError for places that are fewer, more or twice the same. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.moveaxis(oc.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     array = Array(node(x))
     here, there = ([axis_of("moveaxis", axis, array.ndim) for axis in integers(axes)] for axes in (source, destination))
     if len(here) != len(there) or len(set(here)) != len(here) or len(set(there)) != len(there):
@@ -129,7 +194,15 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
 
 
 def reshape(x: Operand, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Array:
-    """The elements in another shape, in C order; one length may be -1. Raises ShapeError when the sizes differ."""
+    """The elements in another shape, in C order; one length may be -1. Raises ShapeError when the sizes differ.
+
+    No I/O of its own: each tile of the result reads the elements that it is made of.
+
+    >>> import outcore as oc
+    >>> oc.reshape(oc.arange(6), (2, -1)).compute()
+    array([[0, 1, 2],
+           [3, 4, 5]])
+    """
     array = Array(node(x))
     lengths = list(given := integers(shape))
     if lengths.count(-1) > 1 or any(length < -1 for length in lengths):
@@ -144,14 +217,30 @@ def reshape(x: Operand, /, shape: int | tuple[int, ...], *, copy: bool | None = 
 
 
 def flip(x: Operand, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """The elements in reverse order along the given axes; along all when none are given."""
+    """The elements in reverse order along the given axes; along all when none are given. Shape and type of `x`.
+
+    Raises AxisError for an axis that `x` has not. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.flip(oc.asarray([[1, 2], [3, 4]]), axis=1).compute()
+    array([[2, 1],
+           [4, 3]])
+    """
     array = Array(node(x))
     axes = axes_of("flip", axis, array.ndim)
     return array[tuple(slice(None, None, -1) if place in axes else slice(None) for place in range(array.ndim))]
 
 
 def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """The elements moved along axes, those that leave at one end entering at the other; flattened for axis None."""
+    """The elements moved along axes, those that leave at one end entering at the other; flattened for axis None.
+
+    Shape and type of `x`. Raises ShapeError where shifts and axes do not go together. I/O: one read of `x`, and one
+    more of tiles that are cut where they are not kept meanwhile.
+
+    >>> import outcore as oc
+    >>> oc.roll(oc.asarray([1, 2, 3, 4]), 1).compute()
+    array([4, 1, 2, 3])
+    """
     array = Array(node(x))
     shifts = integers(shift)
     if axis is None:
@@ -247,7 +336,14 @@ def rechunk(x: Operand, chunks: int | Iterable[int], /) -> Array:
 
 
 def tile(x: Operand, repetitions: int | tuple[int, ...], /) -> Array:
-    """The array laid beside itself, `repetitions` times along each axis. A view: nothing is copied or held for it."""
+    """The array laid beside itself, `repetitions` times along each axis. A view: nothing is copied or held for it.
+
+    Type of `x`. Raises ShapeError for repetitions below 0. No I/O of its own.
+
+    >>> import outcore as oc
+    >>> oc.tile(oc.asarray([1, 2]), 3).compute()
+    array([1, 2, 1, 2, 1, 2])
+    """
     array, given = Array(node(x)), integers(repetitions)
     counts = shape_of((1,) * (array.ndim - len(given)) + given)
     shape = (1,) * (len(counts) - array.ndim) + array.shape

@@ -133,6 +133,8 @@ def nanquantile(
 ) -> Array:
     """As `quantile` of the elements that are not NaN; NaN where there are none.
 
+    Errors and I/O as there.
+
     >>> import numpy as np, outcore as oc
     >>> oc.nanquantile(np.asarray([4.0, np.nan, 3.0, 2.0]), 0.5).item()
     3.0

@@ -136,7 +136,14 @@ def ix_(*args: Operand) -> tuple[Array, ...]:
 
 
 def diag_indices_from(x: Operand, /) -> tuple[Array, ...]:
-    """The positions of the main diagonal of an array whose axes are of one length, for each axis. No I/O."""
+    """The positions of the main diagonal of an array whose axes are of one length, for each axis: int64 rows.
+
+    Raises ShapeError for other shapes. No I/O.
+
+    >>> import outcore as oc
+    >>> [part.compute().tolist() for part in oc.diag_indices_from(oc.zeros((2, 2)))]
+    [[0, 1], [0, 1]]
+    """
     array = Array(node(x))
     if array.ndim < 2 or len(set(array.shape)) != 1:
         raise ShapeError(f"diag_indices_from: shape {array.shape} is not of two or more axes of one length")
@@ -146,6 +153,8 @@ def diag_indices_from(x: Operand, /) -> tuple[Array, ...]:
 def tril_indices_from(x: Operand, /, *, k: int = 0) -> tuple[Array, ...]:
     """The positions of a matrix's elements on and below the k-th diagonal, in C order. No I/O.
 
+    Raises ShapeError where that is no matrix.
+
     >>> import outcore as oc
     >>> [part.compute().tolist() for part in oc.tril_indices_from(oc.zeros((2, 2)))]
     [[0, 1, 1], [0, 0, 1]]
@@ -154,7 +163,14 @@ def tril_indices_from(x: Operand, /, *, k: int = 0) -> tuple[Array, ...]:
 
 
 def triu_indices_from(x: Operand, /, *, k: int = 0) -> tuple[Array, ...]:
-    """The positions of a matrix's elements on and above the k-th diagonal, in C order. No I/O."""
+    """The positions of a matrix's elements on and above the k-th diagonal, in C order: an int64 row for each axis.
+
+    No I/O. Raises ShapeError where that is no matrix.
+
+    >>> import outcore as oc
+    >>> [part.compute().tolist() for part in oc.triu_indices_from(oc.zeros((2, 2)))]
+    [[0, 0, 1], [0, 1, 1]]
+    """
     return nonzero(triu(_ones_like_matrix("triu_indices_from", x), k=k))
 
 

@@ -37,7 +37,14 @@ def uniform(
     seed: int | None = None,
     dtype: DTypeLike = None,
 ) -> Array:
-    """Numbers drawn evenly from low ≤ x < high, float64 unless told."""
+    """Numbers drawn evenly from low ≤ x < high, of any shape, float64 unless told.
+
+    Raises DTypeError for types that are not floating. No I/O.
+
+    >>> import outcore as oc
+    >>> oc.random.uniform((1000, 3), seed=7).mean(axis=0).compute().round(1)
+    array([0.5, 0.5, 0.5])
+    """
     kind = _real("uniform", dtype)
     return Array(_core.random("uniform", list(shape_of(shape)), _seed(seed), float(low), float(high), kind))
 
@@ -50,7 +57,15 @@ def normal(
     seed: int | None = None,
     dtype: DTypeLike = None,
 ) -> Array:
-    """Numbers from the normal distribution, float64 unless told."""
+    """Numbers from the normal distribution, of any shape, float64 unless told.
+
+    Raises DTypeError for types that are not floating. No I/O.
+
+    >>> import outcore as oc
+    >>> x = oc.random.normal(10_000, mean=5.0, deviation=2.0, seed=7)
+    >>> x.mean().compute().round(1), x.std().compute().round(1)
+    (np.float64(5.0), np.float64(2.0))
+    """
     kind = _real("normal", dtype)
     return Array(_core.random("normal", list(shape_of(shape)), _seed(seed), float(mean), float(deviation), kind))
 
@@ -58,9 +73,15 @@ def normal(
 def integers(
     shape: int | Iterable[int], low: int, high: int, *, seed: int | None = None, dtype: DTypeLike = None
 ) -> Array:
-    """Integers drawn evenly from low ≤ x < high, int64 unless told.
+    """Integers drawn evenly from low ≤ x < high, of any shape, int64 unless told.
 
-    Raises ArgumentError for bounds outside the type, or above the 2⁶³ − 1 that `high` may be for every type.
+    Raises ArgumentError for bounds outside the type, or above the 2⁶³ − 1 that `high` may be for every type; DTypeError
+    for types that are not integers, or where nothing lies between the bounds. No I/O.
+
+    >>> import outcore as oc
+    >>> dice = oc.random.integers(1000, 1, 7, seed=7)
+    >>> dice.min().item(), dice.max().item()
+    (1, 6)
     """
     kind = dtype_of(dtype or "int64")
     if kind.kind not in "iu":

@@ -25,7 +25,13 @@ def where(condition: Operand, x1: Operand, x2: Operand, /) -> Array: ...
 def where(condition: Operand, x1: Operand | None = None, x2: Operand | None = None, /) -> Array | tuple[Array, ...]:
     """`x1` where the condition is not zero, else `x2`. Shape: all three broadcast together. Types promote together.
 
-    With the condition alone: `nonzero(condition)`.
+    With the condition alone: `nonzero(condition)`. Raises ArgumentError where only one of `x1` and `x2` is given,
+    ShapeError for shapes that do not broadcast. I/O: one read of each, fused with what comes before and after.
+
+    >>> import outcore as oc
+    >>> x = oc.asarray([1, -2, 3])
+    >>> oc.where(x > 0, x, 0).compute()
+    array([1, 0, 3])
     """
     if x1 is None and x2 is None:
         return nonzero(condition)
@@ -44,17 +50,36 @@ def _position(name: str, x: Operand, axis: int | None, keepdims: bool) -> Array:
 
 
 def argmax(x: Operand, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Index of the first largest element (the first NaN counts as largest), int64; in C order for axis None."""
+    """Index of the first largest element (the first NaN counts as largest), int64; in C order for axis None.
+
+    Shape as `sum`. Raises ShapeError where there are no elements, DTypeError for complex numbers. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.argmax(oc.asarray([3, 9, 1])).item()
+    1
+    """
     return _position("argmax", x, axis, keepdims)
 
 
 def argmin(x: Operand, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Index of the first smallest element (the first NaN counts as smallest), int64; in C order for axis None."""
+    """Index of the first smallest element (the first NaN counts as smallest), int64; in C order for axis None.
+
+    Shape as `sum`. Raises ShapeError where there are no elements, DTypeError for complex numbers. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.argmin(oc.asarray([3, 9, 1])).item()
+    2
+    """
     return _position("argmin", x, axis, keepdims)
 
 
 def count_nonzero(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Number of elements that are not zero, int64."""
+    """Number of elements that are not zero, int64. Shape and errors as `sum`. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.count_nonzero(oc.asarray([0, 5, 0, 7])).item()
+    2
+    """
     return reduced("count_nonzero", node(x), axis, keepdims)
 
 
@@ -94,7 +119,12 @@ def _along(flat: Array, shape: tuple[int, ...], axis: int) -> Array:
 def argwhere(x: Operand, /) -> Array:
     """Where the elements are not zero: one row of positions for each, int64 of shape (how many, axes).
 
-    I/O: as `nonzero`.
+    Raises ShapeError for a number. I/O: as `nonzero`.
+
+    >>> import outcore as oc
+    >>> oc.argwhere(oc.asarray([[0, 5], [7, 0]])).compute()
+    array([[0, 1],
+           [1, 0]])
     """
     expr = node(x)
     if not tuple(expr.shape):
@@ -110,7 +140,12 @@ def argwhere(x: Operand, /) -> Array:
 def compress(condition: Operand, x: Operand, /, *, axis: int | None = None) -> Array:
     """The parts of `x` along an axis for which the condition is not zero; of its elements in C order for axis None.
 
-    The condition may be shorter than the axis: what lies beyond it is left out. I/O: as `x[mask]`.
+    The condition may be shorter than the axis: what lies beyond it is left out. Raises ShapeError for a condition that
+    is no row, or longer than the axis. I/O: as `x[mask]`.
+
+    >>> import outcore as oc
+    >>> oc.compress(oc.asarray([True, False, True]), oc.asarray([10, 20, 30])).compute()
+    array([10, 30])
     """
     flags, expr = _flags(condition), node(x)
     if len(flags.shape) != 1:

@@ -107,9 +107,13 @@ def unique_values(x: Operand, /) -> Array:
 
 
 def unique_counts(x: Operand, /) -> UniqueCounts:
-    """The distinct elements, in order, and how often each is there (int64).
+    """The distinct elements, in order, and how often each is there (int64): two rows of one length.
 
-    I/O: as `unique_values`, and one read more.
+    Raises DTypeError for complex numbers. I/O: as `unique_values`, and one read more.
+
+    >>> import outcore as oc
+    >>> oc.unique_counts(oc.asarray([3, 1, 3])).counts.compute()
+    array([1, 2])
     """
     groups = _Groups("unique_counts", x, with_positions=False)
     return UniqueCounts(groups.chosen(0), groups.counts())
@@ -118,7 +122,12 @@ def unique_counts(x: Operand, /) -> UniqueCounts:
 def unique_inverse(x: Operand, /) -> UniqueInverse:
     """The distinct elements, in order, and for each element of `x` the place of its value among them (int64).
 
-    I/O: two sorts with a column of positions each.
+    The places have the shape of `x`. Raises DTypeError for complex numbers. I/O: two sorts with a column of positions
+    each.
+
+    >>> import outcore as oc
+    >>> oc.unique_inverse(oc.asarray([30, 10, 30])).inverse_indices.compute()
+    array([1, 0, 1])
     """
     groups = _Groups("unique_inverse", x, with_positions=True)
     return UniqueInverse(groups.chosen(0), groups.inverse())
@@ -127,7 +136,12 @@ def unique_inverse(x: Operand, /) -> UniqueInverse:
 def unique_all(x: Operand, /) -> UniqueAll:
     """The distinct elements, in order; where each is first (in C order), the inverse, and the counts.
 
-    I/O: two sorts with a column of positions each.
+    Rows of one length, and the inverse with the shape of `x`; all int64 but the elements. Raises DTypeError for complex
+    numbers. I/O: two sorts with a column of positions each.
+
+    >>> import outcore as oc
+    >>> oc.unique_all(oc.asarray([30, 10, 30])).indices.compute()
+    array([1, 0])
     """
     groups = _Groups("unique_all", x, with_positions=True)
     return UniqueAll(groups.chosen(0), groups.chosen(1), groups.inverse(), groups.counts())
@@ -150,7 +164,14 @@ def setxor1d(x1: Operand, x2: Operand, /) -> Array:
 
 
 def unique(x: Operand, /) -> Array:
-    """The distinct elements, in order: `unique_values` under NumPy's name. Each NaN is one of its own."""
+    """The distinct elements, in order: `unique_values` under NumPy's name. Each NaN is one of its own.
+
+    One axis, type of `x`. Raises DTypeError for complex numbers. I/O: as there.
+
+    >>> import outcore as oc
+    >>> oc.unique(oc.asarray([3, 1, 3])).compute()
+    array([1, 3])
+    """
     return unique_values(x)
 
 

@@ -111,7 +111,11 @@ def argsort(
 def partition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
     """An order along an axis in which the element at `kth` is where a sort puts it: the sorted one. I/O: as `sort`.
 
-    Raises IndexingError for a place that the axis has not.
+    Raises IndexingError for a place that the axis has not. Shape and type of `x`.
+
+    >>> import outcore as oc
+    >>> oc.partition(oc.asarray([5, 1, 3]), 1).compute()
+    array([1, 3, 5])
     """
     expr = node(x)
     place = axis_of("partition", axis, len(expr.shape))

@@ -58,7 +58,8 @@ def logspace(
 ) -> Array:
     """`num` powers of `base` with evenly spaced exponents from `start` to `stop`, float64 unless told.
 
-    Bounds may be arrays: then a new axis of the result goes from one to the other.
+    Bounds may be arrays: then a new axis of the result goes from one to the other. Raises ShapeError for `num` below 0.
+    I/O: none for numbers, else one read of the bounds.
 
     >>> import outcore as oc
     >>> oc.logspace(0, 2, 3).compute()
@@ -73,7 +74,8 @@ def geomspace(
 ) -> Array:
     """`num` numbers from `start` to `stop`, each the one before times one factor; both ends are met exactly.
 
-    Bounds are of one sign and not zero: NaN where they are arrays and are not, ArgumentError where they are numbers.
+    NaN where bounds differ in sign, or are zero in a lazy array; raises ArgumentError for other bounds that are zero.
+    The result is float64 unless told. I/O: none for numbers, else one read of the bounds.
 
     >>> import outcore as oc
     >>> oc.geomspace(1, 1000, 4).compute()

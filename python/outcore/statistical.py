@@ -18,31 +18,63 @@ from outcore.manipulation import broadcast_to, concat
 
 
 def sum(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdims: builtins.bool = False) -> Array:
-    """Sum, formed in `dtype`: by default 64 bits for integers, the array's own type otherwise."""
+    """Sum, formed in `dtype`: by default 64 bits for integers, the array's own type otherwise.
+
+    Shape: `x` without the axes, which `keepdims` keeps at length 1. Raises AxisError for an axis that `x` has not.
+    I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.sum(oc.asarray([[1, 2], [3, 4]]), axis=0).compute()
+    array([4, 6])
+    """
     array = Array(node(x))
     return reduced("sum", array.astype(dtype or sum_dtype(array.dtype))._expr, axis, keepdims)
 
 
 def prod(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdims: builtins.bool = False) -> Array:
-    """Product, formed in `dtype` as for `sum`."""
+    """Product, formed in `dtype` as for `sum`. Shape and errors as there. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.prod(oc.asarray([[1, 2], [3, 4]]), axis=1).compute()
+    array([ 2, 12])
+    """
     array = Array(node(x))
     return reduced("prod", array.astype(dtype or sum_dtype(array.dtype))._expr, axis, keepdims)
 
 
 def mean(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Array:
-    """Arithmetic mean; float64 for integers. NaN where there are no elements."""
+    """Arithmetic mean; float64 for integers. NaN where there are no elements.
+
+    Shape and errors as `sum`. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.mean(oc.asarray([1, 2, 6])).item()
+    3.0
+    """
     array = Array(node(x))
     return reduced("mean", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims)
 
 
 def var(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Array:
-    """Variance with divisor n − correction; float64 for integers."""
+    """Variance with divisor n − correction; float64 for integers. Shape and errors as `sum`. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.var(oc.asarray([1.0, 2.0, 6.0]), correction=1).item()
+    7.0
+    """
     array = Array(node(x))
     return reduced("var", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims, float(correction))
 
 
 def std(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Array:
-    """Standard deviation: the square root of the variance with divisor n − correction."""
+    """Standard deviation: the square root of the variance with divisor n − correction; float64 for integers.
+
+    Shape and errors as `sum`. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.std(oc.asarray([[1, 3], [2, 6]]), axis=1).compute()
+    array([1., 2.])
+    """
     array = Array(node(x))
     return reduced("std", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims, float(correction))
 
@@ -55,12 +87,26 @@ def _ordered(name: str, x: Operand) -> Array:
 
 
 def min(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Array:
-    """Smallest element; NaN if there is one. Raises ShapeError where there are no elements."""
+    """Smallest element; NaN if there is one. Shape as `sum`, type of `x`.
+
+    Raises ShapeError where there are no elements, DTypeError for complex numbers. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.min(oc.asarray([[3, 1], [2, 5]]), axis=0).compute()
+    array([2, 1])
+    """
     return reduced("min", _ordered("min", x)._expr, axis, keepdims, needs_elements=True)
 
 
 def max(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Array:
-    """Largest element; NaN if there is one. Raises ShapeError where there are no elements."""
+    """Largest element; NaN if there is one. Shape as `sum`, type of `x`.
+
+    Raises ShapeError where there are no elements, DTypeError for complex numbers. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.max(oc.asarray([[3, 1], [2, 5]]), axis=0).compute()
+    array([3, 5])
+    """
     return reduced("max", _ordered("max", x)._expr, axis, keepdims, needs_elements=True)
 
 
@@ -85,8 +131,9 @@ def cumulative_sum(
 ) -> Array:
     """Running sums along an axis, formed in `dtype` as for `sum`; `include_initial` puts a zero before them.
 
-    Strictly from the first element on, so its bits are those of NumPy's `cumsum`. I/O: one read of `x`, one write of
-    the result; each tile hands its last sums to the next (TPIE, section 4.1).
+    Strictly from the first element on, so its bits are those of NumPy's `cumsum`. Same shape, but one longer along the
+    axis with `include_initial`. Raises ShapeError where there are several axes and none is named. I/O: one read of `x`,
+    one write of the result; each tile hands its last sums to the next (TPIE, section 4.1).
 
     >>> import numpy as np, outcore as oc
     >>> oc.cumulative_sum(np.asarray([1, 2, 3])).compute()
@@ -101,7 +148,14 @@ def cumulative_sum(
 def cumulative_prod(
     x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: builtins.bool = False
 ) -> Array:
-    """Running products along an axis, formed in `dtype` as for `prod`; `include_initial` puts a one before them."""
+    """Running products along an axis, formed in `dtype` as for `prod`; `include_initial` puts a one before them.
+
+    Shape, errors and I/O as `cumulative_sum`.
+
+    >>> import outcore as oc
+    >>> oc.cumulative_prod(oc.asarray([1, 2, 3, 4])).compute()
+    array([ 1,  2,  6, 24])
+    """
     array = Array(node(x))
     array = array.astype(dtype or sum_dtype(array.dtype))
     initial = ones((), dtype=array.dtype) if include_initial else None
@@ -109,12 +163,26 @@ def cumulative_prod(
 
 
 def cummax(x: Operand, /, *, axis: int | None = None) -> Array:
-    """The largest element so far along an axis (`numpy.maximum.accumulate`); NaN from the first NaN on."""
+    """The largest element so far along an axis (`numpy.maximum.accumulate`); NaN from the first NaN on.
+
+    Shape and type of `x`. Raises DTypeError for complex numbers, ShapeError as `cumulative_sum`. I/O: as there.
+
+    >>> import outcore as oc
+    >>> oc.cummax(oc.asarray([3, 1, 4, 1])).compute()
+    array([3, 3, 4, 4])
+    """
     return _scanned("max", _ordered("cummax", x)._expr, axis, None)
 
 
 def cummin(x: Operand, /, *, axis: int | None = None) -> Array:
-    """The smallest element so far along an axis (`numpy.minimum.accumulate`); NaN from the first NaN on."""
+    """The smallest element so far along an axis (`numpy.minimum.accumulate`); NaN from the first NaN on.
+
+    Shape and type of `x`. Raises DTypeError for complex numbers, ShapeError as `cumulative_sum`. I/O: as there.
+
+    >>> import outcore as oc
+    >>> oc.cummin(oc.asarray([3, 1, 4, 1])).compute()
+    array([3, 1, 1, 1])
+    """
     return _scanned("min", _ordered("cummin", x)._expr, axis, None)
 
 

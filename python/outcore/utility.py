@@ -13,19 +13,41 @@ from outcore.manipulation import concat, part_along
 
 
 def all(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Array:
-    """Whether every element is not zero; True where there are none. Reads every tile of the operand once."""
+    """Whether every element is not zero; True where there are none. Gives bool.
+
+    Shape and errors as `sum`. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.all(oc.asarray([[1, 2], [0, 3]]), axis=1).compute()
+    array([ True, False])
+    """
     return reduced("all", node(x), axis, keepdims)
 
 
 def any(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Array:
-    """Whether any element is not zero; False where there are none. Reads every tile of the operand once."""
+    """Whether any element is not zero; False where there are none. Gives bool.
+
+    Shape and errors as `sum`. I/O: one read of `x`.
+
+    >>> import outcore as oc
+    >>> oc.any(oc.asarray([[1, 2], [0, 0]]), axis=1).compute()
+    array([ True, False])
+    """
     return reduced("any", node(x), axis, keepdims)
 
 
 def diff(
     x: Operand, /, *, axis: int = -1, n: int = 1, prepend: Operand | None = None, append: Operand | None = None
 ) -> Array:
-    """Differences of neighbours along an axis, `n` times over; the axis loses `n` elements."""
+    """Differences of neighbours along an axis, `n` times over; the axis loses `n` elements.
+
+    `prepend` and `append` are put before and behind. Type of `x`; of bool, whether neighbours differ. Raises ShapeError
+    for `n` below 0. I/O: one read of each.
+
+    >>> import outcore as oc
+    >>> oc.diff(oc.asarray([1, 4, 9, 16])).compute()
+    array([3, 5, 7])
+    """
     parts = [Array(node(part)) for part in (prepend, x, append) if part is not None]
     place = axis_of("diff", axis, Array(node(x)).ndim)
     if n < 0:

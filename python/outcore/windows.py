@@ -140,6 +140,8 @@ def rolling_sum(x: Operand, window: int, /, *, axis: int = -1, min_periods: int 
 def rolling_mean(x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None) -> Array:
     """The mean of each element and the `window` − 1 before it along an axis; see `rolling_sum`.
 
+    Errors and I/O as there.
+
     >>> import numpy as np, outcore as oc
     >>> oc.rolling_mean(np.asarray([1.0, np.nan, 3.0]), 2, min_periods=1).compute()
     array([1., 1., 3.])
@@ -177,7 +179,7 @@ def _extreme(name: str, x: Operand, window: int, axis: int, min_periods: int | N
 def rolling_min(x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None) -> Array:
     """The smallest of each element and the `window` − 1 before it along an axis; see `rolling_sum`.
 
-    Raises DTypeError for complex numbers.
+    Raises DTypeError for complex numbers. Other errors and I/O as there.
 
     >>> import numpy as np, outcore as oc
     >>> oc.rolling_min(np.asarray([3.0, 1.0, 2.0, 5.0]), 2).compute()
@@ -188,6 +190,8 @@ def rolling_min(x: Operand, window: int, /, *, axis: int = -1, min_periods: int 
 
 def rolling_max(x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None) -> Array:
     """The largest of each element and the `window` − 1 before it along an axis; see `rolling_min`.
+
+    Errors and I/O as there.
 
     >>> import numpy as np, outcore as oc
     >>> oc.rolling_max(np.asarray([3.0, 1.0, 2.0, 5.0]), 2).compute()
@@ -250,6 +254,8 @@ def rolling_std(
     x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None, correction: float = 0.0
 ) -> Array:
     """The square root of `rolling_var`.
+
+    Errors and I/O as there.
 
     >>> import numpy as np, outcore as oc
     >>> oc.rolling_std(np.asarray([1.0, 3.0, 3.0, 7.0]), 2).compute()

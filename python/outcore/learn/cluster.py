@@ -108,7 +108,8 @@ class KMeans(_Clusters):
     `init`: "k-means++" (Arthur, Vassilvitskii 2007; greedy; a read per center), "k-means||" (Bahmani et al. 2012; five
     reads), "random" (rows), or an array of centers.
 
-    Fitted: `cluster_centers_`, `labels_` (lazy for lazy data), `inertia_`, `n_iter_`, `n_features_in_`.
+    Fitted: `cluster_centers_`, `labels_` (lazy for lazy data), `inertia_`, `n_iter_`, `n_features_in_`. I/O: `fit`
+    reads X for the start, once per iteration and twice beside; `predict`, `transform` and `score` once.
 
     >>> import numpy as np
     >>> from outcore.learn import KMeans

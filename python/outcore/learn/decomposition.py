@@ -110,7 +110,8 @@ class PCA(_Principal):
     the variance to explain, or all. Signs: the largest entry of a component is positive.
 
     Fitted: `components_`, `explained_variance_`, `explained_variance_ratio_`, `singular_values_`, `mean_`,
-    `n_components_`, `noise_variance_`, `n_samples_`, `n_features_in_`.
+    `n_components_`, `noise_variance_`, `n_samples_`, `n_features_in_`. I/O: `fit` as the solver says; `transform` reads
+    X once.
 
     >>> import numpy as np
     >>> from outcore.learn import PCA
@@ -219,7 +220,8 @@ class TruncatedSVD(_Components):
     + 1 reads, room for columns × components), "auto" the first for up to 1000 columns.
 
     Fitted: `components_` (Vᵀ), `singular_values_`, `explained_variance_` (of the transformed columns),
-    `explained_variance_ratio_`, `n_features_in_`. U·Σ is `transform(X)`, lazy for lazy data.
+    `explained_variance_ratio_`, `n_features_in_`. U·Σ is `transform(X)`, lazy for lazy data. I/O: `fit` as the
+    algorithm says; `transform` reads X once.
 
     >>> import numpy as np
     >>> from outcore.learn import TruncatedSVD

@@ -37,6 +37,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
     or "custom" with `W` and `H` given to `fit_transform`.
 
     Fitted: `components_` (H), `n_components_`, `reconstruction_err_` (|X − WH|), `n_iter_`, `n_features_in_`.
+    I/O: `fit` reads X for the start, and once per iteration; `transform` twice.
 
     >>> import numpy as np
     >>> from outcore.learn import NMF

@@ -121,7 +121,8 @@ class SGDClassifier(_Descent, Classifier):
     two classes each against the others. Blocks of rows come in random order and their rows are shuffled, so an epoch is
     one read of X. It ends where the loss gains less than `tol` in `n_iter_no_change` epochs.
 
-    Fitted: `coef_`, `intercept_`, `classes_`, `n_iter_`, `t_`, `n_features_in_`.
+    Fitted: `coef_`, `intercept_`, `classes_`, `n_iter_`, `t_`, `n_features_in_`. I/O: `fit` reads X and y once per
+    epoch; `partial_fit` and predictions once.
 
     >>> import numpy as np
     >>> from outcore.learn import SGDClassifier
@@ -201,7 +202,8 @@ class SGDRegressor(_Descent, Regressor):
     `loss`: "squared_error", "huber" (linear beyond `epsilon`) or "epsilon_insensitive". Columns should be scaled. As
     for `SGDClassifier`, an epoch is one read of X.
 
-    Fitted: `coef_`, `intercept_`, `n_iter_`, `t_`, `n_features_in_`.
+    Fitted: `coef_`, `intercept_`, `n_iter_`, `t_`, `n_features_in_`. I/O: `fit` reads X and y once per epoch;
+    `partial_fit` and predictions once.
 
     >>> import numpy as np
     >>> from outcore.learn import SGDRegressor

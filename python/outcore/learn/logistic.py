@@ -116,7 +116,8 @@ class LogisticRegression(Classifier):
     few features and classes). `C=np.inf` leaves the penalty out. It ends where no part of the gradient of the mean loss
     is above `tol`. `class_weight` "balanced" weighs classes by the inverse of their weight; a dict says each.
 
-    Fitted: `coef_`, `intercept_`, `classes_`, `n_iter_`, `n_features_in_`. `verbose` prints the loss.
+    Fitted: `coef_`, `intercept_`, `classes_`, `n_iter_`, `n_features_in_`. `verbose` prints the loss. I/O: `fit` as the
+    solver says; predictions read X once.
 
     >>> import numpy as np
     >>> from outcore.learn import LogisticRegression

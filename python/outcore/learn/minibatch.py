@@ -26,7 +26,8 @@ class MiniBatchKMeans(_Clusters):
     (3 · batch_size unless told), by `init` as in `KMeans`.
 
     Fitted: `cluster_centers_`, `labels_` (lazy for lazy data), `inertia_`, `n_iter_` (epochs), `n_steps_` (batches),
-    `counts_`, `n_features_in_`.
+    `counts_`, `n_features_in_`. I/O: `fit` reads X once per epoch, and once for the inertia; `predict`, `transform` and
+    `score` once.
 
     >>> import numpy as np
     >>> from outcore.learn import MiniBatchKMeans

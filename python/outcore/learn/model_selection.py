@@ -95,6 +95,7 @@ class KFold:
 
     `split(X)` gives pairs (train, test): masks to index lazy data by, which take no memory, and for other data
     positions as scikit-learn gives them. Parts are neighbouring rows, or with `shuffle` a seeded permutation's choice.
+    I/O: none; a mask is made where it is used.
 
     >>> import numpy as np
     >>> from outcore.learn import KFold
