@@ -112,13 +112,14 @@ def max(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) ->
 
 def _scanned(name: str, expr: _core.Expr, axis: int | None, initial: Array | None) -> Array:
     shape = tuple(expr.shape)
+    called = f"cumulative_{name}" if name in ("sum", "prod") else f"cum{name}"
     if not shape:
-        raise ShapeError(f"cumulative_{name}: a number has no axis to go along")
+        raise ShapeError(f"{called}: a number has no axis to go along")
     if axis is None:
         if len(shape) > 1:
-            raise ShapeError(f"cumulative_{name}: an array of shape {shape} needs an axis")
+            raise ShapeError(f"{called}: an array of shape {shape} needs an axis")
         axis = 0
-    place = axis_of(f"cumulative_{name}", axis, len(shape))
+    place = axis_of(called, axis, len(shape))
     result = Array(_core.scan(name, expr, place, None))
     if initial is None:
         return result

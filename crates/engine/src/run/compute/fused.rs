@@ -60,6 +60,7 @@ pub fn run(
                     column,
                     height,
                     width,
+                    is_whole: width == inner,
                 };
                 let bytes = height * width * item;
                 let (now, later) = output[written..].split_at_mut(bytes);
@@ -79,6 +80,8 @@ struct Strip {
     column: usize,
     height: usize,
     width: usize,
+    /// Whether rows are whole: then the strips of a block all begin in its first column.
+    is_whole: bool,
 }
 
 fn base(input: &Operands<'_>, leading: &[usize], mut index: usize) -> usize {
@@ -173,16 +176,23 @@ fn run_strip(
                     .as_mut()
                     .expect("registers are given back");
                 let down = if ndim >= 2 { input.strides[ndim - 2] } else { 0 };
-                copy_strided(
-                    input.item,
-                    &[strip.height, strip.width],
-                    input.data,
-                    offset as usize,
-                    &[down, input.strides[ndim - 1]],
-                    register,
-                    0,
-                    &[strip.width as isize, 1],
-                );
+                let along = input.strides[ndim - 1];
+                // A row that is the same for all of them is there from the strip before, which was no shorter.
+                let is_there = down == 0 && strip.is_whole && strip.row > 0;
+                if !is_there && along == 0 {
+                    widen(input, offset, down, strip, &mut register[..count * input.item]);
+                } else if !is_there {
+                    copy_strided(
+                        input.item,
+                        &[strip.height, strip.width],
+                        input.data,
+                        offset as usize,
+                        &[down, along],
+                        register,
+                        0,
+                        &[strip.width as isize, 1],
+                    );
+                }
                 (true, 0, count * input.item)
             }
         };
@@ -254,6 +264,24 @@ fn run_strip(
         if let (Some(target), Some(frame)) = (instruction.target, taken) {
             registers[target] = Some(frame);
         }
+    }
+}
+
+/// Each row of the strip filled with the one element that the input has for it.
+fn widen(input: &Operands<'_>, offset: isize, down: isize, strip: Strip, target: &mut [u8]) {
+    fn fill<const ITEM: usize>(data: &[u8], offset: isize, down: isize, width: usize, target: &mut [u8]) {
+        let (elements, _) = data.as_chunks::<ITEM>();
+        let (places, _) = target.as_chunks_mut::<ITEM>();
+        for (row, places) in places.chunks_exact_mut(width).enumerate() {
+            places.fill(elements[(offset + row as isize * down) as usize]);
+        }
+    }
+    match input.item {
+        1 => fill::<1>(input.data, offset, down, strip.width, target),
+        2 => fill::<2>(input.data, offset, down, strip.width, target),
+        4 => fill::<4>(input.data, offset, down, strip.width, target),
+        8 => fill::<8>(input.data, offset, down, strip.width, target),
+        _ => fill::<16>(input.data, offset, down, strip.width, target),
     }
 }
 
