@@ -1,4 +1,4 @@
-"""Rows, columns and leading axes repeated over blocks of many strips, in all element sizes: NumPy's values to the bit."""
+"""Rows, columns and leading axes repeated over blocks of many strips, in all element sizes: NumPy's values exactly."""
 
 from __future__ import annotations
 
