@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,18 @@ STAGED = {
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("inputs")
     save(folder, 9)
-    return folder
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def out(out: Path) -> Iterator[Path]:
+    """The folder for outputs, which are too many to be left to pytest."""
+    yield out
+    shutil.rmtree(out)
 
 
 def test_every_public_function_is_called_or_makes_no_array() -> None:
