@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +13,14 @@ from outcore._array import Array
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore._run import compute
+from outcore._sorted_groups import Fold, Sorted, upright
 from outcore.creation import arange
 from outcore.elementwise import sqrt
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take
-from outcore.manipulation import broadcast_to, concat, reshape, stack
+from outcore.manipulation import broadcast_to, reshape
 from outcore.searching import where
-from outcore.sorting import sort_by
 from outcore.statistical import max, min
-
-Fold = Literal["sum", "prod", "min", "max"]
 
 # A table of more bytes than this is not held: labels are sorted instead. Nothing of the machine may enter here, for the
 # order of additions follows from it.
@@ -48,7 +46,7 @@ class GroupBy:
         self._least = 0
         self._present: Array | None = None  # those that are labels, where some may be none
         self._is_known = groups is not None
-        self._sorted: dict[str, _Sorted] = {}
+        self._sorted: dict[str, Sorted] = {}
 
     def _look(self) -> None:
         """Finds whether labels are integers so close together that each can have a row of a table: one read."""
@@ -89,14 +87,14 @@ class GroupBy:
         self._look()
         return self._rows is not None and self._rows * math.prod(values.shape[1:]) * 8 <= _TABLE_BYTES
 
-    def _by_sorting(self, values: Array | None) -> _Sorted:
+    def _by_sorting(self, values: Array | None) -> Sorted:
         key = "" if values is None else values._expr.digest
         if key not in self._sorted:
             labels = self._labels
             if self._is_numbered and self._rows is not None:  # all others are one label behind them
                 numbers = self._numbers()
                 labels = where((numbers >= 0) & (numbers < self._rows), numbers, self._rows)
-            self._sorted[key] = _Sorted(labels, values)
+            self._sorted[key] = Sorted(labels, values)
         return self._sorted[key]
 
     def _folded(self, fold: Fold, values: Array) -> Array:
@@ -127,7 +125,7 @@ class GroupBy:
             return broadcast_to(filling, (is_label.shape[0], *found.shape[1:]))
         places = Array(_core.scan("sum", is_label.astype(np.int64)._expr, 0, None)) - 1
         rows = take(found, where(is_label, places, 0), axis=0)
-        return where(_upright(is_label, rows.ndim), rows, filling)
+        return where(upright(is_label, rows.ndim), rows, filling)
 
     def _values(self, name: str, x: Operand) -> tuple[Array, np.dtype[Any]]:
         values = Array(node(x))
@@ -195,7 +193,7 @@ class GroupBy:
         values, own = self._values(fold, x)
         found = self._folded(fold, values)
         if self._is_numbered:
-            is_label = _upright(self._table("count", None) > 0, found.ndim)
+            is_label = upright(self._table("count", None) > 0, found.ndim)
             found = where(is_label, found, Array(node(found.dtype.type(_nothing(fold, own)))))
         return found.astype(own)
 
@@ -208,7 +206,7 @@ class GroupBy:
         """
         values, own = self._values("mean", x)
         found = self._folded("sum", values).astype(np.float64)
-        return (found / _upright(self.count(), found.ndim)).astype(own if own.kind == "f" else np.float64)
+        return (found / upright(self.count(), found.ndim)).astype(own if own.kind == "f" else np.float64)
 
     def var(self, x: Operand, *, ddof: float = 0.0) -> Array:
         """The variance of every group with divisor count − ddof, floating point.
@@ -221,10 +219,10 @@ class GroupBy:
         """
         values, own = self._values("var", x)
         values = values.astype(np.float64)
-        counts = _upright(self.count(), values.ndim)
+        counts = upright(self.count(), values.ndim)
         if self._fits(values):
             sums = self._wide_table("sum", values)
-            table = sums / _upright(self._table("count", None), sums.ndim)
+            table = sums / upright(self._table("count", None), sums.ndim)
             apart = values - take(table, self._inside(), axis=0)
             squares = self._of_present(self._wide_table("sum", apart * apart))
         else:
@@ -267,94 +265,6 @@ def _nothing(fold: str, dtype: np.dtype[Any]) -> Any:
     if dtype.kind == "b":
         return fold == "min"
     return np.iinfo(dtype).max if fold == "min" else np.iinfo(dtype).min
-
-
-def _upright(row: Array, ndim: int) -> Array:
-    """A row of one number for each group, as a column beside rows of further axes."""
-    return reshape(row, (row.shape[0], *(1,) * (ndim - 1))) if ndim > 1 else row
-
-
-class _Sorted:
-    """Labels in order, held in scratch with the columns of the values; sorted when something needs it, once."""
-
-    def __init__(self, labels: Array, values: Array | None) -> None:
-        self._labels = labels
-        self._values = values
-        self._held: list[_core.Expr] | None = None
-
-    def _columns(self) -> list[_core.Expr]:
-        if self._held is None:
-            columns = []
-            if self._values is not None:
-                flat = reshape(self._values, (self._values.shape[0], math.prod(self._values.shape[1:])))
-                columns = [flat[:, place] for place in range(flat.shape[1])]
-            ordered = [array._expr for array in sort_by(self._labels, *columns)]
-            self._held = _masks.hold_counted(ordered, lambda held: _last(held[0]))
-        return self._held
-
-    def keys(self) -> Array:
-        return _masks.Chosen(lambda: _masks.choose(self._columns()[0], _last(self._columns()[0]))._expr)
-
-    def counts(self) -> Array:
-        def make() -> _core.Expr:
-            ends = _masks.positions(_last(self._columns()[0])) + 1
-            if ends.shape[0] == 0:
-                return ends._expr
-            return (ends - concat([Array(_core.full([1], 0, "int64")), ends[:-1]]))._expr
-
-        return _masks.Chosen(make)
-
-    def _each(self, fold: Fold, prepare: Any) -> Array:
-        """A fold over every group of every column: accumulated from each first row on, of which the last is taken."""
-        shape = () if self._values is None else self._values.shape[1:]
-
-        def make() -> _core.Expr:
-            labels, *columns = self._columns()
-            first, last = _first(labels), _last(labels)
-            chosen = []
-            for column in columns:
-                sums = Array(_core.scan(fold, prepare(Array(column))._expr, 0, first))
-                chosen.append(_masks.choose(sums._expr, last))
-            groups = chosen[0].shape[0]
-            return reshape(stack(chosen, axis=1), (groups, *shape))._expr
-
-        return _masks.Chosen(make)
-
-    def folded(self, fold: Fold) -> Array:
-        return self._each(fold, lambda column: column)
-
-    def squares(self) -> Array:
-        """Sums of squared distances from the mean of the own group."""
-        means = self.folded("sum") / _upright(self.counts(), 1 if self._values is None else self._values.ndim)
-        flat = reshape(means, (means.shape[0], -1))
-        labels = self._columns()[0]
-        number = Array(_core.scan("sum", _core.astype(_first(labels), "int64"), 0, None)) - 1
-        place = iter(range(flat.shape[1]))
-
-        def prepare(column: Array) -> Array:
-            apart = column - take(flat[:, next(place)], number)
-            return apart * apart
-
-        return self._each("sum", prepare)
-
-
-def _edges(ordered: _core.Expr, at_end: bool) -> _core.Expr:
-    values = Array(ordered)
-    if values.shape[0] == 0:
-        return _core.full([0], False, "bool")
-    differ = values[1:] != values[:-1]
-    edge = Array(_core.full([1], True, "bool"))
-    return concat([differ, edge] if at_end else [edge, differ])._expr
-
-
-def _first(ordered: _core.Expr) -> _core.Expr:
-    """Which elements of a sorted row differ from the one before them."""
-    return _edges(ordered, at_end=False)
-
-
-def _last(ordered: _core.Expr) -> _core.Expr:
-    """Which elements of a sorted row differ from the one behind them."""
-    return _edges(ordered, at_end=True)
 
 
 def groupby(labels: Operand, /, *, groups: int | None = None) -> GroupBy:
