@@ -128,6 +128,8 @@ def test_transforms_that_cannot_be_are_refused() -> None:
     with session():
         with pytest.raises(ShapeError, match="a transform of length 0"):
             oc.fft.fft(oc.ones(4), n=0)
+        with pytest.raises(DTypeError, match="integer"):
+            oc.fft.fft(oc.ones(4), n=2.5)  # type: ignore[arg-type]
         with pytest.raises(DTypeError, match="rfft: takes real numbers, not complex128"):
             oc.fft.rfft(oc.ones(4, dtype=oc.complex128))
         with pytest.raises(ArgumentError, match="norm 'unitary'"):

@@ -97,6 +97,9 @@ def test_labels_of_any_order_and_none() -> None:
         empty = oc.groupby(oc.zeros((0,)))
         assert empty.sum(oc.zeros((0,))).shape == (0,)
         assert empty.count().compute().shape == (0,)
+        assert grouped.sum(oc.zeros((6, 0))).compute().shape == (4, 0)
+        assert oc.groupby(oc.arange(6) * 0.5).mean(oc.zeros((6, 0))).compute().shape == (6, 0)
+        assert oc.groupby(oc.arange(6)).mean(oc.zeros((6, 2, 0))).compute().shape == (6, 2, 0)
         low, high = grouped.aggregate(oc.arange(6), ["min", "max"])
         assert (low.compute()[2], high.compute()[2]) == (0, 3)
 

@@ -192,6 +192,8 @@ def test_matrices_without_factors_fail_when_computed() -> None:
             oc.linalg.inv(oc.ones((2, 3)))
         with pytest.raises(ShapeError, match=r"solve: \(2, 2\) and \(3,\) do not go together"):
             oc.linalg.solve(oc.eye(2), oc.ones(3))
+        with pytest.raises(ShapeError, match=r"solve: \(2, 3, 3\) and \(4, 3, 1\): leading axes do not broadcast"):
+            oc.linalg.solve(oc.ones((2, 3, 3)), oc.ones((4, 3, 1)))
 
 
 ROWS, COLUMNS = 60_000, 24  # three tiles of 4 MiB

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from outcore import _core, _masks
 from outcore._array import Array
+from outcore.creation import zeros
 from outcore.indexing import take
 from outcore.manipulation import concat, reshape, stack
 from outcore.sorting import sort_by
@@ -55,6 +56,8 @@ class Sorted:
 
         def make() -> _core.Expr:
             labels, *columns = self._columns()
+            if not columns:
+                return zeros((self.counts().shape[0], *shape))._expr
             first, last = _first(labels), _last(labels)
             chosen = []
             for column in columns:

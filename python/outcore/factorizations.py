@@ -304,7 +304,10 @@ def solve(x1: Operand, x2: Operand, /) -> Array:
     if right.ndim < 2 or right.shape[-2] != left.shape[-1]:
         raise ShapeError(f"solve: {left.shape} and {Array(node(x2)).shape} do not go together")
     wide = np.dtype(np.complex128 if own.kind == "c" else np.float64)
-    batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    try:
+        batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ShapeError:
+        raise ShapeError(f"solve: {left.shape} and {right.shape}: leading axes do not broadcast") from None
     left, right = (broadcast_to(part.astype(wide), (*batch, *part.shape[-2:])) for part in (left, right))
     if _is_empty(left) or _is_empty(right):
         found = empty(right.shape, dtype=own)

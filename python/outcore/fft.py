@@ -140,7 +140,7 @@ def _by_convolution(lanes: Array, is_inverse: bool, scale: float) -> Array:
 def _along(x: Operand, axis: int, n: int | None, name: str) -> tuple[Array, int, int]:
     array = Array(node(x))
     place = axis_of(name, axis, array.ndim)
-    return array, place, array.shape[place] if n is None else int(n)
+    return array, place, array.shape[place] if n is None else integers(n)[0]
 
 
 def fft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
@@ -193,7 +193,7 @@ def irfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "
     array([1., 1., 1., 1.])
     """
     array, place, own = _along(x, axis, None, "irfft")
-    length = 2 * (own - 1) if n is None else int(n)
+    length = 2 * (own - 1) if n is None else integers(n)[0]
     half = _fitted(_complex(array), place, length // 2 + 1) if length > 0 else _fitted(array, place, length)
     scale = _scale(norm, length, True)
     if not _is_long(half, place):

@@ -41,12 +41,13 @@ pub fn tallied(op: Tally, numbers: &Expr, values: Option<&Expr>, rows: u64) -> R
         ));
     }
     let columns = &beside.shape[1..];
+    let whole = |lengths: &[u64]| lengths.iter().map(|&length| length.max(1)).collect::<Vec<_>>();
     let length = match values {
         Some(values) if values.ndim() == 2 => grid::uncut(&values.shape, dtype, values.tile.clone(), &[1])[0],
         _ => numbers.tile[0],
     };
     let tiled = |of: &Expr| {
-        let tile = [&[length], &of.shape[1..]].concat();
+        let tile = [&[length], &whole(&of.shape[1..])[..]].concat();
         if tile == of.tile {
             of.clone()
         } else {
@@ -56,7 +57,7 @@ pub fn tallied(op: Tally, numbers: &Expr, values: Option<&Expr>, rows: u64) -> R
     let inputs: Vec<Expr> = std::iter::once(numbers).chain(values).map(tiled).collect();
     let table = |count: u64| Grid {
         shape: [&[rows * count], columns].concat(),
-        tile: [&[rows.max(1)], columns].concat(),
+        tile: [&[rows.max(1)], &whole(columns)[..]].concat(),
         dtype,
     };
     let tables = TABLES.min(inputs[0].grid().tiles());
