@@ -45,12 +45,12 @@ def can_cast(from_: DTypeLike | Array, to: DTypeLike, /) -> builtins.bool:
     return np.can_cast(from_.dtype if isinstance(from_, Array) else dtype_of(from_), dtype_of(to))
 
 
-def finfo(type: DTypeLike | Array, /) -> Any:
+def finfo(type: DTypeLike | Array, /) -> np.finfo[Any]:
     """Machine limits of a floating-point type, as NumPy gives them."""
     return np.finfo(type.dtype if isinstance(type, Array) else dtype_of(type))
 
 
-def iinfo(type: DTypeLike | Array, /) -> Any:
+def iinfo(type: DTypeLike | Array, /) -> np.iinfo[Any]:
     """Machine limits of an integer type, as NumPy gives them."""
     return np.iinfo(type.dtype if isinstance(type, Array) else dtype_of(type))
 
