@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore import _core
-from outcore._indexing import Index, expanded, find_positions, index, split_mask
+from outcore._indexing import Assignable, Index, expanded, find_positions, index, split_mask
 from outcore._node import DTypeLike, Operand, integers, is_weak, node
 from outcore._sizes import format_size
 from outcore.errors import ArgumentError, DTypeError, ShapeError
@@ -278,7 +278,7 @@ class Array:
 
     # -- parts and forms ----------------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Index | Array | npt.NDArray[Any]) -> Array:
+    def __getitem__(self, key: Index) -> Array:
         mask, rest = split_mask(key)
         if mask is None:
             places = find_positions(key, self.ndim)
@@ -292,7 +292,7 @@ class Array:
         chosen = choose(self._expr, node(mask))
         return Array(index(chosen._expr, (slice(None), *rest))) if rest else chosen
 
-    def __setitem__(self, key: Index | Array | npt.NDArray[Any], value: Operand) -> None:
+    def __setitem__(self, key: Assignable, value: Operand) -> None:
         """A functional update: this name stands for a new value, and what was made of the old one keeps it.
 
         Values broadcast to what the index names and are cast to the type of the array. Slices with any step, integers

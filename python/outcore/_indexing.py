@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import operator
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore.errors import IndexingError
 
-Part: TypeAlias = "int | slice | EllipsisType | None"
-Index: TypeAlias = "Part | tuple[Part, ...]"
+if TYPE_CHECKING:
+    from outcore._array import Array
+
+Part: TypeAlias = "SupportsIndex | slice | EllipsisType | None"
+Choice: TypeAlias = "Array | npt.NDArray[Any]"  # a mask, or positions
+Gathering: TypeAlias = "Part | Choice | list[int] | list[list[int]]"
+Assignable: TypeAlias = "Part | Choice | tuple[Part, ...]"  # what can be assigned to
+Index: TypeAlias = "Gathering | tuple[Gathering, ...]"
 
 
 def position_of(part: Any, axis: int, length: int) -> int:

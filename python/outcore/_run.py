@@ -7,7 +7,7 @@ import uuid
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy.typing as npt
 
@@ -24,6 +24,7 @@ from outcore.errors import DTypeError, ResumeWarning, ShapeError, StaleProgramEr
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 _PLANS_MAX = 8
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
+Values: TypeAlias = "npt.NDArray[Any]"
 Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are invariant in their keys
 
 
@@ -86,6 +87,14 @@ def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> li
     return list(lengths)
 
 
+@overload
+def compute(array: Operand, /) -> Values: ...
+@overload
+def compute(array: Operand, second: Operand, /) -> tuple[Values, Values]: ...
+@overload
+def compute(array: Operand, second: Operand, third: Operand, /) -> tuple[Values, Values, Values]: ...
+@overload
+def compute(*arrays: Operand) -> Any: ...  # one gives values, and how many a list holds is not known here
 def compute(*arrays: Operand) -> Any:
     """The values of lazy arrays as NumPy arrays: one gives an array, several a tuple, from one common program.
 
@@ -165,6 +174,12 @@ def store(
     return plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
 
 
+@overload
+def persist(array: Operand, /, *, directory: PathLike | None = None) -> Array: ...
+@overload
+def persist(array: Operand, second: Operand, /, *, directory: PathLike | None = None) -> tuple[Array, Array]: ...
+@overload
+def persist(*arrays: Operand, directory: PathLike | None = None) -> Any: ...
 def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:
     """The same arrays with their values computed: in memory, or as Zarr arrays in `directory`, which stay yours.
 

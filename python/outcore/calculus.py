@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce as fold
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from outcore.statistical import sum
 _KERNEL_MAX = 64
 
 
+@overload
+def gradient(f: Operand, /, *spacing: Operand, axis: int, edge_order: int = 1) -> Array: ...
+@overload
+def gradient(f: Operand, /, *spacing: Operand, axis: Axis = None, edge_order: int = 1) -> Array | list[Array]: ...
 def gradient(f: Operand, /, *spacing: Operand, axis: Axis = None, edge_order: int = 1) -> Array | list[Array]:
     """Central differences along the axes, one array for each (alone for one), one-sided at the ends.
 

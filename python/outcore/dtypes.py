@@ -56,7 +56,7 @@ def can_cast(from_: DTypeLike | Array, to: DTypeLike, /) -> builtins.bool:
     return np.can_cast(from_.dtype if isinstance(from_, Array) else dtype_of(from_), dtype_of(to))
 
 
-def finfo(type: DTypeLike | Array, /) -> Any:
+def finfo(type: DTypeLike | Array, /) -> np.finfo[Any]:
     """Machine limits of a floating-point type, as NumPy gives them.
 
     Raises DTypeError for types outcore has no kernels for, ValueError for integers.
@@ -68,7 +68,7 @@ def finfo(type: DTypeLike | Array, /) -> Any:
     return np.finfo(type.dtype if isinstance(type, Array) else dtype_of(type))
 
 
-def iinfo(type: DTypeLike | Array, /) -> Any:
+def iinfo(type: DTypeLike | Array, /) -> np.iinfo[Any]:
     """Machine limits of an integer type, as NumPy gives them.
 
     Raises DTypeError for types outcore has no kernels for, ValueError for those that are no integers.

@@ -9,7 +9,7 @@ float32 and complex64 are factorized in double precision and rounded once at the
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -120,7 +120,11 @@ def cholesky(x: Operand, /, *, upper: bool = False) -> Array:
     return adjoint(lower) if upper else lower
 
 
-def qr(x: Operand, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
+@overload
+def qr(x: Operand, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
+@overload
+def qr(x: Operand, /, *, mode: Literal["r"]) -> Array: ...
+def qr(x: Operand, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> QRResult | Array:
     """A = Q R with orthonormal columns in Q and a triangle R: (…, m, n) → (…, m, k), (…, k, n), k = min(m, n).
 
     "complete" gives a square Q (m, m) and R (m, n), "r" R alone. I/O: one read of matrices that fit; of tall ones, two
@@ -146,7 +150,13 @@ def qr(x: Operand, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") 
     return QRResult(basis.astype(own), triangle.astype(own))
 
 
-def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+@overload
+def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: Literal[True] = True) -> SVDResult: ...
+@overload
+def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: Literal[False]) -> Array: ...
+@overload
+def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool) -> SVDResult | Array: ...
+def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Array:
     """A = U diag(S) Vh: singular values S (…, k) in descending order, k = min(m, n), singular vectors U and Vh.
 
     U is (…, m, m) and Vh (…, n, n), or (…, m, k) and (…, k, n) unless `full_matrices`; S alone unless `compute_uv`.

@@ -31,6 +31,7 @@ Transform = Callable[..., Array]
 
 _LANE_BYTES = 16 << 20  # a longer lane goes by four steps
 _SIDE = 64  # of a square tile between steps
+_TILE_BYTES, _LINE_BYTES = 128 << 10, 4 << 20
 _PRIME_LENGTH_MAX = 1 << 31  # the square of a place must be exact in 64 bits
 
 
@@ -69,7 +70,24 @@ def _is_long(array: Array, axis: int) -> bool:
 
 
 def _lanes(name: str, array: Array, axis: int, length: int, scale: float, cut: int | None = None) -> Array:
+    """The transform of lanes that are each whole in memory. Where tiles cut them, they are cut into small ones first,
+    so that a line of tiles, not all that crosses it, is needed at once."""
+    own = array.shape[axis]
+    if cut is None and array.tile[axis] < own:
+        tile = _narrow(array, axis)
+        array, cut = Array(_core.copy_tiled(array._expr, tile)), tile[axis]
     return Array(_core.fourier(name, array._expr, axis, length, scale, cut))
+
+
+def _narrow(array: Array, axis: int) -> list[int]:
+    """A tile of `_TILE_BYTES` of which a line along the axis has `_LINE_BYTES`, or a lane if that has more."""
+    tile = [1] * array.ndim
+    width = max(_LINE_BYTES // (array.shape[axis] * array.dtype.itemsize), 1)
+    tile[axis] = min(array.shape[axis], max(_TILE_BYTES // (width * array.dtype.itemsize), 1))
+    for place in (place for place in reversed(range(array.ndim)) if place != axis):
+        tile[place] = max(min(array.shape[place], width), 1)
+        width //= tile[place]
+    return tile
 
 
 def _transform(array: Array, axis: int, is_inverse: bool, scale: float, cut: int | None = None) -> Array:
@@ -146,8 +164,9 @@ def _along(x: Operand, axis: int, n: int | None, name: str) -> tuple[Array, int,
 def fft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
     """The discrete Fourier transform along an axis: complex, of the same shape (or length `n` along the axis).
 
-    Raises ShapeError for a length below 1. I/O: one read of `x` for lanes up to 16 MiB; longer ones are moved about
-    three times more, which `explain` shows.
+    Raises ShapeError for a length below 1. I/O: one read of `x` where tiles reach along the axis, as along the last one
+    of a file; across them one write and one read more of what does not fit the memory. Lanes beyond 16 MiB are moved
+    about three times more. `explain` shows it.
 
     >>> import numpy as np, outcore as oc
     >>> oc.fft.fft(np.asarray([1.0, 0.0, 0.0, 0.0])).compute()
