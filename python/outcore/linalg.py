@@ -7,6 +7,7 @@ import math
 import operator
 from typing import Any
 
+from outcore import _core
 from outcore._array import Array
 from outcore._node import DTypeLike, Operand, axes_of, node
 from outcore._reduction import Axis, floating
@@ -73,7 +74,11 @@ def diagonal(x: Operand, /, *, offset: int = 0) -> Array:
     count = builtins.max(0, builtins.min(rows - down, columns - right))
     flat = reshape(array, (*array.shape[:-2], rows * columns))
     first = right + down * columns
-    return flat[..., first : first + count * step : step][..., :count]
+    chosen = flat[..., first : first + count * step : step][..., :count]
+    if flat.tile[-1] < flat.shape[-1] or chosen.tile[-1] >= count:
+        return chosen
+    # A tile as long as the steps that fit would be cut short of the end, and all that is made of it with it.
+    return Array(_core.copy_tiled(chosen._expr, [*chosen.tile[:-1], count]))
 
 
 def trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
