@@ -10,6 +10,7 @@ from outcore._array import Array
 from outcore.creation import zeros
 from outcore.indexing import take
 from outcore.manipulation import concat, reshape, stack
+from outcore.sets import first_of_equal, last_of_equal
 from outcore.sorting import sort_by
 
 Fold = Literal["sum", "prod", "min", "max"]
@@ -35,15 +36,15 @@ class Sorted:
                 flat = reshape(self._values, (self._values.shape[0], math.prod(self._values.shape[1:])))
                 columns = [flat[:, place] for place in range(flat.shape[1])]
             ordered = [array._expr for array in sort_by(self._labels, *columns)]
-            self._held = _masks.hold_counted(ordered, lambda held: _last(held[0]))
+            self._held = _masks.hold_counted(ordered, lambda held: last_of_equal(held[0]))
         return self._held
 
     def keys(self) -> Array:
-        return _masks.Chosen(lambda: _masks.choose(self._columns()[0], _last(self._columns()[0]))._expr)
+        return _masks.Chosen(lambda: _masks.choose(self._columns()[0], last_of_equal(self._columns()[0]))._expr)
 
     def counts(self) -> Array:
         def make() -> _core.Expr:
-            ends = _masks.positions(_last(self._columns()[0])) + 1
+            ends = _masks.positions(last_of_equal(self._columns()[0])) + 1
             if ends.shape[0] == 0:
                 return ends._expr
             return (ends - concat([Array(_core.full([1], 0, "int64")), ends[:-1]]))._expr
@@ -58,7 +59,7 @@ class Sorted:
             labels, *columns = self._columns()
             if not columns:
                 return zeros((self.counts().shape[0], *shape))._expr
-            first, last = _first(labels), _last(labels)
+            first, last = first_of_equal(labels), last_of_equal(labels)
             chosen = []
             for column in columns:
                 sums = Array(_core.scan(fold, prepare(Array(column))._expr, 0, first))
@@ -76,7 +77,7 @@ class Sorted:
         means = self.folded("sum") / upright(self.counts(), 1 if self._values is None else self._values.ndim)
         flat = reshape(means, (means.shape[0], -1))
         labels = self._columns()[0]
-        number = Array(_core.scan("sum", _core.astype(_first(labels), "int64"), 0, None)) - 1
+        number = Array(_core.scan("sum", _core.astype(first_of_equal(labels), "int64"), 0, None)) - 1
         place = iter(range(flat.shape[1]))
 
         def prepare(column: Array) -> Array:
@@ -84,25 +85,6 @@ class Sorted:
             return apart * apart
 
         return self._each("sum", prepare)
-
-
-def _edges(ordered: _core.Expr, at_end: bool) -> _core.Expr:
-    values = Array(ordered)
-    if values.shape[0] == 0:
-        return _core.full([0], False, "bool")
-    differ = values[1:] != values[:-1]
-    edge = Array(_core.full([1], True, "bool"))
-    return concat([differ, edge] if at_end else [edge, differ])._expr
-
-
-def _first(ordered: _core.Expr) -> _core.Expr:
-    """Which elements of a sorted row differ from the one before them."""
-    return _edges(ordered, at_end=False)
-
-
-def _last(ordered: _core.Expr) -> _core.Expr:
-    """Which elements of a sorted row differ from the one behind them."""
-    return _edges(ordered, at_end=True)
 
 
 __all__ = ["Fold", "Sorted", "upright"]

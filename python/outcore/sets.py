@@ -54,11 +54,11 @@ class _Groups:
             flat = _masks.flatten(self._x)
             columns = [_core.arange(0, 1, flat.shape[0], "int64")] if self._with_positions else []
             sorted_columns = [array._expr for array in sort_by(Array(flat), *map(Array, columns))]
-            self._held = _masks.hold_counted(sorted_columns, lambda held: _first(held[0]))
+            self._held = _masks.hold_counted(sorted_columns, lambda held: first_of_equal(held[0]))
         return self._held
 
     def first(self) -> _core.Expr:
-        return _first(self._sorted()[0])
+        return first_of_equal(self._sorted()[0])
 
     def chosen(self, column: int) -> Array:
         def make() -> _core.Expr:
@@ -85,13 +85,23 @@ class _Groups:
         return _masks.Chosen(make)
 
 
-def _first(ordered: _core.Expr) -> _core.Expr:
+def first_of_equal(ordered: _core.Expr) -> _core.Expr:
     """Which elements of a sorted row differ from the one before them."""
+    return _edges(ordered, at_end=False)
+
+
+def last_of_equal(ordered: _core.Expr) -> _core.Expr:
+    """Which elements of a sorted row differ from the one behind them."""
+    return _edges(ordered, at_end=True)
+
+
+def _edges(ordered: _core.Expr, at_end: bool) -> _core.Expr:
     values = Array(ordered)
     if values.shape[0] == 0:
         return _core.full([0], False, "bool")
-    begin = Array(_core.full([1], True, "bool"))
-    return concat([begin, values[1:] != values[:-1]])._expr
+    differ = values[1:] != values[:-1]
+    edge = Array(_core.full([1], True, "bool"))
+    return concat([differ, edge] if at_end else [edge, differ])._expr
 
 
 def unique_values(x: Operand, /) -> Array:
