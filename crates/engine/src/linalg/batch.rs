@@ -7,7 +7,7 @@ use outcore_kernels::{Factor, Factorization};
 
 use super::tall::{is_tall, tall};
 use crate::expr::{grid, Expr};
-use crate::ops::{algorithm, copy_tiled, show};
+use crate::ops::{algorithm, in_tiles, show};
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -34,14 +34,7 @@ pub fn factorize(factor: Factor, x: &Expr, right: Option<&Expr>) -> Result<Vec<E
     let tile = if is_whole { x.tile.clone() } else { x.shape.clone() };
     let leading = grid::uncut(&x.shape, x.dtype, tile, &axes)[..batch].to_vec();
     let last = |of: &Expr| [of.shape[batch], of.shape[batch + 1]];
-    let tiled = |of: &Expr| {
-        let tile = [&leading[..], &last(of)].concat();
-        if tile == of.tile {
-            of.clone()
-        } else {
-            copy_tiled(of, tile)
-        }
-    };
+    let tiled = |of: &Expr| in_tiles(of, [&leading[..], &last(of)].concat());
     let sizes = Factorization {
         factor,
         dtype: x.dtype,
@@ -110,7 +103,7 @@ fn any_shape(factor: Factor) -> bool {
     )
 }
 
-pub(super) fn label(factor: Factor) -> String {
+fn label(factor: Factor) -> String {
     match factor {
         Factor::QrComplete => "qr complete".into(),
         Factor::SvdComplete => "svd complete".into(),

@@ -338,7 +338,7 @@ impl Basis {
         self.0.sizes(Factor::Qr, self.0.tile_rows(task))
     }
 
-    /// Bytes of the tile's own Q and R, each to a multiple of what slices begin at.
+    /// Bytes of the tile's own Q and R.
     fn own_bytes(&self, task: u64) -> [usize; 2] {
         let results = self.sizes(task).results().into_iter();
         let mut bytes = results.map(|(shape, dtype)| shape.iter().product::<usize>() * dtype.size());

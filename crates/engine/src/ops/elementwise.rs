@@ -124,6 +124,15 @@ pub fn copy_tiled(x: &Expr, tile: Vec<u64>) -> Expr {
     Node::intern(Op::Cast, vec![x.clone()], x.shape.clone(), x.dtype, tile)
 }
 
+/// `x` in tiles of this shape: itself where it has them.
+pub fn in_tiles(x: &Expr, tile: Vec<u64>) -> Expr {
+    if tile == x.tile {
+        x.clone()
+    } else {
+        copy_tiled(x, tile)
+    }
+}
+
 /// Per axis the shortest tile of the operands that run along it.
 fn finest_tile(shape: &[u64], dtype: DType, operands: &[Expr]) -> Vec<u64> {
     let mut tile: Vec<u64> = shape.iter().map(|&length| length.max(1)).collect();

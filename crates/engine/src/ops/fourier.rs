@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use outcore_dtype::DType;
 use outcore_kernels::{Fourier, FourierPlan};
 
-use super::{algorithm, check_size, copy_tiled, show};
+use super::{algorithm, check_size, in_tiles, show};
 use crate::expr::{grid, Expr};
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
@@ -54,11 +54,7 @@ pub fn fourier(
     if cut.is_none() {
         tile = grid::uncut(&x.shape, widest, tile, &[axis]);
     }
-    let input = if tile == x.tile {
-        x.clone()
-    } else {
-        copy_tiled(x, tile.clone())
-    };
+    let input = in_tiles(x, tile.clone());
     let mut result = Grid { shape, tile, dtype };
     result.tile[axis] = cut.map_or(made, |cut| cut.min(made));
     let transform = Transform {

@@ -24,7 +24,7 @@ mod view;
 pub use algorithm::algorithm;
 pub use compress::{compress, count_granules, nonzero};
 pub use concat::concat;
-pub use elementwise::{astype, binary, copy_tiled, select, unary};
+pub use elementwise::{astype, binary, copy_tiled, in_tiles, select, unary};
 pub use fourier::fourier;
 pub use gather::{check_inside, edges, gather, gather_grid, GatherOrder};
 pub use generate::{constant, generate, stand_in};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_kernels::{scan as accumulate, Scan};
 
-use super::{algorithm, copy_tiled, show};
+use super::{algorithm, in_tiles, show};
 use crate::expr::Expr;
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
@@ -47,10 +47,7 @@ pub fn scan(op: Scan, x: &Expr, axis: usize, starts: Option<&Expr>) -> Result<Ex
         is_marked: starts.is_some(),
         results: [x.grid(), carry],
     };
-    let marks = starts.map(|starts| match starts.tile[0] == x.tile[0] {
-        true => starts.clone(),
-        false => copy_tiled(starts, vec![x.tile[0]]),
-    });
+    let marks = starts.map(|starts| in_tiles(starts, vec![x.tile[0]]));
     let inputs: Vec<Expr> = std::iter::once(x.clone()).chain(marks).collect();
     Ok(algorithm(Arc::new(scanning), &inputs)?.swap_remove(0))
 }

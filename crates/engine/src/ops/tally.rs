@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outcore_kernels::{clear_tally, merge_tallies, tally, Tally};
 
-use super::{algorithm, copy_tiled, show};
+use super::{algorithm, in_tiles, show};
 use crate::expr::{grid, Expr};
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
@@ -46,14 +46,7 @@ pub fn tallied(op: Tally, numbers: &Expr, values: Option<&Expr>, rows: u64) -> R
         Some(values) if values.ndim() == 2 => grid::uncut(&values.shape, dtype, values.tile.clone(), &[1])[0],
         _ => numbers.tile[0],
     };
-    let tiled = |of: &Expr| {
-        let tile = [&[length], &whole(&of.shape[1..])[..]].concat();
-        if tile == of.tile {
-            of.clone()
-        } else {
-            copy_tiled(of, tile)
-        }
-    };
+    let tiled = |of: &Expr| in_tiles(of, [&[length], &whole(&of.shape[1..])[..]].concat());
     let inputs: Vec<Expr> = std::iter::once(numbers).chain(values).map(tiled).collect();
     let table = |count: u64| Grid {
         shape: [&[rows * count], columns].concat(),
