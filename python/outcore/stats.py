@@ -7,23 +7,28 @@ those rows lie many deviations from the mean of all.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from outcore import correlation
+from outcore import _core, correlation
 from outcore._array import Array
 from outcore._node import Operand, axis_of, node
 from outcore._reduction import Axis
 from outcore.elementwise import abs, exp, isfinite, isnan, log, sqrt
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.manipulation import broadcast_to, part_along
+from outcore.manipulation import expand_dims, part_along, reshape
 from outcore.order import quantile
 from outcore.searching import count_nonzero, where
 from outcore.statistical import max, mean, min, std, sum
 
 # Elements along the axis whose mean is the shift.
 _SHIFT_BY = 16
+# Columns of which a tile has at least a few rows.
+_COLUMNS_MAX = 1 << 14
+# Rows of the table that `_core.describe` makes.
+_FACTS = 10
 
 
 class Summary(NamedTuple):
@@ -52,6 +57,19 @@ class Description(NamedTuple):
     kurtosis: Array
 
 
+class _Facts(NamedTuple):
+    """What one look at every element tells of those that are not NaN; `sums` are Σa to Σa⁴ with a = x − center."""
+
+    number: Array
+    nonzeros: Array
+    least: Array
+    greatest: Array
+    l1: Array
+    squares: Array
+    sums: tuple[Array, ...]
+    center: Array
+
+
 class _Central(NamedTuple):
     """The mean, and the means of the second to fourth power of distances from it."""
 
@@ -68,26 +86,58 @@ def _real(name: str, x: Operand) -> Array:
     return array.astype(np.float64)
 
 
-def _central(x: Array, axis: int, missing: Array | None = None, count: Operand | None = None) -> _Central:
-    """Central moments from Σ aᵖ with a = x − c, of the elements that are not missing, `count` of them.
-
-    With mᵖ = Σ aᵖ / n: μ₂ = m₂ − m₁², μ₃ = m₃ − 3m₁m₂ + 2m₁³, μ₄ = m₄ − 4m₁m₃ + 6m₁²m₂ − 3m₁⁴.
-    """
+def _facts(x: Array, axis: int) -> _Facts:
+    """Facts of what lies along an axis; where the others are no more than a few thousand columns, by one kernel."""
     first = part_along(x, axis, None, _SHIFT_BY)
     known = isfinite(first)
-    some = sum(known, axis=axis, keepdims=True)
-    center = sum(where(known, first, 0.0), axis=axis, keepdims=True) / where(some > 0, some, 1)
-    apart = x - center
-    if missing is not None:
-        apart = where(missing, 0.0, apart)
-    number = float(x.shape[axis]) if count is None else count
+    some = sum(known, axis=axis)
+    center = sum(where(known, first, 0.0), axis=axis) / where(some > 0, some, 1)
+    length, columns = x.shape[axis], math.prod(center.shape)
+    if axis == 0 and 0 < columns <= _COLUMNS_MAX:
+        rows = _core.describe(reshape(x, (length, columns))._expr, reshape(center, (columns,))._expr)
+        count, nonzeros, least, greatest, l1, squares, *sums = (
+            reshape(Array(rows)[row], center.shape) for row in range(_FACTS)
+        )
+        return _Facts(count, nonzeros, least, greatest, l1, squares, tuple(sums), center)
+    gone = isnan(x)
+    filled = where(gone, 0.0, x)
+    apart = where(gone, 0.0, x - expand_dims(center, axis=axis))
     square = apart * apart
-    m1, m2, m3, m4 = (sum(power, axis=axis) / number for power in (apart, square, square * apart, square * square))
+    return _Facts(
+        (length - sum(gone, axis=axis)).astype(np.float64),
+        count_nonzero(filled, axis=axis),
+        min(where(gone, np.inf, x), axis=axis),
+        max(where(gone, -np.inf, x), axis=axis),
+        sum(abs(filled), axis=axis),
+        sum(filled * filled, axis=axis),
+        (
+            sum(apart, axis=axis),
+            sum(square, axis=axis),
+            sum(square * apart, axis=axis),
+            sum(square * square, axis=axis),
+        ),
+        center,
+    )
+
+
+def _central(of: _Facts, number: Operand) -> _Central:
+    """Central moments of `number` elements from the means mᵖ of aᵖ.
+
+    μ₂ = m₂ − m₁², μ₃ = m₃ − 3m₁m₂ + 2m₁³, μ₄ = m₄ − 4m₁m₃ + 6m₁²m₂ − 3m₁⁴.
+    """
+    m1, m2, m3, m4 = (total / number for total in of.sums)
     second = m2 - m1 * m1
     second = where(second < 0, 0.0, second)
     third = m3 - m1 * m2 * 3.0 + m1 * m1 * m1 * 2.0
     fourth = m4 - m1 * m3 * 4.0 + m1 * m1 * m2 * 6.0 - m1 * m1 * m1 * m1 * 3.0
-    return _Central(sum(center, axis=axis) + m1, second, third, fourth)
+    return _Central(of.center + m1, second, third, fourth)
+
+
+def _whole(x: Array, axis: int) -> tuple[_Facts, _Central]:
+    """Facts and central moments in which one NaN makes all that it belongs to NaN."""
+    of = _facts(x, axis)
+    number = where(of.number == x.shape[axis], float(x.shape[axis]), np.nan)
+    return of, _central(of, number)
 
 
 def _skewness(of: _Central, count: Operand, bias: bool) -> Array:
@@ -133,26 +183,20 @@ def summary(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Summary:
     place = axis_of("summary", axis, array.ndim)
     if array.shape[place] == 0:
         raise ShapeError(f"summary: axis {place} of {array.shape} has no elements")
-    whole = Array(node(x)).dtype.kind != "f"
-    gone = None if whole else isnan(array)
-    rest = (*array.shape[:place], *array.shape[place + 1 :])
-    missing = broadcast_to(Array(node(0)), rest) if gone is None else sum(gone, axis=place)
-    count = (array.shape[place] - missing).astype(np.float64)
-    filled = array if gone is None else where(gone, 0.0, array)
-    of = _central(array, place, gone, count)
-    low, high = (array, array) if gone is None else (where(gone, np.inf, array), where(gone, -np.inf, array))
-    left = count - ddof
+    facts = _facts(array, place)
+    count, left = facts.number, facts.number - ddof
+    of = _central(facts, count)
     return Summary(
-        min=where(count > 0, min(low, axis=place), np.nan),
-        max=where(count > 0, max(high, axis=place), np.nan),
+        min=where(count > 0, facts.least, np.nan),
+        max=where(count > 0, facts.greatest, np.nan),
         mean=of.mean,
-        l1=sum(abs(filled), axis=place),
-        l2=sqrt(sum(filled * filled, axis=place)),
+        l1=facts.l1,
+        l2=sqrt(facts.squares),
         variance=where(left > 0, of.second * count / where(left > 0, left, 1.0), np.nan),
-        nonzeros=count_nonzero(filled, axis=place),
+        nonzeros=facts.nonzeros.astype(np.int64),
         skewness=_skewness(of, count, bias=True),
         kurtosis=_kurtosis(of, count, fisher=True, bias=True),
-        missing=missing,
+        missing=(array.shape[place] - count).astype(np.int64),
     )
 
 
@@ -168,10 +212,11 @@ def describe(x: Operand, /, *, axis: int = 0, ddof: float = 1.0, bias: bool = Tr
     array = _real("describe", x)
     place = axis_of("describe", axis, array.ndim)
     count = array.shape[place]
-    of = _central(array, place)
+    facts, of = _whole(array, place)
+    is_whole = facts.number == count
     return Description(
         count,
-        (min(array, axis=place), max(array, axis=place)),
+        (where(is_whole, facts.least, np.nan), where(is_whole, facts.greatest, np.nan)),
         of.mean,
         of.second * (count / (count - ddof) if count > ddof else np.nan),
         _skewness(of, count, bias),
@@ -191,7 +236,7 @@ def moment(x: Operand, /, order: int = 1, *, axis: int = 0) -> Array:
     array = _real("moment", x)
     if order not in (0, 1, 2, 3, 4):
         raise ArgumentError(f"moment: order {order!r} is none of 0, 1, 2, 3, 4")
-    of = _central(array, axis_of("moment", axis, array.ndim))
+    _, of = _whole(array, axis_of("moment", axis, array.ndim))
     if order < 2:
         return of.mean * 0.0 + float(order == 0)
     return of[order - 1]
@@ -208,7 +253,7 @@ def skew(x: Operand, /, *, axis: int = 0, bias: bool = True) -> Array:
     """
     array = _real("skew", x)
     place = axis_of("skew", axis, array.ndim)
-    return _skewness(_central(array, place), array.shape[place], bias)
+    return _skewness(_whole(array, place)[1], array.shape[place], bias)
 
 
 def kurtosis(x: Operand, /, *, axis: int = 0, fisher: bool = True, bias: bool = True) -> Array:
@@ -222,7 +267,7 @@ def kurtosis(x: Operand, /, *, axis: int = 0, fisher: bool = True, bias: bool = 
     """
     array = _real("kurtosis", x)
     place = axis_of("kurtosis", axis, array.ndim)
-    return _kurtosis(_central(array, place), array.shape[place], fisher, bias)
+    return _kurtosis(_whole(array, place)[1], array.shape[place], fisher, bias)
 
 
 def sem(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Array:

@@ -15,6 +15,7 @@
 #![allow(clippy::needless_range_loop)]
 
 mod compress;
+mod describe;
 mod elementwise;
 mod factor;
 #[allow(unsafe_code)]
@@ -32,11 +33,14 @@ mod spare;
 mod tally;
 
 pub use compress::{compress, count_true, nonzero_positions};
+pub use describe::{clear_facts, describe, merge_facts, FACTS};
 pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
 pub use factor::{Factor, Factorization, Failure};
 pub use fence::hint::{prefetch, prefetch_for_write};
+pub use fence::operands::SparseTile;
+pub use fence::shells::TileBody;
 pub use fourier::{Fourier, FourierPlan};
 pub use gather::{find_outside, gather_rows, positions_between, Rows};
 pub use gemm::{gemm, Matrix, MatrixMut};

@@ -390,6 +390,12 @@ fn tally(name: &str, numbers: &PyExpr, values: Option<PyRef<'_, PyExpr>>, rows: 
     built(ops::tallied(op, &numbers.0, values.as_ref(), rows))
 }
 
+/// What a summary is made of, for each column.
+#[pyfunction]
+fn describe(x: &PyExpr, centers: &PyExpr) -> Built {
+    built(ops::described(&x.0, &centers.0))
+}
+
 /// Lanes along the last axis sorted whole, or where their elements were.
 #[pyfunction]
 fn sort_lanes(x: &PyExpr, descending: bool, positions: bool) -> Built {
@@ -514,6 +520,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(order_statistics, module)?)?;
     module.add_function(wrap_pyfunction!(searchsorted, module)?)?;
     module.add_function(wrap_pyfunction!(tally, module)?)?;
+    module.add_function(wrap_pyfunction!(describe, module)?)?;
     module.add_function(wrap_pyfunction!(sort_lanes, module)?)?;
     module.add_function(wrap_pyfunction!(factorize, module)?)?;
     module.add_function(wrap_pyfunction!(is_tall, module)?)?;

@@ -5,6 +5,7 @@
 mod algorithm;
 mod compress;
 mod concat;
+mod describe;
 mod elementwise;
 mod fourier;
 mod gather;
@@ -18,12 +19,14 @@ mod scan;
 mod search;
 mod source;
 mod staged;
+mod tables;
 mod tally;
 mod view;
 
 pub use algorithm::algorithm;
 pub use compress::{compress, count_granules, nonzero};
 pub use concat::concat;
+pub use describe::described;
 pub use elementwise::{astype, binary, copy_tiled, in_tiles, select, unary};
 pub use fourier::fourier;
 pub use gather::{check_inside, edges, gather, gather_grid, GatherOrder};

@@ -69,3 +69,16 @@ pub struct Block<'a> {
     pub index_base: i64,
     pub index_step: i64,
 }
+
+/// A tile of a sparse matrix, of whose bytes the crate of sparse kernels knows the meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct SparseTile<'a> {
+    pub bytes: &'a [u8],
+    pub segments: usize,
+    pub entries: usize,
+    pub values: &'a [u8],
+    pub rows: usize,
+    pub columns: usize,
+    /// Elements beside each other in a row of the dense blocks.
+    pub width: usize,
+}

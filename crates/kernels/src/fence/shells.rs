@@ -3,7 +3,7 @@
 //! The shape follows memchr's `arch::generic`: the body is generic, the shell only grants instructions. `fma` is granted
 //! for its encodings, but Rust never contracts `a * b + c`, so every shell returns the same bits.
 
-use super::operands::{Block, Product};
+use super::operands::{Block, Product, SparseTile};
 
 /// The instruction sets a body is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +123,10 @@ shells!(
 shells!(
     /// An array changed in place, with a few words of findings.
     SweepBody(data: &mut [u8], findings: &mut [u64; 3])
+);
+shells!(
+    /// A tile of a sparse matrix times a dense block, added to another; what is wrong with the tile is said.
+    TileBody(tile: SparseTile<'_>, x: &[u8], y: &mut [u8], fault: &mut Option<&'static str>)
 );
 shells!(
     /// A small product on strided operands.
