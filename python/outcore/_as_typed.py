@@ -15,25 +15,34 @@ from outcore._typed import Typed
 from outcore.errors import DTypeError
 
 _DATES = ("m", "M")
+_PYTHONS: tuple[tuple[Any, str], ...] = (
+    ((datetime.date, np.datetime64), "M8"),
+    ((datetime.timedelta, np.timedelta64), "m8"),
+    (str, "U"),
+    (bytes, "S"),
+)
 
 
 def as_typed(value: Any, dtype: DTypeLike, copy: bool | None) -> Typed | None:
     """The value as dates or text if it is of them, or `dtype` is; None for numbers."""
     kind = _kind_of(dtype)
+    if dtype is not None and not kind:
+        return None  # numbers are asked for, and what is none is refused as such
     if isinstance(value, Typed):
         if dtype is None or np.dtype(dtype) == value.dtype:
             return value
         if isinstance(value, dates.Dates) and kind in _DATES:
             found: Typed = value.astype(dtype)
             return found
-        raise DTypeError(f"asarray: {value.dtype} is not {np.dtype(dtype)}; astype says what becomes what")
+        raise DTypeError(f"asarray: {value.dtype} is not {np.dtype(dtype)}")
     if isinstance(value, Array):
         return dates.view(value, dtype) if kind in _DATES else None
     if is_stored(value):
         stored = dates.of_stored(value)
         return stored if stored is None or not kind else stored.astype(dtype)
-    if isinstance(value, (str, bytes, datetime.date, datetime.timedelta, list, tuple)) and (kind or _is_typed(value)):
-        value = np.asarray(value, dtype=dtype)
+    if not isinstance(value, (np.ndarray, np.generic)):
+        implied = dtype if kind else _implied(value)
+        value = value if implied is None else np.asarray(value, dtype=implied)
     if not isinstance(value, (np.ndarray, np.generic)) or isinstance(value, np.ma.MaskedArray):
         return None
     if kind in _DATES and value.dtype.kind != kind:
@@ -60,11 +69,14 @@ def _kind_of(dtype: DTypeLike) -> str:
     return kind if kind in "mMSU" else ""
 
 
-def _is_typed(value: Any) -> bool:
-    """Whether a scalar, or the first of all in a list, is a date, a duration or a string."""
+def _implied(value: Any) -> str | None:
+    """NumPy's type, without unit or length, of a date, a duration or a string, or of the first of all in a list."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
-    return isinstance(value, (str, bytes, datetime.date, datetime.timedelta, np.datetime64, np.timedelta64))
+    for kinds, dtype in _PYTHONS:
+        if isinstance(value, kinds):
+            return dtype
+    return None
 
 
 __all__ = ["as_typed"]

@@ -96,7 +96,7 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     ("negative", "m"): lambda integers: where(is_nat(integers), NAT, -integers),
     ("positive", "m"): _same,
     ("absolute", "m"): lambda integers: where(is_nat(integers), NAT, abs(integers)),
-    ("sign", "m"): lambda integers: where(is_nat(integers), NAT, sign(integers)),
+    ("sign", "m"): sign,  # NumPy, too, takes NaT for the negative number it is held as
 }
 for _kind in "Mm":
     FORMULAS |= {

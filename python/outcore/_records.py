@@ -21,9 +21,9 @@ def is_typed(path: str) -> bool:
         return False
     try:
         mapped: Any = np.lib.format.open_memmap(path, mode="r")  # its header is read, and nothing else
-    except (OSError, ValueError):
+        return _carrier(path, mapped.dtype) != (mapped.dtype, ())
+    except Exception:  # what is wrong with the file the engine has said already
         return False
-    return mapped.dtype.kind in "mMSU"
 
 
 def open_part(session: _core.Session, path: str, field: str | None, view: DTypeLike) -> Any:
@@ -50,7 +50,7 @@ def open_part(session: _core.Session, path: str, field: str | None, view: DTypeL
     kind: np.dtype[Any] = base if view is None else np.dtype(view)
     if kind.itemsize != base.itemsize:
         raise DTypeError(f"{path}: elements of {base} have {base.itemsize} bytes, those of {kind} {kind.itemsize}")
-    read_as, letters = _carrier(kind)
+    read_as, letters = _carrier(path, kind)
     read_as, inner = read_as.newbyteorder(base.byteorder), (*inner, *letters)
     made = _strided(session, path, start + offset, math.prod(shape), record.itemsize, read_as, math.prod(inner))
     made = _core.reshape(made, [*shape, *inner])
@@ -58,8 +58,10 @@ def open_part(session: _core.Session, path: str, field: str | None, view: DTypeL
     return typed(Array(_core.permute_dims(made, list(order)) if reverse else made), kind)
 
 
-def _carrier(kind: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _carrier(path: str, kind: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """The numbers that an element lies in the file as, and how many there are where these are letters."""
+    if (kind.kind in "SU" and not kind.itemsize) or (kind.kind in "mM" and np.datetime_data(kind)[0] == "generic"):
+        raise DTypeError(f"{path}: elements of {kind} have no {'letters' if kind.kind in 'SU' else 'unit'}")
     if kind.kind in "SU":
         letter = np.dtype(np.uint8 if kind.kind == "S" else np.uint32)
         return letter, (kind.itemsize // letter.itemsize,)

@@ -20,6 +20,7 @@ from outcore._progress import Report
 from outcore._records import is_typed, open_part
 from outcore._session import Outcome, current
 from outcore._typed import Typed, carried, decoded
+from outcore._typed_files import store_typed
 from outcore.errors import DTypeError, FormatError, ResumeWarning, ShapeError, StaleProgramError
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
@@ -175,12 +176,17 @@ def store(
     their array, TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
     Returns what the run did.
 
+    Dates and text keep their type, and go to `.npy` only, as does all else in their call: UnsupportedFormatError for
+    other endings, ArgumentError with `resume`.
+
     >>> import numpy as np, outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     did = oc.store({f"{folder}/x.npy": oc.arange(3)})
     ...     np.load(f"{folder}/x.npy")
     array([0, 1, 2])
     """
+    if isinstance(targets, Mapping) and any(isinstance(array, Typed) for array in targets.values()):
+        return store_typed(targets, overwrite, resume, chunks, progress)
     return plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
 
 
