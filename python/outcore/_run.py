@@ -27,7 +27,8 @@ _CHUNK_LENGTH_MAX = (1 << 63) - 1
 _PLANS_MAX = 8
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Values: TypeAlias = "npt.NDArray[Any]"
-Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are invariant in their keys
+Item: TypeAlias = "Operand | Typed"
+Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
 
 
 def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) -> Array:
@@ -98,14 +99,14 @@ def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> li
 
 
 @overload
-def compute(array: Operand, /) -> Values: ...
+def compute(array: Item, /) -> Values: ...
 @overload
-def compute(array: Operand, second: Operand, /) -> tuple[Values, Values]: ...
+def compute(array: Item, second: Item, /) -> tuple[Values, Values]: ...
 @overload
-def compute(array: Operand, second: Operand, third: Operand, /) -> tuple[Values, Values, Values]: ...
+def compute(array: Item, second: Item, third: Item, /) -> tuple[Values, Values, Values]: ...
 @overload
-def compute(*arrays: Operand) -> Any: ...  # one gives values, and how many a list holds is not known here
-def compute(*arrays: Operand) -> Any:
+def compute(*arrays: Item) -> Any: ...  # one gives values, and how many a list holds is not known here
+def compute(*arrays: Item) -> Any:
     """The values of lazy arrays as NumPy arrays: one gives an array, several a tuple, from one common program.
 
     Shared parts are read and computed once. Results must fit the memory limit beside the work; raises MemoryLimitError
@@ -195,8 +196,8 @@ def persist(array: Operand, /, *, directory: PathLike | None = None) -> Array: .
 @overload
 def persist(array: Operand, second: Operand, /, *, directory: PathLike | None = None) -> tuple[Array, Array]: ...
 @overload
-def persist(*arrays: Operand, directory: PathLike | None = None) -> Any: ...
-def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:
+def persist(*arrays: Item, directory: PathLike | None = None) -> Any: ...
+def persist(*arrays: Item, directory: PathLike | None = None) -> Any:
     """The same arrays with their values computed: in memory, or as Zarr arrays in `directory`, which stay yours.
 
     One gives an array, several a tuple. Values in memory must fit the memory limit. Raises MemoryLimitError where they

@@ -273,7 +273,7 @@ def _nothing(fold: str, dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).max if fold == "min" else np.iinfo(dtype).min
 
 
-def groupby(labels: Operand, /, *, groups: int | None = None) -> GroupBy:
+def groupby(labels: Operand | Typed, /, *, groups: int | None = None) -> GroupBy:
     """Rows taken together by their labels, one for each: `groupby(labels).mean(values)` has a row for each distinct
     label.
 
