@@ -97,9 +97,9 @@ class _Output:
         self.path = path
         self.new = os.path.join(folder, _NEW)
         self._target = os.path.realpath(path)  # links are followed
-        self._folder = folder
+        self._old = os.path.join(folder, _OLD)
+        self._note = os.path.join(folder, _NAME)
         self._overwrite = overwrite
-        self._replaces = False
 
     def place(self) -> None:
         """Gives the file its name. It leads to what it led to before, or to the new file, at every moment."""
@@ -107,17 +107,18 @@ class _Output:
             if not (self._overwrite and os.path.lexists(self._target)):
                 os.link(self.new, self._target)  # refuses a name that is taken
                 return
-            with open(os.path.join(self._folder, _NAME), "wb") as note:
+            with open(self._note, "wb") as note:
                 note.write(os.fsencode(os.path.basename(self._target)))
             os.chmod(self.new, os.stat(self._target).st_mode & 0o7777)
-            os.link(self._target, os.path.join(self._folder, _OLD))
+            os.link(self._target, self._old)
             os.replace(self.new, self._target)
-            self._replaces = True
 
     def take_back(self) -> None:
-        if self._replaces:
-            os.replace(os.path.join(self._folder, _OLD), self._target)
-        else:
+        """Undoes `place`, however far that came: files say it themselves."""
+        if os.path.lexists(self._old):
+            if not os.path.samefile(self._old, self._target):
+                os.replace(self._old, self._target)
+        elif os.path.samefile(self.new, self._target):
             os.unlink(self._target)
 
     def sync_name(self) -> None:
@@ -150,15 +151,13 @@ def _output(path: str, overwrite: bool) -> Iterator[_Output]:
 
 def _publish(outputs: list[_Output]) -> None:
     """Names for all outputs, or for none."""
-    placed: list[_Output] = []
     try:
         for output in outputs:
             output.place()
-            placed.append(output)
         for output in outputs:
             output.sync_name()
     except BaseException:
-        for output in reversed(placed):
+        for output in reversed(outputs):
             with suppress(OSError):  # the first error is the one to tell
                 output.take_back()
         raise

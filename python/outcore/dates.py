@@ -14,6 +14,7 @@ from outcore import _foreign
 from outcore._array import Array
 from outcore._calendar import NAT, converted, unit_of
 from outcore._date_formulas import COMPARISONS, FORMULAS, is_nat, last_is_nat
+from outcore._date_operators import DateOperators
 from outcore._node import DTypeLike, Operand, axis_of, dtype_of, is_weak, node
 from outcore._typed import Typed
 from outcore.errors import ArgumentError, DTypeError
@@ -22,7 +23,7 @@ from outcore.manipulation import part_along
 _INT = np.dtype(np.int64)
 
 
-class Dates(Typed):
+class Dates(DateOperators, Typed):
     """A lazy array of dates and times (datetime64) or of durations (timedelta64), with their unit.
 
     Made by `open` of a file of them, by `asarray`, or by `outcore.dates.view` of integers. Behaves as NumPy's: a date
@@ -30,7 +31,8 @@ class Dates(Typed):
     order, `astype("datetime64[M]")` goes towards the past. Years and months do not mix with days, of which they are no
     multiple: DTypeError, as all that NumPy refuses. Numbers that 64 bits do not hold wrap around.
 
-    Comparisons also take ISO 8601 text. As labels of `groupby`, NaT is one group, the last. Everything is computed on
+    Comparisons also take ISO 8601 text. As labels of `groupby`, NaT is one group, the last; the month of the year is
+    `x.astype("datetime64[M]").integers % 12 + 1`. Everything is computed on
     the integers, fused as their arithmetic is; functions of outcore that are no method here take `x.integers`.
 
     >>> import numpy as np, outcore as oc
@@ -188,68 +190,8 @@ class Dates(Typed):
 
         return apply_function(function, args, options)
 
-    def __neg__(self) -> Any:
-        return apply(np.negative, self)
-
-    def __pos__(self) -> Any:
-        return apply(np.positive, self)
-
-    def __abs__(self) -> Any:
-        return apply(np.absolute, self)
-
-    def __add__(self, other: Any) -> Any:
-        return apply(np.add, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return apply(np.add, other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return apply(np.subtract, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return apply(np.subtract, other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return apply(np.multiply, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return apply(np.multiply, other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return apply(np.divide, self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return apply(np.divide, other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return apply(np.floor_divide, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return apply(np.floor_divide, other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return apply(np.remainder, self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return apply(np.remainder, other, self)
-
-    def __lt__(self, other: Any) -> Any:
-        return apply(np.less, self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return apply(np.less_equal, self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return apply(np.greater, self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return apply(np.greater_equal, self, other)
-
-    def __eq__(self, other: Any) -> Any:
-        return apply(np.equal, self, other)
-
-    def __ne__(self, other: Any) -> Any:
-        return apply(np.not_equal, self, other)
+    def _applied(self, ufunc: np.ufunc, *inputs: Any) -> Any:
+        return apply(ufunc, *inputs)
 
 
 def of_numpy(array: npt.NDArray[Any] | np.generic) -> Dates:
