@@ -405,6 +405,9 @@ def test_what_dates_say_of_themselves() -> None:
         np.testing.assert_array_equal(np.asarray(lazy), days)
         with pytest.raises(ShapeError):
             lazy.item()
+        with pytest.raises(ShapeError, match="ambiguous"):
+            bool(lazy)
+        assert bool(lazy[0, 0]) == bool(days[0, 0])
         with pytest.raises(ShapeError):
             len(lazy[0, 0])
         with pytest.raises(ArgumentError):

@@ -40,7 +40,8 @@ def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) ->
     no such field, or another size.
 
     Files and fields of datetime64 and timedelta64, or with `view` such a type, give `Dates`, which keep their unit;
-    those of fixed-length strings (`S8`, `U3`) give `Text`.
+    those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array are read through zarr-python:
+    `asarray(zarr.open(path))`.
 
     Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for what is neither or uses codecs
     outcore lacks, StorageError where the path cannot be read. I/O: its metadata only, counted by the session in use.

@@ -99,11 +99,17 @@ class Typed:
         """The same array with its value computed and held in memory."""
         return self._like(self._carrier.persist())
 
+    def _only(self, asked: str) -> npt.NDArray[Any]:
+        if self.size != 1:
+            raise ShapeError(f"{asked} of an array with shape {self.shape} is ambiguous; it needs exactly one element")
+        return self.compute().reshape(())
+
     def item(self) -> Any:
         """The only element, as NumPy's `item` gives it. Computes."""
-        if self.size != 1:
-            raise ShapeError(f"item() of an array with shape {self.shape} is ambiguous; it needs exactly one element")
-        return self.compute().item()
+        return self._only("item()").item()
+
+    def __bool__(self) -> bool:
+        return bool(self._only("bool()"))
 
     def tolist(self) -> Any:
         """The elements as nested lists, as NumPy's `tolist` gives them. Computes."""

@@ -32,8 +32,8 @@ class Dates(DateOperators, Typed):
     multiple: DTypeError, as all that NumPy refuses. Numbers that 64 bits do not hold wrap around.
 
     Comparisons also take ISO 8601 text. As labels of `groupby`, NaT is one group, the last; the month of the year is
-    `x.astype("datetime64[M]").integers % 12 + 1`. Everything is computed on
-    the integers, fused as their arithmetic is; functions of outcore that are no method here take `x.integers`.
+    `x.astype("datetime64[M]").integers % 12 + 1`. Everything is computed on the integers, fused as their arithmetic is;
+    functions of outcore that are no method here take `x.integers`.
 
     >>> import numpy as np, outcore as oc
     >>> when = oc.asarray(np.asarray(["2024-02-28T12", "2024-03-01", "NaT"], dtype="datetime64[s]"))
