@@ -76,7 +76,7 @@ def test_npy_that_lie(case: str, tmp_path: Path) -> None:
         oc.open(path)
 
 
-@pytest.mark.parametrize("descr", ["'|O'", "'<U8'", "'|S4'", "'<M8[ns]'", "[('a', '<f8')]", "'<f16'", "'<q9'", "'|V8'"])
+@pytest.mark.parametrize("descr", ["'|O'", "'|S0'", "'<M8'", "[('a', '<f8')]", "'<f16'", "'<q9'", "'|V8'"])
 def test_npy_of_types_we_do_not_hold(descr: str, tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     path.write_bytes(npy("(4,)", descr) + b"\0" * 256)

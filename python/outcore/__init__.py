@@ -9,7 +9,7 @@
 The functions are those of the array API standard. Nothing runs until `compute`, `store` or `persist`.
 """
 
-from outcore import config, constants, elementwise, errors, fft, linalg, random, stats
+from outcore import config, constants, dates, elementwise, errors, fft, linalg, random, stats
 from outcore._array import Array
 from outcore._core import version as _version
 from outcore._explanation import Explanation
@@ -83,6 +83,7 @@ from outcore.creation import (
     zeros,
     zeros_like,
 )
+from outcore.dates import Dates
 from outcore.dtypes import (
     astype,
     bool,
@@ -272,6 +273,7 @@ from outcore.statistical import (
     sum,
     var,
 )
+from outcore.text import Text
 from outcore.utility import (
     all,
     any,
@@ -295,6 +297,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "Array",
+    "Dates",
     "Explanation",
     "GroupBy",
     "Histogram",
@@ -302,6 +305,7 @@ __all__ = [
     "Picture",
     "Profile",
     "Session",
+    "Text",
     "TopK",
     "__array_api_version__",
     "__array_namespace_info__",
@@ -375,6 +379,7 @@ __all__ = [
     "cummin",
     "cumulative_prod",
     "cumulative_sum",
+    "dates",
     "delete",
     "diag_indices_from",
     "diff",

@@ -203,6 +203,14 @@ def stored(value: object) -> _core.Expr | None:
     return _in_blocks(value, kind)
 
 
+def stored_dates(value: object) -> _core.Expr | None:
+    """The integers of another library's array of dates that is not in memory; None for everything else."""
+    kind = _stored_type(value)
+    if kind is None or kind.kind not in "mM":
+        return None
+    return _in_blocks(value, np.dtype(np.int64))
+
+
 def is_stored(value: object) -> bool:
     """Whether `stored` has a source for the value."""
     return _stored_type(value) is not None
@@ -254,7 +262,12 @@ def _reader(value: Any, label: str) -> Callable[[tuple[Any, ...]], npt.NDArray[A
             if np.ma.is_masked(part):
                 raise DTypeError(f"{label}: masked elements in {block}; outcore has no masks, fill them first")
             part = part.data
-        return np.asarray(part)
+        array = np.asarray(part)
+        return (
+            array.astype(array.dtype.newbyteorder("="), copy=False).view(np.int64)
+            if array.dtype.kind in "mM"
+            else array
+        )
 
     return read
 
@@ -268,4 +281,4 @@ def _chunk_shape(value: Any, shape: tuple[int, ...]) -> list[int] | None:
     return [max(1, int(length)) for length in lengths]
 
 
-__all__ = ["check_room", "is_stored", "mapped", "stored"]
+__all__ = ["check_room", "is_stored", "mapped", "stored", "stored_dates"]

@@ -82,11 +82,17 @@ def node(value: object) -> _core.Expr:
     Bool arrays are read through once, and copied if any byte is neither 0 nor 1.
     """
     from outcore._array import Array
+    from outcore._typed import Typed
 
     if isinstance(value, Array):
         return value._expr
     if is_weak(value):
         return constant((), value, default_dtype(value))  # type: ignore[arg-type]
+    if isinstance(value, Typed):
+        held = next(name for name in ("integers", "codes") if hasattr(value, name))
+        raise DTypeError(
+            f"elements of {value.dtype} are no numbers: use a method of theirs, NumPy's function, or x.{held}"
+        )
     if isinstance(value, np.generic):
         return constant((), value.item(), dtype_of(value.dtype))
     found = _foreign.stored(value)

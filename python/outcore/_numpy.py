@@ -15,6 +15,7 @@ from outcore import _numpy_functions, _numpy_linalg, missing
 from outcore._node import DTypeLike, axis_of, dtype_of, integers, is_weak
 from outcore._numpy_absent import full_name, other_library, ours_alone, refuse
 from outcore._numpy_arguments import adapted, check_arguments
+from outcore._typed import Typed
 from outcore.errors import DTypeError, ShapeError
 
 # NumPy's names where they differ from the standard's; all other names are the same.
@@ -59,6 +60,8 @@ _UFUNCS = frozenset(oc.elementwise.__all__) - {"clip"} | {"matmul", "vecdot"}
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """`__array_ufunc__`: calls and reductions of ufuncs that have a node."""
     name = ufunc.__name__
+    if any(isinstance(part, Typed) for part in inputs):
+        return NotImplemented  # theirs to answer
     targets = options.pop("out", None)
     if targets is not None and any(part is not None for part in targets):
         return _fill(name, targets, apply_ufunc(ufunc, method, inputs, options))
@@ -354,6 +357,8 @@ def apply_function(
     function: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
     """`__array_function__`: NumPy functions that have a counterpart here."""
+    if any(issubclass(kind, Typed) for kind in types):
+        return NotImplemented  # theirs to answer
     ours = _FUNCTIONS.get(function)
     if ours is None:
         if not ours_alone(types):

@@ -1,5 +1,5 @@
-"""Fields of structured `.npy` files, and files read as another type: strided reads, never the whole of a record's bytes
-in memory."""
+"""Fields of structured `.npy` files, dates, text, and files read as another type: strided reads, never the whole of a
+record's bytes in memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ from typing import Any
 import numpy as np
 
 from outcore import _core
+from outcore._array import Array
 from outcore._node import DTypeLike, dtype_of
 from outcore.errors import DTypeError, FormatError, MissingFileError, PermissionDeniedError, UnsupportedFormatError
 
 
-def open_part(session: _core.Session, path: str, field: str | None, view: DTypeLike) -> _core.Expr:
-    """The node of a field of a structured `.npy` file, or of all of one, its bytes read as `view` if given."""
+def is_typed(path: str) -> bool:
+    """Whether a path is a `.npy` file of dates, durations or fixed-length strings."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        mapped: Any = np.lib.format.open_memmap(path, mode="r")  # its header is read, and nothing else
+        return _carrier(path, mapped.dtype) != (mapped.dtype, ())
+    except Exception:  # what is wrong with the file the engine has said already
+        return False
+
+
+def open_part(session: _core.Session, path: str, field: str | None, view: DTypeLike) -> Any:
+    """A field of a structured `.npy` file, or all of one, its bytes read as `view` if given.
+
+    `Dates` of dates and durations, `Text` of strings, else an `Array`.
+    """
     if os.path.isdir(path):
         raise UnsupportedFormatError(f"{path}: field= and view= are for .npy files, and this is a folder")
     try:
@@ -23,26 +38,47 @@ def open_part(session: _core.Session, path: str, field: str | None, view: DTypeL
     except ValueError as error:
         raise FormatError(f"{path}: {error}") from None
     except (FileNotFoundError, PermissionError) as error:
-        kind = MissingFileError if isinstance(error, FileNotFoundError) else PermissionDeniedError
+        refusal = MissingFileError if isinstance(error, FileNotFoundError) else PermissionDeniedError
         details = {"path": path, "action": "open", "cause": error.strerror, "errno": error.errno}
-        raise kind(f"{path}: cannot be opened: {error.strerror}", details) from None
+        raise refusal(f"{path}: cannot be opened: {error.strerror}", details) from None
     record, start = mapped.dtype, mapped.offset
     reverse = mapped.ndim > 1 and not mapped.flags.c_contiguous
     shape = mapped.shape[::-1] if reverse else mapped.shape
     del mapped  # nothing is read through the mapping
     of, offset = _field(path, record, field)
     base, inner = (of.subdtype[0], of.subdtype[1]) if of.subdtype else (of, ())
-    read_as = base if view is None else np.dtype(view).newbyteorder(base.byteorder)
-    if read_as.itemsize != base.itemsize:
-        raise DTypeError(
-            f"{path}: elements of {base} have {base.itemsize} bytes, those of {read_as} {read_as.itemsize}"
-        )
-    if base.kind in "mM" and view is None:
-        raise DTypeError(f"{path}: {base} is not supported; its integers are: pass view='int64', and view results back")
+    kind: np.dtype[Any] = base if view is None else np.dtype(view)
+    if kind.itemsize != base.itemsize:
+        raise DTypeError(f"{path}: elements of {base} have {base.itemsize} bytes, those of {kind} {kind.itemsize}")
+    read_as, letters = _carrier(path, kind)
+    read_as, inner = read_as.newbyteorder(base.byteorder), (*inner, *letters)
     made = _strided(session, path, start + offset, math.prod(shape), record.itemsize, read_as, math.prod(inner))
     made = _core.reshape(made, [*shape, *inner])
     order = (*reversed(range(len(shape))), *range(len(shape), len(shape) + len(inner)))
-    return _core.permute_dims(made, list(order)) if reverse else made
+    return typed(Array(_core.permute_dims(made, list(order)) if reverse else made), kind)
+
+
+def _carrier(path: str, kind: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The numbers that an element lies in the file as, and how many there are where these are letters."""
+    if (kind.kind in "SU" and not kind.itemsize) or (kind.kind in "mM" and np.datetime_data(kind)[0] == "generic"):
+        raise DTypeError(f"{path}: elements of {kind} have no {'letters' if kind.kind in 'SU' else 'unit'}")
+    if kind.kind in "SU":
+        letter = np.dtype(np.uint8 if kind.kind == "S" else np.uint32)
+        return letter, (kind.itemsize // letter.itemsize,)
+    return (np.dtype(np.int64) if kind.kind in "mM" else kind), ()
+
+
+def typed(numbers: Array, kind: np.dtype[Any]) -> Any:
+    """Numbers as what they stand for in elements of a type."""
+    if kind.kind in "mM":
+        from outcore.dates import Dates
+
+        return Dates(numbers, kind)
+    if kind.kind in "SU":
+        from outcore.text import Text
+
+        return Text(numbers, kind)
+    return numbers
 
 
 def _field(path: str, record: np.dtype[Any], field: str | None) -> tuple[np.dtype[Any], int]:
@@ -87,4 +123,4 @@ def _strided(
     return _core.concat(parts, 0) if len(parts) > 1 else parts[0]
 
 
-__all__ = ["open_part"]
+__all__ = ["is_typed", "open_part", "typed"]

@@ -17,15 +17,18 @@ from outcore._explanation import Explanation
 from outcore._node import DTypeLike, Operand, integers, node
 from outcore._picture import Picture
 from outcore._progress import Report
-from outcore._records import open_part
+from outcore._records import is_typed, open_part
 from outcore._session import Outcome, current
-from outcore.errors import DTypeError, ResumeWarning, ShapeError, StaleProgramError
+from outcore._typed import Typed, carried, decoded
+from outcore._typed_files import store_typed
+from outcore.errors import DTypeError, FormatError, ResumeWarning, ShapeError, StaleProgramError
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 _PLANS_MAX = 8
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Values: TypeAlias = "npt.NDArray[Any]"
-Targets: TypeAlias = "Mapping[Any, Operand]"  # keys are paths; mappings are invariant in their keys
+Item: TypeAlias = "Operand | Typed"
+Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
 
 
 def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) -> Array:
@@ -33,9 +36,12 @@ def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) ->
 
     Of a `.npy` file of records `field` names the one to read. That is one read of the file where a record is a whole
     number of the field's elements (16 bytes for float64), else up to eight: one for each place in an element that a
-    record may begin at. `view` has elements of a `.npy` file read as another type of their size: dates and times as
-    "int64" (NaT is the least; `x.compute().view("datetime64[s]")` gives dates back). Raises DTypeError for no such
-    field, or another size.
+    record may begin at. `view` has elements of a `.npy` file read as another type of their size. Raises DTypeError for
+    no such field, or another size.
+
+    Files and fields of datetime64 and timedelta64, or with `view` such a type, give `Dates`, which keep their unit;
+    those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array are read through zarr-python:
+    `asarray(zarr.open(path))`.
 
     Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for what is neither or uses codecs
     outcore lacks, StorageError where the path cannot be read. I/O: its metadata only, counted by the session in use.
@@ -49,8 +55,14 @@ def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) ->
     """
     name = os.fsdecode(path)
     if field is None and view is None:
-        return Array(_core.open(current()._core, name))
-    return Array(open_part(current()._core, name, field, view))
+        try:
+            return Array(_core.open(current()._core, name))
+        except FormatError as error:
+            if not is_typed(name):
+                raise error from None
+    # Annotated as what nearly every file holds.
+    found: Array = open_part(current()._core, name, field, view)
+    return found
 
 
 def _targets(
@@ -63,7 +75,7 @@ def _targets(
     exprs: list[_core.Expr] = []
     for path, array in targets.items():
         name = os.fsdecode(path)
-        expr = node(array)
+        expr = node(carried(array))
         shape = asked.pop(name, None)
         lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
         found.append({"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume})
@@ -88,14 +100,14 @@ def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> li
 
 
 @overload
-def compute(array: Operand, /) -> Values: ...
+def compute(array: Item, /) -> Values: ...
 @overload
-def compute(array: Operand, second: Operand, /) -> tuple[Values, Values]: ...
+def compute(array: Item, second: Item, /) -> tuple[Values, Values]: ...
 @overload
-def compute(array: Operand, second: Operand, third: Operand, /) -> tuple[Values, Values, Values]: ...
+def compute(array: Item, second: Item, third: Item, /) -> tuple[Values, Values, Values]: ...
 @overload
-def compute(*arrays: Operand) -> Any: ...  # one gives values, and how many a list holds is not known here
-def compute(*arrays: Operand) -> Any:
+def compute(*arrays: Item) -> Any: ...  # one gives values, and how many a list holds is not known here
+def compute(*arrays: Item) -> Any:
     """The values of lazy arrays as NumPy arrays: one gives an array, several a tuple, from one common program.
 
     Shared parts are read and computed once. Results must fit the memory limit beside the work; raises MemoryLimitError
@@ -111,8 +123,9 @@ def compute(*arrays: Operand) -> Any:
     """
     if not arrays:
         return ()
-    results, _ = plan_and_run([node(array) for array in arrays], [None] * len(arrays))
-    return results[0] if len(arrays) == 1 else tuple(results)
+    computed, _ = plan_and_run([node(carried(array)) for array in arrays], [None] * len(arrays))
+    results = tuple(decoded(array, value) for array, value in zip(arrays, computed, strict=True))
+    return results[0] if len(arrays) == 1 else results
 
 
 def plan_and_run(
@@ -165,12 +178,17 @@ def store(
     their array, TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
     Returns what the run did.
 
+    Dates and text keep their type, and go to `.npy` only, as does all else in their call: UnsupportedFormatError for
+    other endings, ArgumentError with `resume`.
+
     >>> import numpy as np, outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     did = oc.store({f"{folder}/x.npy": oc.arange(3)})
     ...     np.load(f"{folder}/x.npy")
     array([0, 1, 2])
     """
+    if isinstance(targets, Mapping) and any(isinstance(array, Typed) for array in targets.values()):
+        return store_typed(targets, overwrite, resume, chunks, progress)
     return plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
 
 
@@ -179,8 +197,8 @@ def persist(array: Operand, /, *, directory: PathLike | None = None) -> Array: .
 @overload
 def persist(array: Operand, second: Operand, /, *, directory: PathLike | None = None) -> tuple[Array, Array]: ...
 @overload
-def persist(*arrays: Operand, directory: PathLike | None = None) -> Any: ...
-def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:
+def persist(*arrays: Item, directory: PathLike | None = None) -> Any: ...
+def persist(*arrays: Item, directory: PathLike | None = None) -> Any:
     """The same arrays with their values computed: in memory, or as Zarr arrays in `directory`, which stay yours.
 
     One gives an array, several a tuple. Values in memory must fit the memory limit. Raises MemoryLimitError where they
@@ -191,13 +209,16 @@ def persist(*arrays: Operand, directory: PathLike | None = None) -> Any:
     >>> held[:3].compute()
     array([0, 1, 4])
     """
+    numbers = [carried(array) for array in arrays]
     if directory is None:
-        values: Sequence[npt.NDArray[Any]] = compute(*arrays) if len(arrays) != 1 else (compute(*arrays),)
-        held = tuple(Array(_core.from_numpy(value)) for value in values)
+        values: Sequence[npt.NDArray[Any]] = compute(*numbers) if len(arrays) != 1 else (compute(*numbers),)
+        made = [Array(_core.from_numpy(value)) for value in values]
     else:
         paths = [Path(os.fsdecode(directory)) / f"persist-{uuid.uuid4().hex}.zarr" for _ in arrays]
-        store(dict(zip(paths, arrays, strict=True)))
-        held = tuple(open(path) for path in paths)
+        store(dict(zip(paths, numbers, strict=True)))
+        made = [open(path) for path in paths]
+    pairs = zip(arrays, made, strict=True)
+    held = tuple(array._like(part) if isinstance(array, Typed) else part for array, part in pairs)
     return held[0] if len(arrays) == 1 else held
 
 
@@ -205,7 +226,7 @@ def _program(arrays: tuple[Any, ...], overwrite: bool) -> _core.Program:
     session = current()
     if len(arrays) == 1 and isinstance(arrays[0], Mapping):
         return session.plan(*_targets(arrays[0], overwrite, None))
-    return session.plan([node(array) for array in arrays], [None] * len(arrays))
+    return session.plan([node(carried(array)) for array in arrays], [None] * len(arrays))
 
 
 def explain(*arrays: Any, overwrite: bool = False) -> Explanation:

@@ -34,8 +34,9 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
 
     A NumPy array in memory is borrowed, not copied (any strides), and must not change while expressions use it;
     `copy=True` copies it, as happens to a bool array that views bytes other than 0 and 1. It counts as memory the
-    process already has. Raises DTypeError for types outcore has no kernels for and for masked arrays. Sequences and
-    scalars are read as by `np.asarray`: RangeError, ArgumentError or DTypeError for numbers that `dtype` cannot hold.
+    process already has. Dates and times, or a `dtype` of them, give `Dates`; fixed-length strings give `Text`. Raises
+    DTypeError for types outcore has no kernels for and for masked arrays. Sequences and scalars are read as by
+    `np.asarray`: RangeError, ArgumentError or DTypeError for numbers that `dtype` cannot hold.
 
     What is not in memory is not loaded. An `np.memmap` and any view of one is that part of its file, as `open` would
     give it; nothing is read through the mapping, so its pages do not become resident. A mapping made with `mode="c"`
@@ -52,6 +53,11 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
     array([0.5, 1.5, 2.5, 3.5])
     """
     check_device(device)
+    from outcore._as_typed import as_typed
+
+    typed = as_typed(obj, dtype, copy)
+    if typed is not None:
+        return typed  # type: ignore[return-value]  # annotated as what nearly everything is
     if copy and (isinstance(obj, np.ndarray) or is_stored(obj)):
         check_room("asarray with copy=True", obj.nbytes, "without it nothing is loaded")
         obj = as_numpy(obj).copy()

@@ -14,6 +14,7 @@ from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore._run import compute
 from outcore._sorted_groups import Fold, Sorted, upright
+from outcore._typed import Typed
 from outcore.creation import arange
 from outcore.elementwise import sqrt
 from outcore.errors import ArgumentError, DTypeError, ShapeError
@@ -38,8 +39,9 @@ class GroupBy:
     (array([1, 3]), array([2., 5.]))
     """
 
-    def __init__(self, labels: Array, groups: int | None) -> None:
+    def __init__(self, labels: Array, groups: int | None, like: Typed | None = None) -> None:
         self._labels = labels
+        self._like = like  # what the labels are keys of, where they are dates or text
         self._is_numbered = groups is not None
         # Rows of a table for the labels from `_least` on; None where there are too many, or labels are no integers.
         self._rows: int | None = groups
@@ -64,7 +66,11 @@ class GroupBy:
 
     @property
     def keys(self) -> Array:
-        """The label of each group, ascending; results have their rows in this order."""
+        """The label of each group, ascending; results have their rows in this order. Labels of dates are `Dates`."""
+        found: Any = self._numeric_keys()
+        return found if self._like is None else self._like._of_keys(found)  # type: ignore[return-value]
+
+    def _numeric_keys(self) -> Array:
         self._look()
         if self._present is not None:
             labels = self._present.astype(np.uint64) + np.uint64(self._least % (1 << 64))  # modulo 2⁶⁴ for both signs
@@ -267,12 +273,13 @@ def _nothing(fold: str, dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).max if fold == "min" else np.iinfo(dtype).min
 
 
-def groupby(labels: Operand, /, *, groups: int | None = None) -> GroupBy:
+def groupby(labels: Operand | Typed, /, *, groups: int | None = None) -> GroupBy:
     """Rows taken together by their labels, one for each: `groupby(labels).mean(values)` has a row for each distinct
     label.
 
-    Labels are a row of integers or anything that can be sorted; each NaN is a group of its own. `groups` says that
-    they are the numbers 0 … groups − 1: then every number has a row in the results, and other labels are left out.
+    Labels are a row of integers or anything that can be sorted; each NaN is a group of its own. Of dates and times NaT
+    is one group, the last; text has up to 8 bytes (3 letters of `U`). `groups` says that labels are the numbers
+    0 … groups − 1: then every number has a row in the results, and other labels are left out.
     Values are real, with a row for each label; sums of float32 are formed in double precision.
 
     I/O: integer labels close together, of which the results take 4 MiB at most, go by one read of labels and values
@@ -285,14 +292,16 @@ def groupby(labels: Operand, /, *, groups: int | None = None) -> GroupBy:
     >>> by_month.keys.compute(), by_month.mean(np.asarray([1.0, 5.0, 3.0, 8.0])).compute()
     (array([1, 2, 3]), array([5., 2., 8.]))
     """
-    row = Array(node(labels))
+    like = labels if isinstance(labels, Typed) else None
+    row = Array(node(labels if like is None else like._keys()))
     if row.ndim != 1:
         raise ShapeError(f"groupby: labels of shape {row.shape} are not one row")
     if row.dtype.kind == "c":
         raise DTypeError(f"groupby: labels of {row.dtype} have no order")
-    if groups is not None and (groups < 0 or row.dtype.kind not in "biu"):
-        raise ArgumentError(f"groupby: groups={groups} for labels of {row.dtype}; it numbers integer labels from 0 on")
-    return GroupBy(row, groups)
+    if groups is not None and (groups < 0 or like is not None or row.dtype.kind not in "biu"):
+        kind = row.dtype if like is None else like.dtype
+        raise ArgumentError(f"groupby: groups={groups} for labels of {kind}; it numbers integer labels from 0 on")
+    return GroupBy(row, groups, like)
 
 
 __all__ = ["GroupBy", "groupby"]

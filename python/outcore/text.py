@@ -1,0 +1,217 @@
+"""Fixed-length strings: NumPy's `S<n>` and `U<n>`, as lazy arrays of their letters."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore._array import Array
+from outcore._node import integers, node
+from outcore._typed import Typed
+from outcore.errors import DTypeError, ShapeError
+
+# How many bits a letter takes in a word of 64: a byte, or a code point of Unicode.
+_BITS = {"S": 8, "U": 21}
+
+
+def _letter(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of a letter's number."""
+    return np.dtype(np.uint8 if dtype.kind == "S" else np.uint32)
+
+
+class Text(Typed):
+    """A lazy array of strings of a fixed length, bytes (`S<n>`) or Unicode (`U<n>`), as NumPy stores them.
+
+    Made by `open` of a file of them, or of a field of records, and by `asarray`. Comparisons take strings and other
+    text, and follow the order of bytes, or of code points; `unique`, `sort`, `min`, `max` and `groupby` take text that
+    fits a number of 64 bits: 8 bytes, or 3 letters of Unicode; longer text is refused there with DTypeError. Everything
+    else is said in `x.codes`.
+
+    >>> import numpy as np, outcore as oc
+    >>> city = oc.asarray(np.asarray([b"oslo", b"rome", b"oslo"]))
+    >>> (city == "oslo").compute()
+    array([ True, False,  True])
+    >>> oc.groupby(city).sum(np.asarray([1, 2, 4])).compute()
+    array([5, 2])
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1.0
+
+    def __init__(self, codes: Array, dtype: Any) -> None:
+        kind = np.dtype(dtype).newbyteorder("=")
+        letter = _letter(kind)
+        if (
+            kind.kind not in "SU"
+            or codes.dtype != letter
+            or not codes.ndim
+            or codes.shape[-1] * letter.itemsize != kind.itemsize
+        ):
+            raise DTypeError(f"Text of {codes.dtype} with shape {codes.shape} as {kind}: letters are the last axis")
+        super().__init__(codes, kind)
+
+    @property
+    def codes(self) -> Array:
+        """The letters along one axis more, the last: bytes as uint8, code points as uint32; 0 fills short strings."""
+        return self._carrier
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return self._carrier.shape[:-1]
+
+    def _decoded(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.ascontiguousarray(numbers).view(self._dtype).reshape(self.shape)
+
+    def __getitem__(self, key: Any) -> Self:
+        if isinstance(key, (Array, np.ndarray, list)):
+            return self._like(self._carrier[key])
+        keys = key if isinstance(key, tuple) else (key,)
+        whole = (*keys, slice(None)) if any(part is Ellipsis for part in keys) else (*keys, Ellipsis, slice(None))
+        return self._like(self._carrier[whole])
+
+    def reshape(self, *shape: int) -> Text:
+        """The array with another shape, in C order; one length may be -1."""
+        lengths = list(integers(shape[0] if len(shape) == 1 else shape))
+        if -1 in lengths:
+            rest = -int(np.prod(lengths, dtype=object))
+            lengths[lengths.index(-1)] = self.size // rest if rest else 0
+        return self._like(oc.reshape(self._carrier, (*lengths, self._carrier.shape[-1])))
+
+    # -- words ----------------------------------------------------------------------------------------------------
+
+    def _words(self) -> list[Array]:
+        """Numbers of 64 bits, as many letters in each as go in: compared one after another they are in text's order."""
+        bits = _BITS[self._dtype.kind]
+        each = 64 // bits
+        shifts = np.arange(each - 1, -1, -1, dtype=np.uint64) * np.uint64(bits)
+        codes = self._carrier.astype(np.uint64)
+        words = []
+        for start in range(0, codes.shape[-1], each):
+            part = codes[..., start : start + each]
+            # Every letter has bits of its own, so adding is joining.
+            words.append(oc.sum(part << shifts[: part.shape[-1]], axis=-1))
+        return words
+
+    def _keys(self) -> Array:
+        words = self._words()
+        if len(words) != 1:
+            letters = 64 // _BITS[self._dtype.kind]
+            raise DTypeError(
+                f"{self._dtype} has {self._carrier.shape[-1]} letters; to order or group text it is put into numbers "
+                f"of 64 bits, which hold {letters}"
+            )
+        return words[0]
+
+    def _of_keys(self, keys: Array) -> Self:
+        bits, length = _BITS[self._dtype.kind], self._carrier.shape[-1]
+        shifts = np.arange(64 // bits - 1, -1, -1, dtype=np.uint64)[:length] * np.uint64(bits)
+        letters = (oc.expand_dims(keys, axis=-1) >> shifts) & np.uint64((1 << bits) - 1)
+        return self._like(letters.astype(self._carrier.dtype))
+
+    # -- comparisons ----------------------------------------------------------------------------------------------
+
+    def _beside(self, other: Any) -> list[tuple[Array, Array]] | None:
+        """The words of both sides; None for what is no text."""
+        text = of_value(other, self._dtype.kind)
+        if text is None:
+            return None
+        if text.dtype.kind != self._dtype.kind:
+            raise DTypeError(f"{self._dtype} and {text.dtype} do not compare; encode one of them")
+        ours, theirs = self._words(), text._words()
+        nothing = Array(node(np.uint64(0)))
+        length = max(len(ours), len(theirs))
+        ours += [nothing] * (length - len(ours))
+        theirs += [nothing] * (length - len(theirs))
+        return list(zip(ours, theirs, strict=True))
+
+    def _equal(self, other: Any) -> Any:
+        words = self._beside(other)
+        if words is None:
+            return NotImplemented
+        first, *rest = (ours == theirs for ours, theirs in words)
+        for equal in rest:
+            first = first & equal
+        return first
+
+    def _ordered(self, other: Any, before: bool, or_equal: bool) -> Any:
+        words = self._beside(other)
+        if words is None:
+            return NotImplemented
+        found: Array | None = None
+        for ours, theirs in reversed(words):
+            less = ours < theirs if before else ours > theirs
+            if found is not None:
+                found = less | ((ours == theirs) & found)
+            else:
+                found = (less | (ours == theirs)) if or_equal else less
+        return found
+
+    def __eq__(self, other: Any) -> Any:
+        return self._equal(other)
+
+    def __ne__(self, other: Any) -> Any:
+        equal = self._equal(other)
+        return equal if equal is NotImplemented else oc.logical_not(equal)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._ordered(other, before=True, or_equal=False)
+
+    def __le__(self, other: Any) -> Any:
+        return self._ordered(other, before=True, or_equal=True)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._ordered(other, before=False, or_equal=False)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._ordered(other, before=False, or_equal=True)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        flipped = {"less": "gt", "less_equal": "ge", "greater": "lt", "greater_equal": "le"}
+        names = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt"}
+        names |= {"greater_equal": "ge"}
+        if method != "__call__" or options or ufunc.__name__ not in names:
+            raise DTypeError(f"numpy.{ufunc.__name__} of outcore's text is not supported; give it .codes")
+        ours = isinstance(inputs[0], Text)
+        name = names[ufunc.__name__] if ours else flipped.get(ufunc.__name__, names[ufunc.__name__])
+        return getattr(inputs[0] if ours else inputs[1], f"__{name}__")(inputs[1] if ours else inputs[0])
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        name = function.__name__
+        if args and args[0] is self and name in ("sort", "argsort", "unique", "min", "max", "shape", "ndim", "size"):
+            found = getattr(self, name)
+            return found(*args[1:], **options) if callable(found) else found
+        raise DTypeError(f"numpy.{name} of outcore's text is not supported; give it .codes")
+
+
+def of_numpy(array: npt.NDArray[Any]) -> Text:
+    """The lazy array of NumPy's strings: borrowed where they lie without gaps, else copied."""
+    letter = _letter(array.dtype).newbyteorder(array.dtype.byteorder)
+    if not array.dtype.itemsize:
+        raise ShapeError(f"strings of {array.dtype} have no letters")
+    held = np.ascontiguousarray(array) if not array.flags.c_contiguous else array
+    codes = held.reshape(*array.shape, 1).view(letter)
+    return Text(Array(node(codes)), array.dtype)
+
+
+def of_value(value: Any, kind: str) -> Text | None:
+    """A string, NumPy's strings, or text, as text, in bytes or letters as `kind` asks; None for anything else."""
+    if isinstance(value, Text):
+        return value
+    if isinstance(value, str) and kind == "S":
+        value = value.encode()
+    elif isinstance(value, bytes) and kind == "U":
+        value = value.decode()
+    if not isinstance(value, (str, bytes, np.ndarray, list, tuple)):
+        return None
+    array = np.asarray(value)
+    # The empty string is one of nothing but fillings.
+    if array.dtype.kind in "SU" and not array.dtype.itemsize:
+        array = array.astype(f"{array.dtype.kind}1")
+    return of_numpy(array) if array.dtype.kind in "SU" else None
+
+
+__all__ = ["Text"]
