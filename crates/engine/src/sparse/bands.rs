@@ -1,0 +1,70 @@
+//! How the dense sides of a product are cut: rows by the tiles of the sparse matrix, columns by what fits into memory.
+
+use outcore_dtype::DType;
+use outcore_store::SparseFile;
+
+/// Columns of a dense matrix that are worked on together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bands {
+    pub columns: u64,
+    /// Columns of a band; the last may have fewer.
+    pub width: u64,
+}
+
+impl Bands {
+    pub fn count(&self) -> u64 {
+        self.columns.div_ceil(self.width)
+    }
+
+    pub fn width_of(&self, band: u64) -> u64 {
+        self.width.min(self.columns - band * self.width)
+    }
+}
+
+/// Rows that belong to each tile of a sparse matrix: first and number. They ascend, and there may be rows between them.
+pub(super) fn rows_of(file: &SparseFile) -> Vec<(u64, u64)> {
+    let (side, rows) = (u64::from(file.matrix().side), file.matrix().rows);
+    (0..file.tiles())
+        .map(|tile| {
+            let mut numbers = file.tile_rows(tile).map(|(record, _)| record.number);
+            let first = numbers.next().unwrap_or(0);
+            let last = numbers.last().unwrap_or(first);
+            (first * side, ((last + 1) * side).min(rows) - first * side)
+        })
+        .collect()
+}
+
+/// The pieces that some rows meet: a range of their numbers.
+pub(super) fn meeting(pieces: &[(u64, u64)], start: u64, length: u64) -> std::ops::Range<usize> {
+    let first = pieces.partition_point(|(first, rows)| first + rows <= start);
+    let last = pieces.partition_point(|(first, _)| *first < start + length);
+    first..last.max(first)
+}
+
+/// Copies the rows that two blocks share. Each is a row of the matrix it begins with, the bytes of a row, and where in them
+/// the columns begin; `bytes` of each row are copied.
+pub(super) fn copy_rows(
+    (from, from_row, from_pitch, from_at): (&[u8], u64, usize, usize),
+    (to, to_row, to_pitch, to_at): (&mut [u8], u64, usize, usize),
+    (first, last): (u64, u64),
+    bytes: usize,
+) {
+    if first >= last || bytes == 0 {
+        return;
+    }
+    let from = &from[(first - from_row) as usize * from_pitch..];
+    let to = &mut to[(first - to_row) as usize * to_pitch..];
+    let rows = (last - first) as usize;
+    if from_pitch == bytes && to_pitch == bytes {
+        to[..rows * bytes].copy_from_slice(&from[..rows * bytes]);
+        return;
+    }
+    for row in 0..rows {
+        to[row * to_pitch + to_at..][..bytes].copy_from_slice(&from[row * from_pitch + from_at..][..bytes]);
+    }
+}
+
+/// Bytes of so many elements.
+pub(super) fn bytes_of(elements: u64, dtype: DType) -> usize {
+    elements as usize * dtype.size()
+}

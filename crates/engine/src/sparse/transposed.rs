@@ -1,0 +1,170 @@
+//! The product of the transposed matrix: rows of the dense matrix pass by with the tiles, sums stay in memory. The result
+//! is cut into a few blocks, so that several tasks add to it at once, each block in the order of the tile rows.
+
+use std::sync::Arc;
+
+use outcore_sparse::multiply_tile;
+use outcore_sparse::Malformed;
+
+use super::bands::{bytes_of, Bands};
+use super::multiply::listed_grid;
+use super::pieces::{fill, Cut, Join};
+use super::product::Times;
+use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::EngineError;
+
+/// Sets: the sparse tiles, the dense matrix, the result, the rows of each tile, the sums.
+const DENSE: usize = 1;
+const RESULT: usize = 2;
+const ROWS: usize = 3;
+const SUMS: usize = 4;
+/// Blocks of sums. A constant, so that nothing depends on the threads.
+const BLOCKS: u64 = 16;
+
+/// The product of a transposed sparse matrix with a dense one.
+#[derive(Clone, Debug)]
+pub(super) struct MultiplyTransposed {
+    times: Times,
+    bands: Bands,
+    dense: Grid,
+    results: [Grid; 3],
+    /// Bytes of the rows of each tile, and of the sums of each block.
+    lengths: [Arc<[u64]>; 2],
+    /// Rows of the result in each block.
+    blocks: Arc<[(u64, u64)]>,
+}
+
+impl MultiplyTransposed {
+    pub fn new(times: Times, bands: Bands, dense: Grid) -> MultiplyTransposed {
+        let matrix = times.file.matrix();
+        let side = u64::from(matrix.side);
+        let height = matrix.columns.div_ceil(side).div_ceil(BLOCKS) * side;
+        let blocks: Arc<[(u64, u64)]> = (0..matrix.columns.div_ceil(height))
+            .map(|block| (block * height, height.min(matrix.columns - block * height)))
+            .collect();
+        let item = times.dtype().size() as u64;
+        let lengths = |pieces: &[(u64, u64)]| -> Arc<[u64]> {
+            (0..bands.count())
+                .flat_map(|band| pieces.iter().map(move |(_, rows)| rows * bands.width_of(band) * item))
+                .collect()
+        };
+        let lengths = [lengths(&times.pieces), lengths(&blocks)];
+        MultiplyTransposed {
+            results: [times.result[0].clone(), listed_grid(&lengths[0]), listed_grid(&lengths[1])],
+            lengths,
+            blocks,
+            times,
+            bands,
+            dense,
+        }
+    }
+}
+
+impl Algorithm for MultiplyTransposed {
+    fn name(&self) -> String {
+        "transposed sparse product".into()
+    }
+    fn key(&self) -> Vec<u8> {
+        let mut key = vec![self.times.semiring as u8];
+        key.extend(self.bands.width.to_ne_bytes());
+        key
+    }
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
+        let own = result.checked_sub(ROWS - RESULT)?;
+        Some(self.lengths[own].clone())
+    }
+    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
+        let cut = Cut {
+            bands: self.bands,
+            dense: self.dense.clone(),
+            pieces: self.times.pieces.clone(),
+            sets: (DENSE, ROWS),
+        };
+        let join = Join {
+            bands: self.bands,
+            result: self.results[0].clone(),
+            pieces: self.blocks.clone(),
+            zero: self.times.zero.clone(),
+            sets: (SUMS, RESULT),
+        };
+        let add = Add {
+            of: self.times.clone(),
+            bands: self.bands,
+            blocks: self.blocks.clone(),
+        };
+        vec![Arc::new(cut), Arc::new(add), Arc::new(join)]
+    }
+}
+
+/// Band by band, tile by tile, block by block.
+#[derive(Clone, Debug)]
+struct Add {
+    of: Times,
+    bands: Bands,
+    blocks: Arc<[(u64, u64)]>,
+}
+
+impl Add {
+    /// Band, tile and block of a task.
+    fn place(&self, task: u64) -> (u64, u64, u64) {
+        let (tiles, blocks) = (self.of.pieces.len() as u64, self.blocks.len() as u64);
+        (task / blocks / tiles, task / blocks % tiles, task % blocks)
+    }
+}
+
+impl Work for Add {
+    fn label(&self) -> String {
+        "transposed sparse product".into()
+    }
+    fn tasks(&self) -> u64 {
+        self.bands.count() * self.of.pieces.len() as u64 * self.blocks.len() as u64
+    }
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        let (band, tile, block) = self.place(task);
+        each(0, tile, Access::Read);
+        each(ROWS, band * self.of.pieces.len() as u64 + tile, Access::Read);
+        let access = if tile == 0 { Access::Create } else { Access::Update };
+        each(SUMS, band * self.blocks.len() as u64 + block, access);
+    }
+    fn workspace_bytes(&self, task: u64) -> u64 {
+        self.of.values_bytes(self.place(task).1)
+    }
+    fn operations(&self) -> f64 {
+        2.0 * self.of.file.matrix().entries as f64 * self.bands.columns as f64
+    }
+    fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        let (band, tile, block) = self.place(task);
+        let width = self.bands.width_of(band) as usize;
+        let (x, y) = (tiles.reads[1], &mut *tiles.writes[0]);
+        if tile == 0 {
+            fill(y, &self.of.zero);
+        }
+        let matrix = self.of.file.matrix();
+        let side = u64::from(matrix.side);
+        let (first, (begin, length)) = (self.of.pieces[tile as usize].0, self.blocks[block as usize]);
+        let row = |rows: u64| bytes_of(rows * width as u64, self.of.dtype());
+        let kernel = self.of.kernel(width)?;
+        for mut tile_row in self.of.opened(tile, tiles.reads[0], workspace)? {
+            let height = side.min(matrix.rows - tile_row.number * side);
+            let at = row(tile_row.number * side - first);
+            let x = &x[at..at + row(height)];
+            while let Some(next) = tile_row.next {
+                let start = u64::from(next.block) * side;
+                let columns = side.min(matrix.columns.saturating_sub(start));
+                if columns == 0 {
+                    return Err(self.of.malformed(tile, Malformed("a tile lies beside the matrix")));
+                }
+                if (begin..begin + length).contains(&start) {
+                    let y = &mut y[row(start - begin)..row(start - begin + columns)];
+                    let sizes = (height as usize, columns as usize);
+                    multiply_tile(kernel, next, sizes, width, x, y).map_err(|fault| self.of.malformed(tile, fault))?;
+                }
+                tile_row.advance().map_err(|fault| self.of.malformed(tile, fault))?;
+            }
+        }
+        Ok(())
+    }
+}

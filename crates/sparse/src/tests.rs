@@ -1,0 +1,182 @@
+//! Tiles against a plain loop over their entries.
+
+use std::collections::BTreeMap;
+
+use outcore_dtype::DType;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Entries by row and column.
+type Entries = BTreeMap<(u16, u16), f64>;
+
+fn entries(side: u16) -> impl Strategy<Value = Entries> {
+    let scattered = prop::collection::btree_map((0..side, 0..side), -9i8..9, 0..200);
+    let row = (0..side, prop::collection::btree_map(0..side, -9i8..9, 0..120));
+    let few = prop::collection::btree_map((0..side.min(20), 0..side), -9i8..9, 0..200);
+    (scattered, row, few).prop_map(|(scattered, (at, row), few)| {
+        let row = row.into_iter().map(|(column, value)| ((at, column), value));
+        let all = scattered.into_iter().chain(row).chain(few);
+        all.map(|(place, value)| (place, f64::from(value))).collect()
+    })
+}
+
+fn encoded(tiles: &[(u32, &Entries)], valued: bool) -> Vec<u8> {
+    let mut encoder = TileRowEncoder::default();
+    for (block, entries) in tiles {
+        let places: Vec<u32> = entries
+            .keys()
+            .map(|(row, column)| u32::from(*row) << 16 | u32::from(*column))
+            .collect();
+        let values: Vec<f64> = entries.values().copied().collect();
+        let (values, item) = match valued {
+            true => (bytemuck::cast_slice(&values), 8),
+            false => (&[][..], 0),
+        };
+        encoder.tile(*block, &places, values, item);
+    }
+    let mut bytes = vec![];
+    encoder.finish(&mut bytes);
+    bytes
+}
+
+/// A copy whose first byte lies as it does in a frame.
+fn aligned(bytes: &[u8]) -> Vec<u64> {
+    let mut words = vec![0u64; bytes.len().div_ceil(8)];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    words
+}
+
+fn decoded(bytes: &[u8], item: usize, side: usize) -> Result<Vec<(u32, Entries)>, Malformed> {
+    let mut found = vec![];
+    for tile in TileRow::new(bytes, item)?.tiles() {
+        let tile = tile?;
+        let values: &[f64] = bytemuck::cast_slice(tile.values);
+        let mut own = Entries::new();
+        let mut at = 0;
+        tile.for_each(side, side, |row, column| {
+            own.insert((row, column), values.get(at).copied().unwrap_or(1.0));
+            at += 1;
+        })?;
+        found.push((tile.block, own));
+    }
+    Ok(found)
+}
+
+fn product(semiring: Semiring, entries: &Entries, transposed: bool, width: usize, x: &[f64], y: &mut [f64]) {
+    for ((row, column), value) in entries {
+        let (from, to) = match transposed {
+            false => (usize::from(*column), usize::from(*row)),
+            true => (usize::from(*row), usize::from(*column)),
+        };
+        for lane in 0..width {
+            let (x, y) = (x[from * width + lane], &mut y[to * width + lane]);
+            let (add, multiply) = semiring.name().split_once('_').expect("two words");
+            let term = match multiply {
+                "times" => value * x,
+                "plus" => value + x,
+                "first" => *value,
+                "second" => x,
+                _ => 1.0,
+            };
+            *y = match add {
+                "plus" => *y + term,
+                "min" => y.min(term),
+                "max" => y.max(term),
+                _ => 1.0,
+            };
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn what_is_encoded_is_decoded(a in entries(700), b in entries(16), valued: bool) {
+        let tiles: Vec<_> = [(3, &a), (70_000, &b)].into_iter().filter(|(_, tile)| !tile.is_empty()).collect();
+        let bytes = aligned(&encoded(&tiles, valued));
+        let found = decoded(bytemuck::cast_slice(&bytes), if valued { 8 } else { 0 }, 700).expect("well formed");
+        prop_assert_eq!(found.len(), tiles.len());
+        for ((block, own), (wanted, entries)) in found.iter().zip(&tiles) {
+            prop_assert_eq!(block, wanted);
+            prop_assert!(own.keys().eq(entries.keys()));
+            prop_assert!(!valued || own.values().eq(entries.values()));
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_a_plain_loop(
+        entries in entries(300), which in 0..Semiring::ALL.len() - 1, width in 1usize..20, valued: bool, transposed: bool,
+    ) {
+        let semiring = Semiring::ALL[which].1;
+        let bytes = aligned(&encoded(&[(0, &entries)], valued));
+        let row = TileRow::new(bytemuck::cast_slice(&bytes), if valued { 8 } else { 0 }).expect("well formed");
+        let tile = row.tiles().next().expect("one tile").expect("well formed");
+        let plain: Entries = entries.iter().map(|(place, value)| (*place, if valued { *value } else { 1.0 })).collect();
+        let kernel = if transposed { transposed_kernel } else { product_kernel };
+        let kernel = kernel(semiring, DType::F64, valued, width).expect("float64 makes every semiring but one");
+        let x: Vec<f64> = (0..300 * width).map(|i| (i * 7919 % 23) as f64 - 11.0).collect();
+        let zero = semiring.zero(DType::F64).expect("likewise");
+        let mut y = vec![bytemuck::pod_read_unaligned::<f64>(&zero); 300 * width];
+        let mut expected = y.clone();
+        multiply_tile(kernel, tile, (300, 300), width, bytemuck::cast_slice(&x), bytemuck::cast_slice_mut(&mut y))
+            .expect("well formed");
+        product(semiring, &plain, transposed, width, &x, &mut expected);
+        prop_assert_eq!(y, expected);
+    }
+
+    #[test]
+    fn broken_bytes_are_errors_or_tiles_that_stay_inside(
+        entries in entries(300), valued: bool, breaks in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in any::<prop::sample::Index>(), is_cut: bool,
+    ) {
+        let mut bytes = encoded(&[(0, &entries), (9, &entries)], valued);
+        for (place, byte) in breaks {
+            let at = place.index(bytes.len());
+            bytes[at] ^= byte;
+        }
+        if is_cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let words = aligned(&bytes);
+        let bytes = &bytemuck::cast_slice(&words)[..bytes.len()];
+        let (x, mut y) = (vec![1.0; 300 * 3], vec![0.0; 300 * 3]);
+        for kernel in [product_kernel, transposed_kernel] {
+            let kernel = kernel(Semiring::PlusTimes, DType::F64, valued, 3).expect("float64");
+            let Ok(row) = TileRow::new(bytes, if valued { 8 } else { 0 }) else { continue };
+            for tile in row.tiles().map_while(Result::ok) {
+                let (x, y) = (bytemuck::cast_slice(&x), bytemuck::cast_slice_mut(&mut y));
+                let _ = multiply_tile(kernel, tile, (300, 300), 3, x, y);
+                let _ = tile.for_each(300, 300, |row, column| assert!(row < 300 && column < 300));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_semiring_has_the_kernels_of_its_types() {
+    for (name, semiring) in Semiring::ALL {
+        assert_eq!((Semiring::named(name), semiring.name()), (Some(semiring), name));
+        for dtype in [DType::F32, DType::F64, DType::I64, DType::Bool, DType::C64, DType::C128, DType::U8] {
+            for width in [1, 5] {
+                for valued in [false, true] {
+                    let is_one = semiring.zero(dtype).is_some();
+                    assert_eq!(product_kernel(semiring, dtype, valued, width).is_some(), is_one, "{name} {dtype}");
+                    assert_eq!(transposed_kernel(semiring, dtype, valued, width).is_some(), is_one, "{name} {dtype}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn places_of_a_scattered_tile_take_few_bytes() {
+    // 4 Ki rows of 1, 2, 3 or 4 entries, as in the middle of a power-law graph.
+    let entries: Entries = (0..4096u32)
+        .flat_map(|row| (0..row % 4 + 1).map(move |entry| ((row as u16 * 4, (row * 37 % 4096 + entry * 4099) as u16), 1.0)))
+        .collect();
+    let bytes = encoded(&[(0, &entries)], false);
+    let each = bytes.len() as f64 / entries.len() as f64;
+    assert!(each < 2.45, "{each} bytes an entry");
+}

@@ -1,0 +1,263 @@
+//! Tile rows as they lie in memory, read without trust.
+
+use super::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES};
+
+/// Bytes that are no tile row, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+type Result<T> = std::result::Result<T, Malformed>;
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// A tile row: the tiles that have entries, by column.
+#[derive(Clone, Copy, Debug)]
+pub struct TileRow<'a> {
+    directory: &'a [u8],
+    segments: &'a [u8],
+    values: &'a [u8],
+    /// Bytes of a value; 0 where there are none.
+    item: usize,
+    entries: u64,
+}
+
+/// A tile. Entries and lengths have been held against the bytes; rows and columns have not.
+#[derive(Clone, Copy, Debug)]
+pub struct Tile<'a> {
+    /// Its column of tiles.
+    pub block: u32,
+    pub entries: usize,
+    pub(super) bytes: &'a [u8],
+    pub(super) segments: usize,
+    /// Of the entries, in their order; empty where the matrix has none.
+    pub values: &'a [u8],
+}
+
+impl<'a> TileRow<'a> {
+    /// Looks at the bytes of a tile row whose values have `item` bytes, 0 for none.
+    ///
+    /// # Errors
+    /// Lengths that do not agree.
+    pub fn new(bytes: &'a [u8], item: usize) -> Result<TileRow<'a>> {
+        let cut = Malformed("a tile row is cut off");
+        let tiles = u32_at(bytes, 0).ok_or(cut)? as usize;
+        let entries = u64_at(bytes, 8).ok_or(cut)?;
+        let values_at = u64_at(bytes, 16).ok_or(cut)?;
+        let listed = tiles
+            .checked_mul(LISTED_BYTES)
+            .and_then(|bytes| bytes.checked_add(HEAD_BYTES));
+        let begin = listed.filter(|begin| *begin <= bytes.len()).ok_or(cut)?;
+        let (end, values) = match item {
+            0 => (bytes.len(), &[][..]),
+            _ => {
+                let at = usize::try_from(values_at)
+                    .ok()
+                    .filter(|at| (begin..=bytes.len()).contains(at) && at % 8 == 0);
+                let at = at.ok_or(Malformed("the values begin outside the tile row"))?;
+                let length = usize::try_from(entries).ok().and_then(|entries| entries.checked_mul(item));
+                let values = length.and_then(|length| bytes[at..].get(..length));
+                (at, values.ok_or(Malformed("there are fewer values than entries"))?)
+            }
+        };
+        Ok(TileRow {
+            directory: &bytes[HEAD_BYTES..begin],
+            segments: &bytes[begin..end],
+            values,
+            item,
+            entries,
+        })
+    }
+
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The tiles, by column. What they claim of entries and bytes is less than there is, or an error.
+    pub fn tiles(self) -> impl Iterator<Item = Result<Tile<'a>>> {
+        let (mut bytes, mut entries) = (0usize, 0usize);
+        let mut before: Option<u32> = None;
+        self.directory.chunks_exact(LISTED_BYTES).map(move |listed| {
+            let word = |at: usize| u32_at(listed, at).unwrap_or_default();
+            let (block, own, length, segments) = (word(0), word(4) as usize, word(8) as usize, word(12) as usize);
+            if before.is_some_and(|before| before >= block) {
+                return Err(Malformed("tiles are out of order"));
+            }
+            before = Some(block);
+            let (first, value) = (bytes, entries);
+            bytes = bytes.saturating_add(length);
+            entries = entries.saturating_add(own);
+            let tile = self
+                .segments
+                .get(first..bytes)
+                .ok_or(Malformed("a tile leaves its tile row"))?;
+            let values = self.values.get(value * self.item..entries.saturating_mul(self.item));
+            Ok(Tile {
+                block,
+                entries: own,
+                bytes: tile,
+                segments,
+                values: values.ok_or(Malformed("a tile has more entries than its tile row"))?,
+            })
+        })
+    }
+}
+
+/// Rows of a tile that have equally many entries, or a count each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment<'a> {
+    /// Entries of each row; 0 where `counts` says.
+    pub width: usize,
+    first: u16,
+    pub rows: Rows<'a>,
+    pub counts: &'a [u16],
+    pub columns: &'a [u16],
+}
+
+/// The rows of a segment behind its first.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rows<'a> {
+    Gaps(&'a [u8]),
+    Numbers(&'a [u16]),
+}
+
+/// Rows looked at together.
+pub(super) const CHUNK: usize = 256;
+
+fn words(bytes: &[u8]) -> Result<&[u16]> {
+    bytemuck::try_cast_slice(bytes).map_err(|_| Malformed("a segment lies at an odd place"))
+}
+
+impl<'a> Tile<'a> {
+    /// Its segments. Every row lies below `rows` and every column below `columns`, or there is an error in its place.
+    pub(super) fn segments(&self, rows: usize, columns: usize) -> impl Iterator<Item = Result<Segment<'a>>> {
+        let (mut rest, mut left) = (self.bytes, self.entries);
+        (0..self.segments).map(move |_| {
+            let (segment, after) = Segment::split(rest)?;
+            rest = after;
+            left = left
+                .checked_sub(segment.columns.len())
+                .ok_or(Malformed("a tile has more entries than it says"))?;
+            segment.check(rows, columns)?;
+            Ok(segment)
+        })
+    }
+
+    /// Calls `each` with row and column of every entry, in their order.
+    ///
+    /// # Errors
+    /// Rows or columns outside the tile, lengths that do not agree.
+    pub fn for_each(&self, rows: usize, columns: usize, mut each: impl FnMut(u16, u16)) -> Result<()> {
+        let mut seen = 0;
+        for segment in self.segments(rows, columns) {
+            let segment = segment?;
+            let mut at = 0;
+            segment.for_rows(|first, numbers| {
+                for (position, row) in numbers.iter().enumerate() {
+                    let count = segment.count(first + position);
+                    for column in &segment.columns[at..at + count] {
+                        each(*row, *column);
+                    }
+                    at += count;
+                }
+            });
+            seen += at;
+        }
+        match seen == self.entries {
+            true => Ok(()),
+            false => Err(Malformed("a tile has fewer entries than it says")),
+        }
+    }
+}
+
+impl<'a> Segment<'a> {
+    fn split(bytes: &'a [u8]) -> Result<(Segment<'a>, &'a [u8])> {
+        let cut = Malformed("a segment is cut off");
+        let width = usize::from(*bytes.first().ok_or(cut)?);
+        let coding = *bytes.get(1).ok_or(cut)?;
+        let rows = usize::from(u16_at(bytes, 2).ok_or(cut)?) + 1;
+        let first = u16_at(bytes, 4).ok_or(cut)?;
+        let rest = &bytes[SEGMENT_BYTES..];
+        let (others, rest) = match coding {
+            1 => {
+                let (gaps, rest) = rest.split_at_checked((rows - 1).next_multiple_of(2)).ok_or(cut)?;
+                (Rows::Gaps(&gaps[..rows - 1]), rest)
+            }
+            2 => {
+                let (numbers, rest) = rest.split_at_checked(2 * (rows - 1)).ok_or(cut)?;
+                (Rows::Numbers(words(numbers)?), rest)
+            }
+            _ => return Err(Malformed("a segment codes its rows in an unknown way")),
+        };
+        let (counts, rest) = match width {
+            0 => rest.split_at_checked(2 * rows).ok_or(cut)?,
+            _ => (&[][..], rest),
+        };
+        let counts = words(counts)?;
+        let entries = match width {
+            0 => counts.iter().map(|count| usize::from(*count) + 1).sum(),
+            _ => width * rows,
+        };
+        let (columns, rest) = rest.split_at_checked(2 * entries).ok_or(cut)?;
+        let segment = Segment {
+            width,
+            first,
+            rows: others,
+            counts,
+            columns: words(columns)?,
+        };
+        Ok((segment, rest))
+    }
+
+    fn check(&self, rows: usize, columns: usize) -> Result<()> {
+        let last = match self.rows {
+            Rows::Gaps(gaps) => usize::from(self.first) + gaps.iter().map(|gap| usize::from(*gap)).sum::<usize>(),
+            Rows::Numbers(numbers) => usize::from(numbers.iter().fold(self.first, |most, row| most.max(*row))),
+        };
+        if last >= rows {
+            return Err(Malformed("a row lies outside its tile"));
+        }
+        if usize::from(self.columns.iter().fold(0, |most, column| most.max(*column))) >= columns {
+            return Err(Malformed("a column lies outside its tile"));
+        }
+        Ok(())
+    }
+
+    /// Entries of a row.
+    #[inline(always)]
+    pub fn count(&self, row: usize) -> usize {
+        match self.width {
+            0 => usize::from(self.counts[row]) + 1,
+            width => width,
+        }
+    }
+
+    /// Calls `each` with the numbers of some rows and where the first of them stands among the rows, until all are done.
+    #[inline(always)]
+    pub fn for_rows(&self, mut each: impl FnMut(usize, &[u16])) {
+        each(0, &[self.first]);
+        match self.rows {
+            Rows::Numbers(numbers) => each(1, numbers),
+            Rows::Gaps(gaps) => {
+                let mut row = self.first;
+                let mut numbers = [0; CHUNK];
+                for (chunk, gaps) in gaps.chunks(CHUNK).enumerate() {
+                    for (number, gap) in numbers.iter_mut().zip(gaps) {
+                        row = row.wrapping_add(u16::from(*gap));
+                        *number = row;
+                    }
+                    each(1 + chunk * CHUNK, &numbers[..gaps.len()]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A sparse matrix on disk, as tiles of bytes: each some tile rows that lie beside each other.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crc32c::crc32c;
+use outcore_dtype::DType;
+
+use super::header::{records, Header, SparseShape, TileRowRecord, ALIGN, HEADER_BYTES, RECORD_BYTES};
+use crate::frames::PAGE;
+use crate::mapping::AlignedBuffer;
+use crate::rowmajor::RowMajor;
+use crate::source::{Layout, ReadCost, Source};
+use crate::stamp::{settled, Stamp};
+use crate::{Io, Region, StoreError};
+
+/// A tile has no more bytes than this, unless a single tile row has.
+const TILE_BYTES: u64 = 4 << 20;
+/// A tile has no more tile rows than this from its first to its last, so that the rows of a product stay in the cache.
+const TILE_ROWS: u64 = 8;
+
+/// An opened sparse matrix.
+#[derive(Debug)]
+pub struct SparseFile {
+    path: PathBuf,
+    shape: SparseShape,
+    records: Vec<TileRowRecord>,
+    /// Where in `records` each tile begins, and where the last ends.
+    tiles: Vec<usize>,
+    /// Bytes of each tile.
+    lengths: Arc<[u64]>,
+    grid: [u64; 2],
+    stamp: Stamp,
+    identity: String,
+}
+
+/// Opens a sparse matrix.
+///
+/// # Errors
+/// One line: not such a file, one that is cut off, or one whose checksums do not agree.
+pub fn open_sparse(path: &Path, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
+    let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
+    let malformed = |reason: String| StoreError::format(path, reason);
+    let read = |offset: u64, bytes: usize| -> Result<Vec<u8>, StoreError> {
+        let array = RowMajor {
+            base: offset,
+            shape: vec![bytes as u64],
+            item: 1,
+            file_bytes: stamp.bytes,
+        };
+        let region = Region::full(&array.shape);
+        let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
+        let mut frame = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
+        let at = array.read(&stamp.open(path, io)?, &region, &mut frame, io)?;
+        Ok(frame[at..at + bytes].to_vec())
+    };
+    if stamp.bytes < PAGE as u64 {
+        return Err(malformed("not a sparse matrix of outcore: shorter than its header".into()));
+    }
+    let header = Header::parse(&read(0, HEADER_BYTES)?, stamp.bytes).map_err(malformed)?;
+    let directory = match header.tile_rows {
+        0 => vec![],
+        tile_rows => read(header.directory, tile_rows as usize * RECORD_BYTES)?,
+    };
+    let records = records(&header, &directory).map_err(malformed)?;
+    Ok(Arc::new(SparseFile::new(path, header.shape, records, stamp)))
+}
+
+impl SparseFile {
+    fn new(path: &Path, shape: SparseShape, records: Vec<TileRowRecord>, stamp: Stamp) -> SparseFile {
+        let mut tiles = vec![0];
+        for (position, record) in records.iter().enumerate() {
+            let first = &records[tiles[tiles.len() - 1]];
+            let is_full = record.offset + record.bytes - first.offset > TILE_BYTES
+                || record.number - first.number >= TILE_ROWS;
+            if position > 0 && is_full && tiles[tiles.len() - 1] < position {
+                tiles.push(position);
+            }
+        }
+        if !records.is_empty() {
+            tiles.push(records.len());
+        }
+        let bytes_of = |pair: &[usize]| {
+            let (first, last) = (&records[pair[0]], &records[pair[1] - 1]);
+            last.offset + last.bytes - first.offset
+        };
+        let lengths: Arc<[u64]> = tiles.windows(2).map(bytes_of).collect();
+        SparseFile {
+            path: path.to_path_buf(),
+            grid: [lengths.len() as u64, lengths.iter().copied().max().unwrap_or(0)],
+            shape,
+            records,
+            tiles,
+            lengths,
+            identity: stamp.name(path),
+            stamp,
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn matrix(&self) -> &SparseShape {
+        &self.shape
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.stamp.bytes
+    }
+
+    /// Tiles of the source.
+    pub fn tiles(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// The tile rows of a tile, and where in its bytes each of them is.
+    pub fn tile_rows(&self, tile: usize) -> impl Iterator<Item = (&TileRowRecord, std::ops::Range<usize>)> {
+        let records = &self.records[self.tiles[tile]..self.tiles[tile + 1]];
+        let base = records.first().map_or(0, |record| record.offset);
+        records.iter().map(move |record| {
+            let at = (record.offset - base) as usize;
+            (record, at..at + record.bytes as usize)
+        })
+    }
+
+    fn array(&self, tile: usize) -> RowMajor {
+        RowMajor {
+            base: self.records[self.tiles[tile]].offset,
+            shape: vec![self.lengths[tile]],
+            item: 1,
+            file_bytes: self.stamp.bytes,
+        }
+    }
+
+    /// The tile that a region is, and how much of it.
+    fn part(&self, region: &Region) -> Result<(usize, Region), StoreError> {
+        region.check_in(&self.grid, &self.name())?;
+        let tile = region.start[0] as usize;
+        if region.shape[0] != 1 || region.start[1] != 0 {
+            return Err(StoreError::Invalid(format!("{}: tiles are read whole", self.name())));
+        }
+        let length = region.shape[1].min(self.lengths[tile]);
+        Ok((tile, Region::new(vec![0], vec![length])))
+    }
+}
+
+impl Source for SparseFile {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.grid
+    }
+
+    fn dtype(&self) -> DType {
+        DType::U8
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::RowMajor
+    }
+
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    fn check_unchanged(&self) -> Result<(), StoreError> {
+        self.stamp.check(&self.path, |stamp| stamp)
+    }
+
+    fn check_unwritten(&self) -> Result<(), StoreError> {
+        self.stamp.check(&self.path, Stamp::written)
+    }
+
+    fn cost(&self, region: &Region, _io: &Io) -> Result<ReadCost, StoreError> {
+        let (tile, part) = self.part(region)?;
+        let array = self.array(tile);
+        Ok(ReadCost {
+            read_bytes: array.read_bytes(&part),
+            frame_bytes: array.frame_bytes(&part),
+            workspace_bytes: 0,
+        })
+    }
+
+    fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
+        let (tile, part) = self.part(region)?;
+        let file = self.stamp.open(&self.path, io)?;
+        let offset = self.array(tile).read(&file, &part, frame, io)?;
+        debug_assert_eq!(offset as u64 % ALIGN, 0);
+        for (record, place) in self.tile_rows(tile) {
+            if crc32c(&frame[offset..][place]) != record.checksum {
+                let reason = format!(
+                    "the checksum of tile row {} at byte {} does not agree with it",
+                    record.number, record.offset
+                );
+                return Err(StoreError::format(&self.path, reason));
+            }
+        }
+        Ok(offset)
+    }
+
+    fn listed(&self) -> Option<Arc<[u64]>> {
+        Some(self.lengths.clone())
+    }
+}

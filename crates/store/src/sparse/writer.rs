@@ -1,0 +1,104 @@
+//! Writing a sparse matrix: tile rows as they come, then what tells where they are, then the name.
+
+use std::path::Path;
+
+use crc32c::crc32c;
+
+use super::header::{record_bytes, Header, SparseShape, TileRowRecord, ALIGN};
+use crate::frames::PAGE;
+use crate::io::{File, Mode};
+use crate::partial::Partial;
+use crate::publish::place_all;
+use crate::{Io, StoreError};
+
+/// Bytes that are written in one go.
+const WRITE_BYTES: usize = 8 << 20;
+
+/// A file that has no name until it is complete.
+pub struct SparseWriter {
+    file: File,
+    partial: Partial,
+    shape: SparseShape,
+    records: Vec<TileRowRecord>,
+    /// What is not written yet, and where it goes.
+    pending: Vec<u8>,
+    written: u64,
+}
+
+impl SparseWriter {
+    /// Begins a file beside `path`; `shape.entries` is counted, not believed.
+    ///
+    /// # Errors
+    /// A file of that name that may not be replaced, or one that cannot be made.
+    pub fn create(path: &Path, shape: SparseShape, overwrite: bool, io: &Io) -> Result<SparseWriter, StoreError> {
+        let make = |partial: &Path| io.open(partial, Mode::CreateUnaligned);
+        let (partial, file) = Partial::new_in(None, path, overwrite, make)?;
+        Ok(SparseWriter {
+            file: file.named(path.to_path_buf()),
+            partial,
+            shape: SparseShape { entries: 0, ..shape },
+            records: vec![],
+            pending: vec![],
+            written: PAGE as u64,
+        })
+    }
+
+    /// Where tile rows are put together: whoever adds one appends to this and says so by `add`.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.pending
+    }
+
+    /// The bytes from `begin` of the buffer on are the tile row `number`, with so many entries. Numbers ascend.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add(&mut self, number: u64, begin: usize, entries: u64, io: &Io) -> Result<(), StoreError> {
+        self.records.push(TileRowRecord {
+            number,
+            offset: self.written + begin as u64,
+            bytes: (self.pending.len() - begin) as u64,
+            entries,
+            checksum: crc32c(&self.pending[begin..]),
+        });
+        self.shape.entries += entries;
+        self.pad();
+        match self.pending.len() >= WRITE_BYTES {
+            true => self.flush(io),
+            false => Ok(()),
+        }
+    }
+
+    fn pad(&mut self) {
+        self.pending.resize(self.pending.len().next_multiple_of(ALIGN as usize), 0);
+    }
+
+    fn flush(&mut self, io: &Io) -> Result<(), StoreError> {
+        io.write(&self.file, &self.pending, self.written)?;
+        self.written += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Completes the file, makes it durable and gives it its name.
+    ///
+    /// # Errors
+    /// It cannot be written, or its name cannot be given; nothing is left behind then.
+    pub fn finish(mut self, io: &Io) -> Result<SparseShape, StoreError> {
+        self.flush(io)?;
+        let directory: Vec<u8> = self.records.iter().flat_map(record_bytes).collect();
+        let header = Header {
+            shape: self.shape.clone(),
+            tile_rows: self.records.len() as u64,
+            directory: self.written,
+            checksum: crc32c(&directory),
+        };
+        for part in directory.chunks(WRITE_BYTES) {
+            io.write(&self.file, part, self.written)?;
+            self.written += part.len() as u64;
+        }
+        io.write(&self.file, &header.bytes(), 0)?;
+        io.sync(&self.file)?;
+        place_all(&[&self.partial], io)?;
+        Ok(self.shape)
+    }
+}
