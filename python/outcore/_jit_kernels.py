@@ -71,16 +71,25 @@ def _truth(a: Any) -> Any:
 def product_kernel(multiply: Any, add: str) -> Any:
     """Rows of a (wide enough for the result) by columns of b, (k, n): each pair by `multiply`, k of them by `add`.
 
-    Columns are the innermost loop, which vector instructions take several of at once.
+    Columns are the innermost loop, which vector instructions take several of at once; four pairs are added before a
+    sum goes back to memory, in their order.
     """
     adder, first = _compile(_ADDERS[add]), _compile(_truth if add in ("any", "all") else _same)
 
     def kernel(a: Any, b: Any, found: Any) -> None:
         inner, columns = b.shape
+        fours = 1 + (inner - 1) // 4 * 4
         for i in range(a.shape[0]):
             for j in range(columns):
                 found[i, j] = first(multiply(a[i, 0], b[0, j]))
-            for p in range(1, inner):
+            for p in range(1, fours, 4):
+                a0, a1, a2, a3 = a[i, p], a[i, p + 1], a[i, p + 2], a[i, p + 3]
+                for j in range(columns):
+                    so_far = adder(found[i, j], multiply(a0, b[p, j]))
+                    so_far = adder(so_far, multiply(a1, b[p + 1, j]))
+                    so_far = adder(so_far, multiply(a2, b[p + 2, j]))
+                    found[i, j] = adder(so_far, multiply(a3, b[p + 3, j]))
+            for p in range(fours, inner):
                 value = a[i, p]
                 for j in range(columns):
                     found[i, j] = adder(found[i, j], multiply(value, b[p, j]))

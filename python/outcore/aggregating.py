@@ -29,6 +29,9 @@ Along = Callable[[Array, Sequence[int]], Array]  # the fold along axes, which st
 
 # So many parts of a block are taken together by one fused step; what is left is held, a sixteenth of it.
 _PARTS = 16
+# Fewer where each is rows so long that parts lie in tiles of their own, which are all in memory at once.
+_PARTS_OF_LONG_ROWS = 4
+_LONG_ROW_ELEMENTS = 1 << 16
 # Elements that lie one after another in a part, so that steps work on whole vectors.
 _PART_ELEMENTS = 256
 _KINDS_MAX = 4
@@ -142,7 +145,7 @@ def _tree(function: Callable[[Array, Array], Array], parts: list[Array]) -> Arra
 
 
 def _by_axes(x: Array, axes: Sequence[int], step: Callable[[Array, int], Array]) -> Array:
-    for axis in axes:
+    for axis in sorted(axes, key=lambda axis: -x.shape[axis]):  # what lies side by side first
         while x.shape[axis] > 1:
             x = step(x, axis)
     return x
@@ -154,14 +157,15 @@ def _step(x: Array, axis: int, join: Join) -> Array:
     Parts of a block lie side by side, so no tile waits for another.
     """
     length, beside = x.shape[axis], math.prod(x.shape[axis + 1 :])
-    if length <= _PARTS:
+    many = _PARTS if beside < _LONG_ROW_ELEMENTS else _PARTS_OF_LONG_ROWS
+    if length <= many:
         return join([part_along(x, axis, place, place + 1) for place in range(length)])
-    run = np.clip(_PART_ELEMENTS // np.maximum(beside, 1), 1, length // _PARTS).item()
-    blocks = length // (_PARTS * run)
-    end = blocks * _PARTS * run
+    run = np.clip(_PART_ELEMENTS // np.maximum(beside, 1), 1, length // many).item()
+    blocks = length // (many * run)
+    end = blocks * many * run
     before, behind = x.shape[:axis], x.shape[axis + 1 :]
-    body = reshape(part_along(x, axis, 0, end), (*before, blocks, _PARTS, run, *behind))
-    parts = [squeeze(part_along(body, axis + 1, place, place + 1), axis + 1) for place in range(_PARTS)]
+    body = reshape(part_along(x, axis, 0, end), (*before, blocks, many, run, *behind))
+    parts = [squeeze(part_along(body, axis + 1, place, place + 1), axis + 1) for place in range(many)]
     joined = reshape(join(parts), (*before, blocks * run, *behind))
     return joined if end == length else concat([joined, part_along(x, axis, end, None)], axis=axis)
 

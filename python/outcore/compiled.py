@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import sys
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core
 from outcore._array import Array
 from outcore._jit_kernels import fold_kernel, numba_module, product_kernel
-from outcore._node import Operand, dtype_of, expr_dtype, is_weak, node, weak
+from outcore._node import Operand, default_dtype, dtype_of, expr_dtype, is_weak, node
 from outcore._reduction import sum_dtype
+from outcore.arranging import pad
 from outcore.blocks import map_blocks
-from outcore.creation import zeros
-from outcore.errors import DTypeError
+from outcore.creation import asarray
+from outcore.errors import ArgumentError, DTypeError
 from outcore.manipulation import concat, part_along, reshape
 
 Tile: TypeAlias = "npt.NDArray[Any]"
 
 # A run of elements that a compiled fold takes together.
 _FOLD_ELEMENTS = 1 << 16
+_LANES = 16
+_LANE_LENGTH = 4  # fewer elements are not worth a lane
 # Columns of the right matrix that a compiled product holds at a time: few enough for the processor's cache.
 _HELD_BYTES = 1 << 18
+
+
+class _Compiled(NamedTuple):
+    """The function for one combination of element types, and the type that it gives."""
+
+    call: Callable[..., Tile]
+    dtype: np.dtype[Any]
 
 
 class Jitted:
@@ -39,46 +49,68 @@ class Jitted:
         numba = numba_module()
         functools.update_wrapper(self, function)
         self._function, self._options = function, options
+        self._taken = len(inspect.signature(function).parameters)
         self.scalar = numba.njit(function, nogil=True, error_model="numpy", **options)
-        self._ufunc = numba.vectorize([], nopython=True, **options)(function)
+        self._ufuncs: dict[tuple[np.dtype[Any], ...], _Compiled] = {}
+        self._fold: Any = None
         self._folds: dict[int, Callable[[Tile], Tile]] = {}
         self._products: dict[str, Any] = {}
 
     def __call__(self, *operands: Operand) -> Any:
-        """The function of each element: lazy where an operand is, else a NumPy array."""
+        """The function of each element: lazy where an operand is, else a NumPy array or number."""
+        if len(operands) != self._taken:
+            raise ArgumentError(f"jit: {self.__name__} takes {self._taken} operands, not {len(operands)}")
+        kinds = _dtypes(operands)
+        compiled = self._compiled(kinds)
         if not any(isinstance(operand, Array) for operand in operands):
-            return self._compiled(*operands)
-        nodes = _nodes(operands)
-        kind = self.dtype_of(*(expr_dtype(operand) for operand in nodes))
-        return map_blocks(self._ufunc, *(Array(operand) for operand in nodes), dtype=kind)
+            return compiled.call(*(np.asarray(part, kind) for part, kind in zip(operands, kinds, strict=True)))
+        arrays = (asarray(part, dtype=kind) for part, kind in zip(operands, kinds, strict=True))
+        return map_blocks(compiled.call, *arrays, dtype=compiled.dtype)
 
     def dtype_of(self, *dtypes: np.dtype[Any]) -> np.dtype[Any]:
         """The type that the function gives of these, for which it is compiled. Raises DTypeError where it cannot be."""
-        return dtype_of(self._compiled(*(np.empty(0, dtype) for dtype in dtypes)).dtype)
+        return self._compiled(dtypes).dtype
 
-    def _compiled(self, *arguments: Any) -> Any:
+    def _compiled(self, dtypes: tuple[np.dtype[Any], ...]) -> _Compiled:
+        if dtypes not in self._ufuncs:
+            self._ufuncs[dtypes] = self._compile(dtypes)
+        return self._ufuncs[dtypes]
+
+    def _compile(self, dtypes: tuple[np.dtype[Any], ...]) -> _Compiled:
+        numba = numba_module()
+        kinds = ", ".join(map(str, dtypes))
+        if np.dtype(np.float16) in dtypes:
+            raise DTypeError(f"jit: {self.__name__} does not compile for ({kinds}): numba has no float16")
+        # One for each combination: a ufunc of several would cast to types it happens to have met before.
+        call = numba.vectorize([], nopython=True, **self._options)(self._function)
         try:
-            return self._ufunc(*arguments)
-        except (numba_module().core.errors.NumbaError, TypeError, ValueError) as error:
-            kinds = ", ".join(str(np.asarray(part).dtype) for part in arguments)
+            return _Compiled(call, dtype_of(call(*(np.empty(0, dtype) for dtype in dtypes)).dtype))
+        except (numba.core.errors.NumbaError, TypeError, ValueError) as error:
             said = " ".join(str(error).split())
             raise DTypeError(f"jit: {self.__name__} does not compile for ({kinds}): {said}") from None
 
     def fold_blocks(self, x: Array, axis: int) -> Array:
-        """An axis made shorter: each run of it is one element, what the function makes of the run."""
-        length, beside = x.shape[axis], math.prod(x.shape[axis + 1 :])
-        run = min(length, max(2, _FOLD_ELEMENTS // max(beside, 1)))
-        blocks = length // run
-        before, behind = x.shape[:axis], x.shape[axis + 1 :]
-        body = reshape(part_along(x, axis, 0, blocks * run), (*before, blocks, run, *behind))
-        folded = map_blocks(self._folding(axis + 1), body, dtype=x.dtype, whole=axis + 1)
-        runs = reshape(part_along(folded, axis + 1, 0, 1), (*before, blocks, *behind))
-        return runs if blocks * run == length else concat([runs, part_along(x, axis, blocks * run, None)], axis=axis)
+        """An axis made shorter: blocks of it become as many elements as there are lanes in them.
 
-    def _folding(self, axis: int) -> Callable[[Tile], Tile]:
+        Lanes are folded side by side, so that no step waits for the result of the one before it.
+        """
+        length, beside = x.shape[axis], math.prod(x.shape[axis + 1 :])
+        lanes = max(1, min(_LANES // beside, length // _LANE_LENGTH))
+        run = min(length // lanes, max(2, _FOLD_ELEMENTS // (lanes * beside)))
+        blocks = length // (run * lanes)
+        end = blocks * run * lanes
+        before, behind = x.shape[:axis], x.shape[axis + 1 :]
+        body = reshape(part_along(x, axis, 0, end), (*before, blocks, run, lanes, *behind))
+        folded = map_blocks(self._folding(axis + 1, x.dtype), body, dtype=x.dtype, whole=axis + 1)
+        found = reshape(part_along(folded, axis + 1, 0, 1), (*before, blocks * lanes, *behind))
+        return found if end == length else concat([found, part_along(x, axis, end, None)], axis=axis)
+
+    def _folding(self, axis: int, dtype: np.dtype[Any]) -> Callable[[Tile], Tile]:
         """The fold of tiles along an axis; one function object for each, so that equal nodes are one."""
+        if self._fold is None:
+            self._fold = fold_kernel(self.scalar)
+        kernel = self._fold
         if axis not in self._folds:
-            kernel = fold_kernel(self.scalar)
 
             def fold(tile: Tile) -> Tile:
                 shape = math.prod(tile.shape[:axis]), tile.shape[axis], math.prod(tile.shape[axis + 1 :])
@@ -87,6 +119,7 @@ class Jitted:
                 return found
 
             self._folds[axis] = fold
+        self._folds[axis](np.ones((1,) * (axis + 1), dtype))  # compiled here, so that no tile waits for it
         return self._folds[axis]
 
     def product(self, left: Array, right: Array, add: str) -> Array:
@@ -99,7 +132,7 @@ class Jitted:
         return concat([self._columns(left, part, add, kind) for part in parts], axis=1)
 
     def _columns(self, left: Array, held: Tile, add: str, kind: np.dtype[Any]) -> Array:
-        (inner, columns), rows = held.shape, left.shape[0]
+        inner, columns = held.shape
         right = np.ascontiguousarray(held)
         if add not in self._products:
             self._products[add] = product_kernel(self.scalar, add)
@@ -110,9 +143,9 @@ class Jitted:
             kernel(tile, right, found)
             return found
 
-        product(np.ones((0, max(inner, columns)), left.dtype))  # compiled here, not while others wait for the tile
+        product(np.ones((1, max(inner, columns)), left.dtype))  # compiled here, so that no tile waits for it
         if columns > inner:  # a tile has the shape of the result
-            left = concat([left, zeros((rows, columns - inner), dtype=left.dtype)], axis=1)
+            left = pad(left, ((0, 0), (0, columns - inner)))
         return part_along(map_blocks(product, left, dtype=kind, whole=1), 1, 0, columns)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -123,12 +156,14 @@ class Jitted:
         return self.__qualname__ if found is self else (Jitted, (self._function, self._options))
 
 
-def _nodes(operands: tuple[Operand, ...]) -> list[_core.Expr]:
-    """The nodes of operands; Python scalars take their type from the arrays beside them."""
-    strong = [node(operand) for operand in operands if not is_weak(operand)]
-    beside = np.result_type(*(expr_dtype(operand) for operand in strong))
-    found = iter(strong)
-    return [weak(operand, beside) if is_weak(operand) else next(found) for operand in operands]  # type: ignore[arg-type]
+def _dtypes(operands: tuple[Operand, ...]) -> tuple[np.dtype[Any], ...]:
+    """The types operands are taken in: a Python scalar has that of the arrays beside it, where there are any."""
+    own = [None if is_weak(operand) else expr_dtype(node(operand)) for operand in operands]
+    strong = [dtype for dtype in own if dtype is not None]
+    return tuple(
+        dtype or (np.result_type(*strong, operand) if strong else default_dtype(operand))  # type: ignore[arg-type]
+        for dtype, operand in zip(own, operands, strict=True)
+    )
 
 
 def jit(function: Callable[..., Any] | None = None, /, *, fastmath: bool = False) -> Any:
