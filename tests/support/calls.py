@@ -124,9 +124,11 @@ REDUCTIONS = {
     **{
         f"GroupBy.{name}": lambda given, name=name: getattr(oc.groupby(given.labels, groups=GROUPS), name)(given.v)
         for name in dir(oc.GroupBy)
-        if not name.startswith("_") and name not in ("aggregate", "count", "keys")
+        if not name.startswith("_") and name not in ("aggregate", "count", "cumcount", "keys", "transform")
     },
     "GroupBy.aggregate": lambda given: oc.groupby(given.labels, groups=GROUPS).aggregate(given.v, ["min", "std"]),
+    "GroupBy.cumcount": lambda given: oc.groupby(given.labels, groups=GROUPS).cumcount(),
+    "GroupBy.transform": lambda given: oc.groupby(given.labels, groups=GROUPS).transform(given.v, "mean"),
     "GroupBy.keys": lambda given: oc.groupby(given.labels).keys,
     "GroupBy.count": lambda given: oc.groupby(given.labels, groups=GROUPS).count(),
 }
