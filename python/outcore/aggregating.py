@@ -16,7 +16,7 @@ from outcore._reduction import Axis, floating
 from outcore.blocks import map
 from outcore.compiled import Jitted
 from outcore.creation import full
-from outcore.elementwise import abs, exp, isinf, log, maximum, sqrt
+from outcore.elementwise import abs, exp, isinf, log, maximum, positive, sqrt
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.manipulation import broadcast_to, concat, part_along, reshape, squeeze
 from outcore.searching import where
@@ -53,7 +53,8 @@ def aggregate(
     "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "hypot"), or
     one of your own with its `identity`: traced into nodes as by `map`, or made by `jit`. With `combine`, `function`
     takes what was gathered and one more element, and `combine` takes two that were gathered: aggregate(x, lambda
-    count, value: count + (value > 0), "add", identity=0) counts.
+    count, value: count + (value > 0), "add", identity=0) counts, from the identity on and in its type: int64 here,
+    float64 for 0.0, and `np.float32(0)` is float32.
 
     Functions must be associative and commutative: which elements meet is the planner's choice, fixed by the shape
     alone, so results have the same bits at every memory limit and number of threads. The result has the type that the
@@ -101,7 +102,7 @@ def _check_names(function: Function, combine: Function | None, identity: Weak | 
 def _gathered(function: Function, x: Array, identity: Weak | None) -> Array:
     """Each element alone as what `function` gathers of it."""
     assert identity is not None
-    start = broadcast_to(Array(weak(identity, x.dtype)), x.shape)
+    start = broadcast_to(Array(node(identity)), x.shape)
     return broadcast_to(_paired(function, start, x), x.shape)
 
 
@@ -195,14 +196,14 @@ def _bits(name: str, of_bool: Callable[..., Array], identity: int) -> Along:
     return along
 
 
-def _floats(join: Join, identity: float) -> Along:
+def _floats(join: Join, identity: float, prepare: Callable[[Array], Array] = positive) -> Along:
     def along(x: Array, axes: Sequence[int]) -> Array:
         array = floating(x)
         if array.dtype.kind == "c":
             raise DTypeError(f"aggregate: {array.dtype} has no order")
         if array.size == 0:
             return full(_shape_of(array, axes), identity, dtype=array.dtype)
-        return _by_axes(array, axes, lambda part, axis: _step(part, axis, join))
+        return _by_axes(prepare(array), axes, lambda part, axis: _step(part, axis, join))
 
     return along
 
@@ -215,8 +216,8 @@ def _log_of_sum(parts: list[Array]) -> Array:
 
 
 def _length(parts: list[Array]) -> Array:
-    """√Σp², of shares of the largest, whose squares do not overflow."""
-    high = fold(maximum, [abs(part) for part in parts])
+    """√Σp² of lengths p, by shares of the largest, whose squares do not overflow."""
+    high = fold(maximum, parts)
     scale = where((high == 0) | isinf(high), 1.0, high)
     return sqrt(fold(elementwise.add, [(part / scale) ** 2 for part in parts])) * scale
 
@@ -233,7 +234,7 @@ _NAMED: dict[str, Along] = {
     "bitwise_or": _bits("bitwise_or", any, 0),
     "bitwise_xor": _bits("bitwise_xor", _odd, 0),
     "logaddexp": _floats(_log_of_sum, -np.inf),
-    "hypot": _floats(_length, 0.0),
+    "hypot": _floats(_length, 0.0, abs),
 }
 
 __all__ = ["aggregate"]
