@@ -66,7 +66,7 @@ def aggregate(
 
     I/O: one read of `x`. Named functions that are reductions of the engine cost no more than those. Others take
     sixteen parts of a block together in one fused step, and a sixteenth of `x` is held for the next; what the memory
-    does not hold of that is written and read once (Zheng 2016, FlashMatrix, section 5.3.1).
+    does not hold of that is written and read once (Zheng 2016, section 5.3.3.1).
 
     >>> import numpy as np, outcore as oc
     >>> oc.aggregate(np.asarray([[5, 3], [6, 2]]), "bitwise_xor", axis=0).compute()
@@ -196,14 +196,14 @@ def _bits(name: str, of_bool: Callable[..., Array], identity: int) -> Along:
     return along
 
 
-def _floats(join: Join, identity: float, prepare: Callable[[Array], Array] = positive) -> Along:
+def _floats(join: Join, identity: float, finish: Callable[[Array], Array] = positive) -> Along:
     def along(x: Array, axes: Sequence[int]) -> Array:
         array = floating(x)
         if array.dtype.kind == "c":
             raise DTypeError(f"aggregate: {array.dtype} has no order")
         if array.size == 0:
             return full(_shape_of(array, axes), identity, dtype=array.dtype)
-        return _by_axes(prepare(array), axes, lambda part, axis: _step(part, axis, join))
+        return finish(_by_axes(array, axes, lambda part, axis: _step(part, axis, join)))
 
     return along
 
@@ -216,8 +216,8 @@ def _log_of_sum(parts: list[Array]) -> Array:
 
 
 def _length(parts: list[Array]) -> Array:
-    """√Σp² of lengths p, by shares of the largest, whose squares do not overflow."""
-    high = fold(maximum, parts)
+    """√Σp², by shares of the largest, whose squares do not overflow."""
+    high = fold(maximum, [abs(part) for part in parts])
     scale = where((high == 0) | isinf(high), 1.0, high)
     return sqrt(fold(elementwise.add, [(part / scale) ** 2 for part in parts])) * scale
 
