@@ -29,7 +29,7 @@ def operators(node: Any) -> set[str]:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    shape=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)),
+    shape=st.tuples(st.integers(1, 9), st.integers(1, 12), st.sampled_from([1, 4, 9, 16, 20])),
     name=st.sampled_from(sorted(PAIRS)),
     add=st.sampled_from(["sum", "min", "max", "any"]),
     seed=st.integers(0, 99),

@@ -20,6 +20,7 @@ POOL = 16 << 20
 STAGED = {
     *("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile", "stats.iqr"),
     *("apply_along_axis", "lexsort", "permute", "permute_inverse", "searchsorted", "sort_by", "sort_complex"),
+    *(f"GroupBy.{name}" for name in ("cumcount", "cummax", "cummin", "cumprod", "cumsum", "median", "rank")),
     *("take", "take_along_axis", "top_k", "unique_all", "unique_inverse"),
 }
 

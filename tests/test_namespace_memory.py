@@ -42,6 +42,9 @@ ALIKE = {
     "quantile": "median nanmedian nanpercentile nanquantile percentile stats.iqr",
     "groupby": "GroupBy.aggregate GroupBy.count GroupBy.keys GroupBy.max GroupBy.mean GroupBy.min GroupBy.prod "
     "GroupBy.std GroupBy.sum GroupBy.var bincount",
+    "GroupBy.cumsum": "GroupBy.cumcount GroupBy.cummax GroupBy.cummin GroupBy.cumprod",
+    "GroupBy.first": "GroupBy.last",
+    "GroupBy.argmin": "GroupBy.argmax",
     "histogram": "histogramdd",
     "permute_dims": "atleast_1d atleast_2d atleast_3d broadcast_arrays expand_dims fliplr linalg.matrix_transpose "
     "matrix_transpose moveaxis rot90 squeeze swapaxes tril triu",
@@ -85,6 +88,7 @@ REFUSED = {
     "i0": 34,
     "rolling_var": 33,
     "map_blocks": 41,
+    **dict.fromkeys(("GroupBy.cumsum", "GroupBy.median", "GroupBy.rank"), 34),
     "unique_inverse": 65,
     "fft.fftn": 22,
     "map_overlap": 105,

@@ -19,6 +19,7 @@ from outcore._picture import Picture
 from outcore._profile import Profile, profile
 from outcore._run import compute, explain, open, persist, store, visualize
 from outcore._session import Outcome, Session, clear
+from outcore.aggregating import aggregate
 from outcore.arranging import (
     array_split,
     atleast_1d,
@@ -56,6 +57,7 @@ from outcore.comparing import (
     array_equiv,
     isclose,
 )
+from outcore.compiled import jit
 from outcore.constants import e, inf, nan, newaxis, pi
 from outcore.correlation import (
     average,
@@ -314,6 +316,7 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "aggregate",
     "all",
     "allclose",
     "any",
@@ -443,6 +446,7 @@ __all__ = [
     "isinf",
     "isnan",
     "iterate",
+    "jit",
     "ix_",
     "kron",
     "less",

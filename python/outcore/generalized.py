@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from functools import reduce as fold
+from typing import Any, Literal
+
+import numpy as np
 
 from outcore import elementwise, statistical, utility
 from outcore._array import Array
 from outcore._node import Operand, node
-from outcore._reduction import floating
+from outcore._reduction import floating, sum_dtype
 from outcore.blocks import map
+from outcore.compiled import Jitted
 from outcore.elementwise import abs, clip, multiply, pow, square, subtract
 from outcore.errors import ArgumentError, ShapeError
 from outcore.linear_algebra import matmul
@@ -24,20 +28,35 @@ _ADDITIONS: dict[str, Callable[..., Array]] = {
     **{name: getattr(utility, name) for name in ("any", "all")},
 }
 
+# How two pairs are taken together, and in what type.
+_TOGETHER: dict[str, tuple[Callable[[Array, Array], Array], Callable[[np.dtype[Any]], np.dtype[Any]]]] = {
+    "sum": (elementwise.add, sum_dtype),
+    "prod": (elementwise.multiply, sum_dtype),
+    "min": (elementwise.minimum, np.dtype),
+    "max": (elementwise.maximum, np.dtype),
+    "any": (elementwise.logical_or, lambda _: np.dtype(np.bool_)),
+    "all": (elementwise.logical_and, lambda _: np.dtype(np.bool_)),
+}
+# So few pairs beside so many columns are faster one after another than as an axis of their own.
+_UNROLLED_MAX = 8
+_WIDE = 16
+
 
 def inner(x1: Operand, x2: Operand, /, multiply: Multiply = "multiply", add: Add = "sum") -> Array:
     """The product of matrices (m, k) and (k, n) in which `multiply` pairs elements and `add` takes the k pairs
     together.
 
     `multiply` is the name of a function of two arrays ("subtract", "minimum", "not_equal", …) or one of your own,
-    which is traced into nodes: it runs fused, without Python per element. `add` is a reduction: inner(A, B, "add",
-    "min") is the min-plus product, inner(A, B, "not_equal", "sum") counts where rows and columns differ (Hamming),
-    inner(A, B, lambda a, b: (a - b) ** 2) is squared Euclidean distance.
+    which is traced into nodes, or compiled where `jit` made it: no Python per element. `add` is a reduction:
+    inner(A, B, "add", "min") is the min-plus product, inner(A, B, "not_equal", "sum") counts where rows and columns
+    differ (Hamming), inner(A, B, lambda a, b: (a - b) ** 2) is squared Euclidean distance.
 
     The ordinary product is a product; so is the squared distance, as |a|² + |b|² − 2ab of what is left of both without
     the mean of B: distances much smaller than the spread of the data lose digits by that. All others are m·n·k
-    operations. Raises ArgumentError for other names, ShapeError for shapes that do not go together. I/O: as `matmul`
-    for products; else one read of A for every few columns of B that fit the memory beside it.
+    operations. Raises ArgumentError for other names, ShapeError for shapes that do not go together.
+
+    I/O: as `matmul` for products; else one read of A for every few columns of B that fit the memory beside it. For a
+    function made by `jit`, B is computed at once and held in memory, and A is read once.
 
     >>> import numpy as np, outcore as oc
     >>> cost = np.asarray([[0.0, 3.0], [np.inf, 0.0]])
@@ -50,16 +69,30 @@ def inner(x1: Operand, x2: Operand, /, multiply: Multiply = "multiply", add: Add
         raise ShapeError(f"inner: {left.shape} and {right.shape} are not (m, k) and (k, n)")
     if add not in _ADDITIONS:
         raise ArgumentError(f"inner: add={add!r} is not one of {', '.join(_ADDITIONS)}")
-    a, b = expand_dims(left, axis=1), expand_dims(right.T, axis=0)
+    # The reduced axis is not the last: vector instructions then add whole rows of pairs.
+    a, b = expand_dims(left, axis=2), expand_dims(right, axis=0)
+    if isinstance(multiply, Jitted) and left.size and right.size:
+        return multiply.product(left, right, add)
     pairs = _paired(multiply, a, b)
     if add == "sum" and pairs.ndim == 3:
         if pairs._expr.id == elementwise.multiply(a, b)._expr.id and pairs.dtype.kind != "b":
             return matmul(left, right).astype(pairs.dtype)
         if any(pairs._expr.id == square._expr.id for square in _squares(a, b)) and pairs.dtype.kind == "f":
             return _distances(left, right).astype(pairs.dtype)
-    if pairs.shape != (left.shape[0], right.shape[1], left.shape[1]):
+    if pairs.shape != (*left.shape, right.shape[1]):
         raise ShapeError(f"inner: multiply gives an array of shape {pairs.shape}; it must pair elements")
-    return _ADDITIONS[add](pairs, axis=-1)
+    if 0 < left.shape[1] <= _UNROLLED_MAX and right.shape[1] >= _WIDE:
+        return _unrolled(multiply, left, right, add).astype(_ADDITIONS[add](pairs, axis=1).dtype)
+    return _ADDITIONS[add](pairs, axis=1)
+
+
+def _unrolled(multiply: Multiply, left: Array, right: Array, add: str) -> Array:
+    """The k pairs of each place chained in one fused step, which holds no array of three axes."""
+    together, kind = _TOGETHER[add]
+    columns = [
+        _paired(multiply, left[:, place : place + 1], right[place : place + 1]) for place in range(left.shape[1])
+    ]
+    return fold(together, [column.astype(kind(column.dtype)) for column in columns])
 
 
 def _paired(multiply: Multiply, a: Array, b: Array) -> Array:

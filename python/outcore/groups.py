@@ -10,6 +10,7 @@ import numpy as np
 
 from outcore import _core, _masks
 from outcore._array import Array
+from outcore._group_order import GroupOrder
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore._run import compute
@@ -21,6 +22,7 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take
 from outcore.manipulation import broadcast_to, reshape
 from outcore.searching import where
+from outcore.sets import unique_inverse
 from outcore.statistical import max, min
 
 # A table of more bytes than this is not held: labels are sorted instead. Nothing of the machine may enter here, for the
@@ -30,7 +32,14 @@ _TABLE_BYTES = 4 << 20
 _SPAN_MAX = 1 << 19
 
 
-class GroupBy:
+# What `aggregate` and `transform` know by name.
+_RESULTS = (
+    *("sum", "prod", "min", "max", "mean", "var", "std", "count"),
+    *("median", "first", "last", "argmin", "argmax"),
+)
+
+
+class GroupBy(GroupOrder):
     """Groups of rows by labels; its methods take the values. Made by `groupby`, which says what they cost.
 
     >>> import numpy as np, outcore as oc
@@ -39,8 +48,9 @@ class GroupBy:
     (array([1, 3]), array([2., 5.]))
     """
 
-    def __init__(self, labels: Array, groups: int | None, like: Typed | None = None) -> None:
+    def __init__(self, labels: Array, groups: int | None, axis: int, like: Typed | None = None) -> None:
         self._labels = labels
+        self._axis = axis
         self._like = like  # what the labels are keys of, where they are dates or text
         self._is_numbered = groups is not None
         # Rows of a table for the labels from `_least` on; None where there are too many, or labels are no integers.
@@ -134,10 +144,8 @@ class GroupBy:
         return where(upright(is_label, rows.ndim), rows, filling)
 
     def _values(self, name: str, x: Operand) -> tuple[Array, np.dtype[Any]]:
-        values = Array(node(x))
-        if values.ndim == 0 or values.shape[0] != self._labels.shape[0]:
-            raise ShapeError(f"groupby.{name}: {values.shape} has no row for each of {self._labels.shape[0]} labels")
-        if values.dtype.kind == "c" or values.dtype == np.uint64:
+        values = self._facing(name, x)
+        if values.dtype == np.uint64:
             raise DTypeError(f"groupby.{name}: values of {values.dtype} are not supported")
         return values.astype(np.float64 if values.dtype.kind == "f" else np.int64), values.dtype
 
@@ -161,7 +169,7 @@ class GroupBy:
         array([2., 5.])
         """
         values, own = self._values("sum", x)
-        return self._folded("sum", values).astype(sum_dtype(own))
+        return self._turned(self._folded("sum", values).astype(sum_dtype(own)))
 
     def prod(self, x: Operand) -> Array:
         """The product of every group, in the types of `oc.prod`. I/O: as `groupby`.
@@ -171,7 +179,7 @@ class GroupBy:
         array([ 2, 12])
         """
         values, own = self._values("prod", x)
-        return self._folded("prod", values).astype(sum_dtype(own))
+        return self._turned(self._folded("prod", values).astype(sum_dtype(own)))
 
     def min(self, x: Operand) -> Array:
         """The smallest value of every group, in the type of `x`; NaN where there is one. I/O: as `groupby`.
@@ -201,7 +209,7 @@ class GroupBy:
         if self._is_numbered:
             is_label = upright(self._table("count", None) > 0, found.ndim)
             found = where(is_label, found, Array(node(found.dtype.type(_nothing(fold, own)))))
-        return found.astype(own)
+        return self._turned(found.astype(own))
 
     def mean(self, x: Operand) -> Array:
         """The mean of every group, floating point; NaN for groups without rows. I/O: as `groupby`.
@@ -212,7 +220,8 @@ class GroupBy:
         """
         values, own = self._values("mean", x)
         found = self._folded("sum", values).astype(np.float64)
-        return (found / upright(self.count(), found.ndim)).astype(own if own.kind == "f" else np.float64)
+        means = found / upright(self.count(), found.ndim)
+        return self._turned(means.astype(own if own.kind == "f" else np.float64))
 
     def var(self, x: Operand, *, ddof: float = 0.0) -> Array:
         """The variance of every group with divisor count − ddof, floating point.
@@ -233,7 +242,7 @@ class GroupBy:
             squares = self._of_present(self._wide_table("sum", apart * apart))
         else:
             squares = self._placed(self._by_sorting(values).squares(), "sum")
-        return (squares / (counts - ddof)).astype(own if own.kind == "f" else np.float64)
+        return self._turned((squares / (counts - ddof)).astype(own if own.kind == "f" else np.float64))
 
     def _inside(self) -> Array:
         """The row of each label in the table; of labels beyond it, the first: what is there is left out."""
@@ -257,11 +266,23 @@ class GroupBy:
         >>> high.compute()
         array([2, 4])
         """
-        known = ("sum", "prod", "min", "max", "mean", "var", "std", "count")
+        return self._results(x, functions)
+
+    def _results(self, x: Operand, functions: Sequence[str]) -> tuple[Array, ...]:
         for name in functions:
-            if name not in known:
-                raise ArgumentError(f"groupby.aggregate: {name!r} is not one of {', '.join(known)}")
+            if name not in _RESULTS:
+                raise ArgumentError(f"groupby.aggregate: {name!r} is not one of {', '.join(_RESULTS)}")
         return tuple(self.count() if name == "count" else getattr(self, name)(x) for name in functions)
+
+    def _codes(self) -> Array:
+        self._look()
+        if self._rows is None or self._labels.shape[0] == 0:
+            return unique_inverse(self._labels).inverse_indices
+        numbers, is_there = self._numbers(), self._table("count", None) > 0
+        if self._is_numbered:
+            return where((numbers >= 0) & (numbers < self._rows), numbers, -1)
+        places = Array(_core.scan("sum", is_there.astype(np.int64)._expr, 0, None)) - 1
+        return take(places, self._inside(), axis=0)
 
 
 def _nothing(fold: str, dtype: np.dtype[Any]) -> Any:
@@ -273,14 +294,15 @@ def _nothing(fold: str, dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).max if fold == "min" else np.iinfo(dtype).min
 
 
-def groupby(labels: Operand | Typed, /, *, groups: int | None = None) -> GroupBy:
+def groupby(labels: Operand | Typed, /, *, groups: int | None = None, axis: int = 0) -> GroupBy:
     """Rows taken together by their labels, one for each: `groupby(labels).mean(values)` has a row for each distinct
     label.
 
     Labels are a row of integers or anything that can be sorted; each NaN is a group of its own. Of dates and times NaT
     is one group, the last; text has up to 8 bytes (3 letters of `U`). `groups` says that labels are the numbers
     0 … groups − 1: then every number has a row in the results, and other labels are left out.
-    Values are real, with a row for each label; sums of float32 are formed in double precision.
+    Values are real, with a row for each label; sums of float32 are formed in double precision. With `axis=1` columns
+    are grouped, and results have a column for each group; so along any axis.
 
     I/O: integer labels close together, of which the results take 4 MiB at most, go by one read of labels and values
     (and one of the labels to find which there are, unless `groups` says so); five times the results must fit the
@@ -301,7 +323,9 @@ def groupby(labels: Operand | Typed, /, *, groups: int | None = None) -> GroupBy
     if groups is not None and (groups < 0 or like is not None or row.dtype.kind not in "biu"):
         kind = row.dtype if like is None else like.dtype
         raise ArgumentError(f"groupby: groups={groups} for labels of {kind}; it numbers integer labels from 0 on")
-    return GroupBy(row, groups, like)
+    if axis < 0:
+        raise ArgumentError(f"groupby: axis={axis} is counted from the front, for values of any number of axes")
+    return GroupBy(row, groups, axis, like)
 
 
 __all__ = ["GroupBy", "groupby"]

@@ -105,6 +105,7 @@ REDUCTIONS = {
         lambda given: (oc.abs(given.x),),
     ),
     **_on(_names("corrcoef cov", "stats."), lambda given: (given.tall,)),
+    "aggregate": lambda given: oc.aggregate(given.x, lambda a, b: a + b - a * b, identity=0, axis=1),
     "all": lambda given: oc.all(given.flags, axis=0),
     "any": lambda given: oc.any(given.flags, axis=0),
     "apply_over_axes": lambda given: oc.apply_over_axes(oc.sum, given.x, (0, 1)),
@@ -123,9 +124,11 @@ REDUCTIONS = {
     **{
         f"GroupBy.{name}": lambda given, name=name: getattr(oc.groupby(given.labels, groups=GROUPS), name)(given.v)
         for name in dir(oc.GroupBy)
-        if not name.startswith("_") and name not in ("aggregate", "count", "keys")
+        if not name.startswith("_") and name not in ("aggregate", "count", "cumcount", "keys", "transform")
     },
     "GroupBy.aggregate": lambda given: oc.groupby(given.labels, groups=GROUPS).aggregate(given.v, ["min", "std"]),
+    "GroupBy.cumcount": lambda given: oc.groupby(given.labels, groups=GROUPS).cumcount(),
+    "GroupBy.transform": lambda given: oc.groupby(given.labels, groups=GROUPS).transform(given.v, "mean"),
     "GroupBy.keys": lambda given: oc.groupby(given.labels).keys,
     "GroupBy.count": lambda given: oc.groupby(given.labels, groups=GROUPS).count(),
 }
@@ -251,5 +254,6 @@ MAKES_NO_ARRAY = {
     **dict.fromkeys(_names("explain visualize profile"), "shows what is run; the walk itself explains"),
     "clear": "gives up what the session keeps",
     "open": "makes the inputs of the walk",
+    "jit": "compiles a function, where numba is installed; tests/test_jit.py calls what it gives",
     "iterate": "runs a program for every turn, which tests/test_iterate.py holds against their forecasts",
 }

@@ -110,6 +110,9 @@ def reductions(x: oc.Array) -> None:
     assert_type(groups, oc.GroupBy)
     assert_type([groups.keys, groups.count(), groups.sum(x), groups.prod(x), groups.min(x)], list[oc.Array])
     assert_type([groups.max(x), groups.mean(x), groups.var(x), groups.std(x)], list[oc.Array])
+    assert_type([groups.median(x), groups.first(x), groups.last(x), groups.argmin(x), groups.argmax(x)], list[oc.Array])
+    assert_type([groups.cumsum(x), groups.cumprod(x), groups.cummin(x), groups.cummax(x)], list[oc.Array])
+    assert_type([groups.cumcount(), groups.rank(x, method="dense"), groups.transform(x, "mean")], list[oc.Array])
     assert_type(groups.aggregate(x, ["min", "max"]), tuple[oc.Array, ...])
 
 
@@ -162,6 +165,8 @@ def windows(x: oc.Array) -> None:
 
 
 def products(x: oc.Array, y: oc.Array) -> None:
+    assert_type([oc.aggregate(x, "logaddexp", axis=0), oc.aggregate(x, min, identity=0)], list[oc.Array])
+    assert_type(oc.jit(abs), Any)
     assert_type([oc.einsum("ij,jk->ik", x, y), oc.inner(x, y, "add", "min"), oc.matmul(x, y)], list[oc.Array])
     assert_type([oc.inner(x, y, lambda a, b: (a - b) ** 2), oc.vecdot(x, y)], list[oc.Array])
     assert_type(oc.tensordot(x, y, axes=((0,), (1,))), oc.Array)

@@ -1,0 +1,200 @@
+"""What groups give for each row, in the order the rows have: running folds, ranks, and the group's own result."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from outcore import _core
+from outcore._array import Array
+from outcore._node import Operand, node
+from outcore._reduction import sum_dtype
+from outcore._sorted_groups import upright
+from outcore.creation import arange, zeros
+from outcore.elementwise import isnan
+from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.indexing import take
+from outcore.manipulation import broadcast_to, concat, flip, moveaxis, reshape, stack
+from outcore.searching import where
+from outcore.sets import first_of_equal
+from outcore.sorting import sort_by
+
+RankMethod = Literal["average", "min", "max", "dense", "first"]
+
+
+class GroupRows(ABC):
+    """The methods of `GroupBy` whose results have a row for each label, in their order.
+
+    Rows are sorted by label, which keeps their order within a group; scans that begin anew with each group go along
+    them (Blelloch 1990, segmented scans), and the results are sorted back by position.
+    """
+
+    _labels: Array
+    _axis: int
+
+    @abstractmethod
+    def _codes(self) -> Array:
+        """The row of each label in the results; -1 for labels that are left out."""
+
+    @abstractmethod
+    def _results(self, x: Operand, functions: Sequence[str]) -> tuple[Array, ...]:
+        """What groups come to, by names of methods."""
+
+    def _facing(self, name: str, x: Operand) -> Array:
+        """The values with the axis of the labels in front."""
+        values = Array(node(x))
+        if values.ndim <= self._axis or values.shape[self._axis] != self._labels.shape[0]:
+            places = "row" if self._axis == 0 else f"place along axis {self._axis}"
+            raise ShapeError(
+                f"groupby.{name}: {values.shape} has no {places} for each of {self._labels.shape[0]} labels"
+            )
+        if values.dtype.kind == "c":
+            raise DTypeError(f"groupby.{name}: values of {values.dtype} are not supported")
+        return moveaxis(values, self._axis, 0) if self._axis else values
+
+    def _turned(self, found: Array) -> Array:
+        """Results with the axis of the groups, or rows, back in its place."""
+        return moveaxis(found, 0, self._axis) if self._axis else found
+
+    def _scanned(self, fold: str, values: Array) -> Array:
+        """A running fold within the groups, of each column of the values."""
+        return self._each_column(values, lambda column: self._scanned_column(fold, column))
+
+    def _each_column(self, values: Array, make: Callable[[Array], Array]) -> Array:
+        if values.size == 0:
+            return values
+        flat = reshape(values, (values.shape[0], math.prod(values.shape[1:])))
+        return reshape(stack([make(flat[:, place]) for place in range(flat.shape[1])], axis=1), values.shape)
+
+    def _scanned_column(self, fold: str, column: Array) -> Array:
+        labels, positions, ordered = sort_by(self._labels, arange(column.shape[0]), column)
+        found = Array(_core.scan(fold, ordered._expr, 0, first_of_equal(labels._expr)))
+        return sort_by(positions, found)[1]
+
+    def cumsum(self, x: Operand) -> Array:
+        """Running sums within each group: the shape of `x`, in the types of `oc.sum`.
+
+        I/O: two sorts, of the labels with the values and of the results by position, for each column; one scan between.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.groupby(np.asarray([3, 1, 3])).cumsum(np.asarray([1.0, 2.0, 4.0])).compute()
+        array([1., 2., 5.])
+        """
+        values = self._facing("cumsum", x)
+        return self._turned(self._scanned("sum", values.astype(sum_dtype(values.dtype))))
+
+    def cumprod(self, x: Operand) -> Array:
+        """Running products within each group, in the types of `oc.prod`. I/O: as `cumsum`.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.groupby(np.asarray([3, 1, 3])).cumprod(np.asarray([3, 2, 4])).compute()
+        array([ 3,  2, 12])
+        """
+        values = self._facing("cumprod", x)
+        return self._turned(self._scanned("prod", values.astype(sum_dtype(values.dtype))))
+
+    def cummin(self, x: Operand) -> Array:
+        """The smallest value so far within each group, in the type of `x`; NaN from the first NaN on. I/O: as `cumsum`.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.groupby(np.asarray([3, 1, 3])).cummin(np.asarray([3, 2, 4])).compute()
+        array([3, 2, 3])
+        """
+        return self._turned(self._scanned("min", self._facing("cummin", x)))
+
+    def cummax(self, x: Operand) -> Array:
+        """The largest value so far within each group, in the type of `x`; NaN from the first NaN on. I/O: as `cumsum`.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.groupby(np.asarray([3, 1, 3])).cummax(np.asarray([3, 2, 4])).compute()
+        array([3, 2, 4])
+        """
+        return self._turned(self._scanned("max", self._facing("cummax", x)))
+
+    def cumcount(self) -> Array:
+        """How many rows of the own group come before each row: (n,), int64. I/O: as `cumsum` of one column.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.groupby(np.asarray([3, 1, 3])).cumcount().compute()
+        array([0, 0, 1])
+        """
+        ones = zeros(self._labels.shape, dtype=np.int64) + 1
+        return self._scanned("sum", ones) - 1
+
+    def rank(self, x: Operand, *, method: RankMethod = "average") -> Array:
+        """The place of each value among those of its group in order, from 1 on: float64, the shape of `x`.
+
+        Equal values share the mean of their places, or by `method` the least or the greatest ("min", "max"), or count
+        as one ("dense"), or keep their order ("first"): pandas' ranks. NaN has rank NaN. Raises ArgumentError for
+        another method. I/O: for each column a sort by value, one by label, and one back by position.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.groupby(np.asarray([3, 1, 3, 3])).rank(np.asarray([5, 2, 4, 5])).compute()
+        array([2.5, 1. , 1. , 2.5])
+        """
+        if method not in get_args(RankMethod):
+            raise ArgumentError(f"groupby.rank: method={method!r} is none of {', '.join(get_args(RankMethod))}")
+        values = self._facing("rank", x)
+        ranks = self._each_column(values, lambda column: self._ranked(column, method)).astype(np.float64)
+        return self._turned(where(isnan(values), np.nan, ranks) if values.dtype.kind == "f" else ranks)
+
+    def _ranked(self, column: Array, method: RankMethod) -> Array:
+        labels, values, positions = self._in_order(column, self._labels)
+        begins = first_of_equal(labels._expr)
+        is_new = Array(begins) | Array(first_of_equal(values._expr))
+        ones = zeros(labels.shape, dtype=np.int64) + 1
+
+        def along(fold: str, numbers: Array, starts: _core.Expr) -> Array:
+            return Array(_core.scan(fold, numbers._expr, 0, starts))
+
+        place = along("sum", ones, begins)
+        if method == "dense":
+            found = along("sum", is_new.astype(np.int64), begins)
+        elif method == "first":
+            found = place
+        else:
+            # Among equal values the first place is their least, and the last one their greatest.
+            least = along("max", where(is_new, place, 0), begins)
+            if method == "min":
+                found = least
+            else:
+                last = concat([is_new[1:], Array(_core.full([1], True, "bool"))])
+                greatest = flip(along("max", flip(where(last, place, 0)), flip(last)._expr))
+                found = greatest if method == "max" else (least + greatest) / 2
+        return sort_by(positions, found)[1]
+
+    def _in_order(self, column: Array, labels: Array) -> tuple[Array, Array, Array]:
+        """Labels, values and positions, in order of labels, and of values within each."""
+        values, labels, positions = sort_by(column, labels, arange(column.shape[0]))
+        ordered = sort_by(labels, values, positions)
+        return ordered[0], ordered[1], ordered[2]
+
+    def transform(self, x: Operand, function: str) -> Array:
+        """What the own group comes to, for each row: any of the results that `aggregate` knows, taken by label.
+
+        The shape of `x`; rows with labels that are left out have NaN, or 0 in integer types. Distances from the group's
+        mean are x − transform(x, "mean"). I/O: as the result itself, and a `take` by label; two sorts more where labels
+        are sorted.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.groupby(np.asarray([3, 1, 3])).transform(np.asarray([1.0, 2.0, 4.0]), "sum").compute()
+        array([5., 2., 5.])
+        """
+        return self._turned(self._of_own_group(x, function))
+
+    def _of_own_group(self, x: Operand, function: str) -> Array:
+        (found,), codes = self._results(x, [function]), self._codes()
+        if function != "count" and self._axis:
+            found = moveaxis(found, self._axis, 0)
+        nothing = Array(node(found.dtype.type(np.nan if found.dtype.kind == "f" else 0)))
+        if found.shape[0] == 0:
+            return broadcast_to(nothing, (codes.shape[0], *found.shape[1:]))
+        taken = take(found, where(codes < 0, 0, codes), axis=0)
+        return where(upright(codes < 0, taken.ndim), nothing, taken)
+
+
+__all__ = ["GroupRows", "RankMethod"]

@@ -1,0 +1,100 @@
+"""Loops over tiles that numba compiles around a scalar function: folds, and products of rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def numba_module() -> Any:
+    """numba, which nothing else in the package needs. Raises ImportError that names the extra where it is missing."""
+    try:
+        import numba
+    except ImportError as error:
+        raise ImportError("outcore.jit needs numba, which is not installed: pip install outcore[jit]") from error
+    return numba
+
+
+def _compile(function: Callable[..., Any]) -> Any:
+    return numba_module().njit(function, nogil=True, error_model="numpy")
+
+
+def fold_kernel(function: Any) -> Any:
+    """(p, n, q) folded along n into the first place of that axis of a result of the same shape."""
+
+    def kernel(x: Any, found: Any) -> None:
+        for p in range(x.shape[0]):
+            for q in range(x.shape[2]):
+                found[p, 0, q] = x[p, 0, q]
+            for i in range(1, x.shape[1]):
+                for q in range(x.shape[2]):
+                    found[p, 0, q] = function(found[p, 0, q], x[p, i, q])
+
+    return _compile(kernel)
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def _product(a: Any, b: Any) -> Any:
+    return a * b
+
+
+def _least(a: Any, b: Any) -> Any:
+    return a if a < b or a != a else b  # NaN wins
+
+
+def _greatest(a: Any, b: Any) -> Any:
+    return a if a > b or a != a else b
+
+
+def _either(a: Any, b: Any) -> Any:
+    return a or b != 0
+
+
+def _both(a: Any, b: Any) -> Any:
+    return a and b != 0
+
+
+_ADDERS = {"sum": _sum, "prod": _product, "min": _least, "max": _greatest, "any": _either, "all": _both}
+
+
+def _same(a: Any) -> Any:
+    return a
+
+
+def _truth(a: Any) -> Any:
+    return a != 0
+
+
+def product_kernel(multiply: Any, add: str) -> Any:
+    """Rows of a (wide enough for the result) by columns of b, (k, n): each pair by `multiply`, k of them by `add`.
+
+    Columns are the innermost loop, which vector instructions take several of at once; four pairs are added before a
+    sum goes back to memory, in their order.
+    """
+    adder, first = _compile(_ADDERS[add]), _compile(_truth if add in ("any", "all") else _same)
+
+    def kernel(a: Any, b: Any, found: Any) -> None:
+        inner, columns = b.shape
+        fours = 1 + (inner - 1) // 4 * 4
+        for i in range(a.shape[0]):
+            for j in range(columns):
+                found[i, j] = first(multiply(a[i, 0], b[0, j]))
+            for p in range(1, fours, 4):
+                a0, a1, a2, a3 = a[i, p], a[i, p + 1], a[i, p + 2], a[i, p + 3]
+                for j in range(columns):
+                    so_far = adder(found[i, j], multiply(a0, b[p, j]))
+                    so_far = adder(so_far, multiply(a1, b[p + 1, j]))
+                    so_far = adder(so_far, multiply(a2, b[p + 2, j]))
+                    found[i, j] = adder(so_far, multiply(a3, b[p + 3, j]))
+            for p in range(fours, inner):
+                value = a[i, p]
+                for j in range(columns):
+                    found[i, j] = adder(found[i, j], multiply(value, b[p, j]))
+
+    return _compile(kernel)
+
+
+__all__ = ["fold_kernel", "numba_module", "product_kernel"]
