@@ -16,7 +16,7 @@ ESTIMATORS = [
     learn.LinearRegression(),
     learn.Ridge(),
     *(learn.LogisticRegression(solver=solver, max_iter=5) for solver in ("lbfgs", "newton-cg", "newton-cholesky")),
-    learn.MiniBatchKMeans(n_clusters=2, n_init=2, max_iter=5, batch_size=10),
+    learn.MiniBatchKMeans(n_clusters=3, n_init=2, max_iter=5, batch_size=10),
     learn.SGDClassifier(max_iter=5),
     learn.SGDClassifier("log_loss", max_iter=5),
     learn.SGDRegressor(max_iter=20, batch_size=8),

@@ -26,8 +26,8 @@ class LogisticRegression(Classifier):
     `l1_ratio` is r: 0 for squares, 1 for absolute values, which make coefficients zero. `solver`: "lbfgs" (one read per
     value and gradient; Liu, Nocedal 1989), "newton-cg" (and one per product with the Hessian; Nocedal, Wright, ch. 7),
     "newton-cholesky" (one read per step gives the whole Hessian: the fewest reads for few features and classes). With
-    `l1_ratio` above 0 "lbfgs" is OWL-QN (Andrew, Gao 2007; a read per step, and one per halving of a step), and the
-    others are refused. `C=np.inf` leaves the penalty out. It ends where no part of the gradient of the mean loss is
+    `l1_ratio` above 0 "lbfgs" takes proximal quasi-Newton steps (Lee, Sun, Saunders 2014; a read each), and the others
+    are refused. `C=np.inf` leaves the penalty out. It ends where no part of the gradient of the mean loss is
     above `tol`. `class_weight` "balanced" weighs classes by the inverse of their weight; a dict says each.
     `checkpoint`: see `outcore.learn`.
 
