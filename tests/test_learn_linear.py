@@ -13,7 +13,7 @@ from support.running import session
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.learn import LinearRegression, LogisticRegression, Ridge
+from outcore.learn import LinearRegression, LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 
 ROOM = 24 << 20  # less than the data, so that nothing is read for free
 RANDOM = np.random.default_rng(11)
@@ -79,6 +79,63 @@ def test_logistic_regression_is_scikit_learns(solver: str, classes: int, options
         np.testing.assert_allclose(value.compute(), getattr(expected, name)(x), atol=1e-4)
 
 
+def mean_loss(model: Any, x: Any, y: Any, share: float) -> float:
+    """What a logistic regression with C=1 minimizes, over the number of rows."""
+    chances = model.predict_proba(x)[np.arange(len(x)), np.searchsorted(model.classes_, y)]
+    size = np.abs(model.coef_)
+    penalty = share * size.sum() + (1 - share) / 2 * (size**2).sum()
+    return float(-np.log(chances).mean() + penalty / model.C / len(x))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("options", [{"C": 0.05}, {"C": 2.0, "fit_intercept": False}])
+def test_absolute_values_make_coefficients_zero_as_scikit_learns_do(options: Any, share: float, classes: int) -> None:
+    kept = slice(None) if classes == 3 else LABELS != 9
+    x, y = SCALED[kept], LABELS[kept]
+    expected = theirs.LogisticRegression(solver="saga", l1_ratio=share, tol=1e-10, max_iter=20_000, **options).fit(x, y)
+    found = LogisticRegression(l1_ratio=share, tol=1e-9, max_iter=1000, **options).fit(tiled(x), tiled(y))
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-5)
+    np.testing.assert_array_equal(found.coef_ == 0, expected.coef_ == 0)
+    assert mean_loss(found, x, y, share) <= mean_loss(expected, x, y, share) + 1e-12
+
+
+def test_absolute_values_alone_are_liblinears() -> None:
+    x, y = SCALED[LABELS != 9], LABELS[LABELS != 9]
+    options = {"C": 0.1, "fit_intercept": False}  # liblinear's penalty is on the intercept too
+    expected = theirs.LogisticRegression(solver="liblinear", l1_ratio=1, tol=1e-10, max_iter=10_000, **options)
+    found = LogisticRegression(l1_ratio=1.0, tol=1e-9, **options).fit(x, y)
+    np.testing.assert_allclose(found.coef_, expected.fit(x, y).coef_, atol=1e-5)
+    assert 0 < np.count_nonzero(found.coef_) < 6
+
+
+def test_a_step_with_absolute_values_is_one_read() -> None:
+    with oc.profile() as profile:
+        model = LogisticRegression(l1_ratio=1.0, C=0.1, tol=1e-6).fit(SCALED, LABELS)
+    # One to begin with, the sum of the weights, and few steps that were too long.
+    assert len(profile.outcomes) <= model.n_iter_[0] + 4
+    assert np.all(np.diff(model.history_["loss"]) <= 1e-12)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "elasticnet"])
+def test_descent_with_absolute_values_comes_near_the_minimum(penalty: str) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(3000, 12))
+    y = (x[:, :3] @ [2.0, -1.0, 0.7] + random.normal(size=3000) > 0).astype(np.int64)
+    alpha, share = 0.03, {"l1": 1.0, "elasticnet": 0.6}[penalty]
+    best = theirs.LogisticRegression(solver="saga", l1_ratio=share, C=1 / (alpha * len(x)), tol=1e-10, max_iter=5000)
+    best.fit(x, y)
+    options = {"penalty": penalty, "l1_ratio": share, "alpha": alpha, "random_state": 0, "tol": None, "max_iter": 20}
+    model = SGDClassifier("log_loss", learning_rate="invscaling", eta0=1.0, **options).fit(tiled(x), tiled(y))
+    # Within 3% of the largest coefficient, and none but noise where the minimum has none.
+    np.testing.assert_allclose(model.coef_, best.coef_, atol=0.03 * np.abs(best.coef_).max())
+    assert np.abs(model.coef_[best.coef_ == 0]).max() < 0.005
+    assert not np.any(SGDClassifier("log_loss", **(options | {"alpha": 2.0})).fit(x, y).coef_)
+    line = SGDRegressor(eta0=0.1, **options).fit(tiled(x), tiled(x[:, :3] @ [2.0, -1.0, 0.7]))
+    net = theirs.ElasticNet(alpha=alpha, l1_ratio=share).fit(x, x[:, :3] @ [2.0, -1.0, 0.7])
+    np.testing.assert_allclose(line.coef_, net.coef_, atol=0.01)
+
+
 def test_a_value_of_the_objective_is_one_read(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=(120_000, 32))
@@ -106,6 +163,14 @@ def test_text_classes_are_for_numpy_only() -> None:
 def test_refusals_name_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ArgumentError, match="solver='saga'"):
         LogisticRegression(solver="saga").fit(SCALED, LABELS)
+    with pytest.raises(ArgumentError, match="solver='newton-cg' takes no absolute values"):
+        LogisticRegression(solver="newton-cg", l1_ratio=0.5).fit(SCALED, LABELS)
+    with pytest.raises(ArgumentError, match="l1_ratio=2"):
+        LogisticRegression(l1_ratio=2).fit(SCALED, LABELS)
+    with pytest.raises(ArgumentError, match="penalty='l3'"):
+        SGDRegressor(penalty="l3").fit(X, Y[:, 0])
+    with pytest.raises(ArgumentError, match="eta0=100"):
+        SGDRegressor(eta0=100.0, learning_rate="constant").fit(X * 1e160, Y[:, 0])
     with pytest.raises(ArgumentError, match="C=-1"):
         LogisticRegression(C=-1).fit(SCALED, LABELS)
     with pytest.raises(ShapeError, match="500 rows"):

@@ -180,10 +180,10 @@ def test_pipelines_take_lazy_data_and_steps_of_both_libraries() -> None:
 
 
 def test_scikit_learns_searches_take_lazy_data() -> None:
-    y = (X[:, 0] > 0).astype(int)
+    x, y = (X - X.mean(axis=0)) / X.std(axis=0), (X[:, 0] > 0).astype(int)
     for folds in (TheirKFold(3), learn.KFold(3), learn.KFold(3, shuffle=True, random_state=0)):
-        lazy = cross_val_score(learn.LogisticRegression(), tiled(X), tiled(y), cv=folds)
-        np.testing.assert_allclose(lazy, cross_val_score(learn.LogisticRegression(), X, y, cv=folds))
+        lazy = cross_val_score(learn.LogisticRegression(), tiled(x), tiled(y), cv=folds)
+        np.testing.assert_allclose(lazy, cross_val_score(learn.LogisticRegression(), x, y, cv=folds))
     search = GridSearchCV(learn.Ridge(), {"alpha": [1.0, 1e6]}, cv=learn.KFold(3))
     assert search.fit(tiled(X), tiled(X[:, 0] * 2.0)).best_params_ == {"alpha": 1.0}
 

@@ -27,7 +27,7 @@ def _checksum(path: Path) -> int:
     return found
 
 
-def _content(array: Array) -> str:
+def content(array: Array) -> str:
     """What an initial state is: by its files and formulas where every process sees the same, else by its values."""
     if _core.is_made_of_stored(array._expr):
         return array._expr.digest
@@ -66,7 +66,7 @@ class Checkpoints:
         new, scalars = dry
         parts = [array._expr.digest for array in new]
         parts += [f"{name}:{value._expr.digest if isinstance(value, Array) else ''}" for name, value in scalars.items()]
-        parts += [_content(array) for array in state]
+        parts += [content(array) for array in state]
         key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return cls(every, current()._core.stages_folder(key, "a loop"))
 

@@ -104,10 +104,12 @@ def _file_range(low: int, high: int) -> tuple[str, int] | None:
     """
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
-            span, rights, offset, _, inode, *rest = line.rstrip("\n").split(maxsplit=5)
-            begin, end = (int(part, 16) for part in span.split("-"))
-            if not (begin <= low and high <= end):
+            # A process has a thousand mappings, so little is done for those that it is not.
+            span = line[: line.index(" ")]
+            begin, end = span.split("-")
+            if int(end, 16) < high or int(begin, 16) > low:
                 continue
+            rights, offset, _, inode, *rest = line[len(span) :].rstrip("\n").split(maxsplit=4)
             path = rest[0].replace("\\012", "\n") if rest else ""
             if not path.startswith("/") or path.startswith(_MEMORY_FILES):
                 return None
@@ -115,7 +117,7 @@ def _file_range(low: int, high: int) -> tuple[str, int] | None:
                 same = rights[3] == "s" and os.stat(path).st_ino == int(inode)
             except OSError:
                 same = False
-            return (path if same else "", int(offset, 16) + low - begin)
+            return (path if same else "", int(offset, 16) + low - int(begin, 16))
     return "", 0
 
 

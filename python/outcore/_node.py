@@ -26,6 +26,9 @@ _NAMES = (
 )
 _ROOM_ASKED_FROM = 1 << 20  # less than this fits everywhere
 _DEFAULTS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}
+# NumPy makes the name of a type anew each time it is asked for, which took a sixth of a small expression's making.
+_NAME_OF = {np.dtype(name): name for name in _NAMES}
+_WEAK: dict[tuple[np.dtype[Any], type], np.dtype[Any]] = {}  # promotion by the kind of a Python scalar
 
 
 def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
@@ -34,9 +37,12 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
         found = np.dtype(dtype)
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is not an element type: {error}") from None
-    if found.name not in _NAMES:
+    if found in _NAME_OF:
+        return found
+    native = found.newbyteorder("=")
+    if native not in _NAME_OF:
         raise DTypeError(f"element type {found} is not supported; outcore takes {', '.join(_NAMES)}")
-    return found.newbyteorder("=")
+    return native
 
 
 def is_weak(value: object) -> bool:
@@ -67,12 +73,17 @@ def constant(shape: Sequence[int], value: Weak, dtype: np.dtype[Any]) -> _core.E
         value = float(value)
     else:
         value = complex(value)
-    return _core.full(list(shape), value, dtype.name)
+    return _core.full(list(shape), value, _NAME_OF[dtype])
 
 
 def weak(value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
     """A Python scalar beside an array of `dtype`: NumPy 2 promotion, where only the scalar's kind counts."""
-    return constant((), value, np.result_type(dtype, value))
+    found = _WEAK.get((dtype, type(value)))
+    if found is None:
+        found = np.result_type(dtype, value)
+        if type(value) in _DEFAULTS:
+            _WEAK[dtype, type(value)] = found
+    return constant((), value, found)
 
 
 def node(value: object) -> _core.Expr:
@@ -81,13 +92,13 @@ def node(value: object) -> _core.Expr:
     Those mapped from a file, and other libraries' arrays that are not in memory, become sources: see `asarray`.
     Bool arrays are read through once, and copied if any byte is neither 0 nor 1.
     """
-    from outcore._array import Array
-    from outcore._typed import Typed
-
-    if isinstance(value, Array):
-        return value._expr
+    expr = getattr(value, "_expr", None)
+    if isinstance(expr, _core.Expr):
+        return expr
     if is_weak(value):
         return constant((), value, default_dtype(value))  # type: ignore[arg-type]
+    from outcore._typed import Typed
+
     if isinstance(value, Typed):
         held = next(name for name in ("integers", "codes") if hasattr(value, name))
         raise DTypeError(

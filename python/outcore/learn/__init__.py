@@ -8,6 +8,16 @@
 They take lazy arrays, NumPy arrays and lists, work in scikit-learn's pipelines and pass its `check_estimator`. What is
 lazy stays lazy: predictions for lazy data are lazy arrays. Every sweep of a fit is one read of the data.
 
+A fit is a chain of programs, each followed by a few lines over their small results. So every estimator that iterates
+has `history_`, its objective step by step, which the progress line shows and `verbose=1` prints. And `checkpoint=k`
+keeps what every k-th program found on disk (`NMF`: its factors after every k-th iteration): after a kill, a power loss
+or Ctrl-C the same fit of the same files goes on from there to the same bits, also under another memory limit or number
+of threads. It costs a small file in the session's scratch, which goes when the fit ends; `outcore clean` lists those
+that can be gone on with. Another parameter, or a changed file, begins anew.
+
+Data that is not finite is refused, where the estimator cannot take it, with scikit-learn's error and the place of the
+element. Of lazy data it is found by the first sweep, in one more product of it: there is no read to look for it.
+
 They inherit scikit-learn's `BaseEstimator`, whose contract (tags, cloning, routing, output containers) changes with
 its releases; a copy of it would be wrong with the next. Hence scikit-learn is an optional dependency, the extra
 `learn`, and this package is imported only where it is named.

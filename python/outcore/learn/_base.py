@@ -8,7 +8,6 @@ needed here, as the extra `learn`, and nowhere else in the package.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from outcore._array import Array
 from outcore._node import Operand, node
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.learn import metrics
+from outcore.learn._course import values
 
 Numbers = npt.NDArray[Any]
 FLOATS = (np.float64, np.float32)
@@ -106,14 +106,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             raise ShapeError(f"{type(self).__name__}: sample_weight of shape {row.shape} for {data.x.shape[0]} rows")
         return row
 
-    def _finite(self, *values: Any) -> None:
-        """Refuses data whose sums are not finite: what is lazy is not read beforehand to look for NaN."""
-        if not all(np.all(np.isfinite(value)) for value in values):
-            raise ArgumentError(
-                f"{type(self).__name__}: sums over the data are not finite: it contains NaN, infinity or values too "
-                f"large for their type"
-            )
-
     def _not_converged(self, rounds: int) -> None:
         warnings.warn(
             f"{type(self).__name__} did not converge within max_iter={rounds}; increase max_iter or tol",
@@ -157,7 +149,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             return oc.asarray(codes)
         if y.ndim != 1 or y.dtype.kind not in "biu":
             raise DTypeError(f"{type(self).__name__}: lazy labels are a row of integers, not {y.dtype} of {y.shape}")
-        self.classes_ = oc.unique_values(y).compute() if classes is None else np.unique(classes)
+        self.classes_ = values([oc.unique_values(y)])[0] if classes is None else np.unique(classes)
         return oc.searchsorted(oc.asarray(self.classes_), y)
 
     def _labels(self, data: Data, codes: Array) -> Any:
@@ -183,15 +175,9 @@ def weighted(x: Array, weights: Array | None) -> Array:
     return x * (oc.reshape(weights, (-1, *(1,) * (x.ndim - 1))))
 
 
-def values(arrays: Sequence[Operand]) -> list[Numbers]:
-    """The values of lazy arrays from one program, as a list however few they are."""
-    found = oc.compute(*arrays)
-    return list(found) if len(arrays) != 1 else [found]
-
-
 def total(weights: Array | None, rows: int) -> Operand:
     """The sum of the weights; the number of rows where all weigh 1."""
     return oc.sum(weights) if weights is not None else float(rows)
 
 
-__all__ = ["Classifier", "Data", "Estimator", "Numbers", "Regressor", "total", "values", "weighted"]
+__all__ = ["Classifier", "Data", "Estimator", "Numbers", "Regressor", "total", "weighted"]

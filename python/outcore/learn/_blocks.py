@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import outcore as oc
 from outcore._array import Array
-from outcore.learn._base import values
+from outcore.learn._flaws import refuse_row
 
 Numbers = npt.NDArray[Any]
 # A block is one program: large beside what that costs, small beside any memory limit.
 _BLOCK_BYTES = 4 << 20
 
 
-def blocks(arrays: list[Array], random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
+def blocks(named: dict[str, Array], random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
     """Neighbouring rows of all arrays as NumPy arrays: with `random`, blocks in random order and their rows shuffled.
 
-    I/O: one read of each array, a block at a time.
+    Raises ArgumentError naming an element that is not finite. I/O: one read of each array, a block at a time.
     """
+    arrays = list(named.values())
     rows = arrays[0].shape[0]
     width = sum(array.nbytes for array in arrays) // max(rows, 1)
     # Whole tiles, so that none is read for two blocks.
@@ -28,7 +30,12 @@ def blocks(arrays: list[Array], random: np.random.RandomState | None) -> Iterato
     length = tile * max(1, _BLOCK_BYTES // max(width * tile, 1))
     starts = np.arange(0, rows, length)
     for start in starts if random is None else random.permutation(starts):
-        found = values([array[int(start) : int(start) + length] for array in arrays])
+        # Rows, not sums: they are no results of a fit, which a journal would keep.
+        found = [
+            np.asarray(part) for part in oc.compute(*(array[int(start) : int(start) + length] for array in arrays))
+        ]
+        for name, part in zip(named, found, strict=True):
+            refuse_row(name, part, np.arange(start, start + len(part)))
         if random is None:
             yield found
         else:
@@ -36,9 +43,9 @@ def blocks(arrays: list[Array], random: np.random.RandomState | None) -> Iterato
             yield [part[order] for part in found]
 
 
-def batches(arrays: list[Array], size: int, random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
+def batches(named: dict[str, Array], size: int, random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
     """`blocks` cut into at most `size` rows each."""
-    for block in blocks(arrays, random):
+    for block in blocks(named, random):
         for start in range(0, len(block[0]), size):
             yield [part[start : start + size] for part in block]
 

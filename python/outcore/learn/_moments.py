@@ -10,10 +10,10 @@ import numpy.typing as npt
 import outcore as oc
 from outcore._array import Array
 from outcore.learn._base import total, weighted
+from outcore.learn._course import values
+from outcore.learn._flaws import SHIFT_BY, first_flaw, refuse_flaws
 
 Numbers = npt.NDArray[Any]
-# Rows whose mean everything is taken from before it is multiplied: sums of products then cancel little.
-SHIFT_BY = 16
 
 
 class Moments(NamedTuple):
@@ -47,16 +47,18 @@ def shift(x: Array) -> Array:
 def moments(x: Array, y: Array | None = None, weights: Array | None = None) -> Moments:
     """Moments of the rows of `x`, and of `x` with `y`, by Σ w (x−c)(y−c)ᵀ − (Σ w (x−c)) (Σ w (y−c))ᵀ / Σ w.
 
-    The shift c is the mean of the first rows (Chan, Golub, LeVeque 1983). I/O: one read of the arguments.
+    The shift c is the mean of the first rows (Chan, Golub, LeVeque 1983). Raises ArgumentError naming an element that
+    is not finite. I/O: one read of the arguments.
     """
     centers = [shift(x)] if y is None else [shift(x), shift(y)]
     apart = x - centers[0]
     heavy = weighted(apart, weights)
     wanted: list[Any] = [total(weights, x.shape[0]), centers[0], oc.sum(heavy, axis=0), heavy.T @ apart]
-    if y is not None:
-        beside = y - centers[1]
+    beside = None if y is None else y - centers[1]
+    if beside is not None:
         wanted += [centers[1], oc.sum(weighted(beside, weights), axis=0), heavy.T @ beside]
-    found = [np.asarray(part) for part in oc.compute(*wanted)]
+    *found, row = values([*wanted, first_flaw(apart, beside, weights)])
+    refuse_flaws(found, row, X=x, y=y, sample_weight=weights)
     weight = float(found[0])
     mean, sums = found[1][0] + found[2] / weight, found[2]
     scatter = found[3] - np.outer(sums, sums) / weight
@@ -68,14 +70,16 @@ def moments(x: Array, y: Array | None = None, weights: Array | None = None) -> M
 def products(x: Array, y: Array, weights: Array | None = None) -> Moments:
     """As `moments` about the origin instead of the means. I/O: one read of the arguments."""
     heavy = weighted(x.astype(np.float64), weights)
-    weight, scatter, cross = oc.compute(total(weights, x.shape[0]), heavy.T @ x, heavy.T @ y)
+    *found, row = values([total(weights, x.shape[0]), heavy.T @ x, heavy.T @ y, first_flaw(x, y, weights)])
+    refuse_flaws(found, row, X=x, y=y, sample_weight=weights)
+    weight, scatter, cross = found
     return Moments(float(weight), np.zeros(x.shape[1]), np.zeros(y.shape[1]), scatter, cross)
 
 
 def column_moments(
     x: Array, weights: Array | None = None, *, pass_nan: bool = False
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Weight, mean and Σ w (x−m)² of each column; NaN is passed over, or makes its column NaN. I/O: one read."""
+    """Weight, mean and Σ w (x−m)² of each column; NaN is passed over, or refused. I/O: one read."""
     center = shift(x)
     if not pass_nan:
         apart, counted = x - center, oc.zeros((x.shape[1],)) + total(weights, x.shape[0])
@@ -85,9 +89,15 @@ def column_moments(
         apart = oc.where(missing, 0.0, x - center)
         counted = oc.sum(weighted(oc.astype(~missing, np.float64), weights), axis=0)
     heavy = weighted(apart, weights)
-    start, count, sums, squares = oc.compute(center, counted, oc.sum(heavy, axis=0), oc.sum(heavy * apart, axis=0))
+    wanted: list[Any] = [center, counted, oc.sum(heavy, axis=0), oc.sum(heavy * apart, axis=0)]
+    if pass_nan:
+        found = values(wanted)
+    else:
+        *found, row = values([*wanted, first_flaw(apart, weights)])
+        refuse_flaws(found, row, X=x, sample_weight=weights)
+    start, count, sums, squares = found
     safe = np.where(count > 0, count, 1.0)
     return count, start[0] + sums / safe, np.maximum(squares - sums * sums / safe, 0)
 
 
-__all__ = ["SHIFT_BY", "Moments", "column_moments", "moments", "products", "shift"]
+__all__ = ["Moments", "column_moments", "moments", "products", "shift"]

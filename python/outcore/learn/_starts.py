@@ -15,7 +15,7 @@ import numpy.typing as npt
 import outcore as oc
 from outcore._array import Array
 from outcore._node import Operand
-from outcore.learn._base import values
+from outcore.learn._course import values
 
 Numbers = npt.NDArray[Any]
 _ROUNDS = 5  # of k-means||: Bahmani et al. find that five are enough
@@ -48,7 +48,7 @@ def least_distance(x: Array, centers: Numbers) -> Array:
 def rows(x: Array, places: npt.ArrayLike) -> Numbers:
     """The rows at some places, in their order, read once each."""
     found, back = np.unique(np.asarray(places), return_inverse=True)
-    taken: Numbers = oc.take(x, found, axis=0).compute()
+    taken: Numbers = values([oc.take(x, found, axis=0)])[0]
     return taken[back]
 
 

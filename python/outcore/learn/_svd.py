@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 import outcore as oc
 from outcore._array import Array
-from outcore.learn._base import values
+from outcore.learn._course import Course, values
+from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._moments import Moments, moments, shift
 
 Numbers = npt.NDArray[np.float64]
@@ -45,28 +45,36 @@ def by_gram(x: Array, center: bool) -> Singular:
     return of_moments(moments(x), x.shape[0], center)
 
 
-def by_range(x: Array, rank: int, *, oversamples: int, power: int, center: bool, random_state: object) -> Singular:
+def by_range(
+    x: Array, rank: int, *, oversamples: int, power: int, center: bool, random_state: Any, going: Course
+) -> Singular:
     """The first `rank` by a randomized range finder with `power` iterations (Halko, Martinsson, Tropp 2011).
 
     With A = X, or X less its means, and random Q: Q ← orth(AᵀA Q), `power` times, each one sweep (algorithm 4.4); then
     Y = AQ spans the range. One sweep more gives W = YᵀA and so YᵀY = WQ = EΛEᵀ, and the small B = Λ^(−½) Eᵀ W has
     the singular values and right vectors of A in the range of Y (algorithm 5.1). Means are subtracted from products,
-    AᵀAQ = aᵀaQ − n·m mᵀQ, of data a shifted by the mean of its first rows. I/O: `power` + 1 reads of `x`.
+    AᵀAQ = aᵀaQ − n·m mᵀQ, of data a shifted by the mean of its first rows. The objective that grows from iteration to
+    iteration is the part of |A|² that Q captures, tr QᵀAᵀAQ / |A|². I/O: `power` + 1 reads of `x`.
     """
     rows, columns = x.shape
-    random = check_random_state(random_state)
+    random = going.random(random_state)
     width = min(rank + oversamples, rows, columns)
     base = random.normal(size=(columns, width))
     start = shift(x) if center else oc.zeros((1, columns))
     a = x - start
-    first = values([start, oc.sum(a, axis=0), oc.sum(a * a, axis=0), a.T @ (a @ oc.asarray(base))])
+    wanted = [start, oc.sum(a, axis=0), oc.sum(a * a, axis=0), a.T @ (a @ oc.asarray(base))]
+    *first, row = values([*wanted, first_flaw(a)])
+    refuse_flaws(first, row, X=x)
     far, product = first[1] / rows, first[3]
     variances = first[2] / rows - far * far
     offset = far if center else np.zeros(columns)
-    for _ in range(power):
+    whole = rows * float(np.sum(variances + (far * far if not center else 0.0)))
+    for iteration in range(1, power + 1):
         product = product - rows * np.outer(offset, offset @ base)
         base, _ = np.linalg.qr(product)
-        product = (a.T @ (a @ oc.asarray(base))).compute()
+        product = values([a.T @ (a @ oc.asarray(base))])[0]
+        caught = float(np.sum(base * product)) - rows * float(np.sum((offset @ base) ** 2))
+        going.tell(iteration, power, captured=caught / whole if whole > 0 else 1.0)
     crossed = (product - rows * np.outer(offset, offset @ base)).T
     weights, turns = np.linalg.eigh(crossed @ base)
     kept = weights > max(float(weights[-1]), 0.0) * width * np.finfo(np.float64).eps

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClusterMixin, TransformerMixin
-from sklearn.utils import check_random_state
 
 import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts
-from outcore.learn._base import Data, Estimator, values, weighted
+from outcore.learn._base import Data, Estimator, weighted
+from outcore.learn._course import Course, course, values
 from outcore.learn._moments import column_moments
 from outcore.learn._starts import least_distance, nearness, squared_distances
 
@@ -30,14 +31,24 @@ class Step:
         self.wanted = (heavy.T @ x, oc.sum(heavy, axis=0))
 
 
-class _Clusters(ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class _Parameters:
+    """What both kinds are made with; scikit-learn reads the names from the `__init__` that this makes."""
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    init: Any = "k-means++"
+    n_init: Any = "auto"
+    max_iter: int = 300
+    verbose: int = 0
+    random_state: Any = None
+    checkpoint: int | None = None
+
+
+class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """Centers that rows belong to, the nearest each."""
 
     cluster_centers_: Numbers
-    n_clusters: int
-    init: Any
-    n_init: Any
-    random_state: Any
 
     @property
     def _n_features_out(self) -> int:
@@ -57,9 +68,8 @@ class _Clusters(ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc
             )
         return data
 
-    def _begin(self, x: Array, weights: Array | None) -> list[Numbers]:
+    def _begin(self, x: Array, weights: Array | None, random: Any) -> list[Numbers]:
         """The centers to start from, one array for each start."""
-        random = check_random_state(self.random_state)
         given = None if isinstance(self.init, str) or callable(self.init) else np.asarray(self.init, dtype=np.float64)
         if given is not None and given.shape != (self.n_clusters, x.shape[1]):
             raise ShapeError(
@@ -96,6 +106,7 @@ class _Clusters(ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc
         return -float(oc.sum(weighted(apart, self._weights(sample_weight, data))).compute())
 
 
+@dataclass(eq=False, repr=False)
 class KMeans(_Clusters):
     """Clusters of least inertia Σ w |x − c(x)|², by Lloyd's iteration: every row to its nearest center, every center to
     the mean of its rows (Lloyd 1982).
@@ -106,9 +117,10 @@ class KMeans(_Clusters):
     centers move by less than `tol` times the mean variance.
 
     `init`: "k-means++" (Arthur, Vassilvitskii 2007; greedy; a read per center), "k-means||" (Bahmani et al. 2012; five
-    reads), "random" (rows), or an array of centers.
+    reads), "random" (rows), or an array of centers. `checkpoint`: see `outcore.learn`.
 
-    Fitted: `cluster_centers_`, `labels_` (lazy for lazy data), `inertia_`, `n_iter_`, `n_features_in_`. I/O: `fit`
+    Fitted: `cluster_centers_`, `labels_` (lazy for lazy data), `inertia_`, `n_iter_`, `history_` ("inertia" before each
+    iteration, of the start that was best), `n_features_in_`. I/O: `fit`
     reads X for the start, once per iteration and twice beside; `predict`, `transform` and `score` once.
 
     >>> import numpy as np
@@ -118,60 +130,44 @@ class KMeans(_Clusters):
     array([0.5, 9.5])
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: Any = "k-means++",
-        n_init: Any = "auto",
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-        self.random_state = random_state
+    _: KW_ONLY
+    tol: float = 1e-4
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
         """Centers for the rows of `X`. I/O: one read, those of the starts, one per iteration, and one."""
         data = self._data(X)
         weights = self._weights(sample_weight, data)
         x = data.x.astype(np.float64)
-        heavy, mean, scatter = column_moments(x, weights)
-        self._finite(mean, scatter)
-        if not heavy[0] > 0:
-            raise ArgumentError(f"KMeans: the weights of all observations add up to {heavy[0]}")
-        about = _Origin(mean, float(scatter.sum()), self.tol * float(np.mean(scatter)) / float(heavy[0]))
-        centers, self.inertia_, self.n_iter_ = self._lloyd(x, weights, self._begin(x, weights), about)
+        with course(self, X, sample_weight) as going:
+            heavy, mean, scatter = column_moments(x, weights)
+            if not heavy[0] > 0:
+                raise ArgumentError(f"KMeans: the weights of all observations add up to {heavy[0]}")
+            about = _Origin(mean, float(scatter.sum()), self.tol * float(np.mean(scatter)) / float(heavy[0]))
+            starts = self._begin(x, weights, going.random(self.random_state))
+            centers, self.inertia_, self.n_iter_ = self._lloyd(x, weights, starts, about, going)
         self.cluster_centers_ = centers.astype(data.x.dtype)
-        self._finite(self.cluster_centers_)
         self.labels_ = self.predict(X) if data.lazy else Step(x, None, centers).labels.compute().astype(np.int32)
         return self
 
     def _lloyd(
-        self, x: Array, weights: Array | None, starts: list[Numbers], about: _Origin
+        self, x: Array, weights: Array | None, starts: list[Numbers], about: _Origin, going: Course
     ) -> tuple[Numbers, float, int]:
         """The best of the starts after Lloyd's iterations: centers, inertia, iterations."""
         inertia, rounds = np.full(len(starts), np.inf), np.full(len(starts), self.max_iter)
         moving = list(range(len(starts)))
+        passed: list[list[float]] = [[] for _ in starts]
         stale: set[int] = set()
         for iteration in range(1, self.max_iter + 1):
             advanced = _advanced(x, weights, [starts[at] for at in moving], about)
             for place, (new, value) in zip(moving, advanced, strict=True):
                 step = float(np.sum((new - starts[place]) ** 2))
                 starts[place], inertia[place] = new, value
+                passed[place].append(value)
                 # Where a center moved the inertia is that of the centers before.
                 (stale.add if step > 0 else stale.discard)(place)
                 if step <= about.tolerance:
                     rounds[place] = iteration
-            self._finite(inertia)
-            if self.verbose:
-                print(f"{type(self).__name__}: iteration {iteration}, inertia {inertia.min():.6g}")
+            going.tell(iteration, self.max_iter, inertia=inertia.min())
             moving = [place for place in moving if rounds[place] > iteration]
             if not moving:
                 break
@@ -179,6 +175,7 @@ class KMeans(_Clusters):
         for place, (_, value) in zip(due, _advanced(x, weights, [starts[at] for at in due], about), strict=True):
             inertia[place] = value
         best = int(np.argmin(inertia))
+        going.history = {"inertia": passed[best]}
         return starts[best], float(inertia[best]), int(rounds[best])
 
 
@@ -226,10 +223,10 @@ def _refilled(
     for empty in np.flatnonzero(counts == 0)[: x.shape[0]]:
         for place in taken[-1:]:
             far = oc.where(oc.arange(x.shape[0]) == place, -1.0, far)
-        place = int(oc.argmax(far).compute())
+        place = int(values([oc.argmax(far)])[0])
         row = x[place]
         weight = oc.ones(()) if weights is None else weights[place]
-        numbers, heavy, own = oc.compute(row, weight, oc.argmin(apart[place], axis=0))
+        numbers, heavy, own = values([row, weight, oc.argmin(apart[place], axis=0)])
         if counts[own] <= heavy:
             break  # a cluster of one row would be empty in its turn
         sums[own] -= heavy * numbers

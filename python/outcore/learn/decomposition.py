@@ -13,6 +13,7 @@ import outcore as oc
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
 from outcore.learn._base import Data, Estimator
+from outcore.learn._course import course
 from outcore.learn._moments import Moments, moments
 
 Numbers = npt.NDArray[Any]
@@ -107,11 +108,12 @@ class PCA(_Principal):
     `svd_solver`: "covariance_eigh" takes eigenvalues of the covariance (one read; values below √ε of the largest lose
     their digits), "randomized" a random range finder (Halko, Martinsson, Tropp 2011; `iterated_power` + 1 reads, and
     room for columns × components only), "auto" the first for up to 1000 columns. `n_components`: how many, the part of
-    the variance to explain, or all. Signs: the largest entry of a component is positive.
+    the variance to explain, or all. Signs: the largest entry of a component is positive. `checkpoint`: see
+    `outcore.learn`.
 
     Fitted: `components_`, `explained_variance_`, `explained_variance_ratio_`, `singular_values_`, `mean_`,
-    `n_components_`, `noise_variance_`, `n_samples_`, `n_features_in_`. I/O: `fit` as the solver says; `transform` reads
-    X once.
+    `n_components_`, `noise_variance_`, `n_samples_`, `history_` ("captured": of the variance, by the range after each
+    iteration), `n_features_in_`. I/O: `fit` as the solver says; `transform` reads X once.
 
     >>> import numpy as np
     >>> from outcore.learn import PCA
@@ -129,6 +131,7 @@ class PCA(_Principal):
         n_oversamples: int = 10,
         iterated_power: Any = "auto",
         random_state: Any = None,
+        checkpoint: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.whiten = whiten
@@ -136,22 +139,22 @@ class PCA(_Principal):
         self.n_oversamples = n_oversamples
         self.iterated_power = iterated_power
         self.random_state = random_state
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> PCA:
         """The components of the rows of `X`."""
         data = self._read(X, reset=True, rows_min=2)
         rows, columns = data.x.shape
         count = self._count(self.n_components, rows, columns)
-        if self._randomized(columns, count):
-            power = self.iterated_power
-            if power == "auto":
-                power = 7 if count < 0.1 * min(rows, columns) else 4
-            found = _svd.by_range(
-                data.x, count, oversamples=self.n_oversamples, power=power, center=True, random_state=self.random_state
-            )
-        else:
-            found = _svd.by_gram(data.x, center=True)
-        self._finite(found.values, found.vectors)
+        with course(self, X) as going:
+            if self._randomized(columns, count):
+                power = self.iterated_power
+                if power == "auto":
+                    power = 7 if count < 0.1 * min(rows, columns) else 4
+                options = {"oversamples": self.n_oversamples, "random_state": self.random_state}
+                found = _svd.by_range(data.x, count, power=power, center=True, going=going, **options)
+            else:
+                found = _svd.by_gram(data.x, center=True)
         self.n_samples_ = rows
         self._keep(found, rows, count, data.x.dtype)
         return self
@@ -204,7 +207,6 @@ class IncrementalPCA(_Principal):
         seen = rows if first else self.n_samples_seen_ + rows
         count = self._count(self.n_components, seen, columns)
         found = moments(data.x)
-        self._finite(found.scatter)
         self._moments = found if first else self._moments.merge(found)
         self.n_samples_seen_: int = seen
         self.var_ = np.diag(self._moments.scatter) / seen
@@ -217,11 +219,12 @@ class TruncatedSVD(_Components):
 
     `algorithm`: "gram" takes eigenvalues of XᵀX (one read, room for columns²; values below √ε of the largest lose their
     digits), "randomized" a random range finder with `n_iter` power iterations (Halko, Martinsson, Tropp 2011; n_iter
-    + 1 reads, room for columns × components), "auto" the first for up to 1000 columns.
+    + 1 reads, room for columns × components), "auto" the first for up to 1000 columns. `checkpoint`: see
+    `outcore.learn`.
 
     Fitted: `components_` (Vᵀ), `singular_values_`, `explained_variance_` (of the transformed columns),
-    `explained_variance_ratio_`, `n_features_in_`. U·Σ is `transform(X)`, lazy for lazy data. I/O: `fit` as the
-    algorithm says; `transform` reads X once.
+    `explained_variance_ratio_`, `history_` ("captured", as in `PCA`), `n_features_in_`. U·Σ is `transform(X)`, lazy for
+    lazy data. I/O: `fit` as the algorithm says; `transform` reads X once.
 
     >>> import numpy as np
     >>> from outcore.learn import TruncatedSVD
@@ -237,12 +240,14 @@ class TruncatedSVD(_Components):
         n_iter: int = 5,
         n_oversamples: int = 10,
         random_state: Any = None,
+        checkpoint: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.algorithm = algorithm
         self.n_iter = n_iter
         self.n_oversamples = n_oversamples
         self.random_state = random_state
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> TruncatedSVD:
         """The leading singular values of `X`."""
@@ -253,18 +258,12 @@ class TruncatedSVD(_Components):
         if not 1 <= self.n_components <= columns:
             raise ArgumentError(f"TruncatedSVD: n_components={self.n_components} must be <= n_features={columns}")
         count = min(self.n_components, rows)
-        if self.algorithm == "gram" or (self.algorithm == "auto" and columns <= _GRAM_COLUMNS_MAX):
-            found = _svd.by_gram(data.x, center=False)
-        else:
-            found = _svd.by_range(
-                data.x,
-                count,
-                oversamples=self.n_oversamples,
-                power=self.n_iter,
-                center=False,
-                random_state=self.random_state,
-            )
-        self._finite(found.values, found.vectors)
+        with course(self, X) as going:
+            if self.algorithm == "gram" or (self.algorithm == "auto" and columns <= _GRAM_COLUMNS_MAX):
+                found = _svd.by_gram(data.x, center=False)
+            else:
+                options = {"oversamples": self.n_oversamples, "random_state": self.random_state}
+                found = _svd.by_range(data.x, count, power=self.n_iter, center=False, going=going, **options)
         vectors, values = found.vectors[:count], found.values[:count]
         dtype = data.x.dtype
         self.components_ = vectors.astype(dtype)

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 
 import outcore as oc
 from outcore._array import Array
 from outcore._iterate import Loop
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
-from outcore.learn._base import Data, Estimator, values
+from outcore.learn._base import Data, Estimator
+from outcore.learn._course import Course, course, values
+from outcore.learn._flaws import first_flaw, refuse_flaws
 
 Numbers = npt.NDArray[Any]
 _EPSILON = float(np.finfo(np.float32).eps)
@@ -30,13 +31,14 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
 
     W ← W∘(XHᵀ)/(WHHᵀ), then H ← H∘(WᵀX)/(WᵀWH) (Lee, Seung 2001), both in one sweep over X and W; the error follows
     from WᵀX and WᵀW. The loop is `oc.iterate`: W lies in memory or scratch, `checkpoint` stores both factors every so
-    many iterations for the same call to go on from, `verbose` shows the error. It ends where ten iterations would gain
-    less than `tol` times the first error.
+    many iterations (see `outcore.learn`), `verbose` shows the error. It ends where ten iterations would gain less than
+    `tol` times the first error.
 
     `init`: "random", "nndsvda" (Boutsidis, Gallopoulos 2008; two reads more), None for that where k ≤ min(n, features),
     or "custom" with `W` and `H` given to `fit_transform`.
 
-    Fitted: `components_` (H), `n_components_`, `reconstruction_err_` (|X − WH|), `n_iter_`, `n_features_in_`.
+    Fitted: `components_` (H), `n_components_`, `reconstruction_err_` (|X − WH|), `n_iter_`, `history_` ("error" after
+    each iteration), `n_features_in_`.
     I/O: `fit` reads X for the start, and once per iteration; `transform` twice.
 
     >>> import numpy as np
@@ -91,10 +93,12 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         count = data.x.shape[1] if self.n_components is None else self.n_components
         if count < 1 or self.max_iter < 1:
             raise ArgumentError(f"NMF: n_components={count}, max_iter={self.max_iter}: each is at least 1")
-        least, mean, squares = (float(part) for part in oc.compute(oc.min(x), oc.mean(x), oc.sum(x * x)))
-        self._refuse(least, squares)
-        left, right = self._begin(x, count, mean, first, second)
-        loop = self._loop(x, left, right, squares)
+        # `iterate` shows how far the loop is, and stores its large factors; the course does so for what comes before.
+        with course(self, data.x, first, second, shown=False) as going:
+            mean, squares = self._facts(data.x)
+            left, right = self._begin(x, count, mean, first, second, going)
+            loop = self._loop(x, left, right, squares)
+            going.history = {name: list(found) for name, found in loop.history.items()}
         self.components_ = loop.state[1].compute().astype(data.x.dtype)
         self.n_components_ = count
         self.reconstruction_err_ = float(loop.state[2].compute())
@@ -102,12 +106,16 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         if self.tol > 0 and not loop.converged:
             self._not_converged(self.max_iter)
 
-    def _refuse(self, least: float, squares: float = 0.0) -> None:
-        self._finite(least, squares)
-        if least < 0:
-            raise ArgumentError(f"Negative values in data passed to NMF (input X): the least is {least}")
+    def _facts(self, x: Array) -> tuple[float, float]:
+        """The mean of the data and its sum of squares, once none of it is negative. I/O: one read."""
+        wide = x.astype(np.float64)
+        *found, row = values([oc.min(x), oc.mean(wide), oc.sum(wide * wide), first_flaw(x)])
+        refuse_flaws(found, row, X=x)
+        if found[0] < 0:
+            raise ArgumentError(f"Negative values in data passed to NMF (input X): the least is {found[0]}")
+        return float(found[1]), float(found[2])
 
-    def _begin(self, x: Array, count: int, mean: float, first: Any, second: Any) -> tuple[Array, Array]:
+    def _begin(self, x: Array, count: int, mean: float, first: Any, second: Any, going: Course) -> tuple[Array, Array]:
         """The factors to start from, lazy."""
         init = self.init or ("nndsvda" if count <= min(x.shape) else "random")
         if init == "custom":
@@ -116,13 +124,13 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
             if tuple(part.shape for part in given) != shapes:
                 raise ArgumentError(f"NMF: W, H of shapes {[part.shape for part in given]}, and {shapes} are needed")
             return given[0], given[1]
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = int(going.random(self.random_state).randint(np.iinfo(np.int32).max))
         if init == "random":
             scale = float(np.sqrt(mean / count))
             factors = [oc.random.normal(shape, seed=seed) for shape in ((x.shape[0], count), (count, x.shape[1]))]
             return oc.abs(factors[0]) * scale, oc.abs(factors[1]) * scale
         if init == "nndsvda":
-            return _from_singular(x, count, mean, seed)
+            return _from_singular(x, count, mean, seed, going)
         raise ArgumentError(f"NMF: init={init!r} is none of random, nndsvda, custom")
 
     def _loop(self, x: Array, left: Array, right: Array, squares: float) -> Loop:
@@ -154,9 +162,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         """
         data = self._read_fitted(X)
         x = data.x.astype(np.float64)
-        along = oc.asarray(self.components_.astype(np.float64))
-        self._refuse(float(oc.min(x).compute()))
-        square = (along @ along.T).compute()
+        small = self.components_.astype(np.float64)
+        along, square = oc.asarray(small), small @ small.T
+        self._facts(data.x)
         scale = float(np.mean(self.components_)) or 1.0
 
         def step(w: Array, target: Array) -> Any:
@@ -175,12 +183,12 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         return found if lazy else found.compute()
 
 
-def _from_singular(x: Array, count: int, mean: float, seed: int) -> tuple[Array, Array]:
+def _from_singular(x: Array, count: int, mean: float, seed: int, going: Course) -> tuple[Array, Array]:
     """NNDSVD with the mean for zeros: of each pair of singular vectors the larger of their two parts by sign."""
     if x.shape[1] <= 1000:
         found = _svd.by_gram(x, center=False)
     else:
-        found = _svd.by_range(x, count, oversamples=10, power=4, center=False, random_state=seed)
+        found = _svd.by_range(x, count, oversamples=10, power=4, center=False, random_state=seed, going=going)
     sizes, vectors = found.values[:count], found.vectors[:count]
     directions = np.where(sizes > 0, 1 / np.where(sizes > 0, sizes, 1), 0)[:, None] * vectors
     left = x @ oc.asarray(np.ascontiguousarray(directions.T))

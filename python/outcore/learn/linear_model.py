@@ -34,7 +34,6 @@ class _Linear(Regressor):
         columns = oc.expand_dims(goal, axis=1) if single else goal
         weights = self._weights(sample_weight, data)
         found = (moments if self.fit_intercept else products)(data.x, columns, weights)
-        self._finite(found.scatter, found.cross)
         if not found.weight > 0:
             raise ArgumentError(f"{type(self).__name__}: the weights of all observations add up to {found.weight}")
         return data, found, single

@@ -11,113 +11,28 @@ from scipy import optimize
 import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
-from outcore.learn._base import Classifier, Data, total, values, weighted
+from outcore.learn import _quasi_newton
+from outcore.learn._base import Classifier, Data, weighted
+from outcore.learn._course import Course, course, values
+from outcore.learn._logistic_loss import Objective
 
 Numbers = npt.NDArray[Any]
 _SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky")
 
 
-class _Objective:
-    """f(W) = Σ w ℓ(x·W + b, y) / s + |W|² / (2Cs) with s = Σ w, and its derivatives, each value one read.
-
-    One column of coefficients for two classes, ℓ = log(1 + e^z) − yz; else one for each, ℓ = log Σ e^z − z_y. Points
-    are flat: coefficients (features, columns), then intercepts.
-    """
-
-    def __init__(self, x: Array, codes: Array, classes: int, weights: Array | None, penalty: float, bias: bool) -> None:
-        self.x, self.weights, self.bias = x.astype(np.float64), weights, bias
-        self.features, self.columns = x.shape[1], 1 if classes == 2 else classes
-        places = oc.arange(1, 2) if classes == 2 else oc.arange(classes)
-        self.goal = (codes[:, None] == places).astype(np.float64)
-        self.scale = float(np.asarray(oc.asarray(total(weights, x.shape[0])).compute()))
-        self.penalty = penalty / self.scale
-        self.reads = 0
-
-    @property
-    def size(self) -> int:
-        return (self.features + self.bias) * self.columns
-
-    def split(self, point: Numbers) -> tuple[Numbers, Numbers]:
-        """Coefficients (features, columns) and intercepts (columns)."""
-        whole = point.reshape(-1, self.columns)
-        return whole[: self.features], whole[self.features] if self.bias else np.zeros(self.columns)
-
-    def _chances(self, point: Numbers) -> tuple[Array, Array]:
-        """The probability of each column's class, and the loss of each row."""
-        coefficients, intercepts = self.split(point)
-        z = self.x @ oc.asarray(np.ascontiguousarray(coefficients)) + oc.asarray(intercepts)
-        if self.columns == 1:
-            small = oc.exp(-oc.abs(z))
-            chances = oc.where(z >= 0, 1.0, small) / (small + 1.0)
-            return chances, oc.maximum(z, 0.0) + oc.log1p(small) - self.goal * z
-        top = oc.max(z, axis=1, keepdims=True)
-        parts = oc.exp(z - top)
-        norm = oc.sum(parts, axis=1, keepdims=True)
-        return parts / norm, top + oc.log(norm) - oc.sum(self.goal * z, axis=1, keepdims=True)
-
-    def _joined(self, along: Array, rest: Array) -> list[Array]:
-        return [along, rest] if self.bias else [along]
-
-    def _regularized(self, point: Numbers, parts: list[Numbers]) -> Numbers:
-        """A gradient of the loss, or a product with its Hessian, with the penalty's part added."""
-        rows = np.vstack([parts[0], *(part[None, :] for part in parts[1:])]) / self.scale
-        rows[: self.features] += self.penalty * self.split(point)[0]
-        return rows.ravel()
-
-    def gradient(self, point: Numbers) -> tuple[float, Numbers]:
-        """The value and the gradient Xᵀ(P − Y). One read."""
-        chances, loss = self._chances(point)
-        error = weighted(chances - self.goal, self.weights)
-        found = values([oc.sum(weighted(loss, self.weights)), *self._joined(self.x.T @ error, oc.sum(error, axis=0))])
-        self.reads += 1
-        coefficients = self.split(point)[0]
-        value = float(found[0]) / self.scale + 0.5 * self.penalty * float(np.sum(coefficients**2))
-        return value, self._regularized(point, found[1:])
-
-    def along(self, point: Numbers, direction: Numbers) -> Numbers:
-        """The Hessian times a direction V: Xᵀ(P∘(XV − Σ_k P_k (XV)_k)). One read."""
-        chances, _ = self._chances(point)
-        coefficients, intercepts = self.split(direction)
-        change = self.x @ oc.asarray(np.ascontiguousarray(coefficients)) + oc.asarray(intercepts)
-        mean = chances * change if self.columns == 1 else oc.sum(chances * change, axis=1, keepdims=True)
-        bent = weighted(chances * (change - mean), self.weights)
-        found = values(self._joined(self.x.T @ bent, oc.sum(bent, axis=0)))
-        self.reads += 1
-        return self._regularized(direction, found)
-
-    def hessian(self, point: Numbers) -> tuple[float, Numbers, Numbers]:
-        """The value, the gradient and the Hessian, whose blocks are Xᵀ diag(P_j (δ_jk − P_k)) X. One read."""
-        chances, loss = self._chances(point)
-        error = weighted(chances - self.goal, self.weights)
-        x = oc.concat([self.x, oc.ones((self.x.shape[0], 1))], axis=1) if self.bias else self.x
-        pairs = [(j, k) for j in range(self.columns) for k in range(j + 1)]
-        blocks = []
-        for j, k in pairs:
-            mine, other = chances[:, j : j + 1], chances[:, k : k + 1]
-            blocks.append((x * weighted(mine * (1.0 - other) if j == k else mine * -other, self.weights)).T @ x)
-        found = values([oc.sum(weighted(loss, self.weights)), x.T @ error, *blocks])
-        self.reads += 1
-        rows = self.features + self.bias
-        whole = np.zeros((rows, self.columns, rows, self.columns))
-        for (j, k), block in zip(pairs, found[2:], strict=True):
-            whole[:, j, :, k] = whole[:, k, :, j] = block / self.scale
-        matrix = whole.reshape(self.size, self.size)
-        count = self.features * self.columns
-        matrix[np.arange(count), np.arange(count)] += self.penalty
-        value = float(found[0]) / self.scale + 0.5 * self.penalty * float(np.sum(self.split(point)[0] ** 2))
-        return value, self._regularized(point, [found[1][: self.features], *found[1][self.features :]]), matrix
-
-
 class LogisticRegression(Classifier):
-    """Classes by the logistic (two) or softmax (more) function of x·β + b, with the penalty |β|² / 2C.
+    """Classes by the logistic (two) or softmax (more) function of x·β + b; penalty ((1−r) |β|²/2 + r |β|₁) / C.
 
-    `solver`: "lbfgs" (one read per value and gradient; Liu, Nocedal 1989), "newton-cg" (and one per product with the
-    Hessian; Nocedal, Wright, ch. 7), "newton-cholesky" (one read per step gives the whole Hessian: the fewest reads for
-    few features and classes). `C=np.inf` leaves the penalty out. It ends where no part of the gradient of the mean loss
-    is above `tol`. `class_weight` "balanced" weighs classes by the inverse of their weight; a dict says each.
+    `l1_ratio` is r: 0 for squares, 1 for absolute values, which make coefficients zero. `solver`: "lbfgs" (one read per
+    value and gradient; Liu, Nocedal 1989), "newton-cg" (and one per product with the Hessian; Nocedal, Wright, ch. 7),
+    "newton-cholesky" (one read per step gives the whole Hessian: the fewest reads for few features and classes). With
+    `l1_ratio` above 0 "lbfgs" takes proximal quasi-Newton steps (Lee, Sun, Saunders 2014; a read each), and the others
+    are refused. `C=np.inf` leaves the penalty out. It ends where no part of the gradient of the mean loss is
+    above `tol`. `class_weight` "balanced" weighs classes by the inverse of their weight; a dict says each.
+    `checkpoint`: see `outcore.learn`.
 
-    Fitted: `coef_`, `intercept_`, `classes_`, `n_iter_`, `n_features_in_`. `verbose` prints the loss. I/O: `fit` as the
-    solver says; predictions read X once.
+    Fitted: `coef_`, `intercept_`, `classes_`, `n_iter_`, `history_` ("loss", mean and penalty, after each iteration),
+    `n_features_in_`. I/O: `fit` as the solver says; predictions read X once.
 
     >>> import numpy as np
     >>> from outcore.learn import LogisticRegression
@@ -133,6 +48,7 @@ class LogisticRegression(Classifier):
         self,
         *,
         C: float = 1.0,
+        l1_ratio: float = 0.0,
         tol: float = 1e-4,
         fit_intercept: bool = True,
         class_weight: Any = None,
@@ -140,8 +56,10 @@ class LogisticRegression(Classifier):
         max_iter: int = 100,
         verbose: int = 0,
         warm_start: bool = False,
+        checkpoint: int | None = None,
     ) -> None:
         self.C = C
+        self.l1_ratio = l1_ratio
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
@@ -149,34 +67,52 @@ class LogisticRegression(Classifier):
         self.max_iter = max_iter
         self.verbose = verbose
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
         """The coefficients for the observations `X` (n, features) and classes `y` (n,)."""
+        self._check()
+        data, y = self._read_pair(X, y)
+        fitted = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else None
+        with course(self, X, y, sample_weight, fitted) as going:
+            rounds, converged = self._learn(data, y, self._weights(sample_weight, data), going)
+        self.n_iter_ = np.asarray([rounds], dtype=np.int32)
+        if not converged:
+            self._not_converged(self.max_iter)
+        return self
+
+    def _check(self) -> None:
         if self.solver not in _SOLVERS:
             raise ArgumentError(f"LogisticRegression: solver={self.solver!r} is none of {', '.join(_SOLVERS)}")
         if not self.C > 0:
             raise ArgumentError(f"LogisticRegression: C={self.C} is not above zero")
-        data, y = self._read_pair(X, y)
+        if not 0 <= self.l1_ratio <= 1:
+            raise ArgumentError(f"LogisticRegression: l1_ratio={self.l1_ratio} is not between 0 and 1")
+        if self.l1_ratio > 0 and self.solver != "lbfgs":
+            raise ArgumentError(
+                f"LogisticRegression: solver={self.solver!r} takes no absolute values (l1_ratio={self.l1_ratio}); "
+                f"solver='lbfgs' does"
+            )
+
+    def _learn(self, data: Data, y: Any, weights: Array | None, going: Course) -> tuple[int, bool]:
+        """Finds the coefficients: the iterations that took, and whether the gradient is below `tol`."""
         codes = self._codes(y)
         classes = len(self.classes_)
         if classes < 2:
             raise ArgumentError(
                 f"LogisticRegression: needs samples of at least 2 classes, the data has one class: {self.classes_}"
             )
-        weights = self._class_weights(codes, self._weights(sample_weight, data))
-        objective = _Objective(data.x, codes, classes, weights, 1.0 / self.C, self.fit_intercept)
+        weights = self._class_weights(codes, weights)
+        squares = (1.0 - self.l1_ratio) / self.C
+        objective = Objective(data.x, codes, classes, weights, squares, self.fit_intercept)
         start = np.zeros(objective.size)
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (objective.columns, objective.features):
             start = np.vstack([self.coef_.T, self.intercept_] if self.fit_intercept else [self.coef_.T]).ravel()
-        point, rounds, converged = self._minimize(objective, start)
-        self._finite(point)
+        point, rounds, converged = self._minimize(objective, start, going)
         coefficients, intercepts = objective.split(point)
         self.coef_ = np.ascontiguousarray(coefficients.T).astype(data.x.dtype)
         self.intercept_ = intercepts.astype(data.x.dtype)
-        self.n_iter_ = np.asarray([rounds], dtype=np.int32)
-        if not converged:
-            self._not_converged(self.max_iter)
-        return self
+        return rounds, converged
 
     def _class_weights(self, codes: Array, weights: Array | None) -> Array | None:
         """The weights of observations times those of their classes."""
@@ -185,40 +121,47 @@ class LogisticRegression(Classifier):
         count = len(self.classes_)
         if self.class_weight == "balanced":
             member = (codes[:, None] == oc.arange(count)).astype(np.float64)
-            sizes = oc.sum(weighted(member, weights), axis=0).compute()
+            sizes = values([oc.sum(weighted(member, weights), axis=0)])[0]
             each = sizes.sum() / (count * sizes)
         else:
             each = np.asarray([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()], dtype=np.float64)
         heavy = oc.take(oc.asarray(each), codes)
         return heavy if weights is None else heavy * weights
 
-    def _minimize(self, objective: _Objective, start: Numbers) -> tuple[Numbers, int, bool]:
+    def _minimize(self, objective: Objective, start: Numbers, going: Course) -> tuple[Numbers, int, bool]:
         """The point of least loss near `start`, the iterations, and whether the gradient is below `tol`."""
         if self.solver == "newton-cholesky":
-            return self._newton(objective, start)
+            return self._newton(objective, start, going)
+        steps = 0
 
-        def told(point: Numbers) -> tuple[float, Numbers]:
-            value, gradient = objective.gradient(point)
-            self._finite(value)
-            if self.verbose:
-                print(f"LogisticRegression: read {objective.reads}, loss {value:.8g}")
-            return value, gradient
+        def told(value: float) -> None:
+            nonlocal steps
+            steps += 1
+            going.tell(steps, self.max_iter, loss=value)
 
+        if self.l1_ratio > 0:
+            heavy = np.zeros(objective.size)
+            heavy[: objective.features * objective.columns] = self.l1_ratio / self.C / objective.scale
+            ends: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "tell": told}
+            return _quasi_newton.minimize(objective.gradient, start, heavy, **ends)
+
+        def callback(intermediate_result: optimize.OptimizeResult) -> None:
+            told(float(intermediate_result.fun))
+
+        given: dict[str, Any] = {"jac": True, "callback": callback}
         if self.solver == "lbfgs":
             options = {"maxiter": self.max_iter, "gtol": self.tol, "ftol": 64 * np.finfo(float).eps, "maxls": 50}
-            found = optimize.minimize(told, start, jac=True, method="L-BFGS-B", options=options)
-            return found.x, int(found.nit), found.status != 1
-        options = {"maxiter": self.max_iter, "xtol": self.tol * 1e-2}
-        found = optimize.minimize(told, start, jac=True, hessp=objective.along, method="Newton-CG", options=options)
+            given |= {"method": "L-BFGS-B", "options": options}
+        else:
+            options = {"maxiter": self.max_iter, "xtol": self.tol * 1e-2}
+            given |= {"method": "Newton-CG", "hessp": objective.along, "options": options}
+        found = optimize.minimize(objective.gradient, start, **given)
         return found.x, int(found.nit), found.status != 1
 
-    def _newton(self, objective: _Objective, point: Numbers) -> tuple[Numbers, int, bool]:
+    def _newton(self, objective: Objective, point: Numbers, going: Course) -> tuple[Numbers, int, bool]:
         """Newton's steps, halved where the loss would rise. A step that is taken needs no read of its own."""
         value, gradient, matrix = objective.hessian(point)
-        self._finite(value, matrix)
         for iteration in range(self.max_iter):
-            if self.verbose:
-                print(f"LogisticRegression: read {objective.reads}, loss {value:.8g}")
             if np.max(np.abs(gradient)) <= self.tol:
                 return point, iteration, True
             step = np.linalg.lstsq(matrix, gradient, rcond=None)[0]
@@ -231,6 +174,7 @@ class LogisticRegression(Classifier):
                 return point, iteration, False
             point = point - step
             value, gradient, matrix = new
+            going.tell(iteration + 1, self.max_iter, loss=value)
         return point, self.max_iter, bool(np.max(np.abs(gradient)) <= self.tol)
 
     def _scores(self, X: Any) -> tuple[Data, Array]:

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 import outcore as oc
 from outcore._array import Array
 from outcore.learn import _starts
 from outcore.learn._blocks import batches
+from outcore.learn._course import Course, course, generator_state, restored, values
+from outcore.learn._flaws import refuse_row
 from outcore.learn.cluster import _Clusters
 
 Numbers = npt.NDArray[Any]
 
 
+@dataclass(eq=False, repr=False)
 class MiniBatchKMeans(_Clusters):
     """Clusters by mini-batches (Sculley 2010): each moves the centers of its rows to the mean of all they had.
 
     Blocks of rows come in random order and their rows are shuffled, so an epoch is one read of X; a few epochs, or part
     of one, do for data that is large. It ends where the smoothed inertia of batches has not fallen in
     `max_no_improvement` of them, or after `max_iter` epochs. Centers start from `init_size` rows drawn at random
-    (3 · batch_size unless told), by `init` as in `KMeans`.
+    (3 · batch_size unless told), by `init` as in `KMeans`. `checkpoint`: see `outcore.learn`.
 
     Fitted: `cluster_centers_`, `labels_` (lazy for lazy data), `inertia_`, `n_iter_` (epochs), `n_steps_` (batches),
-    `counts_`, `n_features_in_`. I/O: `fit` reads X once per epoch, and once for the inertia; `predict`, `transform` and
-    `score` once.
+    `counts_`, `history_` ("inertia" of a row, smoothed, after each epoch), `n_features_in_`. I/O: `fit` reads X once
+    per epoch, and once for the inertia; `predict`, `transform` and `score` once.
 
     >>> import numpy as np
     >>> from outcore.learn import MiniBatchKMeans
@@ -36,68 +39,64 @@ class MiniBatchKMeans(_Clusters):
     array([0.5, 9.5])
     """
 
-    _counts: Numbers
-    _centers: Numbers
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: Any = "k-means++",
-        n_init: Any = "auto",
-        max_iter: int = 100,
-        batch_size: int = 1024,
-        init_size: int | None = None,
-        max_no_improvement: int | None = 10,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.init_size = init_size
-        self.max_no_improvement = max_no_improvement
-        self.verbose = verbose
-        self.random_state = random_state
+    _: KW_ONLY
+    max_iter: int = 100
+    batch_size: int = 1024
+    init_size: int | None = None
+    max_no_improvement: int | None = 10
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKMeans:
         """Centers for the rows of `X`. I/O: one read of `X` per epoch, and one for the inertia."""
         data = self._data(X)
         weights = self._weights(sample_weight, data)
-        random = check_random_state(self.random_state)
-        self._start(data.x, weights, random)
-        self.n_steps_, smooth, best, since = 0, np.inf, np.inf, 0
-        share = min(1.0, 2.0 * self.batch_size / (data.x.shape[0] + 1))
-        for epoch in range(1, self.max_iter + 1):
-            self.n_iter_ = epoch
-            for value in self._sweep(data.x, weights, random):
-                smooth = value if np.isinf(smooth) else smooth * (1 - share) + value * share
-                since = 0 if smooth < best else since + 1
-                best = min(best, smooth)
-                if self.max_no_improvement is not None and since >= self.max_no_improvement:
-                    break
-            if self.verbose:
-                print(f"MiniBatchKMeans: epoch {epoch}, inertia of a row {smooth:.6g}")
-            if self.max_no_improvement is not None and since >= self.max_no_improvement:
-                break
+        with course(self, X, sample_weight) as going:
+            self._epochs(data.x, weights, going)
         self._show(data.x.dtype)
         self.labels_ = self.predict(X)
         self.inertia_ = -self.score(X, sample_weight=sample_weight)
         return self
+
+    def _epochs(self, x: Array, weights: Array | None, going: Course) -> None:
+        """Epochs until the smoothed inertia of batches falls no more."""
+        patience = np.inf if self.max_no_improvement is None else self.max_no_improvement
+        share = min(1.0, 2.0 * self.batch_size / (x.shape[0] + 1))
+        passed, smooth, best, since = [], np.inf, np.inf, 0
+        kept = going.kept()
+        if kept is None:
+            random = going.random(self.random_state)
+            self._start(x, weights, random)
+            self.n_steps_, self.n_iter_ = 0, 0
+        else:
+            self._centers, self._counts = kept[:2]
+            self.n_iter_, self.n_steps_, since = (int(number) for number in kept[2])
+            smooth, best = (float(number) for number in kept[3])
+            passed, random = kept[4].tolist(), restored(kept[5:])
+            going.history["inertia"] = passed
+        while self.n_iter_ < self.max_iter and since < patience:
+            self.n_iter_ += 1
+            for value in self._sweep(x, weights, random):
+                smooth = value if np.isinf(smooth) else smooth * (1 - share) + value * share
+                since = 0 if smooth < best else since + 1
+                best = min(best, smooth)
+                if since >= patience:
+                    break
+            going.tell(self.n_iter_, self.max_iter, "epoch", inertia=smooth)
+            counted = [self.n_iter_, self.n_steps_, since]
+            state = [self._centers, self._counts, counted, [smooth, best], going.history["inertia"]]
+            going.keep(self.n_iter_, [*state, *generator_state(random)])
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKMeans:
         """One epoch more, over `X`; the first call finds the centers to start from in it. I/O: one read of `X`."""
         first = not hasattr(self, "_centers")
         data = self._data(X) if first else self._read(X, reset=False)
         weights = self._weights(sample_weight, data)
-        random = check_random_state(self.random_state)
-        if first:
-            self._start(data.x, weights, random)
-            self.n_steps_ = 0
-        for _ in self._sweep(data.x, weights, random):
-            pass
+        with course(self, X, sample_weight, durable=False) as going:
+            random = going.random(self.random_state)
+            if first:
+                self._start(data.x, weights, random)
+                self.n_steps_ = 0
+            lost = list(self._sweep(data.x, weights, random))
+            going.tell(1, 1, "epoch", inertia=np.mean(lost))
         self._show(data.x.dtype)
         self.labels_ = self.predict(X)
         return self
@@ -107,19 +106,20 @@ class MiniBatchKMeans(_Clusters):
         size = self.init_size or 3 * self.batch_size
         size = min(max(size, 3 * self.n_clusters), x.shape[0])
         places = np.sort(random.choice(x.shape[0], size, replace=False)) if size < x.shape[0] else np.arange(size)
-        few = oc.asarray(_starts.rows(x.astype(np.float64), places))
-        heavy = None if weights is None else oc.asarray(oc.take(weights, places).compute())
-        starts = self._begin(few, heavy)
-        lost = [float(oc.sum(_starts.least_distance(few, start)).compute()) for start in starts]
+        drawn = _starts.rows(x.astype(np.float64), places)
+        refuse_row("X", drawn, places)
+        few = oc.asarray(drawn)
+        heavy = None if weights is None else oc.asarray(values([oc.take(weights, places)])[0])
+        starts = self._begin(few, heavy, random)
+        lost = values([oc.sum(_starts.least_distance(few, start)) for start in starts])
         self._centers = np.array(starts[int(np.argmin(lost))], dtype=np.float64)
-        self._finite(self._centers)
         self._counts = np.zeros(self.n_clusters)
 
     def _sweep(self, x: Array, weights: Array | None, random: Any) -> Any:
         """One epoch; gives the mean squared distance of each batch to the centers before it moves them."""
         heavy = oc.ones((x.shape[0],)) if weights is None else weights
-        for rows, weight in batches([x.astype(np.float64), heavy], self.batch_size, random):
-            self._finite(rows)
+        named = {"X": x.astype(np.float64), "sample_weight": heavy}
+        for rows, weight in batches(named, self.batch_size, random):
             apart = rows - self._centers[0]
             centers = self._centers - self._centers[0]
             near = np.einsum("ij,ij->i", centers, centers) - 2 * (apart @ centers.T)

@@ -13,7 +13,8 @@ import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts
-from outcore.learn._base import Data, Estimator, values
+from outcore.learn._base import Data, Estimator
+from outcore.learn._course import Course, course, values
 from outcore.learn._moments import column_moments
 from outcore.learn.cluster import KMeans
 
@@ -32,9 +33,11 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
     `covariance_type`: "full", "tied", "diag" or "spherical". It starts from `means_init`, `weights_init` and
     `precisions_init` where they are given, else from memberships by "kmeans", in rows by "k-means++", "k-means||" or
     "random_from_data". It ends where the mean log-likelihood gains less than `tol`; the best of `n_init` starts stays.
+    `checkpoint`: see `outcore.learn`.
 
     Fitted: `weights_`, `means_`, `covariances_`, `precisions_`, `precisions_cholesky_`, `converged_`, `n_iter_`,
-    `lower_bound_`, `lower_bounds_`, `n_features_in_`. I/O: those of the start, and one read per iteration.
+    `lower_bound_`, `lower_bounds_`, `history_` (those as "log_likelihood"), `n_features_in_`. I/O: those of the start,
+    and one read per iteration.
 
     >>> import numpy as np
     >>> from outcore.learn import GaussianMixture
@@ -58,6 +61,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         precisions_init: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -71,21 +75,24 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         self.precisions_init = precisions_init
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> GaussianMixture:
         """The parameters of greatest likelihood near the starts."""
         data = self._read(X, reset=True, rows_min=2)
         self._check(data.x)
-        random = check_random_state(self.random_state)
-        center = self._origin(data.x)
-        x = data.x.astype(np.float64)
-        x = x - oc.asarray(center) if center.any() else x
-        best = -np.inf
-        for start in range(self.n_init):
-            state, bounds, converged = self._maximize(x, self._begin(x, center, random), start)
-            if bounds[-1] > best:
-                best = bounds[-1]
-                self._keep(state, center, bounds, converged)
+        with course(self, X) as going:
+            random = going.random(self.random_state)
+            center = self._origin(data.x)
+            x = data.x.astype(np.float64)
+            x = x - oc.asarray(center) if center.any() else x
+            best = -np.inf
+            for _ in range(self.n_init):
+                state, bounds, converged = self._maximize(x, self._begin(x, center, random), going)
+                if bounds[-1] > best:
+                    best = bounds[-1]
+                    self._keep(state, center, bounds, converged)
+            going.history = {"log_likelihood": self.lower_bounds_}
         if not self.converged_:
             self._not_converged(self.max_iter)
         return self
@@ -93,7 +100,6 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
     def _origin(self, x: Array) -> Numbers:
         """The mean of the data where second moments about zero would lose more than four digits, else zero."""
         count, mean, scatter = column_moments(x)
-        self._finite(mean, scatter)
         far = np.any(mean**2 * count > _FAR**2 * scatter)
         return mean if far else np.zeros_like(mean)
 
@@ -148,7 +154,9 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         self._covariances = _densities.covariances(found, means, self.covariance_type, self.reg_covar)
         return found[0] / found[0].sum(), means, _densities.factors(self._covariances, self.covariance_type)
 
-    def _maximize(self, x: Array, state: tuple[Numbers, Numbers, Numbers], start: int) -> tuple[Any, list[float], bool]:
+    def _maximize(
+        self, x: Array, state: tuple[Numbers, Numbers, Numbers], going: Course
+    ) -> tuple[Any, list[float], bool]:
         """EM from one start: the state, the mean log-likelihood before each step, whether it converged."""
         bounds: list[float] = []
         for iteration in range(1, self.max_iter + 1):
@@ -159,11 +167,9 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
             likelihood, *found = values(
                 [oc.mean(top + oc.log(norm)), *_densities.sums(x, parts / norm, self.covariance_type)]
             )
-            self._finite(likelihood)
             bounds.append(float(likelihood))
             state = self._estimate(found, x.shape[0])
-            if self.verbose:
-                print(f"GaussianMixture: start {start}, iteration {iteration}, log-likelihood {bounds[-1]:.6g}")
+            going.tell(iteration, self.max_iter, log_likelihood=bounds[-1])
             if iteration > 1 and abs(bounds[-1] - bounds[-2]) < self.tol:
                 return (*state, self._covariances), bounds, True
         return (*state, self._covariances), bounds, False

@@ -1,0 +1,117 @@
+"""The loss of logistic regression and its derivatives: one read of the data per value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore._array import Array
+from outcore.learn._base import total, weighted
+from outcore.learn._course import values
+from outcore.learn._flaws import first_flaw, refuse_flaws
+
+Numbers = npt.NDArray[Any]
+
+
+class Objective:
+    """f(W) = Σ w ℓ(x·W + b, y) / s + |W|² / (2Cs) with s = Σ w, and its derivatives, each value one read.
+
+    One column of coefficients for two classes, ℓ = log(1 + e^z) − yz; else one for each, ℓ = log Σ e^z − z_y. Points
+    are flat: coefficients (features, columns), then intercepts.
+    """
+
+    def __init__(self, x: Array, codes: Array, classes: int, weights: Array | None, penalty: float, bias: bool) -> None:
+        self.x, self.weights, self.bias = x.astype(np.float64), weights, bias
+        self.features, self.columns = x.shape[1], 1 if classes == 2 else classes
+        places = oc.arange(1, 2) if classes == 2 else oc.arange(classes)
+        self.goal = (codes[:, None] == places).astype(np.float64)
+        self.scale = float(values([total(weights, x.shape[0])])[0])
+        self.penalty = penalty / self.scale
+        self.reads = 0
+
+    @property
+    def size(self) -> int:
+        return (self.features + self.bias) * self.columns
+
+    def split(self, point: Numbers) -> tuple[Numbers, Numbers]:
+        """Coefficients (features, columns) and intercepts (columns)."""
+        whole = point.reshape(-1, self.columns)
+        return whole[: self.features], whole[self.features] if self.bias else np.zeros(self.columns)
+
+    def _chances(self, point: Numbers) -> tuple[Array, Array]:
+        """The probability of each column's class, and the loss of each row."""
+        coefficients, intercepts = self.split(point)
+        z = self.x @ oc.asarray(np.ascontiguousarray(coefficients)) + oc.asarray(intercepts)
+        if self.columns == 1:
+            small = oc.exp(-oc.abs(z))
+            chances = oc.where(z >= 0, 1.0, small) / (small + 1.0)
+            return chances, oc.maximum(z, 0.0) + oc.log1p(small) - self.goal * z
+        top = oc.max(z, axis=1, keepdims=True)
+        parts = oc.exp(z - top)
+        norm = oc.sum(parts, axis=1, keepdims=True)
+        return parts / norm, top + oc.log(norm) - oc.sum(self.goal * z, axis=1, keepdims=True)
+
+    def _joined(self, along: Array, rest: Array) -> list[Array]:
+        return [along, rest] if self.bias else [along]
+
+    def _read(self, wanted: list[Any]) -> list[Numbers]:
+        """Sums over the rows, from one read; the first refuses data that is not finite."""
+        self.reads += 1
+        if self.reads > 1:
+            return values(wanted)
+        *found, row = values([*wanted, first_flaw(self.x, self.weights)])
+        refuse_flaws(found, row, X=self.x, sample_weight=self.weights)
+        return found
+
+    def _regularized(self, point: Numbers, parts: list[Numbers]) -> Numbers:
+        """A gradient of the loss, or a product with its Hessian, with the penalty's part added."""
+        rows = np.vstack([parts[0], *(part[None, :] for part in parts[1:])]) / self.scale
+        rows[: self.features] += self.penalty * self.split(point)[0]
+        return rows.ravel()
+
+    def gradient(self, point: Numbers) -> tuple[float, Numbers]:
+        """The value and the gradient Xᵀ(P − Y). One read."""
+        chances, loss = self._chances(point)
+        error = weighted(chances - self.goal, self.weights)
+        along = self._joined(self.x.T @ error, oc.sum(error, axis=0))
+        found = self._read([oc.sum(weighted(loss, self.weights)), *along])
+        coefficients = self.split(point)[0]
+        value = float(found[0]) / self.scale + 0.5 * self.penalty * float(np.sum(coefficients**2))
+        return value, self._regularized(point, found[1:])
+
+    def along(self, point: Numbers, direction: Numbers) -> Numbers:
+        """The Hessian times a direction V: Xᵀ(P∘(XV − Σ_k P_k (XV)_k)). One read."""
+        chances, _ = self._chances(point)
+        coefficients, intercepts = self.split(direction)
+        change = self.x @ oc.asarray(np.ascontiguousarray(coefficients)) + oc.asarray(intercepts)
+        mean = chances * change if self.columns == 1 else oc.sum(chances * change, axis=1, keepdims=True)
+        bent = weighted(chances * (change - mean), self.weights)
+        found = self._read(self._joined(self.x.T @ bent, oc.sum(bent, axis=0)))
+        return self._regularized(direction, found)
+
+    def hessian(self, point: Numbers) -> tuple[float, Numbers, Numbers]:
+        """The value, the gradient and the Hessian, whose blocks are Xᵀ diag(P_j (δ_jk − P_k)) X. One read."""
+        chances, loss = self._chances(point)
+        error = weighted(chances - self.goal, self.weights)
+        x = oc.concat([self.x, oc.ones((self.x.shape[0], 1))], axis=1) if self.bias else self.x
+        pairs = [(j, k) for j in range(self.columns) for k in range(j + 1)]
+        blocks = []
+        for j, k in pairs:
+            mine, other = chances[:, j : j + 1], chances[:, k : k + 1]
+            blocks.append((x * weighted(mine * (1.0 - other) if j == k else mine * -other, self.weights)).T @ x)
+        found = self._read([oc.sum(weighted(loss, self.weights)), x.T @ error, *blocks])
+        rows = self.features + self.bias
+        whole = np.zeros((rows, self.columns, rows, self.columns))
+        for (j, k), block in zip(pairs, found[2:], strict=True):
+            whole[:, j, :, k] = whole[:, k, :, j] = block / self.scale
+        matrix = whole.reshape(self.size, self.size)
+        count = self.features * self.columns
+        matrix[np.arange(count), np.arange(count)] += self.penalty
+        value = float(found[0]) / self.scale + 0.5 * self.penalty * float(np.sum(self.split(point)[0] ** 2))
+        return value, self._regularized(point, [found[1][: self.features], *found[1][self.features :]]), matrix
+
+
+__all__ = ["Objective"]
