@@ -13,6 +13,7 @@ pub mod plan;
 pub mod run;
 pub mod schedule;
 pub mod sort;
+pub mod sparse;
 pub mod task;
 
 pub use error::{EngineError, FunctionError};

@@ -7,6 +7,7 @@ mod expr;
 mod function;
 mod recipe;
 mod session;
+mod sparse;
 
 use pyo3::prelude::*;
 
@@ -18,5 +19,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::PyProgram>()?;
     module.add_class::<session::PyStagesFolder>()?;
     expr::register(module)?;
-    session::register(module)
+    session::register(module)?;
+    sparse::register(module)
 }

@@ -75,11 +75,13 @@ impl TileRowEncoder {
         out.extend(row(&members[0]).to_le_bytes());
         if is_gapped {
             out.extend(members.windows(2).map(|pair| (row(&pair[1]) - row(&pair[0])) as u8));
-            if members.len() % 2 == 0 {
+            if members.len().is_multiple_of(2) {
                 out.push(0);
             }
         } else {
-            members[1..].iter().for_each(|member| out.extend(row(member).to_le_bytes()));
+            members[1..]
+                .iter()
+                .for_each(|member| out.extend(row(member).to_le_bytes()));
         }
         if width == 0 {
             for member in members {

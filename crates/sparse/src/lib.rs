@@ -31,9 +31,9 @@
 mod encode;
 mod multiply;
 mod semiring;
-mod tile;
 #[cfg(test)]
 mod tests;
+mod tile;
 
 pub use encode::{TileRowEncoder, ENTRIES_MAX};
 pub use multiply::{multiply_tile, product_kernel, transposed_kernel, TileProduct};

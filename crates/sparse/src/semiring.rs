@@ -148,8 +148,20 @@ ordered!(int64, i64, 1, i64::wrapping_add, i64::wrapping_mul, i64::saturating_ad
 
 pub(super) mod complex {
     use super::{Complex, Ring};
-    ring!(Single, Complex<f32>, Complex { re: 1.0, im: 0.0 }, |a, b| a + b, |a, b| a * b);
-    ring!(Double, Complex<f64>, Complex { re: 1.0, im: 0.0 }, |a, b| a + b, |a, b| a * b);
+    ring!(
+        Single,
+        Complex<f32>,
+        Complex { re: 1.0, im: 0.0 },
+        |a, b| a + b,
+        |a, b| a * b
+    );
+    ring!(
+        Double,
+        Complex<f64>,
+        Complex { re: 1.0, im: 0.0 },
+        |a, b| a + b,
+        |a, b| a * b
+    );
 }
 
 /// Truth as bytes of 0 and 1.

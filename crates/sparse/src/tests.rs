@@ -158,12 +158,28 @@ proptest! {
 fn every_semiring_has_the_kernels_of_its_types() {
     for (name, semiring) in Semiring::ALL {
         assert_eq!((Semiring::named(name), semiring.name()), (Some(semiring), name));
-        for dtype in [DType::F32, DType::F64, DType::I64, DType::Bool, DType::C64, DType::C128, DType::U8] {
+        for dtype in [
+            DType::F32,
+            DType::F64,
+            DType::I64,
+            DType::Bool,
+            DType::C64,
+            DType::C128,
+            DType::U8,
+        ] {
             for width in [1, 5] {
                 for valued in [false, true] {
                     let is_one = semiring.zero(dtype).is_some();
-                    assert_eq!(product_kernel(semiring, dtype, valued, width).is_some(), is_one, "{name} {dtype}");
-                    assert_eq!(transposed_kernel(semiring, dtype, valued, width).is_some(), is_one, "{name} {dtype}");
+                    assert_eq!(
+                        product_kernel(semiring, dtype, valued, width).is_some(),
+                        is_one,
+                        "{name} {dtype}"
+                    );
+                    assert_eq!(
+                        transposed_kernel(semiring, dtype, valued, width).is_some(),
+                        is_one,
+                        "{name} {dtype}"
+                    );
                 }
             }
         }
@@ -174,7 +190,9 @@ fn every_semiring_has_the_kernels_of_its_types() {
 fn places_of_a_scattered_tile_take_few_bytes() {
     // 4 Ki rows of 1, 2, 3 or 4 entries, as in the middle of a power-law graph.
     let entries: Entries = (0..4096u32)
-        .flat_map(|row| (0..row % 4 + 1).map(move |entry| ((row as u16 * 4, (row * 37 % 4096 + entry * 4099) as u16), 1.0)))
+        .flat_map(|row| {
+            (0..row % 4 + 1).map(move |entry| ((row as u16 * 4, (row * 37 % 4096 + entry * 4099) as u16), 1.0))
+        })
         .collect();
     let bytes = encoded(&[(0, &entries)], false);
     let each = bytes.len() as f64 / entries.len() as f64;

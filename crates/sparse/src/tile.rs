@@ -62,9 +62,11 @@ impl<'a> TileRow<'a> {
             _ => {
                 let at = usize::try_from(values_at)
                     .ok()
-                    .filter(|at| (begin..=bytes.len()).contains(at) && at % 8 == 0);
+                    .filter(|at| (begin..=bytes.len()).contains(at) && at.is_multiple_of(8));
                 let at = at.ok_or(Malformed("the values begin outside the tile row"))?;
-                let length = usize::try_from(entries).ok().and_then(|entries| entries.checked_mul(item));
+                let length = usize::try_from(entries)
+                    .ok()
+                    .and_then(|entries| entries.checked_mul(item));
                 let values = length.and_then(|length| bytes[at..].get(..length));
                 (at, values.ok_or(Malformed("there are fewer values than entries"))?)
             }
@@ -80,6 +82,11 @@ impl<'a> TileRow<'a> {
 
     pub fn entries(&self) -> u64 {
         self.entries
+    }
+
+    /// Of all entries, in their order; none where the matrix has none.
+    pub fn values(&self) -> &'a [u8] {
+        self.values
     }
 
     /// The tiles, by column. What they claim of entries and bytes is less than there is, or an error.
@@ -134,10 +141,18 @@ pub(super) enum Rows<'a> {
 pub(super) const CHUNK: usize = 256;
 
 fn words(bytes: &[u8]) -> Result<&[u16]> {
+    if bytes.is_empty() {
+        return Ok(&[]); // wherever nothing lies
+    }
     bytemuck::try_cast_slice(bytes).map_err(|_| Malformed("a segment lies at an odd place"))
 }
 
 impl<'a> Tile<'a> {
+    /// The tile with other values in the place of its own, one for each entry.
+    pub fn with_values(self, values: &'a [u8]) -> Tile<'a> {
+        Tile { values, ..self }
+    }
+
     /// Its segments. Every row lies below `rows` and every column below `columns`, or there is an error in its place.
     pub(super) fn segments(&self, rows: usize, columns: usize) -> impl Iterator<Item = Result<Segment<'a>>> {
         let (mut rest, mut left) = (self.bytes, self.entries);

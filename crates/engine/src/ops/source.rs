@@ -15,6 +15,9 @@ use crate::EngineError;
 pub fn source(source: Arc<dyn Source>) -> Result<Expr, EngineError> {
     let (shape, dtype) = (source.shape().to_vec(), source.dtype());
     check_size(&source.name(), &shape, dtype)?;
-    let tile = grid::source_tile(&shape, dtype, &source.layout());
+    let tile = match source.listed() {
+        Some(_) => vec![1, shape[1].max(1)],
+        None => grid::source_tile(&shape, dtype, &source.layout()),
+    };
     Ok(Node::intern(Op::Source(SourceKey(source)), vec![], shape, dtype, tile))
 }

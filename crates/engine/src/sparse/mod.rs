@@ -4,7 +4,9 @@
 //! A stored sparse matrix is a node like any stored array: tiles of bytes, of different sizes, each some tile rows. Its
 //! products are tile algorithms over them, so forecast, placement, limit and faults are those of every program.
 
+mod assemble;
 mod bands;
+mod entries;
 mod multiply;
 mod pieces;
 mod product;
@@ -18,6 +20,9 @@ use outcore_store::{open_sparse, Io, SparseFile};
 use crate::expr::Expr;
 use crate::{ops, EngineError};
 
+pub use assemble::{Assembler, Duplicates, Places};
+pub use entries::Entries;
+pub use outcore_sparse::Semiring;
 pub use product::product;
 
 /// A stored sparse matrix.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outcore_kernels::{cast_kernel, UnaryKernel};
 use outcore_sparse::{multiply_tile, product_kernel, Malformed, Tile, TileProduct, TileRow};
-use outcore_store::{SparseFile, StoreError};
+use outcore_store::SparseFile;
 
 use super::bands::{bytes_of, Bands};
 use super::pieces::{fill, Fill, Join};
@@ -155,7 +155,10 @@ impl Work for Band {
                 return Err(self.of.malformed(task, Malformed("a tile lies beside the matrix")));
             }
             let x = &x[row(start)..row(start + columns)];
-            for tile_row in rows.iter_mut().filter(|row| row.next.is_some_and(|tile| tile.block == block)) {
+            for tile_row in rows
+                .iter_mut()
+                .filter(|row| row.next.is_some_and(|tile| tile.block == block))
+            {
                 let tile = tile_row.next.expect("filtered");
                 let height = side.min(matrix.rows - tile_row.number * side);
                 let at = row(tile_row.number * side - first);
@@ -263,16 +266,16 @@ fn converted<'a>(
         tile.map(|tile| {
             let own = &values[at..at + tile.entries * to];
             at += tile.entries * to;
-            Tile { values: own, ..tile }
+            tile.with_values(own)
         })
     }))
 }
 
 /// A tile that cannot be what was written.
 fn malformed(file: &SparseFile, task: u64, Malformed(what): Malformed) -> EngineError {
-    let first = file.tile_rows(task as usize).next().map_or(0, |(record, _)| record.number);
-    EngineError::Store(StoreError::format(
-        file.path(),
-        format!("{what}, in tile row {first} or one of the next"),
-    ))
+    let first = file
+        .tile_rows(task as usize)
+        .next()
+        .map_or(0, |(record, _)| record.number);
+    EngineError::Store(file.malformed(format!("{what}, in tile row {first} or one of the next")))
 }

@@ -86,7 +86,12 @@ impl Work for Cut {
         for (row, tile) in (start / height..).zip(&tiles.reads) {
             let (first, last) = (row * height, ((row + 1) * height).min(self.dense.shape[0]));
             let shared = (first.max(start), last.min(start + rows));
-            copy_rows((tile, first, pitch, 0), (tiles.writes[0], start, pitch, 0), shared, pitch);
+            copy_rows(
+                (tile, first, pitch, 0),
+                (tiles.writes[0], start, pitch, 0),
+                shared,
+                pitch,
+            );
         }
         Ok(())
     }
@@ -120,7 +125,11 @@ impl Work for Join {
         let (start, rows) = self.rows(task);
         for band in 0..self.bands.count() {
             for piece in meeting(&self.pieces, start, rows) {
-                each(self.sets.0, band * self.pieces.len() as u64 + piece as u64, Access::Read);
+                each(
+                    self.sets.0,
+                    band * self.pieces.len() as u64 + piece as u64,
+                    Access::Read,
+                );
             }
         }
         each(self.sets.1, task, Access::Create);
@@ -155,6 +164,7 @@ pub(super) fn fill(out: &mut [u8], zero: &[u8]) {
     if zero.iter().all(|byte| *byte == 0) {
         out.fill(0);
     } else {
-        out.chunks_exact_mut(zero.len()).for_each(|element| element.copy_from_slice(zero));
+        out.chunks_exact_mut(zero.len())
+            .for_each(|element| element.copy_from_slice(zero));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outcore_dtype::DType;
+use outcore_dtype::{DType, Scalar};
 use outcore_sparse::Semiring;
 use outcore_store::{Io, SparseFile};
 
@@ -35,7 +35,11 @@ pub fn product(matrix: &Matrix, transposed: bool, x: &Expr, semiring: Semiring) 
         )));
     }
     let zero = semiring.zero(x.dtype).ok_or_else(|| {
-        EngineError::DType(format!("sparse product: {} does not make the semiring {}", x.dtype, semiring.name()))
+        EngineError::DType(format!(
+            "sparse product: {} does not make the semiring {}",
+            x.dtype,
+            semiring.name()
+        ))
     })?;
     let columns = x.shape[1];
     let result_shape = [rows, columns];
@@ -79,6 +83,18 @@ impl Times {
         self.file.matrix().dtype.is_some_and(|dtype| dtype != self.dtype())
     }
 
+    /// The sum of nothing, as a number.
+    fn nothing(&self) -> Scalar {
+        match (self.semiring.name().split('_').next(), self.dtype()) {
+            (Some("min"), DType::I64) => Scalar::Int(i64::MAX),
+            (Some("max"), DType::I64) => Scalar::Int(i64::MIN),
+            (Some("min"), _) => Scalar::Float(f64::INFINITY),
+            (Some("max"), _) => Scalar::Float(f64::NEG_INFINITY),
+            (_, DType::Bool) => Scalar::Bool(false),
+            _ => Scalar::Int(0),
+        }
+    }
+
     /// As many columns as there is room for beside what passes by.
     fn bands(&self, room: Room) -> Bands {
         let columns = self.result[0].shape[1].max(1);
@@ -89,7 +105,13 @@ impl Times {
         };
         let item = self.dtype().size() as u64;
         let largest = |lengths: &mut dyn Iterator<Item = u64>| lengths.max().unwrap_or(0);
-        let tile = largest(&mut (0..self.file.tiles()).map(|tile| self.file.tile_rows(tile).map(|(_, at)| at.end as u64).max().unwrap_or(0)));
+        let tile = largest(&mut (0..self.file.tiles()).map(|tile| {
+            self.file
+                .tile_rows(tile)
+                .map(|(_, at)| at.end as u64)
+                .max()
+                .unwrap_or(0)
+        }));
         let rows = largest(&mut self.pieces.iter().map(|(_, rows)| *rows));
         let under_way = room.threads as u64 + 1;
         let left = (room.memory / 8 * 7).saturating_sub(under_way * tile);
@@ -124,7 +146,8 @@ impl Times {
     fn nodes(&self, inputs: &[Expr], room: Room) -> Result<Vec<Expr>, EngineError> {
         let result = &self.result[0];
         if result.tiles() == 0 || self.file.tiles() == 0 {
-            let zero = ops::constant(&self.zero, self.dtype(), &result.shape)?;
+            let zero = ops::constant(self.nothing(), self.dtype())?;
+            let zero = ops::broadcast_to(&zero, &result.shape)?;
             return Ok(vec![ops::in_tiles(&zero, result.tile.clone())]);
         }
         let bands = self.bands(room);

@@ -50,7 +50,11 @@ impl MultiplyTransposed {
         };
         let lengths = [lengths(&times.pieces), lengths(&blocks)];
         MultiplyTransposed {
-            results: [times.result[0].clone(), listed_grid(&lengths[0]), listed_grid(&lengths[1])],
+            results: [
+                times.result[0].clone(),
+                listed_grid(&lengths[0]),
+                listed_grid(&lengths[1]),
+            ],
             lengths,
             blocks,
             times,

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use crate::imports::{circles, tokens, Import, Modules};
 
 /// Each uses only what stands before it. `error.rs` and `cancel.rs` are below all of them.
-const ROOMS: [&str; 14] = [
+const ROOMS: [&str; 15] = [
     "task",
     "expr",
     "ops",
     "sort",
     "linalg",
+    "sparse",
     "plan",
     "schedule",
     "place",

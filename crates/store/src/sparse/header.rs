@@ -61,7 +61,9 @@ impl Header {
         }
         let version = u32_at(bytes, 8);
         if version != VERSION {
-            return Err(format!("version {version} of the format; this outcore reads version {VERSION}"));
+            return Err(format!(
+                "version {version} of the format; this outcore reads version {VERSION}"
+            ));
         }
         if crc32c(&bytes[..76]) != u32_at(bytes, 76) {
             return Err("the header's checksum does not agree with it".into());
@@ -70,7 +72,7 @@ impl Header {
         let name = std::str::from_utf8(&name[..name.iter().position(|byte| *byte == 0).unwrap_or(16)]).unwrap_or("?");
         let dtype = match name {
             "pattern" => None,
-            name => Some(DType::parse(name).ok_or_else(|| format!("values of the unknown type {name:?}"))?),
+            name => Some(DType::from_name(name).ok_or_else(|| format!("values of the unknown type {name:?}"))?),
         };
         let header = Header {
             shape: SparseShape {
@@ -89,11 +91,18 @@ impl Header {
     }
 
     fn check(&self, file_bytes: u64) -> Result<(), String> {
-        let SparseShape { side, rows, columns, .. } = self.shape;
+        let SparseShape {
+            side, rows, columns, ..
+        } = self.shape;
         if !side.is_power_of_two() || side > SIDE_MAX {
-            return Err(format!("tiles of {side} rows; a power of two up to {SIDE_MAX} is right"));
+            return Err(format!(
+                "tiles of {side} rows; a power of two up to {SIDE_MAX} is right"
+            ));
         }
-        if rows > i64::MAX as u64 || columns > i64::MAX as u64 || columns.div_ceil(u64::from(side)) > u64::from(u32::MAX) {
+        if rows > i64::MAX as u64
+            || columns > i64::MAX as u64
+            || columns.div_ceil(u64::from(side)) > u64::from(u32::MAX)
+        {
             return Err(format!("shape ({rows}, {columns}) is too large to address"));
         }
         let end = self
@@ -117,7 +126,12 @@ impl Header {
         for word in [shape.rows, shape.columns, shape.entries, self.tile_rows, self.directory] {
             bytes.extend(word.to_le_bytes());
         }
-        bytes.extend(shape.dtype.map_or("pattern".to_string(), |dtype| dtype.to_string()).as_bytes());
+        bytes.extend(
+            shape
+                .dtype
+                .map_or("pattern".to_string(), |dtype| dtype.to_string())
+                .as_bytes(),
+        );
         bytes.resize(72, 0);
         bytes.extend(self.checksum.to_le_bytes());
         let checksum = crc32c(&bytes);
@@ -129,7 +143,10 @@ impl Header {
 
 pub(super) fn record_bytes(record: &TileRowRecord) -> [u8; RECORD_BYTES] {
     let mut bytes = [0; RECORD_BYTES];
-    for (at, word) in [record.number, record.offset, record.bytes, record.entries].iter().enumerate() {
+    for (at, word) in [record.number, record.offset, record.bytes, record.entries]
+        .iter()
+        .enumerate()
+    {
         bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
     }
     bytes[32..36].copy_from_slice(&record.checksum.to_le_bytes());
@@ -155,8 +172,11 @@ pub(super) fn records(header: &Header, directory: &[u8]) -> Result<Vec<TileRowRe
         let is_next = records.last().is_none_or(|before| before.number < record.number);
         let is_inside = record.number < header.shape.rows.div_ceil(side)
             && record.offset >= end
-            && record.offset % ALIGN == 0
-            && record.offset.checked_add(record.bytes).is_some_and(|end| end <= header.directory);
+            && record.offset.is_multiple_of(ALIGN)
+            && record
+                .offset
+                .checked_add(record.bytes)
+                .is_some_and(|end| end <= header.directory);
         if !is_next || !is_inside {
             return Err(format!("tile row {} of the directory is out of place", record.number));
         }
@@ -165,7 +185,10 @@ pub(super) fn records(header: &Header, directory: &[u8]) -> Result<Vec<TileRowRe
         records.push(record);
     }
     if entries != header.shape.entries {
-        return Err(format!("{entries} entries in the tile rows, {} in the header", header.shape.entries));
+        return Err(format!(
+            "{entries} entries in the tile rows, {} in the header",
+            header.shape.entries
+        ));
     }
     Ok(records)
 }

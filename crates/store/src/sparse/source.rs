@@ -55,7 +55,9 @@ pub fn open_sparse(path: &Path, io: &Io) -> Result<Arc<SparseFile>, StoreError> 
         Ok(frame[at..at + bytes].to_vec())
     };
     if stamp.bytes < PAGE as u64 {
-        return Err(malformed("not a sparse matrix of outcore: shorter than its header".into()));
+        return Err(malformed(
+            "not a sparse matrix of outcore: shorter than its header".into(),
+        ));
     }
     let header = Header::parse(&read(0, HEADER_BYTES)?, stamp.bytes).map_err(malformed)?;
     let directory = match header.tile_rows {
@@ -71,8 +73,8 @@ impl SparseFile {
         let mut tiles = vec![0];
         for (position, record) in records.iter().enumerate() {
             let first = &records[tiles[tiles.len() - 1]];
-            let is_full = record.offset + record.bytes - first.offset > TILE_BYTES
-                || record.number - first.number >= TILE_ROWS;
+            let is_full =
+                record.offset + record.bytes - first.offset > TILE_BYTES || record.number - first.number >= TILE_ROWS;
             if position > 0 && is_full && tiles[tiles.len() - 1] < position {
                 tiles.push(position);
             }
@@ -99,6 +101,11 @@ impl SparseFile {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// That its bytes cannot be a sparse matrix, and why.
+    pub fn malformed(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::format(&self.path, reason)
     }
 
     pub fn matrix(&self) -> &SparseShape {
@@ -160,7 +167,7 @@ impl Source for SparseFile {
     }
 
     fn layout(&self) -> Layout {
-        Layout::RowMajor
+        Layout::Chunks(vec![1, self.grid[1].max(1)])
     }
 
     fn identity(&self) -> &str {

@@ -69,7 +69,8 @@ impl SparseWriter {
     }
 
     fn pad(&mut self) {
-        self.pending.resize(self.pending.len().next_multiple_of(ALIGN as usize), 0);
+        self.pending
+            .resize(self.pending.len().next_multiple_of(ALIGN as usize), 0);
     }
 
     fn flush(&mut self, io: &Io) -> Result<(), StoreError> {

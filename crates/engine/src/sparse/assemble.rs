@@ -1,0 +1,223 @@
+//! A stored sparse matrix made of entries that come in the order of its tiles.
+
+use std::path::Path;
+
+use outcore_dtype::DType;
+use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
+use outcore_sparse::{TileRowEncoder, ENTRIES_MAX};
+use outcore_store::{Io, SparseShape, SparseWriter};
+
+use crate::EngineError;
+
+/// How the place of an entry is one number, by which entries are sorted: the bits of the tile row, of the column of tiles, of
+/// the row in the tile and of the column in the tile, from the highest.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// Bits of a row or a column within its tile.
+    side: u32,
+    /// Bits of a column of tiles.
+    block: u32,
+}
+
+impl Places {
+    /// Nothing where 64 bits are too few.
+    pub fn new(shape: &SparseShape) -> Option<Places> {
+        let side = shape.side.checked_ilog2()?;
+        let bits = |count: u64| u64::BITS - count.saturating_sub(1).leading_zeros();
+        let tiles = |length: u64| bits(length.div_ceil(u64::from(shape.side)));
+        let block = tiles(shape.columns);
+        (tiles(shape.rows) + block + 2 * side <= u64::BITS).then_some(Places { side, block })
+    }
+
+    fn split(self, place: u64) -> (u64, u32, u32) {
+        let inside = place & ((1 << (2 * self.side)) - 1);
+        let (row, column) = (inside >> self.side, inside & ((1 << self.side) - 1));
+        let tile = place.checked_shr(2 * self.side).unwrap_or(0);
+        let block = tile & ((1 << self.block) - 1);
+        let tile_row = tile.checked_shr(self.block).unwrap_or(0);
+        (tile_row, block as u32, (row << 16 | column) as u32)
+    }
+}
+
+/// What becomes of entries at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duplicates {
+    Sum,
+    /// The one that came last.
+    Last,
+    Refuse,
+}
+
+/// Takes entries in the order of their places and writes tile row after tile row.
+pub struct Assembler {
+    writer: SparseWriter,
+    shape: SparseShape,
+    places: Places,
+    duplicates: Duplicates,
+    add: Option<BinaryKernel>,
+    encoder: TileRowEncoder,
+    /// The tile at work: its tile row and column of tiles, its entries and their values.
+    tile: Option<(u64, u32)>,
+    entries: Vec<u32>,
+    values: Vec<u8>,
+    /// The last place, and how many entries came.
+    last: Option<u64>,
+    seen: u64,
+}
+
+impl Assembler {
+    /// Begins a file at `path`.
+    ///
+    /// # Errors
+    /// A shape whose places need more than 64 bits, a side that is no tile's, or a file that cannot be made.
+    pub fn new(
+        path: &Path,
+        shape: SparseShape,
+        duplicates: Duplicates,
+        overwrite: bool,
+        io: &Io,
+    ) -> Result<Assembler, EngineError> {
+        if !shape.side.is_power_of_two() || shape.side as usize > outcore_sparse::SIDE_MAX {
+            return Err(EngineError::Argument(format!(
+                "sparse: tiles of {} rows; a power of two up to {} is right",
+                shape.side,
+                outcore_sparse::SIDE_MAX
+            )));
+        }
+        let places = Places::new(&shape).ok_or_else(|| {
+            EngineError::Argument(format!(
+                "sparse: places in ({}, {}) need more than 64 bits",
+                shape.rows, shape.columns
+            ))
+        })?;
+        let add = match (shape.dtype, duplicates) {
+            (Some(DType::Bool), Duplicates::Sum) => binary_kernel(Binary::LogicalOr, DType::Bool),
+            (Some(dtype), Duplicates::Sum) => binary_kernel(Binary::Add, dtype),
+            _ => None,
+        };
+        Ok(Assembler {
+            writer: SparseWriter::create(path, shape.clone(), overwrite, io)?,
+            shape,
+            places,
+            duplicates,
+            add,
+            encoder: TileRowEncoder::default(),
+            tile: None,
+            entries: vec![],
+            values: vec![],
+            last: None,
+            seen: 0,
+        })
+    }
+
+    /// Takes more entries: places in ascending order, also from one call to the next, and their values.
+    ///
+    /// # Errors
+    /// Places out of order or outside the matrix, an entry that is there already where that is refused, or a file that
+    /// cannot be written.
+    pub fn add(&mut self, places: &[u64], values: &[u8], io: &Io) -> Result<(), EngineError> {
+        let item = self.shape.dtype.map_or(0, |dtype| dtype.size());
+        if values.len() != places.len() * item {
+            return Err(EngineError::Shape(format!(
+                "sparse: {} places and {} bytes of values of {item} bytes each",
+                places.len(),
+                values.len()
+            )));
+        }
+        for (position, place) in places.iter().enumerate() {
+            let value = &values[position * item..(position + 1) * item];
+            match self.last {
+                Some(last) if last == *place => self.again(*place, value)?,
+                Some(last) if last > *place => {
+                    return Err(EngineError::Argument("sparse: places are out of order".into()));
+                }
+                _ => self.next(*place, value, io)?,
+            }
+            self.last = Some(*place);
+        }
+        self.seen += places.len() as u64;
+        Ok(())
+    }
+
+    fn next(&mut self, place: u64, value: &[u8], io: &Io) -> Result<(), EngineError> {
+        let (tile_row, block, inside) = self.places.split(place);
+        if self.tile != Some((tile_row, block)) {
+            self.end_tile();
+            if self.tile.is_some_and(|(row, _)| row != tile_row) {
+                self.end_tile_row(io)?;
+            }
+            self.tile = Some((tile_row, block));
+        }
+        let side = u64::from(self.shape.side);
+        let row = tile_row * side + u64::from(inside >> 16);
+        let column = u64::from(block) * side + u64::from(inside & 0xffff);
+        if row >= self.shape.rows || column >= self.shape.columns {
+            return Err(EngineError::Index(format!(
+                "sparse: entry ({row}, {column}) lies outside ({}, {})",
+                self.shape.rows, self.shape.columns
+            )));
+        }
+        if self.entries.len() >= ENTRIES_MAX {
+            return Err(EngineError::Argument("sparse: too many entries in one tile".into()));
+        }
+        self.entries.push(inside);
+        self.values.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// An entry at the place of the one before.
+    fn again(&mut self, place: u64, value: &[u8]) -> Result<(), EngineError> {
+        let at = self.values.len() - value.len();
+        match (self.duplicates, self.add) {
+            (Duplicates::Sum, Some(add)) => {
+                let before = self.values[at..].to_vec();
+                add(&before, value, &mut self.values[at..]);
+            }
+            (Duplicates::Refuse, _) => {
+                let (tile_row, block, inside) = self.places.split(place);
+                let side = u64::from(self.shape.side);
+                return Err(EngineError::Argument(format!(
+                    "sparse: entry ({}, {}) is there twice; say what becomes of it",
+                    tile_row * side + u64::from(inside >> 16),
+                    u64::from(block) * side + u64::from(inside & 0xffff)
+                )));
+            }
+            _ => self.values[at..].copy_from_slice(value),
+        }
+        Ok(())
+    }
+
+    fn end_tile(&mut self) {
+        if let (Some((_, block)), false) = (self.tile, self.entries.is_empty()) {
+            let item = self.shape.dtype.map_or(0, |dtype| dtype.size());
+            self.encoder.tile(block, &self.entries, &self.values, item);
+            self.entries.clear();
+            self.values.clear();
+        }
+    }
+
+    fn end_tile_row(&mut self, io: &Io) -> Result<(), EngineError> {
+        if let (Some((number, _)), false) = (self.tile, self.encoder.is_empty()) {
+            let buffer = self.writer.buffer();
+            let begin = buffer.len();
+            let entries = self.encoder.finish(buffer);
+            self.writer.add(number, begin, entries, io)?;
+        }
+        Ok(())
+    }
+
+    /// Entries that came, those at one place counted each.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Completes the file and gives it its name.
+    ///
+    /// # Errors
+    /// It cannot be written; nothing is left behind then.
+    pub fn finish(mut self, io: &Io) -> Result<SparseShape, EngineError> {
+        self.end_tile();
+        self.end_tile_row(io)?;
+        Ok(self.writer.finish(io)?)
+    }
+}

@@ -1,0 +1,49 @@
+//! The entries of a stored sparse matrix, tile by tile, for what is no product.
+
+use outcore_sparse::{Malformed, TileRow};
+use outcore_store::{AlignedBuffer, Io, Region, Source, PAGE};
+
+use super::Matrix;
+use crate::EngineError;
+
+/// Entries in the order in which they are stored: rows, columns, and the bytes of the values.
+#[derive(Debug, Default)]
+pub struct Entries {
+    pub rows: Vec<u64>,
+    pub columns: Vec<u64>,
+    pub values: Vec<u8>,
+}
+
+impl Matrix {
+    /// Reads the entries of one tile.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it says.
+    pub fn entries(&self, tile: usize, io: &Io) -> Result<Entries, EngineError> {
+        let region = Region::new(vec![tile as u64, 0], vec![1, self.file.shape()[1]]);
+        let cost = self.file.cost(&region, io)?;
+        let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));
+        let mut frame = memory.map_err(|cause| EngineError::Plan(format!("no memory for a tile: {cause}")))?;
+        let offset = self.file.read(&region, &mut frame, io)?;
+        let matrix = self.file.matrix();
+        let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
+        let malformed = |Malformed(what): Malformed| EngineError::Store(self.file.malformed(what));
+        let mut found = Entries::default();
+        for (record, place) in self.file.tile_rows(tile) {
+            let row = TileRow::new(&frame[offset..][place], item).map_err(malformed)?;
+            let (first, height) = (record.number * side, side.min(matrix.rows - record.number * side));
+            for tile in row.tiles() {
+                let tile = tile.map_err(malformed)?;
+                let start = u64::from(tile.block) * side;
+                let width = side.min(matrix.columns.saturating_sub(start));
+                tile.for_each(height as usize, width as usize, |row, column| {
+                    found.rows.push(first + u64::from(row));
+                    found.columns.push(start + u64::from(column));
+                })
+                .map_err(malformed)?;
+                found.values.extend_from_slice(tile.values);
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,186 @@
+//! Stored sparse matrices: opened, multiplied, read, and written from entries in order.
+
+use std::path::PathBuf;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use outcore_dtype::DType;
+use outcore_engine::sparse::{self, Assembler, Duplicates, Matrix};
+use outcore_engine::EngineError;
+use outcore_store::SparseShape;
+use pyo3::prelude::*;
+
+use crate::error::to_python;
+use crate::expr::PyExpr;
+use crate::session::{watching_signals, PySession};
+
+fn argument(text: String) -> PyErr {
+    to_python(EngineError::Argument(text))
+}
+
+/// The type of the values of a matrix; "pattern" for none.
+fn values_named(name: &str) -> PyResult<Option<DType>> {
+    match name {
+        "pattern" => Ok(None),
+        name => DType::from_name(name)
+            .map(Some)
+            .ok_or_else(|| argument(format!("sparse: values of {name}"))),
+    }
+}
+
+#[pyclass(frozen, name = "Sparse", module = "outcore._core")]
+pub struct PySparse(Matrix);
+
+#[pymethods]
+impl PySparse {
+    #[getter]
+    fn shape(&self) -> (u64, u64) {
+        let matrix = self.0.file.matrix();
+        (matrix.rows, matrix.columns)
+    }
+
+    #[getter]
+    fn entries(&self) -> u64 {
+        self.0.file.matrix().entries
+    }
+
+    /// Of the values; "pattern" where there are none.
+    #[getter]
+    fn dtype(&self) -> String {
+        let dtype = self.0.file.matrix().dtype;
+        dtype.map_or("pattern".into(), |dtype| dtype.to_string())
+    }
+
+    #[getter]
+    fn side(&self) -> u32 {
+        self.0.file.matrix().side
+    }
+
+    #[getter]
+    fn file_bytes(&self) -> u64 {
+        self.0.file.file_bytes()
+    }
+
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.0.file.path().to_path_buf()
+    }
+
+    /// Tiles that are read one by one.
+    #[getter]
+    fn tiles(&self) -> usize {
+        self.0.file.tiles()
+    }
+
+    /// The matrix, or its transpose, times a dense one.
+    fn product(&self, x: &PyExpr, transposed: bool, semiring: &str) -> PyResult<PyExpr> {
+        let semiring = outcore_engine::sparse::Semiring::named(semiring)
+            .ok_or_else(|| argument(format!("sparse product: no semiring is called {semiring}")))?;
+        let product = sparse::product(&self.0, transposed, &x.0, semiring);
+        product.map(PyExpr::new).map_err(to_python)
+    }
+
+    /// Rows, columns and the bytes of the values of a tile's entries.
+    #[allow(clippy::type_complexity)] // three arrays
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        session: PyRef<'_, PySession>,
+        tile: usize,
+    ) -> PyResult<(
+        Bound<'py, PyArray1<u64>>,
+        Bound<'py, PyArray1<u64>>,
+        Bound<'py, PyArray1<u8>>,
+    )> {
+        if tile >= self.0.file.tiles() {
+            return Err(argument(format!("sparse: tile {tile} of {}", self.0.file.tiles())));
+        }
+        let (matrix, session) = (self.0.clone(), session.0.clone());
+        let found = py.detach(|| matrix.entries(tile, session.io())).map_err(to_python)?;
+        Ok((
+            PyArray1::from_vec(py, found.rows),
+            PyArray1::from_vec(py, found.columns),
+            PyArray1::from_vec(py, found.values),
+        ))
+    }
+}
+
+/// Writes a sparse matrix.
+#[pyclass(name = "SparseWriter", module = "outcore._core")]
+pub struct PySparseWriter {
+    assembler: Option<Assembler>,
+    session: Py<PySession>,
+}
+
+#[pymethods]
+impl PySparseWriter {
+    #[new]
+    #[pyo3(signature = (session, path, shape, dtype, side, duplicates, overwrite))]
+    fn new(
+        py: Python<'_>,
+        session: Py<PySession>,
+        path: PathBuf,
+        shape: (u64, u64),
+        dtype: &str,
+        side: u32,
+        duplicates: &str,
+        overwrite: bool,
+    ) -> PyResult<PySparseWriter> {
+        let shape = SparseShape {
+            rows: shape.0,
+            columns: shape.1,
+            side,
+            entries: 0,
+            dtype: values_named(dtype)?,
+        };
+        let duplicates = match duplicates {
+            "sum" => Duplicates::Sum,
+            "last" => Duplicates::Last,
+            "refuse" => Duplicates::Refuse,
+            other => return Err(argument(format!("sparse: duplicates={other:?}"))),
+        };
+        let io = session.get().0.io().clone();
+        let assembler = py.detach(|| Assembler::new(&path, shape, duplicates, overwrite, &io));
+        Ok(PySparseWriter {
+            assembler: Some(assembler.map_err(to_python)?),
+            session,
+        })
+    }
+
+    /// Takes entries: their places, ascending, and the bytes of their values.
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        places: PyReadonlyArray1<'_, u64>,
+        values: PyReadonlyArray1<'_, u8>,
+    ) -> PyResult<()> {
+        let (places, values) = (places.as_slice()?, values.as_slice()?);
+        let io = self.session.get().0.io().clone();
+        let assembler = self.assembler.as_mut().ok_or_else(finished)?;
+        py.detach(|| assembler.add(places, values, &io)).map_err(to_python)
+    }
+
+    /// Completes the file; the number of its entries.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<u64> {
+        let io = self.session.get().0.io().clone();
+        let assembler = self.assembler.take().ok_or_else(finished)?;
+        let shape = py.detach(|| assembler.finish(&io)).map_err(to_python)?;
+        Ok(shape.entries)
+    }
+}
+
+fn finished() -> PyErr {
+    to_python(EngineError::Session("sparse: this writer has finished".into()))
+}
+
+/// Opens a stored sparse matrix.
+#[pyfunction]
+fn open_sparse(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<PySparse> {
+    let session = session.0.clone();
+    watching_signals(py, |_| sparse::open(&path, session.io())).map(PySparse)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySparse>()?;
+    module.add_class::<PySparseWriter>()?;
+    module.add_function(wrap_pyfunction!(open_sparse, module)?)
+}

@@ -1,0 +1,124 @@
+"""Sparse matrices opened, and made of what other packages hold in memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore import _core
+from outcore._node import dtype_of
+from outcore.errors import ArgumentError, ShapeError
+from outcore.sparse._matrix import SparseMatrix
+
+Duplicates = Literal["sum", "last", "refuse"]
+PathLike = str | os.PathLike[str]
+# Rows and columns of a tile, unless told.
+SIDE = 16384
+
+
+def open(path: PathLike) -> SparseMatrix:
+    """Opens a sparse matrix (`.ocs`). I/O: its directory; entries are read when products are computed.
+
+    Raises NotFoundError, or FormatError for a file that is none or was cut off.
+
+    >>> import outcore as oc, scipy.sparse, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> _ = oc.sparse.from_scipy(scipy.sparse.eye(3), path)
+    >>> oc.sparse.open(path).shape
+    (3, 3)
+    """
+    from outcore._session import current
+
+    return SparseMatrix(_core.open_sparse(current()._core, str(Path(path).absolute())))
+
+
+def bits_of(shape: tuple[int, int], side: int) -> tuple[int, int, int]:
+    """Bits of a place: of the tile row, the column of tiles, and a row or column within a tile."""
+    within = side.bit_length() - 1
+    rows, columns = (max(-(-length // side) - 1, 0).bit_length() for length in shape)
+    if rows + columns + 2 * within > 64:
+        raise ArgumentError(f"sparse: places in {shape} need {rows + columns + 2 * within} bits, of 64")
+    return rows, columns, within
+
+
+def places_of(
+    rows: npt.NDArray[Any], columns: npt.NDArray[Any], shape: tuple[int, int], side: int
+) -> npt.NDArray[np.uint64]:
+    """Numbers in whose order entries are stored: tile row, column of tiles, row and column within the tile."""
+    _, blocks, within = bits_of(shape, side)
+    r, c, mask = rows.astype(np.uint64), columns.astype(np.uint64), np.uint64(side - 1)
+    s = np.uint64(within)
+    tile = ((r >> s) << np.uint64(blocks)) | (c >> s)
+    places: npt.NDArray[np.uint64] = (tile << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
+    return places
+
+
+def check_indices(name: str, found: npt.NDArray[Any], length: int) -> None:
+    """Raises where indices are no integers from 0 to `length` - 1."""
+    if found.dtype.kind not in "iu":
+        raise ArgumentError(f"sparse: {name} of {found.dtype} are no integers")
+    if found.size and (int(found.min()) < 0 or int(found.max()) >= length):
+        worst = int(found.min()) if int(found.min()) < 0 else int(found.max())
+        raise ArgumentError(f"sparse: {name} has {worst}, the matrix {length}")
+
+
+def from_coo(
+    rows: npt.ArrayLike,
+    columns: npt.ArrayLike,
+    values: npt.ArrayLike | None,
+    shape: tuple[int, int],
+    path: PathLike,
+    *,
+    duplicates: Duplicates = "sum",
+    side: int = SIDE,
+    overwrite: bool = False,
+) -> SparseMatrix:
+    """Stores entries that are in memory, and opens what was stored. Without `values` only places are stored.
+
+    `duplicates` says what becomes of entries at one place. Raises ShapeError for arrays that differ in length,
+    ArgumentError for indices outside `shape`. I/O: one write.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> oc.sparse.from_coo([0, 2], [1, 1], [5.0, 7.0], (3, 2), path).nnz
+    2
+    """
+    from outcore._session import current
+
+    r, c = np.asarray(rows), np.asarray(columns)
+    r, c = (index.astype(np.int64) if index.size == 0 else index for index in (r, c))
+    v = None if values is None else np.asarray(values)
+    if r.ndim != 1 or r.shape != c.shape or (v is not None and v.shape != r.shape):
+        raise ShapeError(f"sparse: rows {r.shape}, columns {c.shape}, values {None if v is None else v.shape}")
+    check_indices("rows", r, shape[0])
+    check_indices("columns", c, shape[1])
+    places = places_of(r, c, shape, side)
+    order = np.argsort(places, kind="stable")
+    kind = "pattern" if v is None else dtype_of(v.dtype).name
+    target = Path(path).absolute()
+    writer = _core.SparseWriter(current()._core, str(target), shape, kind, side, duplicates, overwrite)
+    data = np.zeros(0, dtype=np.uint8) if v is None else np.ascontiguousarray(v[order]).view(np.uint8)
+    writer.add(places[order], data)
+    writer.finish()
+    return open(target)
+
+
+def from_scipy(matrix: Any, path: PathLike, *, side: int = SIDE, overwrite: bool = False) -> SparseMatrix:
+    """Stores a SciPy sparse matrix or array, and opens what was stored. Entries at one place are added up, as SciPy
+    does; those that are 0 stay entries. I/O: one write.
+
+    >>> import outcore as oc, scipy.sparse, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> oc.sparse.from_scipy(scipy.sparse.eye(3), path).nnz
+    3
+    """
+    found = matrix.tocoo()
+    shape = (int(found.shape[0]), int(found.shape[1]))
+    return from_coo(found.row, found.col, found.data, shape, path, side=side, overwrite=overwrite)
+
+
+__all__ = ["from_coo", "from_scipy", "open"]
