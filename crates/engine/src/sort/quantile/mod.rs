@@ -92,10 +92,18 @@ impl Finding {
         let item = self.asked.x.dtype.size() as u64;
         let (kept, most) = (brackets.total() * item, room.memory / 6);
         if kept > most {
-            return Err(EngineError::Plan(format!(
-                "quantile: up to {kept} bytes lie so near what is looked for that one more read cannot tell them apart in \
-                 {most} bytes; use a larger memory_limit, or fewer quantiles at once"
-            )));
+            // With more memory runs are longer, and fewer keys lie so near: this much is enough.
+            return Err(EngineError::Memory {
+                operator: "quantile".into(),
+                need: 6 * kept,
+                available: room.memory,
+                smallest: 6 * kept,
+                exact: false,
+                detail: format!(
+                    "{kept} bytes lie so near what is looked for that one more read cannot tell them apart; fewer quantiles at \
+                     once need less"
+                ),
+            });
         }
         let select = Select::new(self.asked.clone(), self.runs, Arc::new(brackets));
         let mut nodes = ops::algorithm(Arc::new(select), std::slice::from_ref(&self.x))?;
