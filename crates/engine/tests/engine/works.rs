@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::staged::{Next, Room};
@@ -13,11 +13,12 @@ use outcore_engine::place::window::InBytes;
 use outcore_engine::place::{Limits, Policy, Window};
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Session, SessionOptions, Target};
+use outcore_engine::sparse::{self, Assembler, Duplicates, Matrix, Semiring};
 use outcore_engine::task::{Access, Algorithm, Bound, Grid, Work};
 use outcore_engine::{linalg, sort, EngineError};
 use outcore_kernels::sort::Side;
 use outcore_kernels::{Binary, Factor, Finish, Fourier, Generator, Reduce, Scan, Tally};
-use outcore_store::Io;
+use outcore_store::{Io, SparseShape};
 
 use crate::replay::{replay, replay_program, Case, Seen};
 use crate::support::{apply, chunked, made_value, session, stored};
@@ -205,6 +206,54 @@ fn transformed() -> Vec<Expr> {
         ops::tallied(Tally::Max, &numbers, Some(&x), 60).expect("numbers and rows"),
         sum(&anew, 1),
     ]
+}
+
+/// A stored sparse matrix of some tile rows without entries, with values that are no float64.
+fn sparse_matrix() -> Matrix {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let path = MADE.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("works.ocs");
+        let shape = SparseShape {
+            rows: 500_000,
+            columns: 450_000,
+            side: 1 << 14,
+            entries: 0,
+            dtype: Some(DType::I32),
+        };
+        // 31 and 28 tiles: 5 bits each.
+        let mut places: Vec<u64> = (0..400_000u64)
+            .map(|i| (i * 7919 * 7919 % 450_000 / 3 * 2, i * 104_729 % 450_000))
+            .map(|(row, column)| {
+                let (tile_row, block) = (row >> 14, column >> 14);
+                (tile_row << 5 | block) << 28 | (row & 0x3fff) << 14 | column & 0x3fff
+            })
+            .collect();
+        places.sort_unstable();
+        let values: Vec<u8> = (0..places.len() as i32)
+            .flat_map(|i| (i % 5 - 2).to_ne_bytes())
+            .collect();
+        let io = Io::buffered();
+        let mut made = Assembler::new(&path, shape, Duplicates::Sum, true, &io).expect("a file");
+        made.add(&places, &values, &io).expect("places in order");
+        made.finish(&io).expect("a name");
+        path
+    });
+    sparse::open(path, &Io::buffered()).expect("what was written")
+}
+
+/// Products of a sparse matrix, there and back.
+fn multiplied() -> Vec<Expr> {
+    let matrix = sparse_matrix();
+    let x = stored("works-sparse", &[450_000, 6]);
+    let there = sparse::product(&matrix, false, &x, Semiring::PlusTimes).expect("shapes that fit");
+    let back = sparse::product(
+        &matrix,
+        true,
+        &apply(Binary::Add, &there, &number(1.0)),
+        Semiring::PlusTimes,
+    );
+    let least = sparse::product(&matrix, false, &apply(Binary::Multiply, &x, &x), Semiring::MinPlus);
+    vec![back.expect("shapes that fit"), sum(&least.expect("shapes that fit"), 1)]
 }
 
 /// Two works: the first makes what the second goes on with.
@@ -441,6 +490,7 @@ fn all() -> Vec<(&'static str, Vec<Expr>, Vec<u64>)> {
         ("rows taken in stages", taken_in_stages(), vec![16, 512]),
         ("factorizations", factorized(), vec![16, 512]),
         ("transforms and groups", transformed(), vec![16, 512]),
+        ("sparse products", multiplied(), vec![24, 512]),
     ]
 }
 

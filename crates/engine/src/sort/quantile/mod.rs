@@ -88,16 +88,29 @@ struct Finding {
 }
 
 impl Finding {
+    /// Memory in which what lies near is little enough, whatever the data: with more of it runs are longer and fewer.
+    fn enough(&self, room: Room) -> u64 {
+        let item = self.asked.x.dtype.size() as u64;
+        let mut memory = room.memory.max(1);
+        loop {
+            memory += memory.div_ceil(4);
+            let runs = Runs::new(&self.asked, Room { memory, ..room });
+            if Brackets::assumed(&self.asked, runs).total().saturating_mul(6 * item) <= memory {
+                return memory;
+            }
+        }
+    }
+
     fn select(&self, brackets: Brackets, room: Room) -> Result<Next, EngineError> {
         let item = self.asked.x.dtype.size() as u64;
         let (kept, most) = (brackets.total() * item, room.memory / 6);
         if kept > most {
-            // With more memory runs are longer, and fewer keys lie so near: this much is enough.
+            let need = self.enough(room);
             return Err(EngineError::Memory {
                 operator: "quantile".into(),
-                need: 6 * kept,
+                need,
                 available: room.memory,
-                smallest: 6 * kept,
+                smallest: need,
                 exact: false,
                 detail: format!(
                     "{kept} bytes lie so near what is looked for that one more read cannot tell them apart; fewer quantiles at \
