@@ -49,11 +49,12 @@ impl TileRowEncoder {
         self.by_width.resize_with(WIDTH_MAX + 1, Vec::new);
         self.by_width.iter_mut().for_each(Vec::clear);
         let mut first = 0;
-        while first < entries.len() {
-            let row = entries[first] >> 16;
-            let count = entries[first..].iter().take_while(|entry| **entry >> 16 == row).count();
-            self.rows.push((row as u16, first as u32, count as u32));
-            first += count;
+        for at in 1..=entries.len() {
+            if at == entries.len() || entries[at] >> 16 != entries[first] >> 16 {
+                self.rows
+                    .push(((entries[first] >> 16) as u16, first as u32, (at - first) as u32));
+                first = at;
+            }
         }
         for (position, (_, _, count)) in self.rows.iter().enumerate() {
             self.by_width[(*count as usize).min(WIDTH_MAX + 1) - 1].push(position as u32);

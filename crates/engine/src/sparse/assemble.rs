@@ -29,13 +29,30 @@ impl Places {
         (tiles(shape.rows) + block + 2 * side <= u64::BITS).then_some(Places { side, block })
     }
 
-    fn split(self, place: u64) -> (u64, u32, u32) {
-        let inside = place & ((1 << (2 * self.side)) - 1);
-        let (row, column) = (inside >> self.side, inside & ((1 << self.side) - 1));
-        let tile = place.checked_shr(2 * self.side).unwrap_or(0);
+    /// What the places of a tile begin with.
+    fn tile(self, place: u64) -> u64 {
+        place.checked_shr(2 * self.side).unwrap_or(0)
+    }
+
+    fn row_and_block(self, tile: u64) -> (u64, u32) {
         let block = tile & ((1 << self.block) - 1);
-        let tile_row = tile.checked_shr(self.block).unwrap_or(0);
-        (tile_row, block as u32, (row << 16 | column) as u32)
+        (tile.checked_shr(self.block).unwrap_or(0), block as u32)
+    }
+
+    /// Row · 2¹⁶ + column within the tile.
+    fn inside(self, place: u64) -> u32 {
+        let mask = (1 << self.side) - 1;
+        ((place >> self.side & mask) << 16 | place & mask) as u32
+    }
+
+    /// Row and column in the matrix.
+    fn of_matrix(self, place: u64, side: u32) -> (u64, u64) {
+        let (tile_row, block) = self.row_and_block(self.tile(place));
+        let (inside, side) = (self.inside(place), u64::from(side));
+        (
+            tile_row * side + u64::from(inside >> 16),
+            u64::from(block) * side + u64::from(inside & 0xffff),
+        )
     }
 }
 
@@ -124,6 +141,44 @@ impl Assembler {
                 values.len()
             )));
         }
+        let mut done = 0;
+        while done < places.len() {
+            let tile = self.places.tile(places[done]);
+            let same = places[done..].partition_point(|place| self.places.tile(*place) == tile);
+            let part = done..done + same;
+            self.begin_tile(tile, io)?;
+            self.add_to_tile(&places[part.clone()], &values[part.start * item..part.end * item], item)?;
+            done = part.end;
+        }
+        self.seen += places.len() as u64;
+        Ok(())
+    }
+
+    /// Ends the tile at work if the next entry belongs to another.
+    fn begin_tile(&mut self, tile: u64, io: &Io) -> Result<(), EngineError> {
+        let (tile_row, block) = self.places.row_and_block(tile);
+        if self.tile == Some((tile_row, block)) {
+            return Ok(());
+        }
+        self.end_tile();
+        if self.tile.is_some_and(|(row, _)| row != tile_row) {
+            self.end_tile_row(io)?;
+        }
+        self.tile = Some((tile_row, block));
+        Ok(())
+    }
+
+    /// Adds entries of the tile at work.
+    fn add_to_tile(&mut self, places: &[u64], values: &[u8], item: usize) -> Result<(), EngineError> {
+        let follows = places.windows(2).all(|pair| pair[0] < pair[1]);
+        if follows && self.last.is_none_or(|last| last < places[0]) {
+            self.check_inside(places)?;
+            let split = self.places;
+            self.entries.extend(places.iter().map(|place| split.inside(*place)));
+            self.values.extend_from_slice(values);
+            self.last = places.last().copied();
+            return self.check_number();
+        }
         for (position, place) in places.iter().enumerate() {
             let value = &values[position * item..(position + 1) * item];
             match self.last {
@@ -131,38 +186,35 @@ impl Assembler {
                 Some(last) if last > *place => {
                     return Err(EngineError::Argument("sparse: places are out of order".into()));
                 }
-                _ => self.next(*place, value, io)?,
+                _ => {
+                    self.check_inside(&[*place])?;
+                    self.entries.push(self.places.inside(*place));
+                    self.values.extend_from_slice(value);
+                }
             }
             self.last = Some(*place);
         }
-        self.seen += places.len() as u64;
-        Ok(())
+        self.check_number()
     }
 
-    fn next(&mut self, place: u64, value: &[u8], io: &Io) -> Result<(), EngineError> {
-        let (tile_row, block, inside) = self.places.split(place);
-        if self.tile != Some((tile_row, block)) {
-            self.end_tile();
-            if self.tile.is_some_and(|(row, _)| row != tile_row) {
-                self.end_tile_row(io)?;
-            }
-            self.tile = Some((tile_row, block));
+    fn check_number(&self) -> Result<(), EngineError> {
+        match self.entries.len() > ENTRIES_MAX {
+            true => Err(EngineError::Argument("sparse: too many entries in one tile".into())),
+            false => Ok(()),
         }
-        let side = u64::from(self.shape.side);
-        let row = tile_row * side + u64::from(inside >> 16);
-        let column = u64::from(block) * side + u64::from(inside & 0xffff);
-        if row >= self.shape.rows || column >= self.shape.columns {
-            return Err(EngineError::Index(format!(
+    }
+
+    /// Refuses places of one tile that lie outside the matrix.
+    fn check_inside(&self, places: &[u64]) -> Result<(), EngineError> {
+        let shape = &self.shape;
+        let mut outside = places.iter().map(|place| self.places.of_matrix(*place, shape.side));
+        match outside.find(|(row, column)| *row >= shape.rows || *column >= shape.columns) {
+            None => Ok(()),
+            Some((row, column)) => Err(EngineError::Index(format!(
                 "sparse: entry ({row}, {column}) lies outside ({}, {})",
-                self.shape.rows, self.shape.columns
-            )));
+                shape.rows, shape.columns
+            ))),
         }
-        if self.entries.len() >= ENTRIES_MAX {
-            return Err(EngineError::Argument("sparse: too many entries in one tile".into()));
-        }
-        self.entries.push(inside);
-        self.values.extend_from_slice(value);
-        Ok(())
     }
 
     /// An entry at the place of the one before.
@@ -174,12 +226,9 @@ impl Assembler {
                 add(&before, value, &mut self.values[at..]);
             }
             (Duplicates::Refuse, _) => {
-                let (tile_row, block, inside) = self.places.split(place);
-                let side = u64::from(self.shape.side);
+                let (row, column) = self.places.of_matrix(place, self.shape.side);
                 return Err(EngineError::Argument(format!(
-                    "sparse: entry ({}, {}) is there twice; say what becomes of it",
-                    tile_row * side + u64::from(inside >> 16),
-                    u64::from(block) * side + u64::from(inside & 0xffff)
+                    "sparse: entry ({row}, {column}) is there twice; say what becomes of it"
                 )));
             }
             _ => self.values[at..].copy_from_slice(value),

@@ -10,6 +10,7 @@ mod entries;
 mod multiply;
 mod pieces;
 mod product;
+mod times;
 mod transposed;
 
 use std::path::Path;

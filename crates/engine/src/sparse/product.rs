@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use outcore_dtype::{DType, Scalar};
 use outcore_sparse::Semiring;
-use outcore_store::{Io, SparseFile};
+use outcore_store::Io;
 
 use super::bands::{rows_of, Bands};
 use super::multiply::Multiply;
+use super::times::Times;
 use super::transposed::MultiplyTransposed;
 use super::Matrix;
 use crate::expr::staged::{Found, Next, Room, Staged, Stages};
@@ -60,63 +60,23 @@ pub fn product(matrix: &Matrix, transposed: bool, x: &Expr, semiring: Semiring) 
     Ok(ops::staged(Arc::new(times), &inputs)?.swap_remove(0))
 }
 
-/// What is multiplied.
-#[derive(Clone, Debug)]
-pub(super) struct Times {
-    pub file: Arc<SparseFile>,
-    /// Rows of each tile of the sparse matrix.
-    pub pieces: Arc<[(u64, u64)]>,
-    pub transposed: bool,
-    pub semiring: Semiring,
-    /// The sum of nothing.
-    pub zero: Vec<u8>,
-    pub result: [Grid; 1],
-}
+/// A tile of the dense matrix takes no more, unless it is one row.
+const DENSE_BYTES: u64 = 4 << 20;
 
 impl Times {
-    pub fn dtype(&self) -> DType {
-        self.result[0].dtype
-    }
-
-    /// Bytes of the values of the entries, as they are multiplied; none of a pattern.
-    pub fn converts(&self) -> bool {
-        self.file.matrix().dtype.is_some_and(|dtype| dtype != self.dtype())
-    }
-
-    /// The sum of nothing, as a number.
-    fn nothing(&self) -> Scalar {
-        match (self.semiring.name().split('_').next(), self.dtype()) {
-            (Some("min"), DType::I64) => Scalar::Int(i64::MAX),
-            (Some("max"), DType::I64) => Scalar::Int(i64::MIN),
-            (Some("min"), _) => Scalar::Float(f64::INFINITY),
-            (Some("max"), _) => Scalar::Float(f64::NEG_INFINITY),
-            (_, DType::Bool) => Scalar::Bool(false),
-            _ => Scalar::Int(0),
-        }
-    }
-
-    /// As many columns as there is room for beside what passes by.
+    /// As many columns as there is room for beside what passes by: of two tasks at once, so that a refusal of one column is
+    /// one of all.
     fn bands(&self, room: Room) -> Bands {
         let columns = self.result[0].shape[1].max(1);
-        let matrix = self.file.matrix();
-        let held = match self.transposed {
-            false => matrix.columns,
-            true => matrix.columns.next_multiple_of(u64::from(matrix.side)),
-        };
         let item = self.dtype().size() as u64;
-        let largest = |lengths: &mut dyn Iterator<Item = u64>| lengths.max().unwrap_or(0);
-        let tile = largest(&mut (0..self.file.tiles()).map(|tile| {
-            self.file
-                .tile_rows(tile)
-                .map(|(_, at)| at.end as u64)
-                .max()
-                .unwrap_or(0)
-        }));
-        let rows = largest(&mut self.pieces.iter().map(|(_, rows)| *rows));
-        let under_way = room.threads as u64 + 1;
-        let left = (room.memory / 8 * 7).saturating_sub(under_way * tile);
-        let each = (held + under_way * rows) * item + 1;
-        let fit = (left / each).clamp(1, columns);
+        let tiles = 0..self.file.tiles() as u64;
+        let largest = tiles
+            .map(|tile| self.values_bytes(tile) + self.file.tile_bytes(tile as usize))
+            .max();
+        let rows = self.pieces.iter().map(|(_, rows)| *rows).max();
+        let passing = 2 * (largest.unwrap_or(0) + DENSE_BYTES);
+        let each = (self.file.matrix().columns + 2 * rows.unwrap_or(0)) * item;
+        let fit = (room.memory.saturating_sub(passing) / each.max(1)).clamp(1, columns);
         // Bands of one width, as far as that goes.
         Bands {
             columns,

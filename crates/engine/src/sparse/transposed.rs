@@ -9,7 +9,7 @@ use outcore_sparse::Malformed;
 use super::bands::{bytes_of, Bands};
 use super::multiply::listed_grid;
 use super::pieces::{fill, Cut, Join};
-use super::product::Times;
+use super::times::Times;
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 

@@ -122,6 +122,11 @@ impl SparseFile {
         self.lengths.len()
     }
 
+    /// Bytes of a tile.
+    pub fn tile_bytes(&self, tile: usize) -> u64 {
+        self.lengths[tile]
+    }
+
     /// The tile rows of a tile, and where in its bytes each of them is.
     pub fn tile_rows(&self, tile: usize) -> impl Iterator<Item = (&TileRowRecord, std::ops::Range<usize>)> {
         let records = &self.records[self.tiles[tile]..self.tiles[tile + 1]];

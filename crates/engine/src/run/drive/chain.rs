@@ -38,6 +38,8 @@ pub struct Chain {
     resuming: Option<Resuming>,
     /// The rooms of the operators before it, which were done at once.
     at_once: Vec<Room>,
+    /// How often the room was halved until all of it fitted.
+    halvings: usize,
     pub stages: Vec<PlannedStage>,
 }
 
@@ -91,6 +93,18 @@ fn of_one_stage(mut error: EngineError) -> EngineError {
     error
 }
 
+/// The refusal that names the smaller limit.
+fn lesser(before: Option<EngineError>, now: EngineError) -> EngineError {
+    let smallest = |error: &EngineError| match error {
+        EngineError::Memory { smallest, .. } => *smallest,
+        _ => 0,
+    };
+    match before {
+        Some(before) if smallest(&before) <= smallest(&now) => before,
+        _ => now,
+    }
+}
+
 /// Takes a step with all the room, and with less of it where that does not fit.
 fn with_less<T>(mut room: Room, mut step: impl FnMut(Room) -> Result<T, EngineError>) -> Result<T, EngineError> {
     let refused = |result: &Result<T, EngineError>| matches!(result, Err(EngineError::Memory { .. }));
@@ -134,6 +148,7 @@ impl Session {
             first: None,
             resuming,
             at_once: vec![],
+            halvings: 0,
             stages: vec![],
         };
         let asker = if nesting::is_inside() {
@@ -141,24 +156,34 @@ impl Session {
         } else {
             Asker::Caller
         };
-        let mut outputs = outputs;
-        while let Some(waiting) = first_staged(&outputs) {
-            let results = chain.assume(&waiting, asker, watch).map_err(of_one_stage)?;
-            outputs = substitute(&outputs, &replacements(&waiting, &results));
+        let mut refusal = None;
+        for halvings in 0..=HALVES_MAX {
+            chain.halvings = halvings;
+            chain.at_once.clear();
+            let mut nodes = outputs.clone();
+            while let Some(waiting) = first_staged(&nodes) {
+                let results = chain.assume(&waiting, asker, watch).map_err(of_one_stage)?;
+                nodes = substitute(&nodes, &replacements(&waiting, &results));
+            }
+            let program = match self.prepare_for(asker, chain.now(), &nodes, &targets, watch) {
+                // Operators of one program that each count on all of the room may do with less.
+                Err(error @ EngineError::Memory { .. }) if chain.stages.is_empty() && !chain.at_once.is_empty() => {
+                    refusal = Some(lesser(refusal, error));
+                    continue;
+                }
+                program if chain.stages.is_empty() => program?,
+                program => program.map_err(of_one_stage)?,
+            };
+            chain.stages.push(PlannedStage {
+                label: "results".into(),
+                awaits: None,
+                exact: chain.stages.is_empty(),
+                program,
+                lookup_bytes: 0,
+            });
+            return Ok(chain);
         }
-        let program = self.prepare_for(asker, chain.now(), &outputs, &targets, watch);
-        let program = match chain.stages.is_empty() {
-            true => program?,
-            false => program.map_err(of_one_stage)?,
-        };
-        chain.stages.push(PlannedStage {
-            label: "results".into(),
-            awaits: None,
-            exact: chain.stages.is_empty(),
-            program,
-            lookup_bytes: 0,
-        });
-        Ok(chain)
+        Err(refusal.expect("every round but one that is refused returns"))
     }
 
     /// What a program of a stage may take for tiles.
@@ -307,7 +332,9 @@ impl Chain {
                 None => {}
             }
         }
-        let begun = with_less(session.stage_room(), begin)?;
+        let mut room = session.stage_room();
+        room.memory >>= self.halvings;
+        let begun = with_less(room, begin)?;
         if let (Some(resuming), (room, _, Step::Stage { .. })) = (resuming, &begun) {
             resuming.note_room(node, *room)?;
         }
