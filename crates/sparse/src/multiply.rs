@@ -60,7 +60,7 @@ impl<R: Ring, const W: usize, const VALUES: bool> TileBody for Forward<R, W, VAL
     #[inline(always)]
     fn run(tile: SparseTile<'_>, x: &[u8], y: &mut [u8], fault: &mut Option<&'static str>) {
         let (x, y): (&[R::T], &mut [R::T]) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(y));
-        let mut values: &[R::T] = bytemuck::cast_slice(tile.values);
+        let mut values: &[R::T] = if VALUES { bytemuck::cast_slice(tile.values) } else { &[] };
         for segment in tile_of(&tile).segments(tile.rows, tile.columns) {
             let segment = match segment {
                 Ok(segment) => segment,
@@ -132,7 +132,7 @@ impl<R: Ring, const W: usize, const VALUES: bool> TileBody for Transposed<R, W, 
     #[inline(always)]
     fn run(tile: SparseTile<'_>, x: &[u8], y: &mut [u8], fault: &mut Option<&'static str>) {
         let (x, y): (&[R::T], &mut [R::T]) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(y));
-        let mut values: &[R::T] = bytemuck::cast_slice(tile.values);
+        let mut values: &[R::T] = if VALUES { bytemuck::cast_slice(tile.values) } else { &[] };
         let width = if W > 0 { W } else { tile.width };
         for segment in tile_of(&tile).segments(tile.rows, tile.columns) {
             let segment = match segment {

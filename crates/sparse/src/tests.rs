@@ -51,7 +51,11 @@ fn decoded(bytes: &[u8], item: usize, side: usize) -> Result<Vec<(u32, Entries)>
     let mut found = vec![];
     for tile in TileRow::new(bytes, item)?.tiles() {
         let tile = tile?;
-        let values: &[f64] = bytemuck::cast_slice(tile.values);
+        let values: &[f64] = if item > 0 {
+            bytemuck::cast_slice(tile.values)
+        } else {
+            &[]
+        };
         let mut own = Entries::new();
         let mut at = 0;
         tile.for_each(side, side, |row, column| {

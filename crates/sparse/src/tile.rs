@@ -71,13 +71,19 @@ impl<'a> TileRow<'a> {
                 (at, values.ok_or(Malformed("there are fewer values than entries"))?)
             }
         };
-        Ok(TileRow {
+        let row = TileRow {
             directory: &bytes[HEAD_BYTES..begin],
             segments: &bytes[begin..end],
             values,
             item,
             entries,
-        })
+        };
+        let listed = row.directory.chunks_exact(LISTED_BYTES);
+        let counted: u64 = listed.map(|tile| u64::from(u32_at(tile, 4).unwrap_or_default())).sum();
+        match counted == entries {
+            true => Ok(row),
+            false => Err(Malformed("the tiles have not the entries of their tile row")),
+        }
     }
 
     pub fn entries(&self) -> u64 {
@@ -156,15 +162,20 @@ impl<'a> Tile<'a> {
     /// Its segments. Every row lies below `rows` and every column below `columns`, or there is an error in its place.
     pub(super) fn segments(&self, rows: usize, columns: usize) -> impl Iterator<Item = Result<Segment<'a>>> {
         let (mut rest, mut left) = (self.bytes, self.entries);
-        (0..self.segments).map(move |_| {
+        let count = self.segments;
+        let none = (count == 0 && left > 0).then_some(Err(Malformed("a tile has entries and no segments")));
+        none.into_iter().chain((1..=count).map(move |number| {
             let (segment, after) = Segment::split(rest)?;
             rest = after;
             left = left
                 .checked_sub(segment.columns.len())
                 .ok_or(Malformed("a tile has more entries than it says"))?;
+            if number == count && left > 0 {
+                return Err(Malformed("a tile has fewer entries than it says"));
+            }
             segment.check(rows, columns)?;
             Ok(segment)
-        })
+        }))
     }
 
     /// Calls `each` with row and column of every entry, in their order.

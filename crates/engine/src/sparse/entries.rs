@@ -31,6 +31,11 @@ impl Matrix {
         let mut found = Entries::default();
         for (record, place) in self.file.tile_rows(tile) {
             let row = TileRow::new(&frame[offset..][place], item).map_err(malformed)?;
+            if row.entries() != record.entries {
+                return Err(malformed(Malformed(
+                    "a tile row has other entries than the directory says",
+                )));
+            }
             let (first, height) = (record.number * side, side.min(matrix.rows - record.number * side));
             for tile in row.tiles() {
                 let tile = tile.map_err(malformed)?;

@@ -109,7 +109,12 @@ impl Header {
             .tile_rows
             .checked_mul(RECORD_BYTES as u64)
             .and_then(|bytes| bytes.checked_add(self.directory));
-        if self.tile_rows > rows.div_ceil(u64::from(side)) || end.is_none_or(|end| end > file_bytes) {
+        let most = if columns == 0 {
+            0
+        } else {
+            rows.div_ceil(u64::from(side))
+        };
+        if self.tile_rows > most || end.is_none_or(|end| end > file_bytes) {
             return Err(format!(
                 "truncated: {} tile rows listed from byte {}, the file has {file_bytes} bytes",
                 self.tile_rows, self.directory

@@ -8,6 +8,7 @@ use outcore_dtype::DType;
 
 use super::header::{records, Header, SparseShape, TileRowRecord, ALIGN, HEADER_BYTES, RECORD_BYTES};
 use crate::frames::PAGE;
+use crate::io::Mode;
 use crate::mapping::AlignedBuffer;
 use crate::rowmajor::RowMajor;
 use crate::source::{Layout, ReadCost, Source};
@@ -39,6 +40,7 @@ pub struct SparseFile {
 /// # Errors
 /// One line: not such a file, one that is cut off, or one whose checksums do not agree.
 pub fn open_sparse(path: &Path, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
+    io.open(path, Mode::Read)?; // which says it best where there is none
     let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
     let malformed = |reason: String| StoreError::format(path, reason);
     let read = |offset: u64, bytes: usize| -> Result<Vec<u8>, StoreError> {

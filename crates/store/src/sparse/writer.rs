@@ -7,7 +7,7 @@ use crc32c::crc32c;
 use super::header::{record_bytes, Header, SparseShape, TileRowRecord, ALIGN};
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
-use crate::partial::Partial;
+use crate::partial::{clean_partials, Partial};
 use crate::publish::place_all;
 use crate::{Io, StoreError};
 
@@ -31,6 +31,10 @@ impl SparseWriter {
     /// # Errors
     /// A file of that name that may not be replaced, or one that cannot be made.
     pub fn create(path: &Path, shape: SparseShape, overwrite: bool, io: &Io) -> Result<SparseWriter, StoreError> {
+        // What processes that are gone left half-done.
+        if let Some(folder) = path.parent() {
+            clean_partials(folder)?;
+        }
         let make = |partial: &Path| io.open(partial, Mode::CreateUnaligned);
         let (partial, file) = Partial::new_in(None, path, overwrite, make)?;
         Ok(SparseWriter {
