@@ -18,6 +18,7 @@ Duplicates = Literal["sum", "last", "refuse"]
 PathLike = str | os.PathLike[str]
 # Rows and columns of a tile, unless told.
 SIDE = 16384
+SIDE_MAX = 32768
 
 
 def open(path: PathLike) -> SparseMatrix:
@@ -38,6 +39,10 @@ def open(path: PathLike) -> SparseMatrix:
 
 def bits_of(shape: tuple[int, int], side: int) -> tuple[int, int, int]:
     """Bits of a place: of the tile row, the column of tiles, and a row or column within a tile."""
+    if side < 1 or side & (side - 1):
+        raise ArgumentError(f"sparse: tiles of {side} rows; a power of two up to {SIDE_MAX} is right")
+    if min(shape) < 0:
+        raise ShapeError(f"sparse: shape {shape}: lengths cannot be negative")
     within = side.bit_length() - 1
     rows, columns = (max(-(-length // side) - 1, 0).bit_length() for length in shape)
     if rows + columns + 2 * within > 64:
@@ -92,13 +97,14 @@ def from_coo(
     r, c = np.asarray(rows), np.asarray(columns)
     r, c = (index.astype(np.int64) if index.size == 0 else index for index in (r, c))
     v = None if values is None else np.asarray(values)
+    v = None if v is None else v.astype(dtype_of(v.dtype), copy=False)  # the file is little-endian
     if r.ndim != 1 or r.shape != c.shape or (v is not None and v.shape != r.shape):
         raise ShapeError(f"sparse: rows {r.shape}, columns {c.shape}, values {None if v is None else v.shape}")
     check_indices("rows", r, shape[0])
     check_indices("columns", c, shape[1])
     places = places_of(r, c, shape, side)
     order = np.argsort(places, kind="stable")
-    kind = "pattern" if v is None else dtype_of(v.dtype).name
+    kind = "pattern" if v is None else v.dtype.name
     target = Path(path).absolute()
     writer = _core.SparseWriter(current()._core, str(target), shape, kind, side, duplicates, overwrite)
     data = np.zeros(0, dtype=np.uint8) if v is None else np.ascontiguousarray(v[order]).view(np.uint8)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, node
+from outcore._reduction import sum_dtype
 from outcore.creation import ones
 from outcore.errors import ArgumentError, MemoryLimitError, ShapeError
 from outcore.manipulation import expand_dims, squeeze
@@ -143,7 +144,9 @@ class SparseMatrix:
         working = np.dtype(_WORKING.get(dtype.kind, dtype))
         if working == np.float16:
             working = np.dtype(np.float32)
-        return working, (working if dtype.kind == "b" else dtype)
+        # The extremes of nothing are those of int64, which a smaller type has not.
+        extreme = dtype.kind in "iu" and semiring.startswith(("min_", "max_"))
+        return working, (working if dtype.kind == "b" or extreme else dtype)
 
     def sum(self, axis: int | None = None) -> Array:
         """The sum of the entries, or of each column (`axis=0`) or row (`axis=1`), as SciPy's. I/O: one read.
@@ -155,7 +158,7 @@ class SparseMatrix:
         """
         if axis not in (None, 0, 1, -1, -2):
             raise ArgumentError(f"sparse sum: axis {axis} of a matrix")
-        dtype = np.int64 if self.is_pattern else self.dtype
+        dtype = np.dtype(np.int64) if self.is_pattern else sum_dtype(self.dtype)
         if axis is None:
             return (self @ ones(self.shape[1], dtype=dtype)).sum()
         of = self.T if axis in (0, -2) else self
