@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,12 +12,11 @@ from outcore import _core
 from outcore._node import dtype_of
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._places import PathLike, bits_of, places_of
 
 Duplicates = Literal["sum", "last", "refuse"]
-PathLike = str | os.PathLike[str]
 # Rows and columns of a tile, unless told.
 SIDE = 16384
-SIDE_MAX = 32768
 
 
 def open(path: PathLike) -> SparseMatrix:
@@ -35,31 +33,6 @@ def open(path: PathLike) -> SparseMatrix:
     from outcore._session import current
 
     return SparseMatrix(_core.open_sparse(current()._core, str(Path(path).absolute())))
-
-
-def bits_of(shape: tuple[int, int], side: int) -> tuple[int, int, int]:
-    """Bits of a place: of the tile row, the column of tiles, and a row or column within a tile."""
-    if side < 1 or side & (side - 1):
-        raise ArgumentError(f"sparse: tiles of {side} rows; a power of two up to {SIDE_MAX} is right")
-    if min(shape) < 0:
-        raise ShapeError(f"sparse: shape {shape}: lengths cannot be negative")
-    within = side.bit_length() - 1
-    rows, columns = (max(-(-length // side) - 1, 0).bit_length() for length in shape)
-    if rows + columns + 2 * within > 64:
-        raise ArgumentError(f"sparse: places in {shape} need {rows + columns + 2 * within} bits, of 64")
-    return rows, columns, within
-
-
-def places_of(
-    rows: npt.NDArray[Any], columns: npt.NDArray[Any], shape: tuple[int, int], side: int
-) -> npt.NDArray[np.uint64]:
-    """Numbers in whose order entries are stored: tile row, column of tiles, row and column within the tile."""
-    _, blocks, within = bits_of(shape, side)
-    r, c, mask = rows.astype(np.uint64), columns.astype(np.uint64), np.uint64(side - 1)
-    s = np.uint64(within)
-    tile = ((r >> s) << np.uint64(blocks)) | (c >> s)
-    places: npt.NDArray[np.uint64] = (tile << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
-    return places
 
 
 def check_indices(name: str, found: npt.NDArray[Any], length: int) -> None:
@@ -127,4 +100,4 @@ def from_scipy(matrix: Any, path: PathLike, *, side: int = SIDE, overwrite: bool
     return from_coo(found.row, found.col, found.data, shape, path, side=side, overwrite=overwrite)
 
 
-__all__ = ["from_coo", "from_scipy", "open"]
+__all__ = ["PathLike", "bits_of", "from_coo", "from_scipy", "open", "places_of"]

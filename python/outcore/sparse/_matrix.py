@@ -16,12 +16,16 @@ from outcore._reduction import sum_dtype
 from outcore.creation import ones
 from outcore.errors import ArgumentError, MemoryLimitError, ShapeError
 from outcore.manipulation import expand_dims, squeeze
+from outcore.sparse._along import Along
+from outcore.sparse._arranging import Arranging
+from outcore.sparse._elementwise import Elementwise
+from outcore.sparse._stream import Held
 
 # The types in which products are formed.
 _WORKING: dict[str, type[Any]] = {"b": np.int64, "i": np.int64, "u": np.int64}
 
 
-class SparseMatrix:
+class SparseMatrix(Elementwise, Along, Arranging):
     """A sparse matrix on disk. Made by `outcore.sparse.open` and the functions that convert to its format.
 
     `A @ X`, `X @ A` and `A.T @ X` are lazy arrays: the entries pass by once for as many columns of `X` as fit into
@@ -37,9 +41,10 @@ class SparseMatrix:
     __array_priority__ = 100.0
     __array_ufunc__ = None  # X @ A is ours
 
-    def __init__(self, core: _core.Sparse, transposed: bool = False) -> None:
+    def __init__(self, core: _core.Sparse, transposed: bool = False, held: Held | None = None) -> None:
         self._core = core
         self._transposed = transposed
+        self._held = held
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -80,7 +85,7 @@ class SparseMatrix:
     @property
     def T(self) -> SparseMatrix:
         """The transpose: the same file, read the other way. Nothing is moved."""
-        return SparseMatrix(self._core, not self._transposed)
+        return SparseMatrix(self._core, not self._transposed, self._held)
 
     def transpose(self) -> SparseMatrix:
         """As `T`."""
@@ -131,6 +136,8 @@ class SparseMatrix:
             raise ShapeError(
                 f"sparse product: {self.shape} @ {x.shape}: inner dimensions {self.shape[1]} and {x.shape[0]} differ"
             )
+        if self._held is not None:
+            self._held.keep()
         working, dtype = self._types(x.dtype, semiring)
         wide = x.astype(working) if x.ndim == 2 else expand_dims(x.astype(working), axis=1)
         found = Array(self._core.product(wide._expr, self._transposed, semiring)).astype(dtype)
