@@ -59,7 +59,7 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] =
 
 
 @pytest.mark.parametrize("name", BINARY)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     drawn=matrices(NUMBERS), seed=st.integers(0, 99), dtype=st.sampled_from(NUMBERS), side=st.sampled_from([1, 8, 64])
 )
@@ -109,7 +109,7 @@ def test_comparisons(folder: Path, how: Any, drawn: Any, number: int, seed: int)
                 same(a.compare(how, b), holds[how](matrix.toarray(), other.toarray()))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(drawn=matrices(NUMBERS), seed=st.integers(0, 99), k=st.integers(-5, 5), lazy=st.booleans())
 def test_one_matrix(folder: Path, drawn: Any, seed: int, k: int, lazy: bool) -> None:
     matrix, side = drawn
@@ -142,7 +142,7 @@ def test_one_matrix(folder: Path, drawn: Any, seed: int, k: int, lazy: bool) -> 
             assert zeros.nnz == np.count_nonzero(dense)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(drawn=matrices(("float64", "bool")), data=st.data(), is_pattern=st.booleans())
 def test_slices_and_orders(folder: Path, drawn: Any, data: st.DataObject, is_pattern: bool) -> None:
     matrix, side = drawn
@@ -157,9 +157,7 @@ def test_slices_and_orders(folder: Path, drawn: Any, data: st.DataObject, is_pat
             if is_pattern:
                 a, dense = (
                     pattern(matrix, folder, side),
-                    scipy.sparse.coo_array(  # noqa: PLW2901
-                        (np.ones(matrix.nnz, bool), matrix.coords), matrix.shape
-                    ).toarray(),
+                    scipy.sparse.coo_array((np.ones(matrix.nnz, bool), matrix.coords), matrix.shape).toarray(),
                 )
             same(a[keys], dense[keys])
             same(a[keys[0]], dense[keys[0]])
@@ -181,7 +179,7 @@ def test_kronecker_products(folder: Path, left: Any, right: Any) -> None:
                 same(oc.sparse.kron(a, b), expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(drawn=matrices(REAL), k=st.integers(-50, 50))
 def test_what_rows_columns_and_diagonals_come_to(folder: Path, drawn: Any, k: int) -> None:
     matrix, side = drawn
@@ -299,10 +297,18 @@ def test_a_result_that_fails_leaves_nothing(fault: str, tmp_path: Path, scratch:
                 a = oc.sparse.open(path)
                 (a + a.T).tril(path=tmp_path / "l.ocs")
                 break
-            except OutcoreError:
+            except OutcoreError as error:
                 fired += 1
-                gc.collect()
-                assert files_below(tmp_path / "scratch") == []
-                assert sorted(part.name for part in tmp_path.glob("*.ocs")) == ["a.ocs"]
+                assert error.code == "io", str(error)  # noqa: PT017 - every n is another
+        if (tmp_path / "l.ocs").exists():  # it was complete, and could not be opened
+            check_sum_below(tmp_path / "l.ocs", matrix)
+            (tmp_path / "l.ocs").unlink()
+        assert sorted(part.name for part in tmp_path.iterdir()) == ["a.ocs", "scratch"]
+        assert files_below(scratch) == []
     assert fired > 0
-    assert (oc.sparse.open(tmp_path / "l.ocs").to_scipy() != scipy.sparse.tril(matrix + matrix.T)).nnz == 0
+    check_sum_below(tmp_path / "l.ocs", matrix)
+
+
+def check_sum_below(path: Path, matrix: Any) -> None:
+    with session():
+        assert (oc.sparse.open(path).to_scipy() != scipy.sparse.tril(matrix + matrix.T)).nnz == 0

@@ -231,11 +231,13 @@ def _place_of_extreme(a: SparseMatrix, axis: int, sign: int) -> npt.NDArray[np.i
     return np.where(is_zero, gap, at).astype(np.int64)
 
 
-def _rank(values: Values, sign: int) -> npt.NDArray[Any]:
-    """Numbers that are smallest where values are wanted most; NaN most of all."""
+def _rank(values: Values, sign: int) -> npt.NDArray[np.int64] | npt.NDArray[np.uint64]:
+    """Integers that are smallest where values are wanted most: NaN most of all, -0 as 0."""
     if values.dtype.kind in "biu":
         return ~values if sign > 0 else values
-    return np.where(np.isnan(values), -np.inf, -values if sign > 0 else values)
+    bits = (values.astype(np.float64) + 0.0).view(np.int64)  # in order but for those below 0, whose size goes up
+    order = np.where(bits < 0, -(bits & np.iinfo(np.int64).max), bits)
+    return np.where(np.isnan(values), np.iinfo(np.int64).min, -order if sign > 0 else order)
 
 
 __all__ = ["Along", "check_room"]
