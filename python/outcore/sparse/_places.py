@@ -13,6 +13,8 @@ from outcore.errors import ArgumentError, ShapeError
 PathLike = str | os.PathLike[str]
 # The largest side of a tile: places within it have 15 bits each.
 SIDE_MAX = 32768
+# Tiles beside each other: their numbers are 32 bits.
+TILES_MAX = (1 << 32) - 1
 
 
 def bits_of(shape: tuple[int, int], side: int) -> tuple[int, int, int]:
@@ -21,6 +23,10 @@ def bits_of(shape: tuple[int, int], side: int) -> tuple[int, int, int]:
         raise ArgumentError(f"sparse: tiles of {side} rows; a power of two up to {SIDE_MAX} is right")
     if min(shape) < 0:
         raise ShapeError(f"sparse: shape {shape}: lengths cannot be negative")
+    if -(-shape[1] // side) > TILES_MAX:
+        raise ArgumentError(
+            f"sparse: {shape[1]} columns are more than {TILES_MAX} tiles of {side}; larger tiles may do"
+        )
     within = side.bit_length() - 1
     rows, columns = (max(-(-length // side) - 1, 0).bit_length() for length in shape)
     if rows + columns + 2 * within > 64:
