@@ -353,6 +353,8 @@ def test_what_can_be_no_matrix_is_refused(tmp_path: Path) -> None:
         for side in (0, 3, -16, 65536):
             with pytest.raises(ArgumentError, match="a power of two up to 32768"):
                 oc.sparse.from_coo([0], [0], [1.0], (3, 2), path, side=side)
+        with pytest.raises(ShapeError, match=r"\(3,\)"):
+            oc.sparse.from_scipy(scipy.sparse.coo_array(np.ones(3)), path)
         with pytest.raises(ArgumentError, match="larger tiles"):
             oc.sparse.from_coo([0], [2**37], [1.0], (5, 2**40), path, side=16)
         with pytest.raises(ShapeError, match="negative"):

@@ -22,7 +22,7 @@ SIDE = 16384
 def open(path: PathLike) -> SparseMatrix:
     """Opens a sparse matrix (`.ocs`). I/O: its directory; entries are read when products are computed.
 
-    Raises NotFoundError, or FormatError for a file that is none or was cut off.
+    Raises MissingFileError, or FormatError for a file that is none or was cut off.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -96,6 +96,8 @@ def from_scipy(matrix: Any, path: PathLike, *, side: int = SIDE, overwrite: bool
     3
     """
     found = matrix.tocoo()
+    if len(found.shape) != 2:
+        raise ShapeError(f"from_scipy: shape {found.shape} is no matrix's")
     shape = (int(found.shape[0]), int(found.shape[1]))
     return from_coo(found.row, found.col, found.data, shape, path, side=side, overwrite=overwrite)
 
