@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
@@ -32,6 +33,10 @@ def test_the_page_on_operators_quotes_code_as_it_is():
         lines = iter([line.strip() for line in (ROOT / path).read_text().splitlines()])
         missing = [line for line in code.splitlines() if line.strip() and line.strip() not in lines]
         assert not missing, f"{path} has no longer, in this order: {missing}"
+
+
+def test_the_session_on_sparse_matrices_gives_what_it_shows():
+    assert doctest.testfile(str(ROOT / "docs" / "sparse.md"), module_relative=False) == (0, 13)
 
 
 def test_the_map_names_every_crate_and_every_python_module():

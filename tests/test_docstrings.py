@@ -22,7 +22,10 @@ MODULES = sorted(
 )
 NAMESPACES = (
     "outcore",
-    *(f"outcore.{name}" for name in ("config", "dates", "fft", "learn", "learn.metrics", "linalg", "random", "stats")),
+    *(
+        f"outcore.{name}"
+        for name in ("config", "dates", "fft", "learn", "learn.metrics", "linalg", "random", "sparse", "stats")
+    ),
 )
 _NO_ELEMENTS = "asks for types or shapes only, never for elements"
 _NO_ARRAYS = "has to do with settings, not with arrays"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,9 +12,9 @@ from outcore import _core
 from outcore._node import dtype_of
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._places import PathLike, bits_of, places_of
 
 Duplicates = Literal["sum", "last", "refuse"]
-PathLike = str | os.PathLike[str]
 # Rows and columns of a tile, unless told.
 SIDE = 16384
 
@@ -23,7 +22,7 @@ SIDE = 16384
 def open(path: PathLike) -> SparseMatrix:
     """Opens a sparse matrix (`.ocs`). I/O: its directory; entries are read when products are computed.
 
-    Raises NotFoundError, or FormatError for a file that is none or was cut off.
+    Raises MissingFileError, or FormatError for a file that is none or was cut off.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -34,27 +33,6 @@ def open(path: PathLike) -> SparseMatrix:
     from outcore._session import current
 
     return SparseMatrix(_core.open_sparse(current()._core, str(Path(path).absolute())))
-
-
-def bits_of(shape: tuple[int, int], side: int) -> tuple[int, int, int]:
-    """Bits of a place: of the tile row, the column of tiles, and a row or column within a tile."""
-    within = side.bit_length() - 1
-    rows, columns = (max(-(-length // side) - 1, 0).bit_length() for length in shape)
-    if rows + columns + 2 * within > 64:
-        raise ArgumentError(f"sparse: places in {shape} need {rows + columns + 2 * within} bits, of 64")
-    return rows, columns, within
-
-
-def places_of(
-    rows: npt.NDArray[Any], columns: npt.NDArray[Any], shape: tuple[int, int], side: int
-) -> npt.NDArray[np.uint64]:
-    """Numbers in whose order entries are stored: tile row, column of tiles, row and column within the tile."""
-    _, blocks, within = bits_of(shape, side)
-    r, c, mask = rows.astype(np.uint64), columns.astype(np.uint64), np.uint64(side - 1)
-    s = np.uint64(within)
-    tile = ((r >> s) << np.uint64(blocks)) | (c >> s)
-    places: npt.NDArray[np.uint64] = (tile << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
-    return places
 
 
 def check_indices(name: str, found: npt.NDArray[Any], length: int) -> None:
@@ -92,13 +70,14 @@ def from_coo(
     r, c = np.asarray(rows), np.asarray(columns)
     r, c = (index.astype(np.int64) if index.size == 0 else index for index in (r, c))
     v = None if values is None else np.asarray(values)
+    v = None if v is None else v.astype(dtype_of(v.dtype), copy=False)  # the file is little-endian
     if r.ndim != 1 or r.shape != c.shape or (v is not None and v.shape != r.shape):
         raise ShapeError(f"sparse: rows {r.shape}, columns {c.shape}, values {None if v is None else v.shape}")
     check_indices("rows", r, shape[0])
     check_indices("columns", c, shape[1])
     places = places_of(r, c, shape, side)
     order = np.argsort(places, kind="stable")
-    kind = "pattern" if v is None else dtype_of(v.dtype).name
+    kind = "pattern" if v is None else v.dtype.name
     target = Path(path).absolute()
     writer = _core.SparseWriter(current()._core, str(target), shape, kind, side, duplicates, overwrite)
     data = np.zeros(0, dtype=np.uint8) if v is None else np.ascontiguousarray(v[order]).view(np.uint8)
@@ -117,8 +96,10 @@ def from_scipy(matrix: Any, path: PathLike, *, side: int = SIDE, overwrite: bool
     3
     """
     found = matrix.tocoo()
+    if len(found.shape) != 2:
+        raise ShapeError(f"from_scipy: shape {found.shape} is no matrix's")
     shape = (int(found.shape[0]), int(found.shape[1]))
     return from_coo(found.row, found.col, found.data, shape, path, side=side, overwrite=overwrite)
 
 
-__all__ = ["from_coo", "from_scipy", "open"]
+__all__ = ["PathLike", "bits_of", "from_coo", "from_scipy", "open", "places_of"]

@@ -12,15 +12,20 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, node
+from outcore._reduction import sum_dtype
 from outcore.creation import ones
 from outcore.errors import ArgumentError, MemoryLimitError, ShapeError
 from outcore.manipulation import expand_dims, squeeze
+from outcore.sparse._along import Along
+from outcore.sparse._arranging import Arranging
+from outcore.sparse._elementwise import Elementwise
+from outcore.sparse._stream import Held
 
 # The types in which products are formed.
 _WORKING: dict[str, type[Any]] = {"b": np.int64, "i": np.int64, "u": np.int64}
 
 
-class SparseMatrix:
+class SparseMatrix(Elementwise, Along, Arranging):
     """A sparse matrix on disk. Made by `outcore.sparse.open` and the functions that convert to its format.
 
     `A @ X`, `X @ A` and `A.T @ X` are lazy arrays: the entries pass by once for as many columns of `X` as fit into
@@ -36,9 +41,10 @@ class SparseMatrix:
     __array_priority__ = 100.0
     __array_ufunc__ = None  # X @ A is ours
 
-    def __init__(self, core: _core.Sparse, transposed: bool = False) -> None:
+    def __init__(self, core: _core.Sparse, transposed: bool = False, held: Held | None = None) -> None:
         self._core = core
         self._transposed = transposed
+        self._held = held
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,7 +85,7 @@ class SparseMatrix:
     @property
     def T(self) -> SparseMatrix:
         """The transpose: the same file, read the other way. Nothing is moved."""
-        return SparseMatrix(self._core, not self._transposed)
+        return SparseMatrix(self._core, not self._transposed, self._held)
 
     def transpose(self) -> SparseMatrix:
         """As `T`."""
@@ -130,6 +136,8 @@ class SparseMatrix:
             raise ShapeError(
                 f"sparse product: {self.shape} @ {x.shape}: inner dimensions {self.shape[1]} and {x.shape[0]} differ"
             )
+        if self._held is not None:
+            self._held.keep()
         working, dtype = self._types(x.dtype, semiring)
         wide = x.astype(working) if x.ndim == 2 else expand_dims(x.astype(working), axis=1)
         found = Array(self._core.product(wide._expr, self._transposed, semiring)).astype(dtype)
@@ -143,7 +151,9 @@ class SparseMatrix:
         working = np.dtype(_WORKING.get(dtype.kind, dtype))
         if working == np.float16:
             working = np.dtype(np.float32)
-        return working, (working if dtype.kind == "b" else dtype)
+        # The extremes of nothing are those of int64, which a smaller type has not.
+        extreme = dtype.kind in "iu" and semiring.startswith(("min_", "max_"))
+        return working, (working if dtype.kind == "b" or extreme else dtype)
 
     def sum(self, axis: int | None = None) -> Array:
         """The sum of the entries, or of each column (`axis=0`) or row (`axis=1`), as SciPy's. I/O: one read.
@@ -155,7 +165,7 @@ class SparseMatrix:
         """
         if axis not in (None, 0, 1, -1, -2):
             raise ArgumentError(f"sparse sum: axis {axis} of a matrix")
-        dtype = np.int64 if self.is_pattern else self.dtype
+        dtype = np.dtype(np.int64) if self.is_pattern else sum_dtype(self.dtype)
         if axis is None:
             return (self @ ones(self.shape[1], dtype=dtype)).sum()
         of = self.T if axis in (0, -2) else self

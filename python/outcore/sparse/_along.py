@@ -1,0 +1,243 @@
+"""Methods of `SparseMatrix` that tell of its rows, columns and diagonals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore._array import Array
+from outcore._reduction import sum_dtype
+from outcore.creation import asarray, ones
+from outcore.elementwise import maximum, minimum
+from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
+from outcore.searching import where
+from outcore.sparse._stream import Values, parts
+
+if TYPE_CHECKING:
+    from outcore.sparse._matrix import SparseMatrix
+
+
+class Along:
+    """What `SparseMatrix` has of statistics by row and column, and of diagonals."""
+
+    def getnnz(self, axis: int | None = None) -> Array:
+        """The number of entries, of all or of each column (`axis=0`) or row (`axis=1`): lazy, int64. I/O: one read.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 0], [0, 1], [1.0, 2.0], (2, 2), path).getnnz(axis=1).compute()
+        array([2, 0])
+        """
+        a = _of(self)
+        if axis is None:
+            return asarray(a.nnz)
+        of = a.T if _axis("getnnz", axis) == 0 else a
+        dtype = np.int64 if a.is_pattern or a.dtype.kind in "biu" else np.float64
+        if a.dtype.kind == "c":
+            return asarray(_counted(a, _axis("getnnz", axis), False))
+        return of.product(ones(of.shape[1], dtype=dtype), "plus_pair").astype(np.int64)
+
+    def count_nonzero(self, axis: int | None = None) -> Any:
+        """The number of entries that are not 0, of all or along an axis. I/O: one read, now. Memory: the counts.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 0], [0, 1], [0.0, 2.0], (2, 2), path).count_nonzero(axis=0)
+        array([0, 1])
+        """
+        if axis is None:
+            return sum(int(np.count_nonzero(part.values)) for part in parts(_of(self)))
+        return _counted(_of(self), _axis("count_nonzero", axis), True)
+
+    def max(self, axis: int | None = None) -> Array:
+        """The largest element, of all or of each column (`axis=0`) or row (`axis=1`), where no entry is 0; lazy.
+
+        NaN is passed over, as by SciPy's `nanmax`. Integers come as int64. Raises DTypeError for complex and uint64,
+        ShapeError where there is nothing to be largest. I/O: two reads of the matrix, or one where it fits.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 0, 1], [0, 1, 0], [-3.0, -2.0, -1.0], (2, 2), path).max(axis=1).compute()
+        array([-2.,  0.])
+        """
+        return self._extreme("max", axis)
+
+    def min(self, axis: int | None = None) -> Array:
+        """The smallest element; as `max`."""
+        return self._extreme("min", axis)
+
+    def _extreme(self, name: Literal["max", "min"], axis: int | None) -> Array:
+        a = _of(self)
+        if a.dtype.kind == "c" or a.dtype == np.uint64:
+            raise DTypeError(f"sparse {name}: {a.dtype} has no order that products keep")
+        of = a.T if axis is not None and _axis(name, axis) == 0 else a
+        if 0 in (a.shape if axis is None else of.shape[1:]):
+            raise ShapeError(f"sparse {name}: shape {a.shape} has no elements along the axis")
+        dtype = np.dtype(np.int64) if a.dtype.kind in "biu" else a.dtype
+        stored = of.product(ones(of.shape[1], dtype=dtype), f"{name}_first")
+        with_zero = (maximum if name == "max" else minimum)(stored, asarray(np.zeros((), stored.dtype)))
+        found = where(of.getnnz(axis=1) < of.shape[1], with_zero, stored)
+        return found if axis is not None else found.max() if name == "max" else found.min()
+
+    def argmax(self, axis: int) -> npt.NDArray[np.int64]:
+        """The first place of the largest element of each column (`axis=0`) or row (`axis=1`); NaN counts as largest.
+
+        I/O: one read, now. Memory: 25 bytes for each row or column asked for.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 0, 1], [0, 1, 0], [-3.0, -2.0, -1.0], (2, 2), path).argmax(axis=1)
+        array([1, 1])
+        """
+        return _place_of_extreme(_of(self), _axis("argmax", axis), 1)
+
+    def argmin(self, axis: int) -> npt.NDArray[np.int64]:
+        """The first place of the smallest element; as `argmax`."""
+        return _place_of_extreme(_of(self), _axis("argmin", axis), -1)
+
+    def norm(self, ord: Literal["fro", 1] | float = "fro") -> float:
+        """The norm: "fro" (Frobenius), 1 (largest column sum), inf (largest row sum), as `scipy.sparse.linalg.norm`.
+
+        I/O: one read, now. Memory: for 1 and inf 8 bytes a column or row.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 1], [0, 0], [3.0, -4.0], (2, 2), path).norm()
+        5.0
+        """
+        a = _of(self)
+        if ord == "fro":
+            squares = (np.square(np.abs(part.values).astype(np.float64)).sum() for part in parts(a))
+            return float(np.sqrt(sum(squares)))
+        if ord not in (1, np.inf):
+            raise ArgumentError(f"sparse norm: ord={ord!r} is none of 'fro', 1, inf")
+        sums = _room("norm", a.shape[1 if ord == 1 else 0], np.dtype(np.float64))
+        for rows, columns, values in a.blocks():
+            np.add.at(sums, columns if ord == 1 else rows, np.abs(values).astype(np.float64))
+        return float(sums.max(initial=0.0))
+
+    def diagonal(self, k: int = 0) -> npt.NDArray[Any]:
+        """The elements of the `k`-th diagonal. I/O: one read, now. Memory: the diagonal.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path).diagonal()
+        array([0., 4.])
+        """
+        a = _of(self)
+        first = (max(-k, 0), max(k, 0))
+        found = _room("diagonal", max(min(a.shape[0] - first[0], a.shape[1] - first[1]), 0), a.dtype)
+        for rows, columns, values in a.blocks():
+            r, c = rows.astype(np.int64), columns.astype(np.int64)
+            found[r[c - r == k] - first[0]] = values[c - r == k]
+        return found
+
+    def trace(self, offset: int = 0) -> Any:
+        """The sum of a diagonal. I/O: one read, now. Memory: a tile.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> float(oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path).trace())
+        4.0
+        """
+        a = _of(self)
+        total = sum_dtype(a.dtype).type(0)
+        for rows, columns, values in a.blocks():
+            total += values[columns.astype(np.int64) - rows.astype(np.int64) == offset].sum(dtype=total.dtype)
+        return total
+
+    def toarray(self) -> npt.NDArray[Any]:
+        """The matrix as a dense NumPy array, zeros and all. I/O: one read, now. MemoryLimitError if too large.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path).toarray()
+        array([[0., 3.],
+               [0., 4.]])
+        """
+        a = _of(self)
+        found = _room("toarray", a.shape, a.dtype)
+        for rows, columns, values in a.blocks():
+            found[rows, columns] = values
+        return found
+
+    to_dense = toarray
+
+
+def _of(matrix: object) -> SparseMatrix:
+    return cast("SparseMatrix", matrix)
+
+
+def _axis(name: str, axis: int) -> int:
+    if axis not in (0, 1, -1, -2):
+        raise ArgumentError(f"sparse {name}: axis {axis} of a matrix")
+    return axis % 2
+
+
+def check_room(name: str, need: int, what: str) -> None:
+    from outcore._session import current
+
+    room = current().counters()["budget_bytes"]
+    if need > room:
+        raise MemoryLimitError(f"sparse {name}: {what} take {need} bytes in memory, there are {room}")
+
+
+def _room(name: str, shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Zeros in memory, which must fit there."""
+    need = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    check_room(name, need, f"{shape} elements of {dtype}")
+    return np.zeros(shape, dtype=dtype)
+
+
+def _counted(a: SparseMatrix, axis: int, is_nonzero: bool) -> npt.NDArray[np.int64]:
+    counts = _room("count", a.shape[1 - axis], np.dtype(np.int64))
+    for rows, columns, values in a.blocks():
+        at = columns if axis == 0 else rows
+        np.add.at(counts, at[values != 0] if is_nonzero else at, 1)
+    return counts
+
+
+def _place_of_extreme(a: SparseMatrix, axis: int, sign: int) -> npt.NDArray[np.int64]:
+    """Where the extremes are; a lane's first place without an entry counts as 0.
+
+    Entries of a lane come in the order of their places, also from block to block. So the one that stands at a place of
+    its own number among them has no gap before it, and the number of such entries is the first gap.
+    """
+    of = a.T if axis == 0 else a
+    lanes, length = of.shape
+    if length == 0:
+        raise ShapeError(f"sparse argmax: shape {a.shape} has no elements along axis {axis}")
+    if of.dtype.kind == "c":
+        raise DTypeError(f"sparse argmax: {of.dtype} has no order")
+    check_room("argmax", 33 * lanes, f"extremes of {lanes} lanes")
+    best, at = np.zeros(lanes, of.dtype), np.full(lanes, -1)
+    seen, gap = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
+    for rows, columns, values in of.blocks():
+        order = np.lexsort((columns, rows))
+        r, c, v = rows[order].astype(np.int64), columns[order].astype(np.int64), values[order]
+        starts = np.flatnonzero(np.diff(r, prepend=-1))
+        counts = np.diff(starts, append=len(r))
+        number = seen[r] + np.arange(len(r)) - np.repeat(starts, counts)
+        np.add.at(gap, r[number == c], 1)
+        seen[r[starts]] += counts
+        first = np.lexsort((c, _rank(v, sign), r))[starts]  # the best of each lane in this block
+        r, c, v = r[first], c[first], v[first]
+        better = (at[r] < 0) | (_rank(v, sign) < _rank(best[r], sign))
+        best[r[better]], at[r[better]] = v[better], c[better]
+    rank, zero = _rank(best, sign), _rank(np.zeros(1, of.dtype), sign)[0]
+    is_zero = (seen < length) & ((at < 0) | (zero < rank) | ((zero == rank) & (gap < at)))
+    return np.where(is_zero, gap, at).astype(np.int64)
+
+
+def _rank(values: Values, sign: int) -> npt.NDArray[np.int64] | npt.NDArray[np.uint64]:
+    """Integers that are smallest where values are wanted most: NaN most of all, -0 as 0."""
+    if values.dtype.kind in "biu":
+        return ~values if sign > 0 else values
+    bits = (values.astype(np.float64) + 0.0).view(np.int64)  # in order but for those below 0, whose size goes up
+    order = np.where(bits < 0, -(bits & np.iinfo(np.int64).max), bits)
+    return np.where(np.isnan(values), np.iinfo(np.int64).min, -order if sign > 0 else order)
+
+
+__all__ = ["Along", "check_room"]

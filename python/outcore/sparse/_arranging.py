@@ -1,0 +1,164 @@
+"""Methods of `SparseMatrix` that choose and rearrange its rows and columns, and the Kronecker product."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore._array import Array
+from outcore.errors import ArgumentError, IndexingError
+from outcore.sparse._along import check_room
+from outcore.sparse._places import PathLike
+from outcore.sparse._stream import Indices, Part, Values, built, kind_of, parts, resorted
+
+if TYPE_CHECKING:
+    from outcore.sparse._matrix import SparseMatrix
+
+# Entries of a Kronecker product that are made at once.
+_MADE_MAX = 1 << 19
+
+
+class Arranging:
+    """What `SparseMatrix` has of slices and orders."""
+
+    def __getitem__(self, key: Any) -> SparseMatrix:
+        """Rows and columns by slices, as a new matrix in scratch; see `part`."""
+        return self.part(*key) if isinstance(key, tuple) else self.part(key)
+
+    def part(
+        self,
+        rows: slice = slice(None),
+        columns: slice = slice(None),
+        *,
+        path: PathLike | None = None,
+        overwrite: bool = False,
+    ) -> SparseMatrix:
+        """Rows and columns by slices with steps above 0; `A[2:9, ::2]` is the same in scratch.
+
+        Raises IndexingError for other keys. I/O: one read, one write. Memory: a tile row.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path)[1:, :].toarray()
+        array([[0., 4.]])
+        """
+        a = _of(self)
+        keys = [_range(key, length) for key, length in zip((rows, columns), a.shape, strict=True)]
+        if a._transposed:
+            keys.reverse()
+
+        def stream() -> Iterator[Part]:
+            for part in parts(a):
+                places = [_positions(at, key) for at, key in zip(part[:2], keys, strict=True)]
+                kept = (places[0] >= 0) & (places[1] >= 0)
+                until = -(-(part.until - keys[0].start) // keys[0].step)
+                r, c = (place[kept].astype(np.uint64) for place in places)
+                yield Part(r, c, part.values[kept], max(until, 0))
+
+        made = built(stream(), (len(keys[0]), len(keys[1])), kind_of(a), a._core.side, path, overwrite)
+        return made.T if a._transposed else made
+
+    def permute(
+        self, rows: Any = None, columns: Any = None, *, path: PathLike | None = None, overwrite: bool = False
+    ) -> SparseMatrix:
+        """Rows and columns in other orders: what NumPy's `A[rows][:, columns]` gives of two permutations.
+
+        Permutations are NumPy or lazy arrays of integers, held in memory (16 bytes a row). Raises ArgumentError
+        for what is none. I/O: one read, one write, and between them the entries, 8 bytes and a value each, are sorted.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path).permute([1, 0], [1, 0]).toarray()
+        array([[4., 0.],
+               [3., 0.]])
+        """
+        a = _of(self)
+        to = [_inverse(order, length) for order, length in zip((rows, columns), a.shape, strict=True)]
+
+        def change(r: Indices, c: Indices, values: Values) -> tuple[Indices, Indices, Values]:
+            return r if to[0] is None else to[0][r], c if to[1] is None else to[1][c], values
+
+        return resorted(a, change, a.shape, path, overwrite)
+
+
+def kron(a: SparseMatrix, b: SparseMatrix, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    """The Kronecker product: every element of `a` times all of `b`.
+
+    `b` is held in memory (24 bytes an entry) and must fit there: MemoryLimitError. I/O: one read of each, one write.
+    Memory: beside that, the entries of a tile row of the result, about 60 bytes each.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> A = oc.sparse.from_coo([0, 1], [1, 0], [3.0, 4.0], (2, 2), path)
+    >>> oc.sparse.kron(A, A).toarray()
+    array([[ 0.,  0.,  0.,  9.],
+           [ 0.,  0., 12.,  0.],
+           [ 0., 12.,  0.,  0.],
+           [16.,  0.,  0.,  0.]])
+    """
+    if a._transposed:
+        return kron(a.T, b.T, path=path, overwrite=overwrite).T
+    is_pattern = a.is_pattern and b.is_pattern
+    dtype = None if is_pattern else np.result_type(a.dtype, b.dtype)
+    check_room("kron", 48 * b.nnz, f"the {b.nnz} entries of the second matrix")
+    held = list(b.blocks())
+    nothing = (np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, b.dtype))
+    r, c, v = (np.concatenate([nothing[at], *(block[at] for block in held)]) for at in range(3))
+    height, width = (np.uint64(length) for length in b.shape)
+
+    def stream() -> Iterator[Part]:
+        for part in parts(a):
+            order = np.argsort(part.rows, kind="stable")
+            rows, columns, values = (of[order] for of in part[:3])
+            step = max(1, _MADE_MAX // max(1, b.nnz))
+            for first in range(0, len(rows), step):
+                of = slice(first, first + step)
+                made = (values[of, None] * v[None, :]).ravel()
+                after = int(rows[first + step]) if first + step < len(rows) else part.until
+                at = ((rows[of, None] * height + r).ravel(), (columns[of, None] * width + c).ravel())
+                yield Part(*at, made if dtype is None else made.astype(dtype), after * b.shape[0])
+
+    shape = (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
+    return built(stream(), shape, dtype, a._core.side, path, overwrite)
+
+
+def _of(matrix: object) -> SparseMatrix:
+    return cast("SparseMatrix", matrix)
+
+
+def _range(key: object, length: int) -> range:
+    if not isinstance(key, slice):
+        raise IndexingError(f"sparse: key {key!r}; rows and columns are chosen by slices")
+    found = range(*key.indices(length))
+    if found.step <= 0:
+        raise IndexingError(f"sparse: a step of {found.step}; one above 0 is right")
+    return found
+
+
+def _positions(at: Indices, key: range) -> npt.NDArray[np.int64]:
+    """Where numbers stand in a range; -1 for those outside."""
+    offset = at.astype(np.int64) - key.start
+    inside = (offset >= 0) & (offset % key.step == 0) & (offset // key.step < len(key))
+    return np.where(inside, offset // key.step, -1)
+
+
+def _inverse(order: Any, length: int) -> Indices | None:
+    if order is None:
+        return None
+    given = np.asarray(order.compute() if isinstance(order, Array) else order)
+    if given.shape != (length,) or given.dtype.kind not in "iu":
+        raise ArgumentError(f"sparse permute: {given.shape} of {given.dtype} is no order of {length}")
+    inverse = np.full(length, length, dtype=np.uint64)
+    if length and (given.min() < 0 or given.max() >= length):
+        raise ArgumentError(f"sparse permute: an order of {length} has numbers from 0 to {length - 1}")
+    inverse[given] = np.arange(length, dtype=np.uint64)
+    if (inverse == length).any():
+        raise ArgumentError(f"sparse permute: {operator.index((inverse == length).argmax())} is not in the order")
+    return inverse
+
+
+__all__ = ["Arranging", "kron"]

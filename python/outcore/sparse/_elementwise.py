@@ -1,0 +1,294 @@
+"""Methods of `SparseMatrix` that make another matrix, entry by entry, while this one passes by.
+
+Each writes a new file: at `path`, or in scratch, from where it goes with the last matrix that reads it. I/O of each:
+one read of its operands and one write of its result, unless said. Memory: a tile row, about 60 bytes for an entry.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore._array import Array
+from outcore._node import DTypeLike, dtype_of, is_weak
+from outcore.errors import ArgumentError, ShapeError
+from outcore.sparse._places import PathLike
+from outcore.sparse._stream import Indices, Values, kind_of, merged, resorted, rewritten
+
+if TYPE_CHECKING:
+    from outcore.sparse._matrix import SparseMatrix
+
+Comparison: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">="]
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class Elementwise:
+    """What `SparseMatrix` has of element-wise operations."""
+
+    def multiply(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+        """This matrix times a number, a dense row (n,) or (1, n), a column (m, 1), or a sparse matrix of its shape.
+
+        Dense vectors may be lazy; they are held in memory. Values have the type of NumPy's promotion. Of two sparse
+        matrices places that come to 0 are not stored, as by SciPy. Raises ShapeError for other shapes.
+        I/O: one read of each, one write; a matrix that is read the other way (`A.multiply(B.T)`) is sorted first.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 3.0], [1.0, 0.0]]), path)
+        >>> A.multiply(np.asarray([10.0, 100.0])).to_scipy().toarray()
+        array([[  0., 300.],
+               [ 10.,   0.]])
+        """
+        a = _of(self)
+        if isinstance(other, Elementwise):
+            b = _same(a, _of(other), "multiply")
+            dtype = np.result_type(a.dtype, b.dtype)
+            return merged(a, b, lambda x, y, both: np.where(both, x * y, 0).astype(dtype), dtype, path, overwrite)
+        scale, dtype = _scale(a, other)
+
+        def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
+            return rows, columns, (values * scale(rows, columns)).astype(dtype)
+
+        return rewritten(a, change, dtype, path, overwrite)
+
+    def __mul__(self, other: Any) -> SparseMatrix:
+        return self.multiply(other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> SparseMatrix:
+        if isinstance(other, Elementwise):
+            raise ArgumentError("sparse division by a sparse matrix: what it has no entry at would come to NaN")
+        return self.multiply(1.0 / (other if is_weak(other) else np.asarray(_vector(other), dtype=np.float64)))
+
+    def __neg__(self) -> SparseMatrix:
+        return self.multiply(-1)
+
+    def add(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+        """The sum with a sparse matrix of its shape; `A + B` and `A - B` are the same in scratch.
+
+        Places that come to 0 are not stored, as by SciPy. Raises ShapeError, and ArgumentError for what is dense: the
+        sum would be. I/O: one read of each, one write; a matrix that is read the other way is sorted first.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 3.0], [1.0, 0.0]]), path)
+        >>> (A + A.T).to_scipy().toarray()
+        array([[0., 4.],
+               [4., 0.]])
+        """
+        return self._combined(other, "+", lambda x, y: x + y, path, overwrite)
+
+    def __add__(self, other: Any) -> SparseMatrix:
+        return self.add(other)
+
+    def __sub__(self, other: Any) -> SparseMatrix:
+        return self._combined(other, "-", lambda x, y: x - y, None, False)
+
+    def maximum(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+        """The larger of the elements of two matrices; NaN where one is. I/O: as `add`."""
+        return self._combined(other, "maximum", np.maximum, path, overwrite)
+
+    def minimum(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+        """The smaller of the elements of two matrices; NaN where one is. I/O: as `add`."""
+        return self._combined(other, "minimum", np.minimum, path, overwrite)
+
+    def _combined(
+        self, other: Any, name: str, f: Callable[[Any, Any], Any], path: PathLike | None, overwrite: bool
+    ) -> SparseMatrix:
+        if not isinstance(other, Elementwise):
+            raise ArgumentError(f"sparse {name} of {type(other).__name__}: the result would be dense")
+        a, b = _of(self), _same(_of(self), _of(other), name)
+        dtype = np.result_type(a.dtype, b.dtype)
+        return merged(a, b, lambda x, y, both: f(x.astype(dtype), y.astype(dtype)), dtype, path, overwrite)
+
+    def compare(
+        self, how: Comparison, other: Any, *, path: PathLike | None = None, overwrite: bool = False
+    ) -> SparseMatrix:
+        """The places at which a comparison with a number or a sparse matrix holds, as a pattern.
+
+        `A > 3` and its like are the same in scratch. Raises ArgumentError where the comparison holds of 0, which is
+        nearly everywhere. I/O: one read of each, one write.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 3.0], [1.0, 0.0]]), path)
+        >>> (A > 2).to_scipy().toarray()
+        array([[False,  True],
+               [False, False]])
+        """
+        if how not in _COMPARISONS:
+            raise ArgumentError(f"sparse compare: {how!r} is none of {', '.join(_COMPARISONS)}")
+        holds, a = _COMPARISONS[how], _of(self)
+        is_matrix = isinstance(other, Elementwise)
+        if holds(0, 0 if is_matrix else other):
+            raise ArgumentError(f"sparse: 0 {how} {'0' if is_matrix else other} holds wherever nothing is stored")
+        if is_matrix:
+            b = _same(a, _of(other), how)
+            return merged(a, b, lambda x, y, both: holds(x, y), None, path, overwrite)
+        return self._where(lambda rows, columns, values: holds(values, other), path, overwrite, None)
+
+    def __gt__(self, other: Any) -> SparseMatrix:
+        return self.compare(">", other)
+
+    def __ge__(self, other: Any) -> SparseMatrix:
+        return self.compare(">=", other)
+
+    def __lt__(self, other: Any) -> SparseMatrix:
+        return self.compare("<", other)
+
+    def __le__(self, other: Any) -> SparseMatrix:
+        return self.compare("<=", other)
+
+    def power(
+        self, n: float, dtype: DTypeLike = None, *, path: PathLike | None = None, overwrite: bool = False
+    ) -> SparseMatrix:
+        """Each entry to the power of `n` > 0. Raises ArgumentError for others, of which 0 gives no 0.
+
+        I/O: one read, one write.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_scipy(scipy.sparse.eye_array(2) * 3.0, path).power(2).to_scipy().data
+        array([9., 9.])
+        """
+        if not n > 0:
+            raise ArgumentError(f"sparse power: 0 to the power of {n} is not 0, so the result would be dense")
+        a = _of(self)
+        to = np.result_type(a.dtype, n) if dtype is None else dtype_of(dtype)
+        return self._valued(lambda values: np.power(values.astype(to), n), to, path, overwrite)
+
+    def astype(self, dtype: DTypeLike, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+        """The entries as another type, converted as NumPy does. I/O: one read, one write.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_scipy(scipy.sparse.eye_array(2), path).astype(np.int8).dtype
+        dtype('int8')
+        """
+        to = dtype_of(dtype)
+        return self._valued(lambda values: values.astype(to), to, path, overwrite)
+
+    def __abs__(self) -> SparseMatrix:
+        dtype = np.abs(np.zeros(0, _of(self).dtype)).dtype
+        return self._valued(np.abs, dtype, None, False)
+
+    def conj(self) -> SparseMatrix:
+        """The complex conjugates, in scratch. I/O: one read, one write."""
+        return self._valued(np.conj, _of(self).dtype, None, False)
+
+    def eliminate_zeros(self, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+        """The matrix without entries that are 0; a new one, where SciPy changes its own. I/O: one read, one write.
+
+        >>> import numpy as np, outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_coo([0, 1], [0, 1], [0.0, 1.0], (2, 2), path).eliminate_zeros().nnz
+        1
+        """
+        return self._where(lambda rows, columns, values: values != 0, path, overwrite, kind_of(_of(self)))
+
+    def tril(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+        """The entries on and below the `k`-th diagonal. I/O: one read, one write.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[1.0, 3.0], [1.0, 0.0]]), path)
+        >>> A.tril(-1).to_scipy().toarray()
+        array([[0., 0.],
+               [1., 0.]])
+        """
+        return self._where(lambda r, c, v: _offset(r, c) <= k, path, overwrite, kind_of(_of(self)))
+
+    def triu(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+        """The entries on and above the `k`-th diagonal. I/O: one read, one write."""
+        return self._where(lambda r, c, v: _offset(r, c) >= k, path, overwrite, kind_of(_of(self)))
+
+    def copy(self, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+        """The matrix in a file of its own. Of a transpose, one that is stored the way it is read.
+
+        I/O: one read, one write; of a transpose the entries, 8 bytes and a value each, are sorted between.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 3.0], [1.0, 0.0]]), path)
+        >>> list(A.T.copy().blocks())[0][2]
+        array([1., 3.])
+        """
+        a = _of(self)
+        if a._transposed:
+            return resorted(a, lambda rows, columns, values: (rows, columns, values), a.shape, path, overwrite)
+        return self._where(lambda rows, columns, values: np.ones(len(rows), dtype=bool), path, overwrite, kind_of(a))
+
+    def _valued(
+        self, f: Callable[[Any], Any], dtype: np.dtype[Any], path: PathLike | None, overwrite: bool
+    ) -> SparseMatrix:
+        return rewritten(_of(self), lambda rows, columns, values: (rows, columns, f(values)), dtype, path, overwrite)
+
+    def _where(
+        self,
+        holds: Callable[[Indices, Indices, Values], npt.NDArray[np.bool_]],
+        path: PathLike | None,
+        overwrite: bool,
+        dtype: np.dtype[Any] | None,
+    ) -> SparseMatrix:
+        def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
+            which = holds(rows, columns, values)
+            return rows[which], columns[which], values[which]
+
+        return rewritten(_of(self), change, dtype, path, overwrite)
+
+
+def _of(matrix: object) -> SparseMatrix:
+    return cast("SparseMatrix", matrix)
+
+
+def _same(a: SparseMatrix, b: SparseMatrix, name: str) -> SparseMatrix:
+    if a.shape != b.shape:
+        raise ShapeError(f"sparse {name}: shapes {a.shape} and {b.shape} differ")
+    return b
+
+
+def _offset(rows: Indices, columns: Indices) -> npt.NDArray[np.int64]:
+    """The diagonals on which entries lie."""
+    return columns.astype(np.int64) - rows.astype(np.int64)
+
+
+def _vector(other: Any) -> npt.NDArray[Any]:
+    return np.asarray(other.compute() if isinstance(other, Array) else other)
+
+
+def _scale(a: SparseMatrix, other: Any) -> tuple[Callable[[Indices, Indices], Any], np.dtype[Any]]:
+    """What entries at some places are multiplied by, and the type of the product."""
+    if is_weak(other):
+        # NumPy's rules for Python scalars.
+        dtype = np.result_type(a.dtype, other)
+        return lambda rows, columns: np.asarray(other, dtype=dtype), dtype
+    if isinstance(other, Array) and other.ndim == 2 and 1 not in other.shape:
+        raise ShapeError(f"sparse multiply: {a.shape} by the lazy {other.shape}; a row, a column or a number is right")
+    dense = _vector(other)
+    dtype = np.result_type(a.dtype, dtype_of(dense.dtype))
+    if dense.ndim > 2 or any(
+        own not in (1, length) for own, length in zip(dense.shape[::-1], a.shape[::-1], strict=False)
+    ):
+        raise ShapeError(f"sparse multiply: shapes {a.shape} and {dense.shape} do not go together")
+    wide = dense.reshape((1,) * (2 - dense.ndim) + dense.shape)
+    tall, broad = wide.shape[0] > 1, wide.shape[1] > 1
+
+    def scale(rows: Indices, columns: Indices) -> Any:
+        return wide[rows if tall else 0, columns if broad else 0]
+
+    return scale, dtype
+
+
+__all__ = ["Elementwise"]
