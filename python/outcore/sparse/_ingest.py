@@ -25,10 +25,9 @@ Symmetry = Literal[False, True, "skew", "hermitian"]
 Entries = tuple[Operand, ...] | Iterable[Chunk]
 
 
-class Options(TypedDict, total=False):
+class Settings(TypedDict, total=False):
     """What every function that stores entries takes; `from_entries` says what each of them does."""
 
-    shape: tuple[int, int] | None
     dtype: DTypeLike
     duplicates: Literal["sum", "last", "any", "refuse"]
     symmetrize: Symmetry
@@ -38,6 +37,15 @@ class Options(TypedDict, total=False):
     side: int
     overwrite: bool
     resume: bool
+
+
+class Options(Settings, total=False):
+    """As `Settings`, where the shape is not told by what is read."""
+
+    shape: tuple[int, int] | None
+
+
+_NAMES = ("shape", *Settings.__annotations__)
 
 
 def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -> SparseMatrix:
@@ -86,9 +94,9 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
 
     Notes
     -----
-    I/O: one read of the entries (another where `shape` or `relabel` has to be found; an iterator's are stored in scratch
-    first), then three writes and three reads of 8 bytes and the value of each: places, the two passes of a distribution
-    sort (Vengroff, Vitter: TPIE, 4.2); one write of the matrix.
+    I/O: one read of the entries (another where `shape` or `relabel` has to be found; an iterator's are stored in
+    scratch first), then three writes and three reads of 8 bytes and the value of each: places, the two passes of a
+    distribution sort (Vengroff, Vitter: TPIE, 4.2); one write of the matrix.
 
     Examples
     --------
@@ -110,9 +118,9 @@ def stored(
 
     `square` makes a matrix whose shape is not given as wide as long.
     """
-    unknown = set(options) - set(Options.__annotations__)
+    unknown = set(options) - set(_NAMES)
     if unknown:
-        raise ArgumentError(f"sparse: no option {', '.join(sorted(unknown))}; {', '.join(Options.__annotations__)} are")
+        raise ArgumentError(f"sparse: there is no option {', '.join(sorted(unknown))}, but {', '.join(_NAMES)}")
     target = Path(path).absolute()
     lengths = _lengths(options.get("shape"))
     if lengths is not None:
@@ -206,13 +214,17 @@ def _wanted(rows: Array, columns: Array, values: Array | None, shape: tuple[int,
     loops = options.get("drop_loops", False)
     bits_of(shape, side)
     if (symmetry or loops) and shape[0] != shape[1]:
-        raise ShapeError(f"sparse: {'symmetrize' if symmetry else 'drop_loops'} of a matrix {shape}, which is not square")
+        raise ShapeError(
+            f"sparse: {'symmetrize' if symmetry else 'drop_loops'} of a matrix {shape}, which is not square"
+        )
     mirrored = values
     if values is not None and symmetry in ("skew", "hermitian"):
         mirrored = -values if symmetry == "skew" else conj(values) if values.dtype.kind == "c" else values
     if values is not None and mirrored is not None and symmetry:
         values = concat([values, mirrored])
-    return Wanted(rows, columns, values, shape, side, duplicates, bool(symmetry), loops, options.get("overwrite", False))
+    return Wanted(
+        rows, columns, values, shape, side, duplicates, bool(symmetry), loops, options.get("overwrite", False)
+    )
 
 
-__all__ = ["Options", "from_entries", "stored"]
+__all__ = ["Options", "Settings", "from_entries", "stored"]

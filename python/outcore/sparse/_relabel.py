@@ -18,9 +18,7 @@ from outcore.sorting import argsort, sort
 from outcore.sparse._spool import Work
 
 
-def labels_of(
-    relabel: Any, rows: Array, columns: Array, shape: tuple[int, int], work: Work, target: Path
-) -> Array:
+def labels_of(relabel: Any, rows: Array, columns: Array, shape: tuple[int, int], work: Work, target: Path) -> Array:
     """The new number of each row and column, uint64: a stored array, or the given one when it is a permutation."""
     if shape[0] != shape[1]:
         raise ShapeError(f"sparse: relabel of a matrix {shape}, which is not square")
@@ -50,9 +48,7 @@ def by_degree(rows: Array, columns: Array, length: int, work: Work, target: Path
     return open(path)
 
 
-def relabelled(
-    labels: Array, rows: Array, columns: Array, shape: tuple[int, int], work: Work
-) -> tuple[Array, Array]:
+def relabelled(labels: Array, rows: Array, columns: Array, shape: tuple[int, int], work: Work) -> tuple[Array, Array]:
     """Rows and columns by their new numbers, stored: they are read for places and their check. I/O: one sort each."""
     for name, numbers, length in (("rows", rows, shape[0]), ("columns", columns, shape[1])):
         if work.noted(f"new-{name}") is not None or not numbers.shape[0]:
