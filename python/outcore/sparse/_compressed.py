@@ -190,14 +190,15 @@ def from_npz(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> S
 
 def _members(archive: zipfile.ZipFile, source: PathLike) -> tuple[tuple[int, int], Iterator[Chunk]]:
     try:
-        layout = _Member(archive, "format.npy").whole().item()
-        layout = layout.decode() if isinstance(layout, bytes) else str(layout)
+        told = _Member(archive, "format.npy").whole().item()
+        layout = told.decode() if isinstance(told, bytes) else str(told)
         rows, columns = (int(length) for length in _Member(archive, "shape.npy").whole())
         data = _Member(archive, "data.npy")
-        if layout == "csr" or layout == "csc":
+        if layout in ("csr", "csc"):
             lines = rows if layout == "csr" else columns
             indptr, indices = _Member(archive, "indptr.npy"), _Member(archive, "indices.npy")
-            return (rows, columns), entries_of(lines, indptr, indices, data, layout)
+            by: Layout = "csr" if layout == "csr" else "csc"
+            return (rows, columns), entries_of(lines, indptr, indices, data, by)
         if layout == "coo":
             parts = [_Member(archive, name) for name in ("row.npy", "col.npy")] + [data]
             return (rows, columns), _pieces(parts, data.shape[0])
@@ -220,8 +221,9 @@ def from_table(
 
     `source` is a path (which needs pyarrow), a `pyarrow.Table`, or an iterable of tables whose columns go by name:
     Arrow's record batches, data frames, dicts of arrays. Without a `shape` the matrix is square. `options` are those of
-    `from_entries`. Raises ArgumentError for a column that is not there, FormatError for one with nulls. I/O: one read of
-    these columns, one write of 8 to 16 bytes an entry and its value, then as `from_entries`.
+    `from_entries`. Raises ArgumentError for a column that is not there, FormatError for one with nulls.
+
+    I/O: one read of these columns, one write of 8 to 16 bytes an entry and its value, then as `from_entries`.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"

@@ -40,7 +40,8 @@ def _add_up(words: npt.NDArray[np.uint64], lengths: npt.NDArray[np.intp]) -> npt
     found = found * np.uint64(10) + (found >> np.uint64(8))
     low = (found & np.uint64(0x000000FF000000FF)) * np.uint64(0x000F424000000064)
     high = ((found >> np.uint64(16)) & np.uint64(0x000000FF000000FF)) * np.uint64(0x0000271000000001)
-    return (low + high) >> np.uint64(32)
+    added: npt.NDArray[np.uint64] = (low + high) >> np.uint64(32)
+    return added
 
 
 def integers(

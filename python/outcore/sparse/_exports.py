@@ -43,15 +43,16 @@ def to_edges(
     *,
     binary: bool = False,
     ids: DTypeLike = np.uint32,
-    separator: str = "\\t",
+    separator: str = "\t",
     base: int = 0,
     overwrite: bool = False,
 ) -> Path:
     """Writes a line for each entry, or with `binary` a record: row and column of the type `ids`, and the value if any.
 
     Entries come in the order of the tiles. Rows and columns count from `base`; floats are written so that they are read
-    back the same. Raises TargetExistsError without `overwrite`, DTypeError where the numbers exceed `ids`. I/O: one read
-    of the matrix, one write.
+    back the same. Raises TargetExistsError without `overwrite`, DTypeError where the numbers exceed `ids`.
+
+    I/O: one read of the matrix, one write.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -91,7 +92,7 @@ def _lines(separator: str, base: int, pattern: bool) -> Write:
             piece = slice(begin, begin + _PIECE)
             parts = [(rows[piece] + np.uint64(base)).tolist(), (columns[piece] + np.uint64(base)).tolist()]
             parts += [] if pattern else _spelled(values[piece])
-            form = separator.join(["{}"] * len(parts)) + "\\n"
+            form = separator.join(["{}"] * len(parts)) + "\n"
             file.write("".join(map(form.format, *parts)).encode())
 
     return write
@@ -120,7 +121,7 @@ def to_mtx(matrix: SparseMatrix, path: PathLike, *, overwrite: bool = False) -> 
     '%%MatrixMarket matrix coordinate real general'
     """
     field = "pattern" if matrix.is_pattern else _FIELDS[matrix.dtype.kind]
-    head = f"%%MatrixMarket matrix coordinate {field} general\\n{matrix.shape[0]} {matrix.shape[1]} {matrix.nnz}\\n"
+    head = f"%%MatrixMarket matrix coordinate {field} general\n{matrix.shape[0]} {matrix.shape[1]} {matrix.nnz}\n"
     write = _lines(" ", 1, matrix.is_pattern)
     with _published(path, overwrite) as beside, beside.open("wb") as file:
         file.write(head.encode())

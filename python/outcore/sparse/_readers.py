@@ -152,8 +152,8 @@ def from_mtx(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> S
     """Stores the matrix of a Matrix Market file: coordinates, of any field and symmetry; gzip and Zstandard as well.
 
     Values of field "integer" are int64, "real" float64, "complex" complex128; those of "pattern" are none. `options`
-    are those of `from_entries` but for `shape` and `symmetrize`, which the file tells. Raises FormatError that names the
-    line which is not as it should be, UnsupportedFormatError for dense arrays. I/O: as `from_edges`.
+    are those of `from_entries` but for `shape` and `symmetrize`, which the file tells. Raises FormatError that names
+    the line which is not as it should be, UnsupportedFormatError for dense arrays. I/O: as `from_edges`.
 
     Source: Boisvert, Pozo, Remington: The Matrix Market exchange formats, NISTIR 5935 (1996).
 
