@@ -5,6 +5,7 @@ from outcore.sparse._convert import from_coo, from_scipy, open
 from outcore.sparse._exports import to_edges, to_mtx, to_npz
 from outcore.sparse._generators import banded, grid3d, rmat, rmat_edges
 from outcore.sparse._ingest import from_entries
+from outcore.sparse._layout import layout
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._nas import nas_cg
 from outcore.sparse._readers import from_binary, from_edges, from_mtx
@@ -23,6 +24,7 @@ __all__ = [
     "from_scipy",
     "from_table",
     "grid3d",
+    "layout",
     "nas_cg",
     "open",
     "rmat",
