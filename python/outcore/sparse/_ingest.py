@@ -162,7 +162,7 @@ def _key(columns: tuple[Array, ...] | None, source: str | None, options: Options
     relabel = options.get("relabel")
     given = [] if relabel is None or isinstance(relabel, str) else [_column(relabel)]
     for array in (*(columns or ()), *given):
-        if not _core.is_made_of_stored(array._expr):
+        if not _is_known_elsewhere(array._expr):
             raise ArgumentError("sparse: resume=True, and entries or labels are in memory: open them from files")
     if columns is None and source is None:
         raise ArgumentError("sparse: resume=True, and entries come from an iterator, which cannot be gone on with")
@@ -171,6 +171,19 @@ def _key(columns: tuple[Array, ...] | None, source: str | None, options: Options
     if given:
         told["relabel"] = "given"
     return "\n".join([*parts, *(f"{name}={told[name]}" for name in sorted(told))])
+
+
+def _is_known_elsewhere(expr: _core.Expr) -> bool:
+    """Whether another process makes the same array by the same call: all that it is made of are files and rules."""
+    seen, due = {expr.id}, [expr]
+    while due:
+        part = due.pop()
+        recipe = part.recipe()
+        if not part.inputs and (recipe is None or recipe[0] == "memory"):
+            return False
+        due += [below for below in part.inputs if below.id not in seen]
+        seen |= {below.id for below in part.inputs}
+    return True
 
 
 def _checked(columns: tuple[Array, ...], dtype: DTypeLike) -> tuple[Array, Array, Array | None]:
