@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore.sparse._matrix import SparseMatrix
 
@@ -31,11 +32,13 @@ def layout(matrix: SparseMatrix) -> dict[str, Any]:
     item = 0 if stored.is_pattern else stored.dtype.itemsize
     counts, reached, pairs, most = np.zeros(65, np.int64), 0, 0, 0
     for r, c, _ in stored.blocks():
-        degrees = np.unique(r, return_counts=True)[1]
+        first = r.min() // np.uint64(side)
+        degrees = _runs(r)
         reached += len(degrees)
         most = max(most, int(degrees.max(initial=0)))
         counts += np.bincount(np.frexp(degrees)[1], minlength=65)
-        pairs += len(np.unique((r // np.uint64(side)) * np.uint64(columns) + c))
+        # A tile row has each column in one tile only; what is read at once are a few tile rows.
+        pairs += len(_runs((r // np.uint64(side) - first) * np.uint64(columns) + c))
     counts[0] = rows - reached
     word = 4 if max(columns, stored.nnz) < 1 << 31 else 8
     last = int(np.flatnonzero(counts).max(initial=0))
@@ -50,6 +53,13 @@ def layout(matrix: SparseMatrix) -> dict[str, Any]:
         "degree_max": most,
         "degrees": counts[: last + 1].tolist(),
     }
+
+
+def _runs(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+    """How often each of the numbers that occur does. (Sorting took a tenth of the time of NumPy's `unique`.)"""
+    ordered = np.sort(numbers)
+    ends = np.flatnonzero(np.concatenate([ordered[1:] != ordered[:-1], [True]]))
+    return np.diff(ends, prepend=-1)
 
 
 def bounds(place: int) -> str:
