@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -285,6 +287,30 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     assert not (tmp_path / "a.ocs").exists()
 
 
+def test_zstandard_needs_a_package_that_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "e.zst").write_bytes(b"\x28\xb5\x2f\xfd and so on")
+    for name in ("compression.zstd", "zstandard"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UnsupportedFormatError, match="install zstandard"):
+        oc.sparse.from_edges(tmp_path / "e.zst", tmp_path / "a.ocs")
+    # A package that has `open` is used.
+    monkeypatch.setitem(sys.modules, "zstandard", SimpleNamespace(open=lambda path, mode: io.BytesIO(b"0 1\n2 0\n")))
+    assert oc.sparse.from_edges(tmp_path / "e.zst", tmp_path / "a.ocs").nnz == 2
+
+
+def test_numbers_by_degree_within_little_memory(data: Path, out: Path, scratch: Path) -> None:
+    rows, columns, _ = drawn(7, (1 << 19, 1 << 19), 3_000_000)
+    rows //= 1 + rows % 7
+    np.stack([rows, columns], axis=1).astype(np.uint32).tofile(data / "e.bin")
+    with session(scratch, pool_limit=28 << 20) as current:
+        made = oc.sparse.from_binary(data / "e.bin", out / "a.ocs", shape=(1 << 19, 1 << 19), relabel="degree")
+        assert current.counters()["peak_bytes"] <= 28 << 20
+    labels = np.load(out / "a.ocs.labels.npy").astype(int)
+    expected = sp.coo_array((np.ones(len(rows), bool), (labels[rows], labels[columns])), made.shape).tocsr()
+    assert (made.to_scipy() != expected).nnz == 0
+    assert files_below(scratch) == []
+
+
 @pytest.mark.parametrize("ids", ["uint32", "uint64", ">u4", "int64"])
 @pytest.mark.parametrize("values", [None, "float64", "float32", "int16"])
 def test_binary_records_and_back(ids: str, values: str | None, tmp_path: Path) -> None:
@@ -474,6 +500,14 @@ def test_grids(points: Any, n: int, tmp_path: Path) -> None:
     expected = np.where(whole.toarray() != 0, -1.0, 0.0)
     np.fill_diagonal(expected, points - 1)
     assert np.array_equal(dense(oc.sparse.grid3d(n, tmp_path / "a.ocs", points=points, side=8)), expected)
+
+
+def test_a_grid_whose_tile_rows_do_not_fit(out: Path, scratch: Path) -> None:
+    with session(scratch, pool_limit=16 << 20):
+        small = oc.sparse.grid3d(20, out / "a.ocs")
+    with session(scratch):
+        assert oc.sparse.grid3d(20, out / "b.ocs").nnz == small.nnz
+    assert (out / "a.ocs").read_bytes() == (out / "b.ocs").read_bytes()
 
 
 @SLOW

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -93,31 +93,44 @@ def rmat(
     return stored(entries, path, None, Options(**options, shape=(vertices, vertices)))
 
 
+# Bytes of the temporary arrays for an entry while a band of rows is made.
+_BAND_BYTES = 100
+OfRows = Callable[[npt.NDArray[np.int64]], tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+
+
 def _write_bands(
-    path: PathLike,
-    length: int,
-    width: int,
-    dtype: DTypeLike,
-    side: int,
-    overwrite: bool,
-    of_rows: Any,
+    path: PathLike, length: int, width: int, dtype: DTypeLike, side: int, overwrite: bool, of_rows: OfRows
 ) -> SparseMatrix:
-    """Stores a square matrix whose tile rows are made one after the other: `of_rows(rows)` gives columns and values, a
-    column of them for each of up to `width` entries, with columns outside the matrix for those that are not there."""
+    """Stores a square matrix of which `of_rows(rows)` gives columns and values: up to `width` of each for a row, with
+    columns outside the matrix for those that are not there.
+
+    Tile rows are sorted in memory, one after the other, where the limit allows; else all entries are on disk.
+    """
     from outcore._session import current
 
-    kind, target = dtype_of(dtype), Path(path).absolute()
-    writer = _core.SparseWriter(current()._core, str(target), (length, length), kind.name, side, "refuse", overwrite)
-    for begin in range(0, length, side):
-        rows = np.arange(begin, min(begin + side, length), dtype=np.int64)
-        columns, values = of_rows(rows)
-        there = (columns >= 0) & (columns < length)
-        places = places_of(np.broadcast_to(rows[:, None], columns.shape)[there], columns[there], (length, length), side)
+    kind, shape = dtype_of(dtype), (length, length)
+    fitting = current().counters()["budget_bytes"] // (_BAND_BYTES * width)
+    if fitting < min(side, length):
+        told = Options(shape=shape, duplicates="refuse", side=side, overwrite=overwrite)
+        return stored(_bands(length, max(fitting, 1), kind, of_rows), path, None, told)
+    target = Path(path).absolute()
+    writer = _core.SparseWriter(current()._core, str(target), shape, kind.name, side, "refuse", overwrite)
+    for rows, columns, values in _bands(length, side, kind, of_rows):
+        places = places_of(rows, columns, shape, side)
         order = np.argsort(places, kind="stable")
-        kept = np.broadcast_to(values, columns.shape)[there].astype(kind)
-        writer.add(places[order], np.ascontiguousarray(kept[order]).view(np.uint8))
+        writer.add(places[order], values[order].view(np.uint8))
     writer.finish()
     return open(target)
+
+
+def _bands(length: int, height: int, kind: np.dtype[Any], of_rows: OfRows) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+    """The entries of so many rows after the other."""
+    for begin in range(0, length, height):
+        rows = np.arange(begin, min(begin + height, length), dtype=np.int64)
+        columns, values = of_rows(rows)
+        there = (columns >= 0) & (columns < length)
+        every = np.broadcast_to(rows[:, None], columns.shape)
+        yield every[there], columns[there], np.broadcast_to(values.astype(kind), columns.shape)[there]
 
 
 def grid3d(
@@ -134,7 +147,9 @@ def grid3d(
     """Stores the stencil of a grid of n × n × n points: each has an entry for itself and for its 6 or 26 neighbours.
 
     The point (x, y, z) is row x n² + y n + z. `center` is the value on the diagonal: `points` - 1 unless given;
-    neighbours beyond the faces have no entry. Raises ArgumentError for other stencils. I/O: one write.
+    neighbours beyond the faces have no entry. Raises ArgumentError for other stencils.
+
+    I/O: one write; as `from_entries` of an iterator where a tile row in the making does not fit into memory.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -167,7 +182,7 @@ def banded(
 ) -> SparseMatrix:
     """Stores an n × n matrix with one value on each of some diagonals: those above the main one have offsets above 0.
 
-    Raises ArgumentError where there are no diagonals. I/O: one write.
+    Raises ArgumentError where there are no diagonals. I/O: as `grid3d`.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"

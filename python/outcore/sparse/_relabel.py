@@ -42,8 +42,11 @@ def by_degree(rows: Array, columns: Array, length: int, work: Work, target: Path
     """Numbers by falling degree, rows and columns counted together, equal ones in their order. They are stored."""
     path = target.with_name(target.name + ".labels.npy")
     if work.noted("labels") is None or not path.exists():
-        degrees = counted(rows, None, length) + counted(columns, None, length)
-        store({path: argsort(argsort(degrees, descending=True)).astype(np.uint64)}, overwrite=True)
+        # A program each, so that one sort at a time has the memory.
+        degrees, order = work.path("degrees.npy"), work.path("order.npy")
+        store({degrees: counted(rows, None, length) + counted(columns, None, length)}, overwrite=True)
+        store({order: argsort(open(degrees), descending=True)}, overwrite=True)
+        store({path: argsort(open(order)).astype(np.uint64)}, overwrite=True)
         work.note("labels", True)
     return open(path)
 
