@@ -1,0 +1,260 @@
+"""Matrices that others hold by rows or columns (CSR, CSC): SciPy's files, AnnData's groups, and columns of tables."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, Literal, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore._array import Array
+from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
+from outcore.sparse._convert import PathLike
+from outcore.sparse._ingest import Options, Settings, stored
+from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._readers import opened
+from outcore.sparse._spool import Chunk, stamp_of
+
+Layout = Literal["csr", "csc"]
+# How elements from one place of a row up to another are read; places ascend.
+Read = Callable[[int, int], npt.NDArray[Any]]
+_PIECE = 1 << 18
+
+
+def _reader(array: Any) -> Read:
+    """Of a lazy array, one of NumPy, h5py or zarr-python."""
+    if isinstance(array, Array):
+        return lambda begin, end: np.asarray(array[begin:end].compute())
+    return lambda begin, end: np.asarray(array[begin:end])
+
+
+def entries_of(lines: int, indptr: Read, indices: Read, data: Read | None, layout: Layout) -> Iterator[Chunk]:
+    """Entries, some at a time, of a matrix with so many rows ("csr") or columns ("csc")."""
+    for first in range(0, lines, _PIECE):
+        last = min(first + _PIECE, lines)
+        bounds = indptr(first, last + 1).astype(np.int64)
+        if (np.diff(bounds) < 0).any() or (first == 0 and bounds[0] != 0):
+            raise FormatError(f"sparse: indptr falls between {first} and {last}, or does not begin with 0")
+        for begin in range(int(bounds[0]), int(bounds[-1]), _PIECE):
+            end = min(begin + _PIECE, int(bounds[-1]))
+            cut = np.clip(bounds, begin, end)
+            counts = cut[1:] - cut[:-1]
+            major = np.repeat(np.arange(first, last, dtype=np.uint64), counts)
+            minor = indices(begin, end)
+            places = [major, minor] if layout == "csr" else [minor, major]
+            yield places if data is None else [*places, data(begin, end)]
+
+
+def from_csr(
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    shape: tuple[int, int],
+    path: PathLike,
+    *,
+    layout: Layout = "csr",
+    **options: Unpack[Settings],
+) -> SparseMatrix:
+    """Stores a matrix of compressed rows ("csr") or columns ("csc"): three arrays, lazy, NumPy's, h5py's or zarr's.
+
+    `data` may be None: places only. `options` are those of `from_entries`. Raises ShapeError for arrays whose lengths
+    do not go together, FormatError for an `indptr` that falls. I/O: one read of the arrays, one write of 8 to 16 bytes
+    an entry and its value, then as `from_entries`.
+
+    >>> import outcore as oc, scipy.sparse, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> m = scipy.sparse.eye(3).tocsr()
+    >>> oc.sparse.from_csr(m.indptr, m.indices, m.data, m.shape, path).nnz
+    3
+    """
+    if layout not in ("csr", "csc"):
+        raise ArgumentError(f"from_csr: layout={layout!r} is neither 'csr' nor 'csc'")
+    lines = int(shape[0] if layout == "csr" else shape[1])
+    if tuple(indptr.shape) != (lines + 1,) or (data is not None and tuple(data.shape) != tuple(indices.shape)):
+        told = None if data is None else tuple(data.shape)
+        raise ShapeError(
+            f"from_csr: indptr {tuple(indptr.shape)}, indices {tuple(indices.shape)}, data {told}, shape {shape}"
+        )
+    count = int(_reader(indptr)(lines, lines + 1)[0])
+    if count != indices.shape[0]:
+        raise ShapeError(f"from_csr: indptr ends with {count}, and there are {indices.shape[0]} indices")
+    read = None if data is None else _reader(data)
+    chunks = entries_of(lines, _reader(indptr), _reader(indices), read, layout)
+    size = (int(shape[0]), int(shape[1]))
+    return stored(chunks, path, None, Options(**options, shape=size))
+
+
+def from_anndata(source: PathLike, path: PathLike, *, group: str = "X", **options: Unpack[Settings]) -> SparseMatrix:
+    """Stores a sparse matrix of AnnData's: a group `X`, `layers/counts`, … of an `.h5ad` file or a `.zarr` folder.
+
+    The same layout under other names of files is read as well: groups of `data`, `indices` and `indptr` with the
+    attributes `shape` and `encoding-type`. Needs h5py, or zarr for folders. `options` are those of `from_entries`.
+    Raises UnsupportedFormatError for a group that is none. I/O: as `from_csr`.
+
+    >>> import h5py, numpy as np, outcore as oc, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> with h5py.File(folder / "a.h5ad", "w") as file:
+    ...     group = file.create_group("X")
+    ...     group.attrs.update({"encoding-type": "csr_matrix", "shape": (2, 3)})
+    ...     group["indptr"], group["indices"], group["data"] = [0, 1, 2], [2, 0], np.ones(2)
+    >>> oc.sparse.from_anndata(folder / "a.h5ad", folder / "a.ocs").shape
+    (2, 3)
+    """
+    if Path(source).is_dir():
+        import zarr
+
+        return _from_group(zarr.open_group(str(source), mode="r"), source, group, path, options)
+    import h5py
+
+    opened(source).close()
+    try:
+        file = h5py.File(source, "r")
+    except OSError as error:
+        raise FormatError(f"{source}: {error}") from None
+    with file:
+        return _from_group(file, source, group, path, options)
+
+
+def _from_group(root: Any, source: PathLike, group: str, path: PathLike, options: Settings) -> SparseMatrix:
+    if group not in root:
+        raise UnsupportedFormatError(f"{source}: there is no group {group!r}")
+    found = root[group]
+    kind = str(found.attrs.get("encoding-type", found.attrs.get("h5sparse_format", "")))
+    shape = found.attrs.get("shape", found.attrs.get("h5sparse_shape"))
+    if kind.removesuffix("_matrix") not in ("csr", "csc") or shape is None:
+        raise UnsupportedFormatError(
+            f"{source}: {group!r} is {kind or 'no'} matrix; csr_matrix and csc_matrix are read"
+        )
+    layout: Layout = "csr" if kind.startswith("csr") else "csc"
+    size = (int(shape[0]), int(shape[1]))
+    return from_csr(found["indptr"], found["indices"], found["data"], size, path, layout=layout, **options)
+
+
+class _Member:
+    """A `.npy` array within a zip file, read from its beginning on."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        self._file: IO[bytes] = archive.open(name)
+        self._name = f"{archive.filename}: {name}"
+        try:
+            version = np.lib.format.read_magic(self._file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            self.shape, _, self.dtype = read(self._file)
+        except ValueError as error:
+            raise FormatError(f"{self._name}: {error}") from None
+        if self.dtype.hasobject:
+            raise UnsupportedFormatError(f"{self._name}: holds Python objects")
+        self._place = 0
+        self._last = np.zeros(0, self.dtype)
+
+    def __call__(self, begin: int, end: int) -> npt.NDArray[Any]:
+        """Elements; the first of them may be the last of those before."""
+        again = self._last if begin == self._place - 1 else self._last[:0]
+        wanted = (end - begin - len(again)) * self.dtype.itemsize
+        raw = self._file.read(wanted)
+        if len(raw) != wanted:
+            raise FormatError(f"{self._name}: ends {wanted - len(raw)} bytes too early")
+        found = np.concatenate([again, np.frombuffer(raw, self.dtype)])
+        self._place, self._last = end, found[-1:]
+        return found
+
+    def whole(self) -> npt.NDArray[Any]:
+        """All of a short array."""
+        return self(0, int(np.prod(self.shape))).reshape(self.shape)
+
+
+def from_npz(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> SparseMatrix:
+    """Stores the matrix of a file of `scipy.sparse.save_npz`: of compressed rows or columns, or coordinates.
+
+    `options` are those of `from_entries`. Raises UnsupportedFormatError for other layouts, FormatError for a file that
+    is none or was cut off. I/O: as `from_csr`; packed arrays are unpacked on the way.
+
+    >>> import outcore as oc, scipy.sparse, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> scipy.sparse.save_npz(folder / "a.npz", scipy.sparse.eye(3).tocsr())
+    >>> oc.sparse.from_npz(folder / "a.npz", folder / "a.ocs").nnz
+    3
+    """
+    opened(source).close()
+    try:
+        with zipfile.ZipFile(source) as archive:
+            shape, chunks = _members(archive, source)
+            return stored(chunks, path, stamp_of(source), Options(**options, shape=shape))
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise FormatError(f"{source}: {error}") from None
+
+
+def _members(archive: zipfile.ZipFile, source: PathLike) -> tuple[tuple[int, int], Iterator[Chunk]]:
+    try:
+        told = _Member(archive, "format.npy").whole().item()
+        layout = told.decode() if isinstance(told, bytes) else str(told)
+        rows, columns = (int(length) for length in _Member(archive, "shape.npy").whole())
+        data = _Member(archive, "data.npy")
+        if layout in ("csr", "csc"):
+            lines = rows if layout == "csr" else columns
+            indptr, indices = _Member(archive, "indptr.npy"), _Member(archive, "indices.npy")
+            by: Layout = "csr" if layout == "csr" else "csc"
+            return (rows, columns), entries_of(lines, indptr, indices, data, by)
+        if layout == "coo":
+            parts = [_Member(archive, name) for name in ("row.npy", "col.npy")] + [data]
+            return (rows, columns), _pieces(parts, data.shape[0])
+    except (KeyError, ValueError) as error:
+        if isinstance(error, OutcoreError):
+            raise
+        raise FormatError(f"{source}: is no file of scipy.sparse.save_npz: {error}") from None
+    raise UnsupportedFormatError(f"{source}: layout {layout!r}; csr, csc and coo are read")
+
+
+def _pieces(parts: list[_Member], count: int) -> Iterator[Chunk]:
+    for begin in range(0, count, _PIECE):
+        yield [part(begin, min(begin + _PIECE, count)) for part in parts]
+
+
+def from_table(
+    source: Any, path: PathLike, *, rows: str, columns: str, values: str | None = None, **options: Unpack[Options]
+) -> SparseMatrix:
+    """Stores the matrix whose rows, columns and values are columns of a Parquet file or of tables.
+
+    `source` is a path (which needs pyarrow), a `pyarrow.Table`, or an iterable of tables whose columns go by name:
+    Arrow's record batches, data frames, dicts of arrays. Without a `shape` the matrix is square. `options` are those of
+    `from_entries`. Raises ArgumentError for a column that is not there, FormatError for one with nulls.
+
+    I/O: one read of these columns, one write of 8 to 16 bytes an entry and its value, then as `from_entries`.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> tables = [{"from": [0, 2], "to": [1, 1]}, {"from": [1], "to": [2]}]
+    >>> oc.sparse.from_table(tables, path, rows="from", columns="to").nnz
+    3
+    """
+    names = [rows, columns] + ([] if values is None else [values])
+    if isinstance(source, (str, Path)):
+        from pyarrow import parquet
+
+        opened(source).close()
+        told = f"{stamp_of(source)} {json.dumps(names)}"
+        tables: Iterable[Any] = parquet.ParquetFile(source).iter_batches(batch_size=_PIECE, columns=names)
+        return stored(_table_entries(tables, names), path, told, options, square=True)
+    tables = source.to_batches() if hasattr(source, "to_batches") else source
+    return stored(_table_entries(tables, names), path, None, options, square=True)
+
+
+def _table_entries(tables: Iterable[Any], names: list[str]) -> Iterator[Chunk]:
+    for table in tables:
+        try:
+            found = [table[name] for name in names]
+        except KeyError as error:
+            raise ArgumentError(f"from_table: there is no column {error}") from None
+        for name, column in zip(names, found, strict=True):
+            nulls = getattr(column, "null_count", 0)
+            nulls = nulls() if callable(nulls) else nulls
+            if nulls:
+                raise FormatError(f"from_table: column {name!r} has {nulls} nulls")
+        yield [np.asarray(column) for column in found]
+
+
+__all__ = ["from_anndata", "from_csr", "from_npz", "from_table"]

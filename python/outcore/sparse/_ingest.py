@@ -1,0 +1,243 @@
+"""Entries in any order, more than fit into memory, sorted into tiles on disk within the memory limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+
+from outcore import _core
+from outcore._array import Array
+from outcore._node import DTypeLike, Operand, dtype_of, expr_dtype, node
+from outcore.creation import full
+from outcore.elementwise import conj
+from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.manipulation import concat
+from outcore.sparse._convert import SIDE, PathLike, bits_of, open
+from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._relabel import labels_of, relabelled
+from outcore.sparse._spool import Chunk, Work, spooled
+from outcore.sparse._tiles import Wanted, write_sorted
+
+Symmetry = Literal[False, True, "skew", "hermitian"]
+Entries = tuple[Operand, ...] | Iterable[Chunk]
+
+
+class Settings(TypedDict, total=False):
+    """What every function that stores entries takes; `from_entries` says what each of them does."""
+
+    dtype: DTypeLike
+    duplicates: Literal["sum", "last", "any", "refuse"]
+    symmetrize: Symmetry
+    drop_loops: bool
+    relabel: Literal["degree"] | Operand | None
+    transpose: PathLike | None
+    side: int
+    overwrite: bool
+    resume: bool
+
+
+class Options(Settings, total=False):
+    """As `Settings`, where the shape is not told by what is read."""
+
+    shape: tuple[int, int] | None
+
+
+_NAMES = ("shape", *Settings.__annotations__)
+
+
+def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -> SparseMatrix:
+    """Stores entries that come in any order, sorted into tiles within the memory limit, and opens what was stored.
+
+    Parameters
+    ----------
+    entries
+        A tuple of one-dimensional arrays `(rows, columns)` or `(rows, columns, values)`, lazy or NumPy's, or an
+        iterator of such tuples of NumPy arrays, which are a matrix together. Without values only places are stored.
+    path
+        Where to: a name that ends in `.ocs`.
+    shape
+        Rows and columns; unless given, as many as the largest numbers ask for.
+    dtype
+        The type of the values: theirs, unless given. "pattern" leaves them away; a type where there are no values
+        gives each entry a 1.
+    duplicates
+        What becomes of entries at one place: their "sum", the "last" of them, "any", or "refuse".
+    symmetrize
+        Also stores each entry's mirror image, those on the diagonal once; with its value negated ("skew") or conjugated
+        ("hermitian"). Mirror images come after all entries.
+    drop_loops
+        Leaves away the entries on the diagonal.
+    relabel
+        New numbers for the rows and columns of a square matrix: an array whose element `i` is the new number of `i`, or
+        "degree" for the most entries first, which stores that array beside, as `<path>.labels.npy`.
+    transpose
+        Also stores the transpose, at this path.
+    side
+        Rows and columns of a tile, a power of two up to 32 Ki.
+    overwrite
+        Replace what is at `path`.
+    resume
+        Go on where the same call was killed: entries read, places stored and sorted are found again in scratch. The
+        same call is one over the same files, so arrays in memory and iterators cannot be gone on with.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        Arrays that differ in length, numbers that are no integers.
+    ArgumentError
+        Numbers outside `shape`, a shape whose places need more than 64 bits, a call that cannot be resumed.
+    MemoryLimitError, StorageError, TargetExistsError
+        As `outcore.store`.
+
+    Notes
+    -----
+    I/O: one read of the entries (another where `shape` or `relabel` has to be found; an iterator's are stored in
+    scratch first), then three writes and three reads of 8 bytes and the value of each: places, the two passes of a
+    distribution sort (Vengroff, Vitter: TPIE, 4.2); one write of the matrix.
+
+    Examples
+    --------
+    >>> import outcore as oc, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> A = oc.sparse.from_entries(([0, 2, 0], [1, 1, 1], [5.0, 7.0, 1.0]), path, shape=(3, 2))
+    >>> A.to_scipy().toarray()
+    array([[0., 6.],
+           [0., 0.],
+           [0., 7.]])
+    """
+    return stored(entries, path, None, options)
+
+
+def stored(
+    entries: Entries, path: PathLike, source: str | None, options: Options, *, square: bool = False
+) -> SparseMatrix:
+    """As `from_entries`; `source` names what the entries of an iterator are read from, so that it can be resumed.
+
+    `square` makes a matrix whose shape is not given as wide as long.
+    """
+    unknown = set(options) - set(_NAMES)
+    if unknown:
+        raise ArgumentError(f"sparse: there is no option {', '.join(sorted(unknown))}, but {', '.join(_NAMES)}")
+    target = Path(path).absolute()
+    lengths = _lengths(options.get("shape"))
+    if lengths is not None:
+        bits_of(lengths, options.get("side", SIDE))
+    columns = tuple(_column(part) for part in entries) if isinstance(entries, tuple) else None
+    with Work(_key(columns, source, options) if options.get("resume") else None, target) as work:
+        if columns is None:
+            columns = spooled(entries, work, lengths)  # type: ignore[arg-type]  # no tuple
+        rows, cols, values = _checked(columns, options.get("dtype"))
+        if lengths is None:
+            symmetric = square or bool(options.get("symmetrize")) or options.get("relabel") is not None
+            lengths = _found(work, rows, cols, symmetric)
+        wanted = _wanted(rows, cols, values, lengths, options)
+        if options.get("relabel") is not None:
+            labels = labels_of(options["relabel"], rows, cols, lengths, work, target)
+            wanted = wanted.numbered(*relabelled(labels, rows, cols, lengths, work))
+        write_sorted(wanted, target, work, "rows")
+        if options.get("transpose") is not None:
+            write_sorted(wanted.transposed(), Path(options["transpose"]).absolute(), work, "columns")  # type: ignore[arg-type]  # not None
+    return open(target)
+
+
+def _column(part: object) -> Array:
+    if isinstance(part, (list, tuple)) and not part:
+        part = np.zeros(0, np.int64)
+    return Array(node(part))
+
+
+def _lengths(shape: Any) -> tuple[int, int] | None:
+    if shape is None:
+        return None
+    if len(shape) != 2 or any(int(length) < 0 for length in shape):
+        raise ShapeError(f"sparse: shape {shape} is none of a matrix")
+    return int(shape[0]), int(shape[1])
+
+
+def _key(columns: tuple[Array, ...] | None, source: str | None, options: Options) -> str:
+    """What makes a call the same as one before."""
+    relabel = options.get("relabel")
+    given = [] if relabel is None or isinstance(relabel, str) else [_column(relabel)]
+    for array in (*(columns or ()), *given):
+        if not _is_known_elsewhere(array._expr):
+            raise ArgumentError("sparse: resume=True, and entries or labels are in memory: open them from files")
+    if columns is None and source is None:
+        raise ArgumentError("sparse: resume=True, and entries come from an iterator, which cannot be gone on with")
+    parts = [source or "", *(array._expr.digest for array in (*(columns or ()), *given))]
+    told = {name: value for name, value in options.items() if name not in ("overwrite", "resume")}
+    if given:
+        told["relabel"] = "given"
+    return "\n".join([*parts, *(f"{name}={told[name]}" for name in sorted(told))])
+
+
+def _is_known_elsewhere(expr: _core.Expr) -> bool:
+    """Whether another process makes the same array by the same call: all that it is made of are files and rules."""
+    seen, due = {expr.id}, [expr]
+    while due:
+        part = due.pop()
+        recipe = part.recipe()
+        if not part.inputs and (recipe is None or recipe[0] == "memory"):
+            return False
+        due += [below for below in part.inputs if below.id not in seen]
+        seen |= {below.id for below in part.inputs}
+    return True
+
+
+def _checked(columns: tuple[Array, ...], dtype: DTypeLike) -> tuple[Array, Array, Array | None]:
+    """Rows, columns and values, if any are to be stored, in their type."""
+    if len(columns) not in (2, 3):
+        raise ShapeError(f"sparse: entries are (rows, columns) or (rows, columns, values), not {len(columns)} arrays")
+    if any(column.ndim != 1 or column.shape != columns[0].shape for column in columns):
+        raise ShapeError(f"sparse: entries of shapes {', '.join(str(column.shape) for column in columns)}")
+    for name, column in zip(("rows", "columns"), columns, strict=False):
+        if expr_dtype(column._expr).kind not in "iu":
+            raise DTypeError(f"sparse: {name} of {column.dtype} are no integers")
+    values: Array | None = columns[2] if len(columns) == 3 else None
+    if isinstance(dtype, str) and dtype == "pattern":
+        values = None
+    elif dtype is not None:
+        kind = dtype_of(dtype)
+        values = full(columns[0].shape, 1, dtype=kind) if values is None else values.astype(kind)
+    return columns[0], columns[1], values
+
+
+def _found(work: Work, rows: Array, columns: Array, square: bool) -> tuple[int, int]:
+    """The least shape that holds all entries."""
+    from outcore._run import compute
+
+    note = work.noted("shape")
+    if note is None:
+        note = [0, 0]
+        if rows.shape[0]:
+            note = [int(length) + 1 for length in compute(rows.max(), columns.max())]
+        work.note("shape", note)
+    return (max(note), max(note)) if square else (int(note[0]), int(note[1]))
+
+
+def _wanted(rows: Array, columns: Array, values: Array | None, shape: tuple[int, int], options: Options) -> Wanted:
+    duplicates = options.get("duplicates", "sum")
+    if duplicates not in ("sum", "last", "any", "refuse"):
+        raise ArgumentError(f"sparse: duplicates={duplicates!r} is none of sum, last, any, refuse")
+    side, symmetry = options.get("side", SIDE), options.get("symmetrize", False)
+    if symmetry not in (False, True, "skew", "hermitian"):
+        raise ArgumentError(f"sparse: symmetrize={symmetry!r} is none of False, True, skew, hermitian")
+    loops = options.get("drop_loops", False)
+    bits_of(shape, side)
+    if (symmetry or loops) and shape[0] != shape[1]:
+        raise ShapeError(
+            f"sparse: {'symmetrize' if symmetry else 'drop_loops'} of a matrix {shape}, which is not square"
+        )
+    mirrored = values
+    if values is not None and symmetry in ("skew", "hermitian"):
+        mirrored = -values if symmetry == "skew" else conj(values) if values.dtype.kind == "c" else values
+    if values is not None and mirrored is not None and symmetry:
+        values = concat([values, mirrored])
+    return Wanted(
+        rows, columns, values, shape, side, duplicates, bool(symmetry), loops, options.get("overwrite", False)
+    )
+
+
+__all__ = ["Options", "Settings", "from_entries", "stored"]

@@ -1,0 +1,234 @@
+"""Files of edges and Matrix Market's, read into stored matrices as a stream."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Unpack, cast
+
+import numpy as np
+
+from outcore._array import Array
+from outcore._node import DTypeLike, dtype_of
+from outcore._records import _strided
+from outcore.errors import ArgumentError, FormatError, MissingFileError, UnsupportedFormatError
+from outcore.sparse._convert import PathLike
+from outcore.sparse._ingest import Options, Settings, Symmetry, stored
+from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._spool import Chunk, stamp_of
+from outcore.sparse._text import Columns, Lines, blocks_of
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_SYMMETRIES: dict[str, Symmetry] = {
+    "general": False,
+    "symmetric": True,
+    "skew-symmetric": "skew",
+    "hermitian": "hermitian",
+}
+
+
+def opened(path: PathLike) -> IO[bytes]:
+    """A file of text, unpacked where it begins as gzip or Zstandard do."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4)
+    except FileNotFoundError as error:
+        details = {"path": str(path), "action": "open", "cause": error.strerror, "errno": error.errno}
+        raise MissingFileError(f"{path}: cannot be opened: {error.strerror}", details) from None
+    if head.startswith(_GZIP):
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if head == _ZSTD:
+        return _unpacked(path)
+    return open(path, "rb")
+
+
+def _unpacked(path: PathLike) -> IO[bytes]:
+    """A file of Zstandard's, by Python's own module (3.14) or the package `zstandard`."""
+    import importlib
+
+    for name in ("compression.zstd", "zstandard"):
+        try:
+            return cast(IO[bytes], importlib.import_module(name).open(path, "rb"))
+        except ModuleNotFoundError:
+            continue
+    raise UnsupportedFormatError(f"{path}: is packed by Zstandard; install zstandard, or unpack it first")
+
+
+def _blocks(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
+    try:
+        yield from blocks_of(file)
+    except (EOFError, OSError, gzip.BadGzipFile) as error:
+        raise FormatError(f"{path}: cannot be unpacked: {error}") from None
+
+
+def from_edges(
+    source: PathLike,
+    path: PathLike,
+    *,
+    columns: tuple[int, int] = (0, 1),
+    values: int | bool | None = None,
+    separators: str = ",;|",
+    comments: str = "#%",
+    base: int = 0,
+    **options: Unpack[Options],
+) -> SparseMatrix:
+    """Stores the matrix of a text file with an edge in each line: row, column and, where there is one, a value.
+
+    `columns` says which numbers of a line are the row and the column, `values` which is the value: None takes a third
+    one where there is one, False none. Numbers are kept apart by white space or one of `separators`; lines that begin
+    with one of `comments` are passed over. Rows and columns count from `base`. Files of gzip and Zstandard (Python 3.14
+    or the package `zstandard`) are unpacked on the way. Without a `shape` the matrix is square. Values are float64.
+    `options` are those of `from_entries`.
+
+    Raises FormatError that names the line which is not as it should be; errors else as `from_entries`. I/O: one read of
+    the file, one write of 8 to 16 bytes an edge and its value, then as `from_entries`.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "edges.txt").write_text("# from to\\n0 1\\n2 1\\n")
+    >>> oc.sparse.from_edges(folder / "edges.txt", folder / "a.ocs").shape
+    (3, 3)
+    """
+    places = None if values is None or values is True else () if values is False else (int(values),)
+    lines = Lines(str(source), columns, places, separators=separators, comments=comments, base=base)
+
+    def chunks() -> Iterator[Chunk]:
+        with opened(source) as file:
+            for block in _blocks(source, file):
+                yield lines.parse(block)
+
+    _exists(source)
+    read_as = f"{stamp_of(source)} {columns} {values} {separators} {comments} {base}"
+    return stored(chunks(), path, read_as, options, square=True)
+
+
+def _exists(path: PathLike) -> None:
+    opened(path).close()
+
+
+def from_binary(
+    source: PathLike,
+    path: PathLike,
+    *,
+    ids: DTypeLike = np.uint32,
+    values: DTypeLike = None,
+    **options: Unpack[Options],
+) -> SparseMatrix:
+    """Stores the matrix of a file of pairs (row, column), or of triples whose third is a value of type `values`.
+
+    `ids` is the integer type of rows and columns, which `np.dtype(">u4")` and such may tell in the other byte order.
+    Without a `shape` the matrix is square. `options` are those of `from_entries`. Raises FormatError for a file that is
+    no whole number of pairs or triples. I/O: as `from_entries`; the file is read where it lies.
+
+    >>> import numpy as np, outcore as oc, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> np.asarray([[0, 1], [2, 1]], dtype=np.uint32).tofile(folder / "edges.bin")
+    >>> oc.sparse.from_binary(folder / "edges.bin", folder / "a.ocs").nnz
+    2
+    """
+    from outcore._session import current
+
+    _exists(source)
+    kind = np.dtype(ids)
+    if kind.kind not in "iu":
+        raise ArgumentError(f"from_binary: ids of {kind} are no integers")
+    value = None if values is None else np.dtype(values)
+    record = 2 * kind.itemsize + (0 if value is None else value.itemsize)
+    size = os.stat(source).st_size
+    if size % record:
+        raise FormatError(f"{source}: {size} bytes are no whole number of records of {record} bytes")
+    core, name = current()._core, str(Path(source).absolute())
+    pairs = Array(_strided(core, name, 0, size // record, record, kind, 2))
+    found = [pairs[:, 0], pairs[:, 1]]
+    if value is not None:
+        dtype_of(value)
+        found.append(Array(_strided(core, name, 2 * kind.itemsize, size // record, record, value, 1))[:, 0])
+    return stored(tuple(found), path, None, options, square=True)
+
+
+def from_mtx(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> SparseMatrix:
+    """Stores the matrix of a Matrix Market file: coordinates, of any field and symmetry; gzip and Zstandard as well.
+
+    Values of field "integer" are int64, "real" float64, "complex" complex128; those of "pattern" are none. `options`
+    are those of `from_entries` but for `shape` and `symmetrize`, which the file tells. Raises FormatError that names
+    the line which is not as it should be, UnsupportedFormatError for dense arrays. I/O: as `from_edges`.
+
+    Source: Boisvert, Pozo, Remington: The Matrix Market exchange formats, NISTIR 5935 (1996).
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> head = "%%MatrixMarket matrix coordinate real symmetric"
+    >>> _ = (folder / "a.mtx").write_text(head + "\\n2 2 1\\n2 1 5.0\\n")
+    >>> oc.sparse.from_mtx(folder / "a.mtx", folder / "a.ocs").to_scipy().toarray()
+    array([[0., 5.],
+           [5., 0.]])
+    """
+    if "symmetrize" in options:
+        raise ArgumentError(f"from_mtx: symmetrize={options['symmetrize']!r} is given, and the file tells it")
+    with opened(source) as file:
+        field, symmetry, shape, _, _ = _heading(source, file)
+    options["symmetrize"] = _SYMMETRIES[symmetry]
+    if field == "pattern":
+        options.setdefault("dtype", "pattern")
+    return stored(_market_entries(source), path, stamp_of(source), Options(**options, shape=shape))
+
+
+def _heading(source: PathLike, file: IO[bytes]) -> tuple[str, str, tuple[int, int], int, int]:
+    """Field, symmetry, shape, entries and the lines of the heading."""
+    first = file.readline().decode("ascii", "replace").lower().split()
+    if len(first) != 5 or first[:2] != ["%%matrixmarket", "matrix"]:
+        raise FormatError(f"{source}: line 1 is no heading of a Matrix Market file")
+    layout, field, symmetry = first[2:]
+    if layout != "coordinate":
+        raise UnsupportedFormatError(f"{source}: line 1: layout {layout!r}; only 'coordinate' is of sparse matrices")
+    if field not in ("real", "double", "integer", "complex", "pattern") or symmetry not in _SYMMETRIES:
+        raise FormatError(f"{source}: line 1: field {field!r}, symmetry {symmetry!r}")
+    number = 1
+    while True:
+        line, number = file.readline(), number + 1
+        if not line:
+            raise FormatError(f"{source}: line {number}: the file ends before its sizes")
+        if line.strip() and not line.startswith(b"%"):
+            break
+    try:
+        rows, columns, count = map(int, line.split())
+    except ValueError:
+        raise FormatError(f"{source}: line {number}: {line[:60]!r} is not rows, columns and entries") from None
+    return field, symmetry, (rows, columns), count, number
+
+
+def _market_entries(source: PathLike) -> Iterator[Chunk]:
+    with opened(source) as file:
+        field, _, shape, count, number = _heading(source, file)
+        places = {"pattern": (), "complex": (2, 3)}.get(field, (2,))
+        lines = Lines(
+            str(source),
+            (0, 1),
+            places,
+            separators="",
+            comments="%",
+            base=1,
+            limits=shape,
+            whole=field == "integer",
+        )
+        lines.skip(number)
+        found = 0
+        for block in _blocks(source, file):
+            parts = lines.parse(block)
+            found += len(parts[0])
+            yield _valued(parts, field)
+    if found != count:
+        raise FormatError(f"{source}: line {number} tells of {count} entries, and {found} are there")
+
+
+def _valued(parts: Columns, field: str) -> Chunk:
+    if field == "complex":
+        made: Any = np.empty(len(parts[2]), np.complex128)
+        made.real, made.imag = parts[2], parts[3]
+        return [parts[0], parts[1], made]
+    return parts
+
+
+__all__ = ["from_binary", "from_edges", "from_mtx", "opened"]

@@ -1,0 +1,69 @@
+"""New numbers for the rows and columns of a square matrix: by the entries they have, or as given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outcore._array import Array
+from outcore._node import Operand, node
+from outcore._run import compute, open, store
+from outcore.counting import counted
+from outcore.creation import arange
+from outcore.errors import ArgumentError, ShapeError
+from outcore.indexing import take
+from outcore.sorting import argsort, sort
+from outcore.sparse._spool import Work
+
+
+def labels_of(relabel: Any, rows: Array, columns: Array, shape: tuple[int, int], work: Work, target: Path) -> Array:
+    """The new number of each row and column, uint64: a stored array, or the given one when it is a permutation."""
+    if shape[0] != shape[1]:
+        raise ShapeError(f"sparse: relabel of a matrix {shape}, which is not square")
+    if isinstance(relabel, str):
+        if relabel != "degree":
+            raise ArgumentError(f"sparse: relabel={relabel!r} is neither 'degree' nor an array")
+        return by_degree(rows, columns, shape[0], work, target)
+    return _given(relabel, shape[0])
+
+
+def _given(labels: Operand, length: int) -> Array:
+    found = Array(node(labels))
+    if found.shape != (length,) or found.dtype.kind not in "iu":
+        raise ShapeError(f"sparse: labels of shape {found.shape} and {found.dtype}; the matrix has {length} rows")
+    if length and not bool(compute((sort(found.astype(np.int64)) == arange(length)).all())):
+        raise ArgumentError(f"sparse: labels are no permutation of the numbers below {length}")
+    return found.astype(np.uint64)
+
+
+def by_degree(rows: Array, columns: Array, length: int, work: Work, target: Path) -> Array:
+    """Numbers by falling degree, rows and columns counted together, equal ones in their order. They are stored."""
+    path = target.with_name(target.name + ".labels.npy")
+    if work.noted("labels") is None or not path.exists():
+        # A program each, so that one sort at a time has the memory.
+        degrees, order = work.path("degrees.npy"), work.path("order.npy")
+        store({degrees: counted(rows, None, length) + counted(columns, None, length)}, overwrite=True)
+        store({order: argsort(open(degrees), descending=True)}, overwrite=True)
+        store({path: argsort(open(order)).astype(np.uint64)}, overwrite=True)
+        work.note("labels", True)
+    return open(path)
+
+
+def relabelled(labels: Array, rows: Array, columns: Array, shape: tuple[int, int], work: Work) -> tuple[Array, Array]:
+    """Rows and columns by their new numbers, stored: they are read for places and their check. I/O: one sort each."""
+    for name, numbers, length in (("rows", rows, shape[0]), ("columns", columns, shape[1])):
+        if work.noted(f"new-{name}") is not None or not numbers.shape[0]:
+            continue
+        low, high = (int(found) for found in compute(numbers.min(), numbers.max()))
+        if low < 0 or high >= length:
+            raise ArgumentError(f"sparse: {name} has {low if low < 0 else high}, the matrix {length}")
+        store({work.path(f"new-{name}.npy"): take(labels, numbers.astype(np.int64))}, overwrite=True)
+        work.note(f"new-{name}", True)
+    if not rows.shape[0]:
+        return rows, columns
+    return open(work.path("new-rows.npy")), open(work.path("new-columns.npy"))
+
+
+__all__ = ["labels_of", "relabelled"]
