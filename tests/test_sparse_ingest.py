@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import time
+from glob import glob
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -266,6 +267,13 @@ def test_bad_lines_are_named(bad: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=f"line 70003: '{bad}': {why}"):
         oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", base=1)
     assert not (tmp_path / "a.ocs").exists()
+
+
+def test_a_file_that_is_wrong_leaves_nothing_to_go_on_with(data: Path, out: Path, scratch: Path) -> None:
+    (data / "e.txt").write_text("0 1\n1 b\n")
+    with session(scratch), pytest.raises(FormatError, match="line 2"):
+        oc.sparse.from_edges(data / "e.txt", out / "a.ocs", resume=True)
+    assert files_below(scratch) == []
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
@@ -566,7 +574,7 @@ def test_a_killed_ingest_goes_on(kind: str, data: Path, out: Path, scratch: Path
     for wait_for in ("rows-places.json", "rows-sorted.json", None):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while child.poll() is None and wait_for is not None:
-            notes = {path.name for path in scratch.glob("*/*.json")}
+            notes = {Path(path).name for path in glob(f"{scratch}/*/*.json")}
             if wait_for in notes:
                 child.kill()
                 seen |= notes

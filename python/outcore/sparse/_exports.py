@@ -87,26 +87,36 @@ def _records(matrix: SparseMatrix, kind: np.dtype[Any], base: int) -> Write:
 
 
 def _lines(separator: str, base: int, pattern: bool) -> Write:
+    between = np.frombuffer(separator.encode(), np.uint8)
+
     def write(file: IO[bytes], rows: Any, columns: Any, values: Any) -> None:
         for begin in range(0, len(rows), _PIECE):
             piece = slice(begin, begin + _PIECE)
-            parts = [(rows[piece] + np.uint64(base)).tolist(), (columns[piece] + np.uint64(base)).tolist()]
-            parts += [] if pattern else _spelled(values[piece])
-            form = separator.join(["{}"] * len(parts)) + "\n"
-            file.write("".join(map(form.format, *parts)).encode())
+            parts = [_letters(rows[piece] + np.uint64(base)), _letters(columns[piece] + np.uint64(base))]
+            parts += [] if pattern else [_letters(part) for part in _numbers(values[piece])]
+            joined: list[npt.NDArray[np.uint8]] = []
+            for part in parts:
+                joined += [part, np.broadcast_to(between, (len(part), len(between)))]
+            joined[-1] = np.full((len(parts[0]), 1), ord("\n"), np.uint8)
+            lines = np.concatenate(joined, axis=1)
+            file.write(lines[lines != 0].data)  # numbers are as long as they are, line by line
 
     return write
 
 
-def _spelled(values: npt.NDArray[Any]) -> list[list[Any]]:
-    """Values as Python's numbers, complex ones as two; short floats as the digits that tell them apart."""
+def _letters(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Numbers as the shortest text that is read back the same: a row of letters each, and zeros behind."""
+    if numbers.dtype.kind == "u" and numbers.size:
+        numbers = numbers.astype(np.min_scalar_type(numbers.max()))  # text is as wide as its type may ask for
+    text = np.ascontiguousarray(numbers).astype("S")
+    return text.view(np.uint8).reshape(len(text), text.itemsize)
+
+
+def _numbers(values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Complex values as two columns, bools as 0 and 1."""
     if values.dtype.kind == "c":
-        return [*_spelled(values.real), *_spelled(values.imag)]
-    if values.dtype.kind == "b":
-        values = values.astype(np.uint8)
-    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
-        return [values.astype(str).tolist()]
-    return [values.tolist()]
+        return [values.real, values.imag]
+    return [values.astype(np.uint8) if values.dtype.kind == "b" else values]
 
 
 def to_mtx(matrix: SparseMatrix, path: PathLike, *, overwrite: bool = False) -> Path:

@@ -126,7 +126,8 @@ def stored(
     if lengths is not None:
         bits_of(lengths, options.get("side", SIDE))
     columns = tuple(_column(part) for part in entries) if isinstance(entries, tuple) else None
-    with Work(_key(columns, source, options) if options.get("resume") else None, target) as work:
+    key = f"{target}\n{_key(columns, source, options)}" if options.get("resume") else None
+    with Work(key, target) as work:
         if columns is None:
             columns = spooled(entries, work, lengths)  # type: ignore[arg-type]  # no tuple
         rows, cols, values = _checked(columns, options.get("dtype"))

@@ -17,8 +17,10 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._array import Array
 from outcore._node import dtype_of
-from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
 
+# Errors that the same call meets again: it leaves nothing to go on with.
+_LASTING = (ArgumentError, DTypeError, FormatError, ShapeError)
 Chunk = Sequence[npt.NDArray[Any]]
 
 
@@ -29,7 +31,7 @@ def stamp_of(path: str | os.PathLike[str]) -> str:
 
 
 class Work:
-    """The folder of an ingest. With a `key` it is found by that again, until `__exit__` is reached without an error;
+    """The folder of an ingest. With a `key` it is found by that again, unless it ends or cannot succeed;
     else it is gone with the ingest, or with its process."""
 
     def __init__(self, key: str | None, target: Path) -> None:
@@ -54,7 +56,7 @@ class Work:
     ) -> None:
         if self._held is None:
             shutil.rmtree(self._folder, ignore_errors=True)
-        elif kind is None:
+        elif kind is None or issubclass(kind, _LASTING):
             self._held.remove()
 
     def path(self, name: str) -> Path:
