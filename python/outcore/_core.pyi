@@ -138,8 +138,8 @@ class Sparse:
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint8]]: ...
 
 class SparseWriter:
-    def __new__(
-        cls,
+    def __init__(
+        self,
         session: Session,
         path: str | Path,
         shape: tuple[int, int],
@@ -147,7 +147,7 @@ class SparseWriter:
         side: int,
         duplicates: str,
         overwrite: bool,
-    ) -> SparseWriter: ...
+    ) -> None: ...
     def add(self, places: npt.NDArray[np.uint64], values: npt.NDArray[np.uint8]) -> None: ...
     def finish(self) -> int: ...
 

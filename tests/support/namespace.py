@@ -88,7 +88,18 @@ def public_functions() -> set[str]:
     }
     chapters = {name for name in oc.__all__ if isinstance(getattr(oc, name), ModuleType)}
     # The last five have no functions that are not in `outcore` too, none of arrays, or none that gives an `Array`.
-    assert chapters == {"fft", "linalg", "random", "stats", "config", "constants", "elementwise", "errors", "dates"}
+    assert chapters == {
+        "fft",
+        "linalg",
+        "random",
+        "stats",
+        "config",
+        "constants",
+        "elementwise",
+        "errors",
+        "dates",
+        "sparse",
+    }
     groups = {f"GroupBy.{name}" for name in dir(oc.GroupBy) if not name.startswith("_")}
     return functions | groups
 
