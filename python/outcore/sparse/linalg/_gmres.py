@@ -11,7 +11,7 @@ import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._systems import System, system
-from outcore.sparse.linalg._vectors import Holder, combined, norm, orthogonalized, ratio
+from outcore.sparse.linalg._vectors import Basis, Holder, norm, ratio
 
 _RESTART = 20
 
@@ -70,22 +70,23 @@ def gmres(
         basis, h = _arnoldi(given, r, float(size), length, holder, tell)
         y = _least(h, float(size))
         taken += len(y)
-        x = x + given.m @ combined(basis, y.astype(given.dtype))
+        x = x + given.m @ basis.product(y[:, None], given.dtype)[:, 0]
     return given.result(x), 0 if size <= given.limit else max(taken, 1)
 
 
 def _arnoldi(
     given: System, r: Array, size: float, length: int, holder: Holder, tell: Any
-) -> tuple[list[Array], npt.NDArray[Any]]:
+) -> tuple[Basis, npt.NDArray[Any]]:
     """An orthonormal basis of the Krylov space of AM and r, and H (k + 1, k)."""
     h = np.zeros((length + 1, length), dtype=np.result_type(given.dtype, np.float64))
-    basis = [r * (1 / size)]
+    basis = Basis(holder)
+    (last,), _ = holder.held([r[:, None] * (1 / size)])
     for step in range(length):
-        rest, weights = orthogonalized(given.a @ (given.m @ basis[step]), basis)
+        basis.append(last)
+        rest, weights = basis.orthogonalized(given.a @ (given.m @ last))
         long = norm(rest)
-        unit = rest * ratio(oc.ones_like(long), long)
-        held, found = holder.held([unit], [long, *weights])
-        h[: step + 1, step], h[step + 1, step] = found[1:], found[0]
+        (last,), found = holder.held([rest * ratio(oc.ones_like(long), long)], [long, *weights])
+        h[: step + 1, step], h[step + 1, step] = np.vstack(found[1:])[:, 0], found[0]
         part = h[: step + 2, : step + 1]
         y = _least(part, size)
         left = np.linalg.norm(np.append(size, np.zeros(step + 1)) - part @ y)
@@ -95,8 +96,7 @@ def _arnoldi(
         spent = abs(h[step + 1, step]) <= np.finfo(given.dtype).eps * np.linalg.norm(h[: step + 2, step])
         if left <= given.limit or spent:
             return basis, part
-        basis.append(held[0])
-    return basis[:length], h
+    return basis, h
 
 
 def _least(h: npt.NDArray[Any], size: float) -> npt.NDArray[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import outcore as oc
 from outcore import _core
@@ -15,6 +16,7 @@ from outcore._session import current
 from outcore.errors import MemoryLimitError
 
 _SHARE = 3  # a third of the budget for vectors that last; the matrix and the work have the rest
+_COLUMNS = 8  # vectors side by side that are copied when one more joins them
 _SMALL_BYTES = 1 << 16  # vectors that are held in memory in any case
 
 
@@ -48,28 +50,6 @@ def where_broken(broken: Array, size: Array) -> Array:
 def scalar(value: Any, dtype: Any) -> Array:
     """A number as an array of no axes."""
     return oc.asarray(np.asarray(value, dtype=dtype))
-
-
-def combined(vectors: Sequence[Array], weights: Any) -> Array:
-    """Σ wᵢ vᵢ, in one sweep over the vectors. Weights are NumPy's or lazy scalars."""
-    total = vectors[0] * weights[0]
-    for vector, weight in zip(vectors[1:], weights[1:], strict=True):
-        total = total + vector * weight
-    return total
-
-
-def orthogonalized(vector: Array, basis: Sequence[Array]) -> tuple[Array, list[Array]]:
-    """The vector less its part in the span of an orthonormal basis, and that part's coordinates, lazily.
-
-    Classical Gram–Schmidt, twice, which is as good as can be (Giraud, Langou, Rozložník 2005). Two sweeps over the
-    basis and one more over the vector.
-    """
-    weights: list[Array] = []
-    for _ in range(2 if basis else 0):
-        found = [dot(member, vector) for member in basis]
-        vector = vector - combined(basis, found)
-        weights = [old + new for old, new in zip(weights, found, strict=True)] if weights else found
-    return vector, weights
 
 
 class Holder:
@@ -107,4 +87,53 @@ class Holder:
         return held, list(found[len(vectors) :])
 
 
-__all__ = ["Holder", "combined", "dot", "norm", "orthogonalized", "ratio", "real_dot", "scalar", "where_broken"]
+class Basis:
+    """Orthonormal vectors, held side by side: matrices of a few columns, of which only the last is copied to grow."""
+
+    def __init__(self, holder: Holder) -> None:
+        self._holder = holder
+        self._parts: list[Array] = []
+
+    def __len__(self) -> int:
+        return sum(part.shape[1] for part in self._parts)
+
+    def append(self, block: Array) -> None:
+        """Adds held vectors (n, b)."""
+        if self._parts and self._parts[-1].shape[1] + block.shape[1] <= _COLUMNS:
+            wide = oc.concat([self._parts.pop(), block], axis=1)
+            self._parts.append(self._holder.held([wide])[0][0])
+        else:
+            self._parts.append(block)
+
+    def product(self, weights: npt.NDArray[Any], dtype: np.dtype[Any]) -> Array:
+        """V · weights, lazily; of the first vectors, where weights are fewer."""
+        total, begin = None, 0
+        for part in self._parts:
+            rows = weights[begin : begin + part.shape[1]]
+            begin += part.shape[1]
+            if len(rows):
+                term = part[:, : len(rows)] @ oc.asarray(np.ascontiguousarray(rows, dtype=dtype))
+                total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    def orthogonalized(self, block: Array) -> tuple[Array, list[Array]]:
+        """Vectors (n, b) less their parts in the span of the basis, and these parts' coordinates, lazily.
+
+        Classical Gram–Schmidt, twice, which is as good as can be (Giraud, Langou, Rozložník 2005). Two sweeps over the
+        basis and one more over the vectors.
+        """
+        weights: list[Array] = []
+        for _ in range(2 if self._parts else 0):
+            found = [(oc.conj(part.T) if part.dtype.kind == "c" else part.T) @ block for part in self._parts]
+            for part, weight in zip(self._parts, found, strict=True):
+                block = block - part @ weight
+            weights = [old + new for old, new in zip(weights, found, strict=True)] if weights else found
+        return block, weights
+
+    def replace(self, block: Array) -> None:
+        """Other vectors, held, in the place of all."""
+        self._parts = [block]
+
+
+__all__ = ["Basis", "Holder", "dot", "norm", "ratio", "real_dot", "scalar", "where_broken"]
