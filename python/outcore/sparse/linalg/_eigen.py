@@ -19,6 +19,7 @@ from outcore.sparse.linalg._preconditioners import factored
 
 Numbers = npt.NDArray[Any]
 _DENSE = 96  # matrices up to this order are solved whole
+_ROUNDINGS = 4  # of |A|, to which an estimate of a residual is brought where no tolerance is given
 _SLACK = 200  # roundings of |A|, to which a true residual can be brought
 
 
@@ -93,12 +94,12 @@ def solved(problem: Problem, v0: Array | None, seed: int = 0) -> tuple[Numbers, 
         found, weights = _pairs(problem, space.t)
         ranks = problem.order_of(found)
         wanted = ranks[: problem.k]
-        done = np.linalg.norm(space.b @ weights[:, wanted], axis=0) <= _limit(problem, found[wanted]) * stricter
+        done = np.linalg.norm(space.b @ weights[:, wanted], axis=0) <= _limit(problem, found[wanted], found) * stricter
         if done.all():
             values, vectors, good = _judged(problem, found[wanted], space.vectors(weights[:, wanted]))
             if good.all():
                 return values, vectors
-            stricter /= 16
+            stricter /= 4
         _restart(problem, space, found, weights, int(done.sum()))
     found, weights = _pairs(problem, space.t)
     wanted = problem.order_of(found)[: problem.k]
@@ -128,10 +129,10 @@ def _pairs(problem: Problem, t: Numbers) -> tuple[Numbers, Numbers]:
     return np.linalg.eig(t)
 
 
-def _limit(problem: Problem, values: Numbers) -> Numbers:
-    """ARPACK's criterion: residuals of max(tol, ε) · max(ε^⅔, |θ|)."""
+def _limit(problem: Problem, values: Numbers, whole: Numbers) -> Numbers:
+    """Residuals of tol · |θ|, or of some roundings of the largest |θ| that is known, below which none can be told."""
     eps = float(np.finfo(problem.dtype).eps)
-    return max(problem.tol, eps) * np.maximum(eps ** (2 / 3), np.abs(values))
+    return np.maximum(problem.tol * np.abs(values), _ROUNDINGS * eps * np.abs(whole).max())
 
 
 def _restart(problem: Problem, space: Krylov, found: Numbers, weights: Numbers, done: int) -> None:
