@@ -246,5 +246,5 @@ def test_a_conjugate_gradient_step_reads_the_matrix_once(data: Path) -> None:
         linalg.cg(stored, np.ones(order), rtol=0, maxiter=4)
         read = made.counters()["bytes_read"] - before
     assert stored.nbytes > 40 << 20
-    # Four steps and one true residual.
-    assert stored.nbytes < read <= 5 * stored.nbytes
+    # Four steps and one true residual; what is more are vectors that had no room beside the matrix.
+    assert stored.nbytes < read <= 5.1 * stored.nbytes

@@ -89,7 +89,8 @@ def spectral_embedding(A: SparseMatrix, components: int = 8, *, drop_first: bool
     # The least of I − S are the largest of S.
     inner = Scaled(root, operator(A, "spectral_embedding"), root)
     _, vectors = eigsh(inner, components + first, which="LA", **options)
-    return (root[:, None] * vectors)[:, ::-1][:, first:]
+    found: Array = (root[:, None] * vectors)[:, ::-1][:, first:]
+    return found
 
 
 __all__ = ["label_propagation", "spectral_embedding"]

@@ -67,7 +67,9 @@ def inverse(name: str, A: Any, a: Operator, sigma: complex, given: Any) -> Opera
     return factored(found.astype(dtype) - sigma * scipy.sparse.eye_array(a.shape[0], dtype=dtype))
 
 
-def problem_checked(name: str, a: Operator, k: int, ncv: int | None, width: int, maxiter: int | None) -> tuple[int, int]:
+def problem_checked(
+    name: str, a: Operator, k: int, ncv: int | None, width: int, maxiter: int | None
+) -> tuple[int, int]:
     """The size that the basis may grow to, and the most restarts."""
     order = a.shape[0]
     if not 1 <= k <= order:
@@ -132,7 +134,8 @@ def _pairs(problem: Problem, t: Numbers) -> tuple[Numbers, Numbers]:
 def _limit(problem: Problem, values: Numbers, whole: Numbers) -> Numbers:
     """Residuals of tol · |θ|, or of some roundings of the largest |θ| that is known, below which none can be told."""
     eps = float(np.finfo(problem.dtype).eps)
-    return np.maximum(problem.tol * np.abs(values), _ROUNDINGS * eps * np.abs(whole).max())
+    found: Numbers = np.maximum(problem.tol * np.abs(values), _ROUNDINGS * eps * np.abs(whole).max())
+    return found
 
 
 def _restart(problem: Problem, space: Krylov, found: Numbers, weights: Numbers, done: int) -> None:

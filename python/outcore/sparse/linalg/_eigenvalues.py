@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._eigen import Numbers, Problem, inverse, problem_checked, solved
@@ -26,14 +26,14 @@ def _both_ends(values: Numbers) -> Order:
     return found
 
 
-_HERMITIAN = {
+_HERMITIAN: dict[str, Callable[[Numbers], Order]] = {
     "LA": lambda values: np.argsort(-values),
-    "SA": np.argsort,
+    "SA": lambda values: np.argsort(values),
     "LM": lambda values: np.argsort(-np.abs(values)),
     "SM": lambda values: np.argsort(np.abs(values)),
     "BE": _both_ends,
 }
-_GENERAL = {
+_GENERAL: dict[str, Callable[[Numbers], Order]] = {
     "LM": lambda values: np.argsort(-np.abs(values)),
     "SM": lambda values: np.argsort(np.abs(values)),
     "LR": lambda values: np.argsort(-values.real),

@@ -91,10 +91,30 @@ def lsmr(
     return _judged(a, b, loop.state[0], tests, loop.iterations, facts)
 
 
+# The numbers that a step hands on, in this order.
 _KEPT = (
-    "alpha alphabar zetabar rho rhobar cbar sbar squares largest smallest "
-    "betadd betad rhodold tautilde thetatilde zeta rest normr normar norma conda"
-).split()
+    "alpha",
+    "alphabar",
+    "zetabar",
+    "rho",
+    "rhobar",
+    "cbar",
+    "sbar",
+    "squares",
+    "largest",
+    "smallest",
+    "betadd",
+    "betad",
+    "rhodold",
+    "tautilde",
+    "thetatilde",
+    "zeta",
+    "rest",
+    "normr",
+    "normar",
+    "norma",
+    "conda",
+)
 
 
 def _first(alpha: float, beta: float, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

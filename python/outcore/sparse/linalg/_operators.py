@@ -113,12 +113,13 @@ class Shifted(Operator):
         dtype = operator.dtype if np.isreal(shift) else np.result_type(operator.dtype, np.complex64)
         super().__init__(operator.shape, floating_dtype(dtype))
         self._operator, self._shift = operator, shift
+        self._conjugate = shift.conjugate()
 
     def __matmul__(self, x: Array) -> Array:
         return self._operator @ x - self._shift * x
 
     def adjoint(self, x: Array) -> Array:
-        return self._operator.adjoint(x) - np.conj(self._shift) * x
+        return self._operator.adjoint(x) - self._conjugate * x
 
 
 class Normal(Operator):
@@ -199,4 +200,14 @@ def aslinearoperator(A: Any) -> Any:
     return made
 
 
-__all__ = ["Identity", "Normal", "Operator", "Scaled", "Shifted", "aslinearoperator", "floating_dtype", "operator", "square"]
+__all__ = [
+    "Identity",
+    "Normal",
+    "Operator",
+    "Scaled",
+    "Shifted",
+    "aslinearoperator",
+    "floating_dtype",
+    "operator",
+    "square",
+]

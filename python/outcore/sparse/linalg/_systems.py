@@ -59,7 +59,8 @@ def system(name: str, A: Any, b: Any, x0: Any, rtol: float, atol: float, maxiter
         raise ArgumentError(f"{name}: rtol={rtol}, atol={atol}: neither is negative")
     right = vector(name, b, order, "b")
     first = None if x0 is None else vector(name, x0, order, "x0")
-    dtype = floating_dtype(a.dtype, right.dtype, *([] if M is None else [m.dtype]), *([] if first is None else [first.dtype]))
+    parts: list[Operator | Array] = [right, *([] if M is None else [m]), *([] if first is None else [first])]
+    dtype = floating_dtype(a.dtype, *(part.dtype for part in parts))
     right = right.astype(dtype)
     size = float(norm(right).compute())
     most = 10 * order if maxiter is None else int(maxiter)
