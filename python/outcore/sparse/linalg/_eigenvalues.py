@@ -1,0 +1,168 @@
+"""`eigsh` and `eigs`: some eigenvalues of a matrix that is known by its products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore._array import Array
+from outcore.errors import ArgumentError
+from outcore.sparse.linalg._eigen import Numbers, Problem, inverse, problem_checked, solved
+from outcore.sparse.linalg._operators import floating_dtype, square
+from outcore.sparse.linalg._systems import vector
+
+Order = npt.NDArray[np.int64]
+
+
+def _both_ends(values: Numbers) -> Order:
+    """Places from the ends inwards, the largest first."""
+    up = np.argsort(values)
+    found = np.empty_like(up)
+    half = (len(up) + 1) // 2
+    found[0::2], found[1::2] = up[::-1][:half], up[: len(up) - half]
+    return found
+
+
+_HERMITIAN: dict[str, Callable[[Numbers], Order]] = {
+    "LA": lambda values: np.argsort(-values),
+    "SA": lambda values: np.argsort(values),
+    "LM": lambda values: np.argsort(-np.abs(values)),
+    "SM": lambda values: np.argsort(np.abs(values)),
+    "BE": _both_ends,
+}
+_GENERAL: dict[str, Callable[[Numbers], Order]] = {
+    "LM": lambda values: np.argsort(-np.abs(values)),
+    "SM": lambda values: np.argsort(np.abs(values)),
+    "LR": lambda values: np.argsort(-values.real),
+    "SR": lambda values: np.argsort(values.real),
+    "LI": lambda values: np.argsort(-np.abs(values.imag)),
+    "SI": lambda values: np.argsort(np.abs(values.imag)),
+}
+
+
+def _same(values: Numbers) -> Numbers:
+    return values
+
+
+def _problem(name: str, A: Any, k: int, which: str, sigma: Any, OPinv: Any, tol: float, sizes: Any) -> Problem:
+    ncv, width, maxiter = sizes
+    orders = _HERMITIAN if name == "eigsh" else _GENERAL
+    if which not in orders:
+        raise ArgumentError(f"{name}: which={which!r} is none of {', '.join(orders)}")
+    a = square(A, name)
+    capacity, most = problem_checked(name, a, k, ncv, width, maxiter)
+    dtype = floating_dtype(a.dtype, *([np.complex64] if name == "eigs" else []))
+    inner, forward, back = a, _same, _same
+    if sigma is not None:
+        inner = inverse(name, A, a, sigma, OPinv)
+        dtype = np.result_type(dtype, inner.dtype)
+        forward = lambda values: 1 / (values - sigma)  # noqa: E731
+        back = lambda values: sigma + 1 / values  # noqa: E731
+    return Problem(
+        name, a, inner, forward, back, k, capacity, width, most, tol, dtype, orders[which], hermitian=name == "eigsh"
+    )
+
+
+def _started(name: str, problem: Problem, v0: Any) -> Array | None:
+    return None if v0 is None else vector(name, v0, problem.a.shape[0], "v0")
+
+
+def _columns(vectors: Array, order: Order) -> Array:
+    """Columns in another order."""
+    return vectors[:, order.tolist()] if (np.diff(order) < 0).any() else vectors
+
+
+def _refuse(name: str, **given: Any) -> None:
+    for argument, value in given.items():
+        if value is not None:
+            raise ArgumentError(f"{name}: {argument} (a generalized problem, or another mode) is not supported")
+
+
+def eigsh(
+    A: Any,
+    k: int = 6,
+    M: Any = None,
+    sigma: float | None = None,
+    which: str = "LM",
+    v0: Any = None,
+    ncv: int | None = None,
+    maxiter: int | None = None,
+    tol: float = 0,
+    return_eigenvectors: bool = True,
+    Minv: Any = None,
+    OPinv: Any = None,
+    mode: str = "normal",
+    *,
+    block_size: int = 1,
+    seed: int = 0,
+) -> Any:
+    """The k eigenvalues of a Hermitian matrix at one end of its spectrum, or both, or next to `sigma`, with vectors.
+
+    `A` (n, n) is a sparse matrix on disk, a dense array, or what SciPy multiplies with. Arguments are SciPy's: `which`
+    is "LM", "SM" (by size), "LA", "SA" (largest, smallest) or "BE" (half from each end). With `sigma` those for which
+    1/(λ − σ) is so, by `OPinv`, which solves (A − σI)x = b, or by SciPy's LU factors of a matrix that fits into memory.
+    Gives eigenvalues as NumPy's, ascending, and vectors (n, k) as a lazy array whose columns are held; the values only
+    without `return_eigenvectors`.
+
+    Thick-restart Lanczos with full reorthogonalization (Wu, Simon 2000) by blocks of `block_size` vectors (block
+    Krylov–Schur: Zhou, Saad 2008; Zheng 2017, 4.4.2), which take fewer reads of A for more work, and find eigenvalues
+    that are there several times. `ncv` bounds the basis. Values count when true residuals |Ax − λx| are at most
+    tol·|λ|, or as near to it as rounding lets them. Raises NotConvergedError after `maxiter` restarts, ArgumentError
+    for k above n or generalized problems.
+
+    Memory: `ncv` vectors and half as many more at restarts, in scratch where they take more than a third of it.
+    I/O: one read of A for each block, and one for residuals.
+
+    >>> import numpy as np, outcore as oc
+    >>> values, vectors = oc.sparse.linalg.eigsh(np.diag([1.0, 2.0, 3.0, 4.0]), k=2, which="LA")
+    >>> values.round(6), vectors.shape
+    (array([3., 4.]), (4, 2))
+    """
+    _refuse("eigsh", M=M, Minv=Minv, mode=None if mode == "normal" else mode)
+    problem = _problem("eigsh", A, k, which, sigma, OPinv, tol, (ncv, block_size, maxiter))
+    values, vectors = solved(problem, _started("eigsh", problem, v0), seed)
+    order = np.argsort(values)
+    if not return_eigenvectors:
+        return values[order]
+    return values[order], _columns(vectors, order)
+
+
+def eigs(
+    A: Any,
+    k: int = 6,
+    M: Any = None,
+    sigma: complex | None = None,
+    which: str = "LM",
+    v0: Any = None,
+    ncv: int | None = None,
+    maxiter: int | None = None,
+    tol: float = 0,
+    return_eigenvectors: bool = True,
+    Minv: Any = None,
+    OPinv: Any = None,
+    *,
+    block_size: int = 1,
+    seed: int = 0,
+) -> Any:
+    """The k eigenvalues of any square matrix that are the largest or smallest by size, real or imaginary part.
+
+    As `eigsh`, by Krylov–Schur (Stewart 2001), in complex arithmetic. `which`: "LM", "SM", "LR", "SR", "LI", "SI". Of
+    a real matrix one of a conjugate pair may be left out. Complex values, in the order of `which`. Needs SciPy.
+    Memory, I/O and errors as `eigsh`.
+
+    >>> import numpy as np, outcore as oc
+    >>> values, vectors = oc.sparse.linalg.eigs(np.asarray([[0.0, 1.0], [-4.0, 0.0]]), k=2)
+    >>> np.sort(values.imag).round(6), vectors.shape
+    (array([-2.,  2.]), (2, 2))
+    """
+    _refuse("eigs", M=M, Minv=Minv)
+    problem = _problem("eigs", A, k, which, sigma, OPinv, tol, (ncv, block_size, maxiter))
+    values, vectors = solved(problem, _started("eigs", problem, v0), seed)
+    values = values.astype(problem.dtype)
+    return (values, vectors) if return_eigenvectors else values
+
+
+__all__ = ["eigs", "eigsh"]

@@ -1,0 +1,110 @@
+"""`gmres`: least residual over a Krylov space, begun again when its basis has grown to a given size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore._array import Array
+from outcore.errors import ArgumentError
+from outcore.sparse.linalg._systems import System, system
+from outcore.sparse.linalg._vectors import Basis, Holder, norm, ratio
+
+_RESTART = 20
+
+
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int | None = None,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Any = None,
+    callback_type: str | None = None,
+) -> tuple[Array, int]:
+    """Solves Ax = b for any square matrix, by GMRES restarted after `restart` steps, 20 unless told (Saad, Schultz
+    1986).
+
+    Arguments and results are SciPy's, see `cg`; `maxiter` counts restarts. `M` stands to the right of A. Of
+    `callback_type` "x" gives `callback` the iterate of each restart; "pr_norm", and unless told, |r| / |b| of each
+    step. Convergence is that of the true residual, which each restart forms.
+
+    With V orthonormal and AMV = VH: x ← x + MVy for the y that makes |β e₁ − Hy| least.
+
+    Memory: `restart` + 4 vectors, in scratch where they take more than a third. Raises ShapeError for shapes that
+    differ. I/O: one read of A per step and per restart.
+
+    >>> import numpy as np, outcore as oc
+    >>> x, info = oc.sparse.linalg.gmres(np.asarray([[2.0, 1.0], [0.0, 4.0]]), np.asarray([3.0, 4.0]))
+    >>> x.compute().round(6), info
+    (array([1., 1.]), 0)
+    """
+    given = system("gmres", A, b, x0, rtol, atol, maxiter, M)
+    if callback_type not in (None, "x", "pr_norm", "legacy"):
+        raise ArgumentError(f"gmres: callback_type={callback_type!r} is none of x, pr_norm, legacy")
+    order = given.a.shape[0]
+    length = min(_RESTART if restart is None else restart, order)
+    if length < 1:
+        raise ArgumentError(f"gmres: restart={restart}; at least one step has to run")
+    x = oc.zeros(order, dtype=given.dtype) if given.first is None else given.first
+    if given.size == 0:
+        return given.result(oc.zeros(order, dtype=given.dtype)), 0
+    holder = Holder(order * given.dtype.itemsize, length + 4)
+    tell = callback if callback is not None and callback_type != "x" else None
+    taken, before = 0, np.inf
+    for _ in range(given.most + 1):
+        r = given.b - given.a @ x if taken or given.first is not None else given.b
+        (x, r), (size,) = holder.held([x, r], [norm(r)])
+        if taken and callback is not None and tell is None:
+            callback(x)
+        if size <= given.limit or not size < before or taken >= given.most * length:
+            break
+        before = size
+        basis, h = _arnoldi(given, r, float(size), length, holder, tell)
+        y = _least(h, float(size))
+        taken += len(y)
+        x = x + given.m @ basis.product(y[:, None], given.dtype)[:, 0]
+    return given.result(x), 0 if size <= given.limit else max(taken, 1)
+
+
+def _arnoldi(
+    given: System, r: Array, size: float, length: int, holder: Holder, tell: Any
+) -> tuple[Basis, npt.NDArray[Any]]:
+    """An orthonormal basis of the Krylov space of AM and r, and H (k + 1, k)."""
+    h = np.zeros((length + 1, length), dtype=np.result_type(given.dtype, np.float64))
+    basis = Basis(holder)
+    (last,), _ = holder.held([r[:, None] * (1 / size)])
+    for step in range(length):
+        basis.append(last)
+        rest, weights = basis.orthogonalized(given.a @ (given.m @ last))
+        long = norm(rest)
+        (last,), found = holder.held([rest * ratio(oc.ones_like(long), long)], [long, *weights])
+        h[: step + 1, step], h[step + 1, step] = np.vstack(found[1:])[:, 0], found[0]
+        part = h[: step + 2, : step + 1]
+        y = _least(part, size)
+        left = np.linalg.norm(np.append(size, np.zeros(step + 1)) - part @ y)
+        if tell is not None:
+            tell(float(left / given.size))
+        # Nothing is left of a vector that lay in the space already.
+        spent = abs(h[step + 1, step]) <= np.finfo(given.dtype).eps * np.linalg.norm(h[: step + 2, step])
+        if left <= given.limit or spent:
+            return basis, part
+    return basis, h
+
+
+def _least(h: npt.NDArray[Any], size: float) -> npt.NDArray[Any]:
+    """The y that makes |size·e₁ − Hy| least."""
+    right = np.zeros(len(h), dtype=h.dtype)
+    right[0] = size
+    found: npt.NDArray[Any] = np.linalg.lstsq(h, right, rcond=None)[0]
+    return found
+
+
+__all__ = ["gmres"]

@@ -1,0 +1,114 @@
+"""A Krylov space that is built block by block and cut down by thick restarts: Krylov–Schur."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore._array import Array
+from outcore.sparse.linalg._operators import Operator
+from outcore.sparse.linalg._vectors import Basis, Holder, dot, norm, ratio
+
+Numbers = npt.NDArray[Any]
+_LOST = 1e-4  # a vector of which a block leaves less is made orthogonal to the basis once more
+_SPENT = 64  # rounding errors, below which nothing is left of a vector
+
+
+class Krylov:
+    """Orthonormal vectors V with A V = V T + Q B, where Q is the next block (Stewart 2001; Zhou, Saad 2008).
+
+    V and Q are held vectors of length n, all others small matrices: T (m, m), B (b, m). `reads` counts products, each
+    of them one read of A.
+    """
+
+    def __init__(self, a: Operator, width: int, capacity: int, dtype: np.dtype[Any], seed: int, first: Any) -> None:
+        self._a, self.dtype, self._seed = a, dtype, seed
+        self._holder = Holder(a.shape[0] * dtype.itemsize, 2 * capacity)
+        self.basis = Basis(self._holder)
+        self.t: Numbers = np.zeros((0, 0), dtype=dtype)
+        self.b: Numbers = np.zeros((width, 0), dtype=dtype)
+        self.reads = 0
+        self.next = [self._fresh([], first)]
+        for _ in range(1, width):
+            self.next.append(self._fresh(self.next))
+
+    def _fresh(self, others: list[Array], given: Array | None = None) -> Array:
+        """A vector of length 1 that is orthogonal to the basis and the others: a given one's part, or a random one."""
+        if given is None:
+            self._seed += 1
+            given = oc.random.normal((self._a.shape[0],), seed=self._seed)
+        rest = given.astype(self.dtype)
+        for _ in range(2):
+            rest = self.basis.orthogonalized(rest[:, None])[0][:, 0]
+            rest, _found = _against(rest, others)
+        return self._holder.held([_unit(rest)[0]])[0][0]
+
+    def expand(self) -> None:
+        """One product: the next block joins the basis, and what A makes of it, less its part in V, is the next."""
+        block = self.next[0][:, None] if len(self.next) == 1 else oc.stack(self.next, axis=1)
+        (block,), _ = self._holder.held([block])
+        self.basis.append(block)
+        self.reads += 1
+        rest, along = self.basis.orthogonalized(self._a @ block)
+        units: list[Array] = []
+        beside: list[Array] = []
+        for place in range(len(self.next)):
+            vector = rest[:, place]
+            before = norm(vector)
+            vector, within = _against(vector, units)
+            unit, size = _unit(vector)
+            units.append(unit)
+            beside.append(oc.stack([*within, size, before]))
+        self.next, found = self._holder.held(units, [*beside, *along])
+        right = np.vstack(found[len(units) :]).astype(self.dtype)
+        self._grow(right, [np.asarray(part) for part in found[: len(units)]])
+
+    def _grow(self, right: Numbers, found: list[Numbers]) -> None:
+        """T and B of the basis with the block that joined it, from their inner products."""
+        width, old, size = len(found), len(self.t), len(self.basis)
+        r = np.zeros((width, width), dtype=self.dtype)
+        for place, numbers in enumerate(found):
+            r[: place + 1, place] = numbers[:-1]
+            left, before = abs(numbers[-2]), abs(numbers[-1])
+            whole = np.hypot(np.linalg.norm(right[:, place]), before)
+            if left <= _SPENT * np.finfo(self.dtype).eps * whole:
+                # The space is invariant under A in this direction: any other goes on from here.
+                r[place, place] = 0
+                self.next[place] = self._fresh(self._others(place))
+            elif left < _LOST * before:
+                self.next[place] = self._fresh(self._others(place), self.next[place])
+        t = np.zeros((size, size), dtype=self.dtype)
+        t[:old, :old], t[:, old:], t[old:, :old] = self.t, right, self.b
+        self.t = t
+        self.b = np.hstack([np.zeros((width, old), dtype=self.dtype), r])
+
+    def _others(self, place: int) -> list[Array]:
+        return [vector for other, vector in enumerate(self.next) if other != place]
+
+    def vectors(self, weights: Numbers) -> Array:
+        """V · weights, held."""
+        return self._holder.held([self.basis.product(weights, self.dtype)])[0][0]
+
+    def restart(self, weights: Numbers, t: Numbers) -> None:
+        """V ← V · weights, for columns that span an invariant subspace of T, on which it is `t`."""
+        self.basis.replace(self.vectors(weights))
+        self.t, self.b = np.asarray(t, dtype=self.dtype), np.asarray(self.b @ weights, dtype=self.dtype)
+
+
+def _against(vector: Array, others: list[Array]) -> tuple[Array, list[Array]]:
+    """The vector less its part along each of some orthonormal ones, and what that is."""
+    found = [dot(other, vector) for other in others]
+    for other, weight in zip(others, found, strict=True):
+        vector = vector - other * weight
+    return vector, found
+
+
+def _unit(vector: Array) -> tuple[Array, Array]:
+    size = norm(vector)
+    return vector * ratio(oc.ones_like(size), size), size
+
+
+__all__ = ["Krylov"]

@@ -1,0 +1,213 @@
+"""What the solvers multiply with: sparse and dense arrays lazily, SciPy's operators by calling them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore._array import Array
+from outcore.errors import DTypeError, ShapeError
+from outcore.sparse._matrix import SparseMatrix
+
+
+def floating_dtype(*dtypes: Any) -> np.dtype[Any]:
+    """The type that iterations run in: float64 for integers and bool, else what NumPy promotes to, from float32 up."""
+    kinds = [np.dtype(dtype) for dtype in dtypes]
+    return np.result_type(np.float32, *(np.float64 if kind.kind in "biu" else kind for kind in kinds))
+
+
+class Operator:
+    """A matrix known by its products. `A @ X` takes a lazy array of one or two axes."""
+
+    def __init__(self, shape: tuple[int, int], dtype: Any) -> None:
+        self.shape = (int(shape[0]), int(shape[1]))
+        self.dtype = np.dtype(dtype)
+
+    def __matmul__(self, x: Array) -> Array:
+        raise NotImplementedError
+
+    def adjoint(self, x: Array) -> Array:
+        """The product of the conjugate transpose."""
+        raise NotImplementedError
+
+    def pair(self, x: Array) -> tuple[Array, Array]:
+        """`x` and the product with it; `x` comes back computed where the product had to be."""
+        return x, self @ x
+
+
+class _Lazy(Operator):
+    """A sparse matrix on disk, or a dense array: products are nodes."""
+
+    def __init__(self, matrix: SparseMatrix | Array) -> None:
+        super().__init__((matrix.shape[0], matrix.shape[1]), matrix.dtype)
+        self._matrix = matrix
+
+    def __matmul__(self, x: Array) -> Array:
+        return self._matrix @ x
+
+    def adjoint(self, x: Array) -> Array:
+        if self.dtype.kind != "c":
+            return self._matrix.T @ x
+        return oc.conj(self._matrix.T @ oc.conj(x))
+
+
+class _Called(Operator):
+    """A SciPy operator or sparse matrix in memory: each product computes its operand, and calls."""
+
+    def __init__(self, operator: Any) -> None:
+        dtype = np.float64 if operator.dtype is None else operator.dtype
+        super().__init__(operator.shape, dtype)
+        self._operator = operator
+
+    def _product(self, x: Array, adjoint: bool) -> Array:
+        operator = self._operator.H if adjoint else self._operator
+        return oc.asarray(np.ascontiguousarray(operator @ x.compute()))
+
+    def __matmul__(self, x: Array) -> Array:
+        return self._product(x, False)
+
+    def adjoint(self, x: Array) -> Array:
+        return self._product(x, True)
+
+    def pair(self, x: Array) -> tuple[Array, Array]:
+        held = oc.persist(x)
+        return held, self @ held
+
+
+class Identity(Operator):
+    """The matrix that changes nothing."""
+
+    def __matmul__(self, x: Array) -> Array:
+        return x
+
+    def adjoint(self, x: Array) -> Array:
+        return x
+
+
+class Scaled(Operator):
+    """diag(left) · A · diag(right), of vectors without zeros or with."""
+
+    def __init__(self, left: Array, operator: Operator, right: Array) -> None:
+        super().__init__(operator.shape, floating_dtype(left.dtype, operator.dtype, right.dtype))
+        self._left, self._operator, self._right = left, operator, right
+
+    @staticmethod
+    def _rows(scale: Array, x: Array) -> Array:
+        return scale * x if x.ndim == 1 else scale[:, None] * x
+
+    def __matmul__(self, x: Array) -> Array:
+        return self._rows(self._left, self._operator @ self._rows(self._right, x))
+
+    def adjoint(self, x: Array) -> Array:
+        inner = self._operator.adjoint(self._rows(oc.conj(self._left), x))
+        return self._rows(oc.conj(self._right), inner)
+
+
+class Shifted(Operator):
+    """A − shift·I."""
+
+    def __init__(self, operator: Operator, shift: complex) -> None:
+        dtype = operator.dtype if np.isreal(shift) else np.result_type(operator.dtype, np.complex64)
+        super().__init__(operator.shape, floating_dtype(dtype))
+        self._operator, self._shift = operator, shift
+        self._conjugate = shift.conjugate()
+
+    def __matmul__(self, x: Array) -> Array:
+        return self._operator @ x - self._shift * x
+
+    def adjoint(self, x: Array) -> Array:
+        return self._operator.adjoint(x) - self._conjugate * x
+
+
+class Normal(Operator):
+    """A*A, or AA* where that is smaller: Hermitian, with the squares of A's singular values. Two products each."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.tall = operator.shape[0] >= operator.shape[1]
+        order = min(operator.shape)
+        super().__init__((order, order), floating_dtype(operator.dtype))
+        self._operator = operator
+
+    def __matmul__(self, x: Array) -> Array:
+        if self.tall:
+            return self._operator.adjoint(self._operator @ x)
+        return self._operator @ self._operator.adjoint(x)
+
+    def adjoint(self, x: Array) -> Array:
+        return self @ x
+
+
+def operator(a: Any, name: str) -> Operator:
+    """What `a` multiplies like. Raises DTypeError for what is no matrix, ShapeError for one without two axes."""
+    found = getattr(a, "outcore_operator", a)
+    if isinstance(found, Operator):
+        return found
+    if isinstance(found, np.ndarray):
+        found = oc.asarray(found)
+    if isinstance(found, (SparseMatrix, Array)):
+        if found.ndim != 2:
+            raise ShapeError(f"{name}: an array of shape {found.shape} is no matrix")
+        return _Lazy(found)
+    if hasattr(found, "shape") and hasattr(found, "dtype") and hasattr(found, "__matmul__"):
+        return _Called(found if hasattr(found, "H") else _scipy_operator(found))
+    raise DTypeError(f"{name}: {type(a).__name__} is no sparse or dense matrix and no LinearOperator")
+
+
+def square(a: Any, name: str) -> Operator:
+    """As `operator`, of what has as many rows as columns."""
+    found = operator(a, name)
+    if found.shape[0] != found.shape[1]:
+        raise ShapeError(f"{name}: a matrix of shape {found.shape} is not square")
+    return found
+
+
+def _scipy_operator(matrix: Any) -> Any:
+    from scipy.sparse.linalg import aslinearoperator as scipy_operator
+
+    return scipy_operator(matrix)
+
+
+def aslinearoperator(A: Any) -> Any:
+    """A `scipy.sparse.linalg.LinearOperator` of a sparse matrix on disk or a lazy array, for SciPy's own functions.
+
+    Its `matvec`, `matmat` and their adjoints take and give NumPy arrays, and compute. outcore's own solvers see the
+    matrix through it. Needs SciPy; raises DTypeError for what is no matrix.
+    I/O: each product reads the matrix once, as far as it is not in memory.
+
+    >>> import numpy as np, outcore as oc, scipy.sparse.linalg
+    >>> A = oc.asarray(np.diag([1.0, 2.0, 4.0]))
+    >>> x, info = scipy.sparse.linalg.cg(oc.sparse.linalg.aslinearoperator(A), np.ones(3), rtol=1e-10)
+    >>> x.round(6), info
+    (array([1.  , 0.5 , 0.25]), 0)
+    """
+    from scipy.sparse.linalg import LinearOperator
+
+    inner = operator(A, "aslinearoperator")
+
+    def forward(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return (inner @ oc.asarray(np.ascontiguousarray(x))).compute()
+
+    def backward(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return inner.adjoint(oc.asarray(np.ascontiguousarray(x))).compute()
+
+    made = LinearOperator(
+        inner.shape, dtype=inner.dtype, matvec=forward, matmat=forward, rmatvec=backward, rmatmat=backward
+    )
+    made.outcore_operator = inner
+    return made
+
+
+__all__ = [
+    "Identity",
+    "Normal",
+    "Operator",
+    "Scaled",
+    "Shifted",
+    "aslinearoperator",
+    "floating_dtype",
+    "operator",
+    "square",
+]

@@ -1,0 +1,166 @@
+"""Approximate inverses for the solvers: by the diagonal, by blocks of it, by SciPy's incomplete factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore._array import Array
+from outcore._session import current
+from outcore.errors import ArgumentError, LinAlgError, MemoryLimitError
+from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse.linalg._operators import Operator, floating_dtype
+
+
+class Preconditioner(Operator):
+    """An approximate inverse that `M` of the solvers takes: made by `jacobi`, `block_jacobi`, `incomplete_lu`.
+
+    `M @ x` is a lazy array for a vector or matrix x.
+    """
+
+    def __matmul__(self, x: Any) -> Array:
+        return self._applied(oc.asarray(x))
+
+    def _applied(self, x: Array) -> Array:
+        raise NotImplementedError
+
+
+class _Blocks(Preconditioner):
+    """Inverses of diagonal blocks, (count, side, side)."""
+
+    def __init__(self, order: int, inverses: npt.NDArray[Any]) -> None:
+        super().__init__((order, order), inverses.dtype)
+        self._inverses = oc.asarray(inverses)
+
+    def _by(self, inverses: Array, x: Array) -> Array:
+        count, side, _ = inverses.shape
+        wide = x if x.ndim == 2 else x[:, None]
+        short = count * side - wide.shape[0]
+        if short:
+            wide = oc.concat([wide, oc.zeros((short, wide.shape[1]), dtype=wide.dtype)], axis=0)
+        found = (inverses @ wide.reshape((count, side, wide.shape[1]))).reshape((count * side, wide.shape[1]))
+        found = found[: x.shape[0]]
+        return found if x.ndim == 2 else found[:, 0]
+
+    def _applied(self, x: Array) -> Array:
+        if self._inverses.shape[1] == 1:
+            scale = self._inverses[:, 0, 0]
+            return scale * x if x.ndim == 1 else scale[:, None] * x
+        return self._by(self._inverses, x)
+
+    def adjoint(self, x: Array) -> Array:
+        if self._inverses.shape[1] == 1:
+            scale = oc.conj(self._inverses[:, 0, 0])
+            return scale * x if x.ndim == 1 else scale[:, None] * x
+        return self._by(oc.conj(self._inverses.mT), x)
+
+
+class _Factors(Preconditioner):
+    """What SciPy's `spilu` or `splu` gives, applied to whole vectors."""
+
+    def __init__(self, factors: Any, dtype: Any) -> None:
+        super().__init__(factors.shape, dtype)
+        self._factors = factors
+
+    def _solved(self, x: Array, way: str) -> Array:
+        wanted, factors = np.result_type(x.dtype, self.dtype), self._factors
+
+        def solve(tile: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            found = factors.solve(np.ascontiguousarray(tile.astype(wanted)), way)
+            return np.asarray(found, dtype=wanted)
+
+        room = 3 * x.size * wanted.itemsize
+        return oc.map_blocks(solve, x, dtype=wanted, workspace=room, whole=tuple(range(x.ndim)))
+
+    def _applied(self, x: Array) -> Array:
+        return self._solved(x, "N")
+
+    def adjoint(self, x: Array) -> Array:
+        return self._solved(x, "H")
+
+
+def block_jacobi(A: SparseMatrix, size: int) -> Preconditioner:
+    """The inverse of A's diagonal blocks of `size` rows, as a preconditioner: M in `cg` and the other solvers.
+
+    Memory: n · size values, held for as long as it is used; MemoryLimitError where they take more than a third. Raises
+    LinAlgError for a singular block. I/O: one read of A.
+
+    >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[2.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 4.0]]), path)
+    >>> (oc.sparse.linalg.block_jacobi(A, 2) @ np.asarray([3.0, 2.0, 8.0])).compute()
+    array([1., 1., 2.])
+    """
+    rows, columns = A.shape
+    if rows != columns or not 1 <= size <= max(rows, 1):
+        raise ArgumentError(f"block_jacobi: blocks of {size} in a matrix {A.shape}")
+    count = -(-rows // size)
+    dtype = floating_dtype(A.dtype)
+    need, room = count * size * size * dtype.itemsize, current().counters()["budget_bytes"] // 3
+    if need > room:
+        raise MemoryLimitError(f"block_jacobi: blocks of {size} of {rows} rows take {need} bytes, there are {room}")
+    blocks = np.zeros((count, size, size), dtype=dtype)
+    for r, c, values in A.blocks():
+        inside = r // size == c // size
+        r, c = r[inside].astype(np.int64), c[inside].astype(np.int64)
+        blocks[r // size, r % size, c % size] = values[inside]
+    # Rows beyond the matrix, in its last block, stand alone.
+    beyond = np.arange(rows, count * size)
+    blocks[beyond // size, beyond % size, beyond % size] = 1
+    try:
+        return _Blocks(rows, 1 / blocks if size == 1 and blocks.all() else np.linalg.inv(blocks))
+    except np.linalg.LinAlgError:
+        raise LinAlgError(f"block_jacobi: a diagonal block of {size} rows of {A!r} is singular") from None
+
+
+def jacobi(A: SparseMatrix) -> Preconditioner:
+    """The inverse of A's diagonal, as a preconditioner: `block_jacobi` of single rows.
+
+    Memory: a vector. Raises LinAlgError for a 0 on the diagonal. I/O: one read of A.
+
+    >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> A = oc.sparse.from_scipy(scipy.sparse.diags_array([1.0, 2.0, 4.0]), path)
+    >>> (oc.sparse.linalg.jacobi(A) @ np.ones(3)).compute()
+    array([1.  , 0.5 , 0.25])
+    """
+    return block_jacobi(A, 1)
+
+
+def incomplete_lu(A: Any, drop_tol: float | None = None, fill_factor: float | None = None) -> Preconditioner:
+    """SciPy's incomplete LU factors (`scipy.sparse.linalg.spilu`) of a matrix that fits into memory, to precondition.
+
+    `drop_tol=0, fill_factor=1` keeps no more entries than A has, the room of an ILU(0). Needs SciPy. Memory: A as
+    SciPy's, and `fill_factor` times that, which SciPy allocates beside the limit; MemoryLimitError where A alone does
+    not fit. Raises LinAlgError for an exactly singular matrix. I/O: one read of A.
+
+    >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+    >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[2.0, 1.0], [1.0, 1.0]]), path)
+    >>> (oc.sparse.linalg.incomplete_lu(A) @ np.asarray([3.0, 2.0])).compute()
+    array([1., 1.])
+    """
+    from scipy.sparse.linalg import spilu
+
+    found = (A.to_scipy() if isinstance(A, SparseMatrix) else A).tocsc()
+    try:
+        factors = spilu(found.astype(floating_dtype(found.dtype)), drop_tol=drop_tol, fill_factor=fill_factor)
+    except RuntimeError as error:
+        raise LinAlgError(f"incomplete_lu: {error} ({found.shape[0]} rows)") from None
+    return _Factors(factors, floating_dtype(found.dtype))
+
+
+def factored(matrix: Any) -> Preconditioner:
+    """The inverse of a SciPy matrix in memory, by its complete LU factors. Raises LinAlgError where it is singular."""
+    from scipy.sparse.linalg import splu
+
+    try:
+        return _Factors(splu(matrix.tocsc()), floating_dtype(matrix.dtype))
+    except RuntimeError as error:
+        raise LinAlgError(f"sigma: {error}; it is an eigenvalue") from None
+
+
+__all__ = ["Preconditioner", "block_jacobi", "factored", "incomplete_lu", "jacobi"]

@@ -1,0 +1,133 @@
+"""What solvers of Ax = b share: their arguments, and the loop that believes a true residual only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import outcore as oc
+from outcore._array import Array
+from outcore._node import node
+from outcore.errors import ArgumentError, ShapeError
+from outcore.sparse.linalg._operators import Identity, Operator, floating_dtype, square
+from outcore.sparse.linalg._vectors import Holder, norm
+
+Begin = Callable[[Array], "tuple[Array, ...]"]
+Step = Callable[..., "tuple[Array, ...]"]
+_WORTH = 0.5  # a loop is begun again where the one before took the true residual down at least by this
+
+
+@dataclass(frozen=True)
+class System:
+    """The arguments of a solver, checked and as lazy arrays. `limit` is the residual to reach."""
+
+    name: str
+    a: Operator
+    b: Array
+    first: Array | None
+    m: Operator
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    size: float
+    limit: float
+    most: int
+
+    def result(self, x: Array) -> Array:
+        """A solution in the shape of the right side that was given."""
+        return x if len(self.shape) == 1 else x[:, None]
+
+
+def vector(name: str, x: Any, length: int, what: str) -> Array:
+    """A vector (n,) of an argument of that shape or (n, 1)."""
+    found = Array(node(x))
+    if found.shape not in ((length,), (length, 1)):
+        raise ShapeError(f"{name}: {what} has shape {found.shape}, the matrix asks for ({length},)")
+    return found if found.ndim == 1 else found[:, 0]
+
+
+def system(name: str, A: Any, b: Any, x0: Any, rtol: float, atol: float, maxiter: int | None, M: Any) -> System:
+    """Checks what a solver was given. I/O: one read of b, for its norm."""
+    a = square(A, name)
+    order = a.shape[0]
+    m = Identity(a.shape, a.dtype) if M is None else square(M, name)
+    if m.shape != a.shape:
+        raise ShapeError(f"{name}: preconditioner {m.shape}, matrix {a.shape}")
+    if rtol < 0 or atol < 0:
+        raise ArgumentError(f"{name}: rtol={rtol}, atol={atol}: neither is negative")
+    right = vector(name, b, order, "b")
+    first = None if x0 is None else vector(name, x0, order, "x0")
+    parts: list[Operator | Array] = [right, *([] if M is None else [m]), *([] if first is None else [first])]
+    dtype = floating_dtype(a.dtype, *(part.dtype for part in parts))
+    right = right.astype(dtype)
+    size = float(norm(right).compute())
+    most = 10 * order if maxiter is None else int(maxiter)
+    shape = Array(node(b)).shape
+    first = None if first is None else first.astype(dtype)
+    return System(name, a, right, first, m, shape, dtype, size, max(rtol * size, atol), most)
+
+
+def solve(given: System, begin: Begin, step: Step, callback: Any, checkpoint: int | None) -> tuple[Array, int]:
+    """Iterates until the true residual |b − Ax| is small, and gives x and SciPy's `info`.
+
+    `begin(r)` gives what a method keeps beside x, for a residual r; `step(x, *kept)` the next of all. The last that is
+    kept is the method's own idea of |r|: NaN says that it broke down. Where that is small the true one is formed, at
+    the cost of one product, and the method begins anew from it where it is not.
+    """
+    order = given.a.shape[0]
+    x = oc.zeros(order, dtype=given.dtype) if given.first is None else given.first
+    if given.size == 0:
+        return given.result(oc.zeros(order, dtype=given.dtype)), 0
+    holder = Holder(order * given.dtype.itemsize, 8)
+    r, size = given.b, given.size
+    if given.first is not None:
+        (x, r), size = _residual(given, holder, x)
+    taken = 0
+    while size > given.limit and taken < given.most:
+        watched = _Watched(step, callback, skip=int(checkpoint is not None))
+        loop = oc.iterate(
+            watched,
+            (x, *begin(r)),
+            until=lambda _, new, __: ~(new[-1] > given.limit),
+            max_iter=given.most - taken,
+            checkpoint=checkpoint,
+        )
+        taken += loop.iterations
+        before, old = size, x
+        (x, r), size = _residual(given, holder, loop.state[0])
+        watched.last(x)
+        if not size < before:
+            x = x if np.isfinite(size) else old
+            break
+        if size > _WORTH * before:
+            break
+    return given.result(x), 0 if size <= given.limit else max(taken, 1)
+
+
+def _residual(given: System, holder: Holder, x: Array) -> tuple[list[Array], float]:
+    r = given.b - given.a @ x
+    held, values = holder.held([x, r], [norm(r)])
+    return held, float(values[0])
+
+
+class _Watched:
+    """A step that tells what the one before came to: so `callback` costs no computation."""
+
+    def __init__(self, step: Step, callback: Any, skip: int) -> None:
+        self._step, self._callback, self._left = step, callback, 1 + skip
+
+    def __call__(self, *state: Array) -> Any:
+        if self._callback is not None and not self._left:
+            self._callback(state[0])
+        self._left = max(self._left - 1, 0)
+        new = self._step(*state)
+        return (*new, {"residual": new[-1]})
+
+    def last(self, x: Array) -> None:
+        if self._callback is not None:
+            self._callback(x)
+
+
+__all__ = ["System", "solve", "system", "vector"]

@@ -1,0 +1,139 @@
+"""What the solvers do with vectors: products, safe quotients, and where those that last are held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import outcore as oc
+from outcore import _core
+from outcore._array import Array
+from outcore._run import plan_and_run
+from outcore._session import current
+from outcore.errors import MemoryLimitError
+
+_SHARE = 3  # a third of the budget for vectors that last; the matrix and the work have the rest
+_COLUMNS = 8  # vectors side by side that are copied when one more joins them
+_SMALL_BYTES = 1 << 16  # vectors that are held in memory in any case
+
+
+def dot(a: Array, b: Array) -> Array:
+    """aᴴ·b, lazily."""
+    return oc.sum((oc.conj(a) if a.dtype.kind == "c" else a) * b)
+
+
+def real_dot(a: Array, b: Array) -> Array:
+    """The real part of aᴴ·b: for what is real but for rounding."""
+    found = dot(a, b)
+    return oc.real(found) if found.dtype.kind == "c" else found
+
+
+def norm(a: Array) -> Array:
+    """|a|₂, lazily."""
+    return oc.sqrt(real_dot(a, a))
+
+
+def ratio(above: Array, below: Array) -> Array:
+    """above / below, and 0 for a divisor of 0: a method that breaks down stands still, and its caller sees it."""
+    nothing = below == 0
+    return oc.where(nothing, 0, above / oc.where(nothing, 1, below))
+
+
+def where_broken(broken: Array, size: Array) -> Array:
+    """`size`, or NaN after a breakdown, which ends the loop."""
+    return oc.where(broken, np.nan, size)
+
+
+def scalar(value: Any, dtype: Any) -> Array:
+    """A number as an array of no axes."""
+    return oc.asarray(np.asarray(value, dtype=dtype))
+
+
+class Holder:
+    """Holds vectors that outlast a program: in memory while all of them fit into a third of it, else in scratch files.
+
+    Files go when nothing refers to their vector any more.
+    """
+
+    def __init__(self, bytes_each: int, count: int) -> None:
+        room = int(current().counters()["budget_bytes"])
+        self.on_disk = bytes_each > _SMALL_BYTES and bytes_each * count > room // _SHARE
+
+    def held(self, vectors: Sequence[Array], beside: Sequence[Array] = ()) -> tuple[list[Array], list[Any]]:
+        """The vectors with their values computed, and the values of other arrays, all by one program."""
+        if not self.on_disk:
+            try:
+                return self._held(vectors, beside, False)
+            except MemoryLimitError:
+                self.on_disk = True
+        return self._held(vectors, beside, True)
+
+    @staticmethod
+    def _held(vectors: Sequence[Array], beside: Sequence[Array], on_disk: bool) -> tuple[list[Array], list[Any]]:
+        core = current()._core
+        paths = [core.unused_path() if on_disk else None for _ in vectors]
+        targets: list[_core.Target | None] = [
+            None if path is None else {"path": path, "overwrite": False, "chunks": None} for path in paths
+        ]
+        exprs = [vector._expr for vector in vectors] + [value._expr for value in beside]
+        found, _ = plan_and_run(exprs, targets + [None] * len(beside), progress=False)
+        held = [
+            Array(core.hold(path) if path is not None else _core.from_numpy(value))  # type: ignore[arg-type]
+            for path, value in zip(paths, found, strict=False)
+        ]
+        return held, list(found[len(vectors) :])
+
+
+class Basis:
+    """Orthonormal vectors, held side by side: matrices of a few columns, of which only the last is copied to grow."""
+
+    def __init__(self, holder: Holder) -> None:
+        self._holder = holder
+        self._parts: list[Array] = []
+
+    def __len__(self) -> int:
+        return sum(part.shape[1] for part in self._parts)
+
+    def append(self, block: Array) -> None:
+        """Adds held vectors (n, b)."""
+        if self._parts and self._parts[-1].shape[1] + block.shape[1] <= _COLUMNS:
+            wide = oc.concat([self._parts.pop(), block], axis=1)
+            self._parts.append(self._holder.held([wide])[0][0])
+        else:
+            self._parts.append(block)
+
+    def product(self, weights: npt.NDArray[Any], dtype: np.dtype[Any]) -> Array:
+        """V · weights, lazily; of the first vectors, where weights are fewer."""
+        total, begin = None, 0
+        for part in self._parts:
+            rows = weights[begin : begin + part.shape[1]]
+            begin += part.shape[1]
+            if len(rows):
+                term = part[:, : len(rows)] @ oc.asarray(np.ascontiguousarray(rows, dtype=dtype))
+                total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    def orthogonalized(self, block: Array) -> tuple[Array, list[Array]]:
+        """Vectors (n, b) less their parts in the span of the basis, and these parts' coordinates, lazily.
+
+        Classical Gram–Schmidt, twice, which is as good as can be (Giraud, Langou, Rozložník 2005). Two sweeps over the
+        basis and one more over the vectors.
+        """
+        weights: list[Array] = []
+        for _ in range(2 if self._parts else 0):
+            found = [(oc.conj(part.T) if part.dtype.kind == "c" else part.T) @ block for part in self._parts]
+            for part, weight in zip(self._parts, found, strict=True):
+                block = block - part @ weight
+            weights = [old + new for old, new in zip(weights, found, strict=True)] if weights else found
+        return block, weights
+
+    def replace(self, block: Array) -> None:
+        """Other vectors, held, in the place of all."""
+        self._parts = [block]
+
+
+__all__ = ["Basis", "Holder", "dot", "norm", "ratio", "real_dot", "scalar", "where_broken"]
