@@ -101,7 +101,7 @@ def reductions(x: oc.Array) -> None:
     assert_type(oc.histogramdd(x, 5).edges, tuple[oc.Array, ...])
     sparse = oc.sparse.open("a.ocs")
     assert_type([sparse @ x, x @ sparse, sparse.T @ x, sparse.sum(axis=0)], list[oc.Array])
-    assert_type(oc.sparse.pagerank(sparse), oc.Array)
+    assert_type(oc.sparse.hits(sparse), tuple[oc.Array, oc.Array])
     when = oc.dates.view(x, "datetime64[s]")
     assert_type(when, oc.Dates)
     assert_type(oc.Text(x, "S8").codes, oc.Array)
