@@ -481,3 +481,17 @@ def test_a_file_that_may_only_be_read(tmp_path: Path) -> None:
         before = a.path.read_bytes()
         np.testing.assert_allclose((oc.sparse.open(a.path) @ np.ones(3000)).compute(), matrix.sum(axis=1), atol=1e-9)
         assert a.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["values", "pattern"])
+def test_files_of_version_1_are_read(name: str) -> None:
+    """The fixtures are as the first version wrote them: whatever comes later must read them."""
+    i = np.arange(120)
+    expected = np.zeros((40, 50))
+    if name == "values":
+        np.add.at(expected, (i * 7 % 40, i * 11 % 50), i.astype(float))
+    else:
+        expected[i * 7 % 40, i * 11 % 50] = 1
+    with session():
+        found = oc.sparse.open(Path("crates/store/tests/fixtures") / f"{name}.ocs")
+        np.testing.assert_array_equal((found @ np.eye(50)).compute(), expected)
