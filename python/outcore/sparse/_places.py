@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 
+Indices = TypeVar("Indices", Array, npt.NDArray[Any])
 PathLike = str | os.PathLike[str]
 # The largest side of a tile: places within it have 15 bits each.
 SIDE_MAX = 32768
@@ -34,15 +36,16 @@ def bits_of(shape: tuple[int, int], side: int) -> tuple[int, int, int]:
     return rows, columns, within
 
 
-def places_of(
-    rows: npt.NDArray[Any], columns: npt.NDArray[Any], shape: tuple[int, int], side: int
-) -> npt.NDArray[np.uint64]:
-    """Numbers in whose order entries are stored: tile row, column of tiles, row and column within the tile."""
+def places_of(rows: Indices, columns: Indices, shape: tuple[int, int], side: int) -> Indices:
+    """Numbers in whose order entries are stored: tile row, column of tiles, row and column within the tile.
+
+    Lazy where rows and columns are.
+    """
     _, blocks, within = bits_of(shape, side)
     r, c, mask = rows.astype(np.uint64), columns.astype(np.uint64), np.uint64(side - 1)
     s = np.uint64(within)
     tile = ((r >> s) << np.uint64(blocks)) | (c >> s)
-    places: npt.NDArray[np.uint64] = (tile << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
+    places: Indices = (tile << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
     return places
 
 

@@ -16,7 +16,7 @@ from outcore.errors import ArgumentError
 from outcore.manipulation import concat
 from outcore.searching import where
 from outcore.sorting import sort, sort_by
-from outcore.sparse._convert import bits_of
+from outcore.sparse._places import bits_of, places_of
 from outcore.sparse._spool import Work
 
 # The place of what is not stored: behind all others.
@@ -49,14 +49,6 @@ class Wanted:
         return replace(self, rows=self.columns, columns=self.rows, shape=(self.shape[1], self.shape[0]))
 
 
-def lazy_places(rows: Array, columns: Array, shape: tuple[int, int], side: int) -> Array:
-    """As `_convert.places_of`, of lazy arrays."""
-    _, blocks, within = bits_of(shape, side)
-    r, c, mask, s = rows.astype(np.uint64), columns.astype(np.uint64), np.uint64(side - 1), np.uint64(within)
-    tile = ((r >> s) << np.uint64(blocks)) | (c >> s)
-    return (tile << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
-
-
 def write_sorted(wanted: Wanted, target: Path, work: Work, name: str) -> None:
     """Stores places and values, sorts them, writes the matrix. `name` tells the files of this one in `work`."""
     if work.noted(f"{name}-written") is not None and target.exists():
@@ -78,13 +70,13 @@ def _store_places(wanted: Wanted, work: Work, name: str) -> int:
     if note is not None:
         return int(note)
     rows, columns = wanted.rows, wanted.columns
-    places = lazy_places(rows, columns, wanted.shape, wanted.side)
+    places = places_of(rows, columns, wanted.shape, wanted.side)
     loops = rows.astype(np.uint64) == columns.astype(np.uint64)
     if wanted.drop_loops or wanted.mirror:
         _check_last(wanted)
     kept = where(loops, _LEFT_OUT, places) if wanted.drop_loops else places
     if wanted.mirror:
-        mirrored = where(loops, _LEFT_OUT, lazy_places(columns, rows, wanted.shape, wanted.side))
+        mirrored = where(loops, _LEFT_OUT, places_of(columns, rows, wanted.shape, wanted.side))
         kept = concat([kept, mirrored])
     facts = [rows.min(), rows.max(), columns.min(), columns.max(), loops.sum()]
     path = str(work.path(f"{name}-places.npy"))
@@ -155,4 +147,4 @@ def _write(wanted: Wanted, target: Path, work: Work, name: str, count: int) -> N
         work.drop(*files)
 
 
-__all__ = ["Wanted", "lazy_places", "write_sorted"]
+__all__ = ["Wanted", "write_sorted"]
