@@ -77,9 +77,8 @@ pub struct Assembler {
     tile: Option<(u64, u32)>,
     entries: Vec<u32>,
     values: Vec<u8>,
-    /// The last place, and how many entries came.
+    /// The last place.
     last: Option<u64>,
-    seen: u64,
 }
 
 impl Assembler {
@@ -123,7 +122,6 @@ impl Assembler {
             entries: vec![],
             values: vec![],
             last: None,
-            seen: 0,
         })
     }
 
@@ -150,7 +148,6 @@ impl Assembler {
             self.add_to_tile(&places[part.clone()], &values[part.start * item..part.end * item], item)?;
             done = part.end;
         }
-        self.seen += places.len() as u64;
         Ok(())
     }
 
@@ -253,11 +250,6 @@ impl Assembler {
             self.writer.add(number, begin, entries, io)?;
         }
         Ok(())
-    }
-
-    /// Entries that came, those at one place counted each.
-    pub fn seen(&self) -> u64 {
-        self.seen
     }
 
     /// Completes the file and gives it its name.

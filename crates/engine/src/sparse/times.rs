@@ -28,7 +28,7 @@ impl Times {
         self.result[0].dtype
     }
 
-    /// Bytes of the values of the entries, as they are multiplied; none of a pattern.
+    /// Whether the matrix has values of another type than the product's.
     pub fn converts(&self) -> bool {
         self.file.matrix().dtype.is_some_and(|dtype| dtype != self.dtype())
     }
@@ -120,8 +120,14 @@ impl Times {
         Ok(rows)
     }
 
-    pub(super) fn malformed(&self, task: u64, fault: Malformed) -> EngineError {
-        malformed(&self.file, task, fault)
+    /// A tile that cannot be what was written.
+    pub(super) fn malformed(&self, task: u64, Malformed(what): Malformed) -> EngineError {
+        let first = self.file.tile_rows(task as usize).next();
+        let first = first.map_or(0, |(record, _)| record.number);
+        EngineError::Store(
+            self.file
+                .malformed(format!("{what}, in tile row {first} or one of the next")),
+        )
     }
 }
 
@@ -143,13 +149,4 @@ fn converted<'a>(
             tile.with_values(own)
         })
     }))
-}
-
-/// A tile that cannot be what was written.
-fn malformed(file: &SparseFile, task: u64, Malformed(what): Malformed) -> EngineError {
-    let first = file
-        .tile_rows(task as usize)
-        .next()
-        .map_or(0, |(record, _)| record.number);
-    EngineError::Store(file.malformed(format!("{what}, in tile row {first} or one of the next")))
 }
