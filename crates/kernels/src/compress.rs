@@ -113,6 +113,3 @@ pub fn nonzero_positions(mask: &[u8], base: u64, out: &mut [u8]) -> usize {
     }
     count
 }
-
-#[cfg(test)]
-mod tests;

@@ -218,6 +218,3 @@ fn full_tile<const N: usize>(
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -211,6 +211,3 @@ impl Block<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -10,8 +10,6 @@ mod integer;
 mod op;
 mod real;
 mod select;
-#[cfg(test)]
-mod tests;
 mod unary;
 
 pub use binary::binary_kernel;

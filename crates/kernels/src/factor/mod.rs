@@ -10,6 +10,3 @@ mod sizes;
 
 pub use failure::Failure;
 pub use sizes::{Factor, Factorization};
-
-#[cfg(test)]
-mod tests;

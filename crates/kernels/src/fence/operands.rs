@@ -77,8 +77,6 @@ pub struct SparseTile<'a> {
     pub segments: usize,
     pub entries: usize,
     pub values: &'a [u8],
-    pub rows: usize,
-    pub columns: usize,
     /// Elements beside each other in a row of the dense blocks.
     pub width: usize,
 }

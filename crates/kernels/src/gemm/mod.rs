@@ -8,8 +8,6 @@
 mod narrow;
 mod plain;
 mod skinny;
-#[cfg(test)]
-mod tests;
 
 pub use crate::fence::operands::{Matrix, MatrixMut};
 

@@ -3,8 +3,6 @@
 mod fill;
 mod generator;
 mod philox;
-#[cfg(test)]
-mod tests;
 
 pub use generator::Generator;
 

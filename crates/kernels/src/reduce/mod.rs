@@ -19,8 +19,6 @@ mod kernels;
 mod moments;
 mod op;
 mod simple;
-#[cfg(test)]
-mod tests;
 
 pub use kernels::Finish;
 pub use op::Reduce;

@@ -9,6 +9,8 @@
 mod distribute;
 mod encode;
 mod gather;
+#[doc(hidden)]
+pub mod internals;
 mod key;
 mod merge;
 mod order;
@@ -19,8 +21,6 @@ mod sift;
 mod slices;
 mod small;
 mod spread;
-#[cfg(test)]
-mod tests;
 
 pub use gather::{gather_items, scatter_items};
 pub use merge::{merge_index, merge_index_workspace_bytes, merge_segments, merge_workspace_bytes};

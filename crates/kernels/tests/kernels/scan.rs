@@ -1,8 +1,7 @@
 //! Scans against a loop over one column at a time, whole and in blocks.
 
-use super::*;
-use crate::cast_kernel;
-use outcore_dtype::with_dtype;
+use outcore_dtype::{f16, with_dtype, DType};
+use outcore_kernels::{binary_kernel, cast_kernel, scan, Binary, Scan};
 
 const SHAPES: [[usize; 3]; 6] = [[1, 1, 1], [1, 1000, 1], [3, 17, 1], [2, 13, 5], [1, 9, 64], [4, 1, 7]];
 
@@ -54,7 +53,6 @@ fn scanned(op: Scan, dtype: DType, data: &[u8], [outer, length, inner]: [usize; 
 
 /// One step as NumPy takes it, with arithmetic from the element-wise kernels.
 fn naive(op: Scan, dtype: DType, data: &[u8], [outer, length, inner]: [usize; 3]) -> Vec<u8> {
-    use crate::{binary_kernel, Binary};
     let op = match op {
         Scan::Sum => Binary::Add,
         Scan::Prod => Binary::Multiply,

@@ -1,8 +1,8 @@
 //! Factors multiplied together again give the matrix, for real and complex matrices of all shapes.
 
-use super::*;
 use bytemuck::Pod;
 use outcore_dtype::{Complex, DType};
+use outcore_kernels::{Factor, Factorization, Failure};
 
 type Z = Complex<f64>;
 

@@ -1,7 +1,14 @@
 //! Every kernel against the standard library's stable sort by the compared values, on every type and pattern.
 
-use super::*;
-use crate::cast_kernel;
+use outcore_dtype::{f16, DType};
+use outcore_kernels::cast_kernel;
+use outcore_kernels::sort::internals::sort_keys_through;
+use outcore_kernels::sort::{
+    compare, count_less, count_less_equal, gather_items, is_sorted, merge_index, merge_index_workspace_bytes,
+    merge_segments, merge_workspace_bytes, scatter_items, searchsorted, sort_index, sort_index_workspace_bytes,
+    sort_keys, sort_keys_from, sort_keys_from_workspace_bytes, sort_workspace_bytes, spread_index, spread_keys,
+    spread_workspace_bytes, KeyOrder, Side, Splitters, SPLITTERS_MAX,
+};
 use std::cmp::Ordering;
 
 /// Bytes aligned as an engine's frames are, at least for every element.
@@ -242,15 +249,12 @@ fn sort_keys_from_parts_is_the_sort_of_their_concatenation() {
             sort_from(order, &parts, &mut places, index.len());
             assert!(sorted.get() == picked(size, data, index), "{what}");
             // As on processors without vectors.
-            let through = index.len() * 2 * size.next_multiple_of(8);
-            with_order!(order, T, D => {
-                let mut workspace = Frame::new(through);
-                let mut through = Frame::new(data.len());
-                let middle = index.len() / 2 * size;
-                let (first, second) = through.get_mut().split_at_mut(middle);
-                super::sort_through::<T, D>(order, &parts, &mut [first, second], workspace.get_mut());
-                assert!(through.get() == sorted.get(), "{what}");
-            });
+            let mut workspace = Frame::new(index.len() * 2 * size.next_multiple_of(8));
+            let mut through = Frame::new(data.len());
+            let middle = index.len() / 2 * size;
+            let (first, second) = through.get_mut().split_at_mut(middle);
+            sort_keys_through(order, &parts, &mut [first, second], workspace.get_mut());
+            assert!(through.get() == sorted.get(), "{what}");
         }
     });
 }

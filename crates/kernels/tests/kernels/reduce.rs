@@ -1,8 +1,8 @@
 //! Reductions against naive loops, whole and in pieces.
 
-use super::*;
 use bytemuck::Pod;
-use outcore_dtype::{Complex, Scalar};
+use outcore_dtype::{Complex, DType, Scalar};
+use outcore_kernels::{Finish, Reduce, Reducer};
 
 struct Shape {
     outer: usize,

@@ -1,6 +1,6 @@
 //! Masks against loops that ask every byte.
 
-use super::*;
+use outcore_kernels::{compress, count_true, nonzero_positions};
 
 fn masks() -> Vec<Vec<u8>> {
     let mut masks = Vec::new();

@@ -1,7 +1,7 @@
 //! Generators: values by formula, and the same values however the array is cut.
 
-use super::*;
-use outcore_dtype::Scalar;
+use outcore_dtype::{DType, Scalar};
+use outcore_kernels::{cast_kernel, generate, Generator};
 use std::collections::HashSet;
 
 fn make(generator: &Generator, dtype: DType, array: &[u64], start: &[u64], shape: &[usize]) -> Vec<u8> {
@@ -198,7 +198,7 @@ fn uniform_draws_stay_below_high_in_every_float_type() {
         let aligned = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut aligned)[..bytes.len()];
         aligned.copy_from_slice(&bytes);
         let mut wide = vec![0f64; count];
-        crate::cast_kernel(dtype, DType::F64)(aligned, bytemuck::cast_slice_mut(&mut wide));
+        cast_kernel(dtype, DType::F64)(aligned, bytemuck::cast_slice_mut(&mut wide));
         assert!(wide.iter().all(|x| (low..high).contains(x)), "[{low}, {high}) {dtype}");
         wide.into_iter().fold(f64::NEG_INFINITY, f64::max)
     };
@@ -228,4 +228,66 @@ fn an_empty_interval_gives_its_one_end() {
         high: 2.5,
     };
     assert_eq!(doubles(&draws, 3), [2.5; 3]);
+}
+
+/// One block of Philox4x32-10, as its authors write it.
+fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let first = u64::from(counter[0]) * 0xd251_1f53;
+        let second = u64::from(counter[2]) * 0xcd9e_8d57;
+        counter = [
+            (second >> 32) as u32 ^ counter[1] ^ key[0],
+            second as u32,
+            (first >> 32) as u32 ^ counter[3] ^ key[1],
+            first as u32,
+        ];
+        key = [key[0].wrapping_add(0x9e37_79b9), key[1].wrapping_add(0xbb67_ae85)];
+    }
+    counter
+}
+
+/// The known-answer vectors published with the authors' Random123 library (`kat_vectors`, philox4x32 10).
+#[test]
+fn published_vectors() {
+    let cases = [
+        ([0; 4], [0; 2], [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]),
+        (
+            [u32::MAX; 4],
+            [u32::MAX; 2],
+            [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd],
+        ),
+        (
+            [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344],
+            [0xa4093822, 0x299f31d0],
+            [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1],
+        ),
+    ];
+    for (counter, key, expected) in cases {
+        assert_eq!(philox(counter, key), expected);
+    }
+}
+
+/// Two from each block, whose counter is half the place; of the widest interval, so that all bits of a word are seen.
+#[test]
+fn draws_are_the_words_of_the_published_generator() {
+    const COUNT: usize = 200;
+    for seed in [0, u64::MAX, 0x299f_31d0_a409_3822] {
+        let all = Generator::Integers {
+            seed,
+            low: i64::MIN,
+            high: i64::MAX,
+        };
+        for start in [0, 1, (1 << 33) - 71, 0x243f_6a88_85a3_08d3, u64::MAX - COUNT as u64] {
+            let found = make(&all, DType::I64, &[u64::MAX], &[start], &[COUNT]);
+            for (place, value) in (start..).zip(found.chunks_exact(8)) {
+                let block = place / 2;
+                let counter = [block as u32, (block >> 32) as u32, 0, 0];
+                let words = philox(counter, [seed as u32, (seed >> 32) as u32]);
+                let half = 2 * (place % 2) as usize;
+                let bits = u64::from(words[half + 1]) << 32 | u64::from(words[half]);
+                let expected = i64::MIN.wrapping_add(bits.saturating_sub(1) as i64);
+                assert_eq!(value, expected.to_ne_bytes(), "seed {seed}, place {place}");
+            }
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Products against three loops, over layouts, types and shapes.
 
-use super::*;
 use bytemuck::Pod;
-use outcore_dtype::{with_dtype, Scalar};
+use outcore_dtype::{with_dtype, DType, Scalar};
+use outcore_kernels::{cast_kernel, gemm, Matrix, MatrixMut};
 
 fn small(dtype: DType, count: usize, salt: usize) -> Vec<u8> {
     (0..count)
@@ -19,7 +19,7 @@ fn read(dtype: DType, data: &[u8], at: usize) -> f64 {
     let size = dtype.size();
     let mut element = [0u128; 1];
     bytemuck::cast_slice_mut::<u128, u8>(&mut element)[..size].copy_from_slice(&data[at * size..(at + 1) * size]);
-    crate::cast_kernel(dtype, DType::F64)(
+    cast_kernel(dtype, DType::F64)(
         &bytemuck::cast_slice(&element)[..size],
         bytemuck::cast_slice_mut(&mut value),
     );

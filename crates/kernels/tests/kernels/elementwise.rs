@@ -1,7 +1,8 @@
 //! Element-wise kernels against naive oracles, on every type.
 
-use super::*;
+use bytemuck::Pod;
 use outcore_dtype::{f16, with_dtype, Complex, DType};
+use outcore_kernels::{binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, Unary};
 use proptest::prelude::*;
 
 /// Aligned storage for `length` elements of `dtype`.

@@ -1,6 +1,6 @@
 //! Strided copies against a loop over all indices.
 
-use super::*;
+use outcore_kernels::copy_strided;
 use proptest::prelude::*;
 
 fn naive(

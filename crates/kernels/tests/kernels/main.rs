@@ -1,0 +1,19 @@
+//! The kernels from outside: one binary, a module per chapter.
+//!
+//! The crate takes minutes to compile, so it is compiled once: tests call its lookups, and there are none inside of it.
+
+mod compress;
+mod describe;
+mod elementwise;
+mod factor;
+mod fourier;
+mod gather;
+mod gemm;
+mod generate;
+mod half;
+mod layout;
+mod reduce;
+mod scan;
+mod sort;
+mod sort_words;
+mod tally;
