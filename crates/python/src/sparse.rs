@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_dtype::DType;
-use outcore_engine::sparse::{self, Assembler, Duplicates, Matrix};
+use outcore_engine::sparse::{self, Assembler, Duplicates, Matrix, Means, Semiring, SparseProduct};
 use outcore_engine::EngineError;
 use outcore_store::SparseShape;
 use pyo3::prelude::*;
@@ -25,6 +25,10 @@ fn values_named(name: &str) -> PyResult<Option<DType>> {
             .map(Some)
             .ok_or_else(|| argument(format!("sparse: values of {name}"))),
     }
+}
+
+fn semiring_named(name: &str) -> PyResult<Semiring> {
+    Semiring::named(name).ok_or_else(|| argument(format!("sparse product: no semiring is called {name}")))
 }
 
 #[pyclass(frozen, name = "Sparse", module = "outcore._core")]
@@ -73,9 +77,7 @@ impl PySparse {
 
     /// The matrix, or its transpose, times a dense one.
     fn product(&self, x: &PyExpr, transposed: bool, semiring: &str) -> PyResult<PyExpr> {
-        let semiring = outcore_engine::sparse::Semiring::named(semiring)
-            .ok_or_else(|| argument(format!("sparse product: no semiring is called {semiring}")))?;
-        let product = sparse::product(&self.0, transposed, &x.0, semiring);
+        let product = sparse::product(&self.0, transposed, &x.0, semiring_named(semiring)?);
         product.map(PyExpr::new).map_err(to_python)
     }
 
@@ -139,7 +141,8 @@ impl PySparseWriter {
             other => return Err(argument(format!("sparse: duplicates={other:?}"))),
         };
         let io = session.get().0.io().clone();
-        let assembler = py.detach(|| Assembler::new(&path, shape, duplicates, overwrite, &io));
+        let workers = session.get().0.options().threads.max(1);
+        let assembler = py.detach(|| Assembler::new(&path, shape, duplicates, overwrite, workers, &io));
         Ok(PySparseWriter {
             assembler: Some(assembler.map_err(to_python)?),
             session,
@@ -159,6 +162,21 @@ impl PySparseWriter {
         py.detach(|| assembler.add(places, values, &io)).map_err(to_python)
     }
 
+    /// As `add`, of places within tile rows, whose numbers come beside them: where places take more than 64 bits.
+    fn add_wide(
+        &mut self,
+        py: Python<'_>,
+        tile_rows: PyReadonlyArray1<'_, u64>,
+        places: PyReadonlyArray1<'_, u64>,
+        values: PyReadonlyArray1<'_, u8>,
+    ) -> PyResult<()> {
+        let (tile_rows, places, values) = (tile_rows.as_slice()?, places.as_slice()?, values.as_slice()?);
+        let io = self.session.get().0.io().clone();
+        let assembler = self.assembler.as_mut().ok_or_else(finished)?;
+        py.detach(|| assembler.add_wide(tile_rows, places, values, &io))
+            .map_err(to_python)
+    }
+
     /// Completes the file; the number of its entries.
     fn finish(&mut self, py: Python<'_>) -> PyResult<u64> {
         let io = self.session.get().0.io().clone();
@@ -172,6 +190,50 @@ fn finished() -> PyErr {
     to_python(EngineError::Session("sparse: this writer has finished".into()))
 }
 
+/// Writes the product of two sparse matrices to `path`, with values of the type `stored` ("pattern" for none): `dtype` is
+/// that of the sums, `mask` what places may have entries, or with `complement` may not. Gives the number of entries.
+#[pyfunction]
+#[pyo3(signature = (session, first, second, mask, complement, semiring, dtype, stored, path, overwrite))]
+#[allow(clippy::too_many_arguments)] // of the Python side, by name
+fn spgemm(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    first: PyRef<'_, PySparse>,
+    second: PyRef<'_, PySparse>,
+    mask: Option<PyRef<'_, PySparse>>,
+    complement: bool,
+    semiring: &str,
+    dtype: &str,
+    stored: &str,
+    path: PathBuf,
+    overwrite: bool,
+) -> PyResult<u64> {
+    let semiring = semiring_named(semiring)?;
+    let dtype = values_named(dtype)?.ok_or_else(|| argument("spgemm: sums have a type".into()))?;
+    let (session, stored) = (session.0.clone(), values_named(stored)?);
+    let (first, second, mask) = (first.0.clone(), second.0.clone(), mask.map(|mask| mask.0.clone()));
+    let shape = watching_signals(py, |watch| {
+        let product = SparseProduct {
+            first: &first,
+            second: &second,
+            mask: mask.as_ref().map(|mask| (mask, complement)),
+            semiring,
+            dtype,
+            stored,
+        };
+        let memory = session.budget() / 4 * 3;
+        let _held = session.set_aside("spgemm", memory)?;
+        let means = Means {
+            memory,
+            memory_limit: session.options().memory_limit,
+            threads: session.options().threads,
+            io: session.io(),
+        };
+        sparse::multiply_sparse(&product, &means, &path, overwrite, watch)
+    })?;
+    Ok(shape.entries)
+}
+
 /// Opens a stored sparse matrix.
 #[pyfunction]
 fn open_sparse(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<PySparse> {
@@ -182,5 +244,6 @@ fn open_sparse(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySparse>()?;
     module.add_class::<PySparseWriter>()?;
+    module.add_function(wrap_pyfunction!(spgemm, module)?)?;
     module.add_function(wrap_pyfunction!(open_sparse, module)?)
 }

@@ -99,6 +99,14 @@ impl TileRowEncoder {
         }
     }
 
+    /// Adds the tiles of another behind those there are.
+    pub fn append(&mut self, other: TileRowEncoder) {
+        self.directory.extend(other.directory);
+        self.segments.extend(other.segments);
+        self.values.extend(other.values);
+        self.entries += other.entries;
+    }
+
     /// Whether no tile was added.
     pub fn is_empty(&self) -> bool {
         self.directory.is_empty()

@@ -29,16 +29,20 @@
 #![allow(clippy::needless_range_loop)]
 
 mod encode;
+mod gustavson;
 mod multiply;
+mod rows;
 mod semiring;
 #[cfg(test)]
 mod tests;
 mod tile;
 
 pub use encode::{TileRowEncoder, ENTRIES_MAX};
+pub use gustavson::{rows_product, Batch, Mask, Operands, RowsProduct, Table, TABLE_BYTES};
 pub use multiply::{multiply_tile, product_kernel, transposed_kernel, TileProduct};
+pub use rows::{Rows, Values};
 pub use semiring::Semiring;
-pub use tile::{Malformed, Tile, TileRow};
+pub use tile::{check_tile_row, Malformed, Tile, TileRow};
 
 /// The largest side of a tile.
 pub const SIDE_MAX: usize = 1 << 15;

@@ -78,16 +78,19 @@ pub trait Ring {
     type T: Pod;
     /// What stands for the value of an entry of a matrix without values.
     const ONE: Self::T;
+    /// Whether sums of many columns are kept in registers side by side.
+    const WIDE: bool = false;
     fn add(a: Self::T, b: Self::T) -> Self::T;
     fn multiply(value: Self::T, x: Self::T) -> Self::T;
 }
 
 macro_rules! ring {
-    ($Name:ident, $T:ty, $one:expr, $add:expr, $multiply:expr) => {
+    ($Name:ident, $T:ty, $one:expr, $add:expr, $multiply:expr $(, $wide:ident)?) => {
         pub struct $Name;
         impl Ring for $Name {
             type T = $T;
             const ONE: $T = $one;
+            $(const $wide: bool = true;)?
             #[inline(always)]
             fn add(a: $T, b: $T) -> $T {
                 let add: fn($T, $T) -> $T = $add;
@@ -104,10 +107,10 @@ macro_rules! ring {
 
 /// All rings of an ordered type. `$shift` is the addition that stands for multiplication.
 macro_rules! ordered {
-    ($module:ident, $T:ty, $one:expr, $plus:expr, $times:expr, $shift:expr) => {
+    ($module:ident, $T:ty, $one:expr, $plus:expr, $times:expr, $shift:expr $(, $wide:ident)?) => {
         pub(super) mod $module {
             use super::{greatest, least, Ring};
-            ring!(PlusTimes, $T, $one, $plus, $times);
+            ring!(PlusTimes, $T, $one, $plus, $times $(, $wide)?);
             ring!(PlusPair, $T, $one, $plus, |_, _| $one);
             ring!(PlusFirst, $T, $one, $plus, |value, _| value);
             ring!(PlusSecond, $T, $one, $plus, |_, x| x);
@@ -142,8 +145,8 @@ fn greatest<T: PartialOrd>(a: T, b: T) -> T {
     }
 }
 
-ordered!(float32, f32, 1.0, |a, b| a + b, |a, b| a * b, |a, b| a + b);
-ordered!(float64, f64, 1.0, |a, b| a + b, |a, b| a * b, |a, b| a + b);
+ordered!(float32, f32, 1.0, |a, b| a + b, |a, b| a * b, |a, b| a + b, WIDE);
+ordered!(float64, f64, 1.0, |a, b| a + b, |a, b| a * b, |a, b| a + b, WIDE);
 ordered!(int64, i64, 1, i64::wrapping_add, i64::wrapping_mul, i64::saturating_add);
 
 pub(super) mod complex {

@@ -125,6 +125,24 @@ impl<'a> TileRow<'a> {
     }
 }
 
+/// Looks at all that the bytes of a tile row say, as it has to be done once before it is multiplied: tiles of `side` rows
+/// and columns, of which the row has `rows`, and the matrix `columns` in all.
+///
+/// # Errors
+/// Lengths that do not agree; rows or columns outside the matrix.
+pub fn check_tile_row(bytes: &[u8], item: usize, side: u64, rows: u64, columns: u64) -> Result<u64> {
+    let row = TileRow::new(bytes, item)?;
+    for tile in row.tiles() {
+        let tile = tile?;
+        let width = side.min(columns.saturating_sub(u64::from(tile.block) * side));
+        if width == 0 {
+            return Err(Malformed("a tile lies beside the matrix"));
+        }
+        tile.check(rows as usize, width as usize)?;
+    }
+    Ok(row.entries())
+}
+
 /// Rows of a tile that have equally many entries, or a count each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
@@ -159,8 +177,8 @@ impl<'a> Tile<'a> {
         Tile { values, ..self }
     }
 
-    /// Its segments. Every row lies below `rows` and every column below `columns`, or there is an error in its place.
-    pub(super) fn segments(&self, rows: usize, columns: usize) -> impl Iterator<Item = Result<Segment<'a>>> {
+    /// Its segments, with lengths that agree, or an error.
+    pub(super) fn segments(&self) -> impl Iterator<Item = Result<Segment<'a>>> {
         let (mut rest, mut left) = (self.bytes, self.entries);
         let count = self.segments;
         let none = (count == 0 && left > 0).then_some(Err(Malformed("a tile has entries and no segments")));
@@ -173,9 +191,13 @@ impl<'a> Tile<'a> {
             if number == count && left > 0 {
                 return Err(Malformed("a tile has fewer entries than it says"));
             }
-            segment.check(rows, columns)?;
             Ok(segment)
         }))
+    }
+
+    /// Refuses a tile with rows and columns that are not below these.
+    fn check(&self, rows: usize, columns: usize) -> Result<()> {
+        self.segments().try_for_each(|segment| segment?.check(rows, columns))
     }
 
     /// Calls `each` with row and column of every entry, in their order.
@@ -184,8 +206,9 @@ impl<'a> Tile<'a> {
     /// Rows or columns outside the tile, lengths that do not agree.
     pub fn for_each(&self, rows: usize, columns: usize, mut each: impl FnMut(u16, u16)) -> Result<()> {
         let mut seen = 0;
-        for segment in self.segments(rows, columns) {
+        for segment in self.segments() {
             let segment = segment?;
+            segment.check(rows, columns)?;
             let mut at = 0;
             segment.for_rows(|first, numbers| {
                 for (position, row) in numbers.iter().enumerate() {

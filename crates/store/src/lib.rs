@@ -60,7 +60,7 @@ pub use selection::{Positions, Selection};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, target_of, Sink, SinkPlan};
 pub use source::{open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
-pub use sparse::{open_sparse, parse_sparse, SparseFile, SparseShape, SparseWriter, TileRowRecord};
+pub use sparse::{open_sparse, parse_sparse, CheckTileRow, SparseFile, SparseShape, SparseWriter, TileRowRecord};
 pub use zarr::{parse_zarr_json, ZarrArray};
 
 /// The result of everything here.

@@ -424,12 +424,14 @@ fn a_permission_changed_under_way_is_no_change() {
     assert_eq!(read(&*opened, &chunk(1), &io).unwrap_err().code(), "changed");
     let opened = source(&path);
     io.begin_run();
-    // The clock of the file system has gone on when it shows another time.
-    let before = fs::metadata(path.join("c")).unwrap().modified().unwrap();
-    while fs::metadata(path.join("c")).unwrap().modified().unwrap() == before {
+    // The clock of the file system has gone on when it shows another time than it did in the run.
+    let time_now = || {
         fs::write(path.join("c/other"), []).unwrap();
         fs::remove_file(path.join("c/other")).unwrap();
-    }
+        fs::metadata(path.join("c")).unwrap().modified().unwrap()
+    };
+    let before = time_now();
+    while time_now() == before {}
     permit(0o644);
     read(&*opened, &chunk(1), &io).unwrap();
 }

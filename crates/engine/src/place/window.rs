@@ -11,7 +11,7 @@ pub struct Window {
     pub bytes: Option<InBytes>,
 }
 
-/// A bound on the largest operands of the tasks in a window.
+/// A bound on the largest operands of the tasks in a window, of those that each does not share with the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InBytes {
     pub most: u64,
@@ -41,13 +41,22 @@ impl Window {
         let Some(bytes) = self.bytes else {
             return constant;
         };
-        let largest = |task: usize| {
+        let operands = |task: usize| {
             let outputs = tasks.outputs(task).iter().map(|output| output.tile);
-            let operands = tasks.inputs(task).iter().copied().chain(outputs);
-            operands
-                .map(|tile| tiles.weights[tile as usize].frame)
-                .max()
-                .unwrap_or(0)
+            tasks.inputs(task).iter().copied().chain(outputs)
+        };
+        // What the task before has as well does not pass through: it is there once for all of them.
+        let largest = |task: usize| {
+            let stays = |tile: u32| task > 0 && operands(task - 1).any(|before| before == tile);
+            operands(task).fold(0, |most, tile| {
+                let frame = tiles.weights[tile as usize].frame;
+                // Only a larger one is looked for, so that many operands of one size are gone through once.
+                if frame > most && !stays(tile) {
+                    frame
+                } else {
+                    most
+                }
+            })
         };
         let mut oldest = Vec::with_capacity(tasks.len());
         let (mut first, mut held) = (0, 0);
@@ -133,6 +142,24 @@ mod tests {
         assert_eq!(reach(&[4; 6], window(9, 12)), [0, 1, 2, 3, 3, 3]);
         assert_eq!(reach(&[4; 6], window(2, 100)), [0, 1, 2, 2, 2, 2]);
         assert_eq!(reach(&[4; 6], Window::of_tasks(2)), [0, 1, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn a_tile_that_stays_is_counted_once() {
+        let mut tasks = TaskList::default();
+        let mut tiles = TileTable::default();
+        tiles.weights.push(TileWeight { frame: 50, read: 50 });
+        for task in 0..6 {
+            tasks.pass.push(0);
+            tasks.cell.push(task);
+            tasks.inputs.extend([0, task + 1]);
+            tasks.input_ends.push(2 * (task + 1));
+            tasks.output_ends.push(0);
+            tiles.weights.push(TileWeight { frame: 4, read: 4 });
+        }
+        let reach = window(9, 12).over(&tasks, &tiles);
+        let found: Vec<u32> = (0..6).map(|task| task as u32 - reach.oldest(task)).collect();
+        assert_eq!(found, [0, 1, 1, 2, 3, 3]);
     }
 
     #[test]

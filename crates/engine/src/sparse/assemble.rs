@@ -1,6 +1,8 @@
 //! A stored sparse matrix made of entries that come in the order of its tiles.
 
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outcore_dtype::DType;
 use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
@@ -10,23 +12,30 @@ use outcore_store::{Io, SparseShape, SparseWriter};
 use crate::EngineError;
 
 /// How the place of an entry is one number, by which entries are sorted: the bits of the tile row, of the column of tiles, of
-/// the row in the tile and of the column in the tile, from the highest.
+/// the row in the tile and of the column in the tile, from the highest. Where 64 bits are too few, the tile row is a number
+/// of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     /// Bits of a row or a column within its tile.
     side: u32,
     /// Bits of a column of tiles.
     block: u32,
+    is_wide: bool,
 }
 
 impl Places {
-    /// Nothing where 64 bits are too few.
+    /// Nothing where a column and a row of a tile take more than 64 bits.
     pub fn new(shape: &SparseShape) -> Option<Places> {
         let side = shape.side.checked_ilog2()?;
         let bits = |count: u64| u64::BITS - count.saturating_sub(1).leading_zeros();
         let tiles = |length: u64| bits(length.div_ceil(u64::from(shape.side)));
         let block = tiles(shape.columns);
-        (tiles(shape.rows) + block + 2 * side <= u64::BITS).then_some(Places { side, block })
+        let bits = block + 2 * side;
+        (bits <= u64::BITS).then_some(Places {
+            side,
+            block,
+            is_wide: tiles(shape.rows) + bits > u64::BITS,
+        })
     }
 
     /// What the places of a tile begin with.
@@ -45,13 +54,12 @@ impl Places {
         ((place >> self.side & mask) << 16 | place & mask) as u32
     }
 
-    /// Row and column in the matrix.
-    fn of_matrix(self, place: u64, side: u32) -> (u64, u64) {
-        let (tile_row, block) = self.row_and_block(self.tile(place));
+    /// Row and column in the matrix, of a place in a tile.
+    fn of_matrix(self, tile: TileNumber, place: u64, side: u32) -> (u64, u64) {
         let (inside, side) = (self.inside(place), u64::from(side));
         (
-            tile_row * side + u64::from(inside >> 16),
-            u64::from(block) * side + u64::from(inside & 0xffff),
+            tile.0.saturating_mul(side).saturating_add(u64::from(inside >> 16)),
+            u64::from(tile.1) * side + u64::from(inside & 0xffff),
         )
     }
 }
@@ -65,21 +73,40 @@ pub enum Duplicates {
     Refuse,
 }
 
-/// Takes entries in the order of their places and writes tile row after tile row.
-pub struct Assembler {
-    writer: SparseWriter,
+/// What entries become.
+struct Rules {
     shape: SparseShape,
     places: Places,
     duplicates: Duplicates,
     add: Option<BinaryKernel>,
-    encoder: TileRowEncoder,
-    /// The tile at work: its tile row and column of tiles, its entries and their values.
-    tile: Option<(u64, u32)>,
+}
+
+/// Its tile row and column of tiles.
+type TileNumber = (u64, u32);
+
+/// The entries of a tile, in their order.
+#[derive(Default)]
+struct Gathered {
     entries: Vec<u32>,
     values: Vec<u8>,
     /// The last place.
     last: Option<u64>,
 }
+
+/// Takes entries in the order of their places and writes tile row after tile row.
+pub struct Assembler {
+    writer: SparseWriter,
+    rules: Rules,
+    /// Threads that encode tiles.
+    workers: usize,
+    encoder: TileRowEncoder,
+    /// The tile at work.
+    tile: Option<TileNumber>,
+    gathered: Gathered,
+}
+
+/// Entries in a row that are encoded by one thread; fewer are not worth another.
+const TOGETHER: usize = 1 << 14;
 
 impl Assembler {
     /// Begins a file at `path`.
@@ -91,6 +118,7 @@ impl Assembler {
         shape: SparseShape,
         duplicates: Duplicates,
         overwrite: bool,
+        workers: usize,
         io: &Io,
     ) -> Result<Assembler, EngineError> {
         if !shape.side.is_power_of_two() || shape.side as usize > outcore_sparse::SIDE_MAX {
@@ -113,15 +141,16 @@ impl Assembler {
         };
         Ok(Assembler {
             writer: SparseWriter::create(path, shape.clone(), overwrite, io)?,
-            shape,
-            places,
-            duplicates,
-            add,
+            rules: Rules {
+                shape,
+                places,
+                duplicates,
+                add,
+            },
+            workers,
             encoder: TileRowEncoder::default(),
             tile: None,
-            entries: vec![],
-            values: vec![],
-            last: None,
+            gathered: Gathered::default(),
         })
     }
 
@@ -131,7 +160,38 @@ impl Assembler {
     /// Places out of order or outside the matrix, an entry that is there already where that is refused, or a file that
     /// cannot be written.
     pub fn add(&mut self, places: &[u64], values: &[u8], io: &Io) -> Result<(), EngineError> {
-        let item = self.shape.dtype.map_or(0, |dtype| dtype.size());
+        match self.rules.places.is_wide && !places.is_empty() {
+            true => Err(EngineError::Argument(format!(
+                "sparse: places in ({}, {}) need more than 64 bits: tile rows go beside them",
+                self.rules.shape.rows, self.rules.shape.columns
+            ))),
+            false => self.add_runs(None, places, values, io),
+        }
+    }
+
+    /// As [`Self::add`], of places within tile rows, whose numbers come beside them.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn add_wide(&mut self, tile_rows: &[u64], places: &[u64], values: &[u8], io: &Io) -> Result<(), EngineError> {
+        match tile_rows.len() == places.len() {
+            true => self.add_runs(Some(tile_rows), places, values, io),
+            false => Err(EngineError::Shape(format!(
+                "sparse: {} tile rows and {} places",
+                tile_rows.len(),
+                places.len()
+            ))),
+        }
+    }
+
+    fn add_runs(
+        &mut self,
+        tile_rows: Option<&[u64]>,
+        places: &[u64],
+        values: &[u8],
+        io: &Io,
+    ) -> Result<(), EngineError> {
+        let item = self.rules.item();
         if values.len() != places.len() * item {
             return Err(EngineError::Shape(format!(
                 "sparse: {} places and {} bytes of values of {item} bytes each",
@@ -139,106 +199,98 @@ impl Assembler {
                 values.len()
             )));
         }
-        let mut done = 0;
-        while done < places.len() {
-            let tile = self.places.tile(places[done]);
-            let same = places[done..].partition_point(|place| self.places.tile(*place) == tile);
-            let part = done..done + same;
-            self.begin_tile(tile, io)?;
-            self.add_to_tile(&places[part.clone()], &values[part.start * item..part.end * item], item)?;
-            done = part.end;
+        let runs = self.rules.runs(tile_rows, places)?;
+        let given = |run: &Run| {
+            (
+                &places[run.place.clone()],
+                &values[run.place.start * item..run.place.end * item],
+            )
+        };
+        // The first tile may have begun before, and the last may go on; those between are whole.
+        let whole = match runs.as_slice() {
+            [_, whole @ .., _] if whole.iter().map(|run| run.place.len()).sum::<usize>() >= TOGETHER => whole,
+            _ => &[],
+        };
+        for (position, run) in runs.iter().enumerate() {
+            if position == 1 && !whole.is_empty() {
+                self.add_whole(whole, given, io)?;
+            }
+            if position == 0 || position > whole.len() {
+                self.begin_tile(run.tile, io)?;
+                let (places, values) = given(run);
+                self.rules.gather(run.tile, places, values, &mut self.gathered)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Encodes whole tiles, some at a time, by all workers.
+    fn add_whole<'a>(
+        &mut self,
+        runs: &[Run],
+        given: impl Fn(&Run) -> (&'a [u64], &'a [u8]) + Sync,
+        io: &Io,
+    ) -> Result<(), EngineError> {
+        let mut chunks: Vec<&[Run]> = vec![];
+        let (mut begin, mut entries) = (0, 0);
+        for (position, run) in runs.iter().enumerate() {
+            entries += run.place.len();
+            let ends = runs.get(position + 1).is_none_or(|next| next.tile.0 != run.tile.0);
+            if ends || entries >= TOGETHER {
+                chunks.push(&runs[begin..=position]);
+                (begin, entries) = (position + 1, 0);
+            }
+        }
+        let (rules, next) = (&self.rules, AtomicUsize::new(0));
+        let work = || -> Result<Vec<(usize, TileRowEncoder)>, EngineError> {
+            let mut found = vec![];
+            let mut gathered = Gathered::default();
+            while let (at, Some(chunk)) = next_of(&next, &chunks) {
+                let mut encoder = TileRowEncoder::default();
+                for run in *chunk {
+                    let (places, values) = given(run);
+                    rules.gather(run.tile, places, values, &mut gathered)?;
+                    gathered.end(run.tile.1, rules.item(), &mut encoder);
+                }
+                found.push((at, encoder));
+            }
+            Ok(found)
+        };
+        let mut found = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..self.workers).map(|_| scope.spawn(work)).collect();
+            let mut found = work()?;
+            for other in others {
+                found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            }
+            Ok::<_, EngineError>(found)
+        })?;
+        found.sort_unstable_by_key(|(at, _)| *at);
+        for (at, encoder) in found {
+            self.begin_tile(chunks[at][0].tile, io)?;
+            self.encoder.append(encoder);
+            self.tile = chunks[at].last().map(|run| run.tile);
         }
         Ok(())
     }
 
     /// Ends the tile at work if the next entry belongs to another.
-    fn begin_tile(&mut self, tile: u64, io: &Io) -> Result<(), EngineError> {
-        let (tile_row, block) = self.places.row_and_block(tile);
-        if self.tile == Some((tile_row, block)) {
-            return Ok(());
+    fn begin_tile(&mut self, tile: TileNumber, io: &Io) -> Result<(), EngineError> {
+        match self.tile {
+            Some(at) if at == tile => return Ok(()),
+            Some(at) if at > tile => return Err(out_of_order()),
+            _ => {}
         }
         self.end_tile();
-        if self.tile.is_some_and(|(row, _)| row != tile_row) {
+        if self.tile.is_some_and(|(row, _)| row != tile.0) {
             self.end_tile_row(io)?;
         }
-        self.tile = Some((tile_row, block));
-        Ok(())
-    }
-
-    /// Adds entries of the tile at work.
-    fn add_to_tile(&mut self, places: &[u64], values: &[u8], item: usize) -> Result<(), EngineError> {
-        let follows = places.windows(2).all(|pair| pair[0] < pair[1]);
-        if follows && self.last.is_none_or(|last| last < places[0]) {
-            self.check_inside(places)?;
-            let split = self.places;
-            self.entries.extend(places.iter().map(|place| split.inside(*place)));
-            self.values.extend_from_slice(values);
-            self.last = places.last().copied();
-            return self.check_number();
-        }
-        for (position, place) in places.iter().enumerate() {
-            let value = &values[position * item..(position + 1) * item];
-            match self.last {
-                Some(last) if last == *place => self.again(*place, value)?,
-                Some(last) if last > *place => {
-                    return Err(EngineError::Argument("sparse: places are out of order".into()));
-                }
-                _ => {
-                    self.check_inside(&[*place])?;
-                    self.entries.push(self.places.inside(*place));
-                    self.values.extend_from_slice(value);
-                }
-            }
-            self.last = Some(*place);
-        }
-        self.check_number()
-    }
-
-    fn check_number(&self) -> Result<(), EngineError> {
-        match self.entries.len() > ENTRIES_MAX {
-            true => Err(EngineError::Argument("sparse: too many entries in one tile".into())),
-            false => Ok(()),
-        }
-    }
-
-    /// Refuses places of one tile that lie outside the matrix.
-    fn check_inside(&self, places: &[u64]) -> Result<(), EngineError> {
-        let shape = &self.shape;
-        let mut outside = places.iter().map(|place| self.places.of_matrix(*place, shape.side));
-        match outside.find(|(row, column)| *row >= shape.rows || *column >= shape.columns) {
-            None => Ok(()),
-            Some((row, column)) => Err(EngineError::Index(format!(
-                "sparse: entry ({row}, {column}) lies outside ({}, {})",
-                shape.rows, shape.columns
-            ))),
-        }
-    }
-
-    /// An entry at the place of the one before.
-    fn again(&mut self, place: u64, value: &[u8]) -> Result<(), EngineError> {
-        let at = self.values.len() - value.len();
-        match (self.duplicates, self.add) {
-            (Duplicates::Sum, Some(add)) => {
-                let before = self.values[at..].to_vec();
-                add(&before, value, &mut self.values[at..]);
-            }
-            (Duplicates::Refuse, _) => {
-                let (row, column) = self.places.of_matrix(place, self.shape.side);
-                return Err(EngineError::Argument(format!(
-                    "sparse: entry ({row}, {column}) is there twice; say what becomes of it"
-                )));
-            }
-            _ => self.values[at..].copy_from_slice(value),
-        }
+        self.tile = Some(tile);
         Ok(())
     }
 
     fn end_tile(&mut self) {
-        if let (Some((_, block)), false) = (self.tile, self.entries.is_empty()) {
-            let item = self.shape.dtype.map_or(0, |dtype| dtype.size());
-            self.encoder.tile(block, &self.entries, &self.values, item);
-            self.entries.clear();
-            self.values.clear();
+        if let Some((_, block)) = self.tile {
+            self.gathered.end(block, self.rules.item(), &mut self.encoder);
         }
     }
 
@@ -261,4 +313,141 @@ impl Assembler {
         self.end_tile_row(io)?;
         Ok(self.writer.finish(io)?)
     }
+}
+
+/// The next of some pieces of work, and its number.
+fn next_of<'a, T>(next: &AtomicUsize, pieces: &'a [T]) -> (usize, Option<&'a T>) {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    (at, pieces.get(at))
+}
+
+/// Entries of one tile, of those that are given.
+struct Run {
+    tile: TileNumber,
+    place: Range<usize>,
+}
+
+impl Rules {
+    fn item(&self) -> usize {
+        self.shape.dtype.map_or(0, |dtype| dtype.size())
+    }
+
+    /// Where the entries of each tile are.
+    fn runs(&self, tile_rows: Option<&[u64]>, places: &[u64]) -> Result<Vec<Run>, EngineError> {
+        let (mut runs, mut done): (Vec<Run>, usize) = (vec![], 0);
+        while done < places.len() {
+            let number = self.places.tile(places[done]);
+            let mut tile = self.places.row_and_block(number);
+            let mut end = places.len();
+            if let Some(tile_rows) = tile_rows {
+                if tile.0 != 0 {
+                    return Err(EngineError::Argument("sparse: a place leaves its tile row".into()));
+                }
+                tile.0 = tile_rows[done];
+                // One after the other: by halves, tile rows out of order would be taken for others.
+                end = done + tile_rows[done..].iter().take_while(|row| **row == tile.0).count();
+            }
+            let same = places[done..end].partition_point(|place| self.places.tile(*place) == number);
+            if runs.last().is_some_and(|run| run.tile >= tile) {
+                return Err(out_of_order());
+            }
+            runs.push(Run {
+                tile,
+                place: done..done + same,
+            });
+            done += same;
+        }
+        Ok(runs)
+    }
+
+    /// Adds entries of a tile to those it has.
+    fn gather(&self, tile: TileNumber, places: &[u64], values: &[u8], to: &mut Gathered) -> Result<(), EngineError> {
+        let item = self.item();
+        let follows = places.windows(2).all(|pair| pair[0] < pair[1]);
+        if follows && to.last.is_none_or(|last| last < places[0]) {
+            self.check_inside(tile, places)?;
+            to.entries.extend(places.iter().map(|place| self.places.inside(*place)));
+            to.values.extend_from_slice(values);
+            to.last = places.last().copied();
+            return to.check_number();
+        }
+        for (position, place) in places.iter().enumerate() {
+            let value = &values[position * item..(position + 1) * item];
+            match to.last {
+                Some(last) if last == *place => self.again(tile, *place, value, to)?,
+                Some(last) if last > *place => return Err(out_of_order()),
+                _ => {
+                    self.check_inside(tile, &[*place])?;
+                    to.entries.push(self.places.inside(*place));
+                    to.values.extend_from_slice(value);
+                }
+            }
+            to.last = Some(*place);
+        }
+        to.check_number()
+    }
+
+    /// Refuses places of a tile that lie outside the matrix.
+    fn check_inside(&self, tile: TileNumber, places: &[u64]) -> Result<(), EngineError> {
+        let (shape, side) = (&self.shape, u64::from(self.shape.side));
+        let ends_inside = |number: u64, length: u64| number < length / side;
+        if ends_inside(tile.0, shape.rows) && ends_inside(u64::from(tile.1), shape.columns) {
+            return Ok(());
+        }
+        let mut outside = places.iter().map(|place| self.of_matrix(tile, *place));
+        match outside.find(|(row, column)| *row >= shape.rows || *column >= shape.columns) {
+            None => Ok(()),
+            Some((row, column)) => Err(EngineError::Index(format!(
+                "sparse: entry ({row}, {column}) lies outside ({}, {})",
+                shape.rows, shape.columns
+            ))),
+        }
+    }
+
+    /// Row and column of a place in a tile.
+    fn of_matrix(&self, tile: TileNumber, place: u64) -> (u64, u64) {
+        self.places.of_matrix(tile, place, self.shape.side)
+    }
+
+    /// An entry at the place of the one before.
+    fn again(&self, tile: TileNumber, place: u64, value: &[u8], to: &mut Gathered) -> Result<(), EngineError> {
+        let at = to.values.len() - value.len();
+        match (self.duplicates, self.add) {
+            (Duplicates::Sum, Some(add)) => {
+                let before = to.values[at..].to_vec();
+                add(&before, value, &mut to.values[at..]);
+            }
+            (Duplicates::Refuse, _) => {
+                let (row, column) = self.of_matrix(tile, place);
+                return Err(EngineError::Argument(format!(
+                    "sparse: entry ({row}, {column}) is there twice; say what becomes of it"
+                )));
+            }
+            _ => to.values[at..].copy_from_slice(value),
+        }
+        Ok(())
+    }
+}
+
+impl Gathered {
+    fn check_number(&self) -> Result<(), EngineError> {
+        match self.entries.len() > ENTRIES_MAX {
+            true => Err(EngineError::Argument("sparse: too many entries in one tile".into())),
+            false => Ok(()),
+        }
+    }
+
+    /// Encodes the entries, if there are any, and forgets them.
+    fn end(&mut self, block: u32, item: usize, encoder: &mut TileRowEncoder) {
+        if !self.entries.is_empty() {
+            encoder.tile(block, &self.entries, &self.values, item);
+        }
+        self.entries.clear();
+        self.values.clear();
+        self.last = None;
+    }
+}
+
+fn out_of_order() -> EngineError {
+    EngineError::Argument("sparse: places are out of order".into())
 }

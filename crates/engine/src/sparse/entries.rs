@@ -15,32 +15,33 @@ pub struct Entries {
 }
 
 impl Matrix {
-    /// Reads the entries of one tile.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not what it says.
-    pub fn entries(&self, tile: usize, io: &Io) -> Result<Entries, EngineError> {
+    /// The bytes of a tile, from an offset on.
+    pub(super) fn read_tile(&self, tile: usize, io: &Io) -> Result<(AlignedBuffer, usize), EngineError> {
         let region = Region::new(vec![tile as u64, 0], vec![1, self.file.shape()[1]]);
         let cost = self.file.cost(&region, io)?;
         let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));
         let mut frame = memory.map_err(|cause| EngineError::Plan(format!("no memory for a tile: {cause}")))?;
         let offset = self.file.read(&region, &mut frame, io)?;
+        Ok((frame, offset))
+    }
+
+    /// Reads the entries of one tile.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it says.
+    pub fn entries(&self, tile: usize, io: &Io) -> Result<Entries, EngineError> {
+        let (frame, offset) = self.read_tile(tile, io)?;
         let matrix = self.file.matrix();
         let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
         let malformed = |Malformed(what): Malformed| EngineError::Store(self.file.malformed(what));
         let mut found = Entries::default();
         for (record, place) in self.file.tile_rows(tile) {
             let row = TileRow::new(&frame[offset..][place], item).map_err(malformed)?;
-            if row.entries() != record.entries {
-                return Err(malformed(Malformed(
-                    "a tile row has other entries than the directory says",
-                )));
-            }
             let (first, height) = (record.number * side, side.min(matrix.rows - record.number * side));
             for tile in row.tiles() {
                 let tile = tile.map_err(malformed)?;
                 let start = u64::from(tile.block) * side;
-                let width = side.min(matrix.columns.saturating_sub(start));
+                let width = side.min(matrix.columns - start);
                 tile.for_each(height as usize, width as usize, |row, column| {
                     found.rows.push(first + u64::from(row));
                     found.columns.push(start + u64::from(column));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outcore_sparse::{multiply_tile, Malformed};
+use outcore_sparse::multiply_tile;
 
 use super::bands::{bytes_of, Bands};
 use super::pieces::{fill, Fill, Join};
@@ -139,19 +139,16 @@ impl Work for Band {
         let width = self.bands.width_of(self.band) as usize;
         let (x, y) = (tiles.reads[1], &mut *tiles.writes[0]);
         fill(y, &self.of.zero);
-        let mut rows = self.of.opened(task, tiles.reads[0], workspace)?;
+        let mut rows = self.of.opened(task, tiles.reads[0], &(0..u64::MAX), workspace)?;
         let matrix = self.of.file.matrix();
         let side = u64::from(matrix.side);
         let first = self.of.pieces[task as usize].0;
         let row = |rows: u64| bytes_of(rows * width as u64, self.of.dtype());
-        let kernel = self.of.kernel(width)?;
+        let kernel = self.of.kernel()?;
         // One column of tiles after the other, so that what they share of the dense matrix stays in the cache.
         while let Some(block) = rows.iter().filter_map(|row| row.next.map(|tile| tile.block)).min() {
             let start = u64::from(block) * side;
-            let columns = side.min(matrix.columns.saturating_sub(start));
-            if columns == 0 {
-                return Err(self.of.malformed(task, Malformed("a tile lies beside the matrix")));
-            }
+            let columns = side.min(matrix.columns - start);
             let x = &x[row(start)..row(start + columns)];
             for tile_row in rows
                 .iter_mut()
@@ -161,9 +158,8 @@ impl Work for Band {
                 let height = side.min(matrix.rows - tile_row.number * side);
                 let at = row(tile_row.number * side - first);
                 let y = &mut y[at..at + row(height)];
-                let sizes = (height as usize, columns as usize);
-                multiply_tile(kernel, tile, sizes, width, x, y).map_err(|fault| self.of.malformed(task, fault))?;
-                tile_row.advance().map_err(|fault| self.of.malformed(task, fault))?;
+                multiply_tile(kernel, tile, width, x, y).map_err(|fault| self.of.malformed(task, fault))?;
+                tile_row.advance();
             }
         }
         Ok(())

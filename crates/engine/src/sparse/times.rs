@@ -1,5 +1,6 @@
 //! What a product is made of, and the tiles of the sparse matrix as it goes through them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use outcore_dtype::{DType, Scalar};
@@ -50,13 +51,12 @@ impl Times {
 pub(super) struct OpenRow<'a> {
     pub number: u64,
     pub next: Option<Tile<'a>>,
-    tiles: Box<dyn Iterator<Item = Result<Tile<'a>, Malformed>> + 'a>,
+    tiles: std::vec::IntoIter<Tile<'a>>,
 }
 
 impl OpenRow<'_> {
-    pub fn advance(&mut self) -> Result<(), Malformed> {
-        self.next = self.tiles.next().transpose()?;
-        Ok(())
+    pub fn advance(&mut self) {
+        self.next = self.tiles.next();
     }
 }
 
@@ -71,21 +71,22 @@ impl Times {
             .sum()
     }
 
-    pub(super) fn kernel(&self, width: usize) -> Result<TileProduct, EngineError> {
+    pub(super) fn kernel(&self) -> Result<TileProduct, EngineError> {
         let find = match self.transposed {
             false => product_kernel,
             true => transposed_kernel,
         };
         let valued = self.file.matrix().dtype.is_some();
-        find(self.semiring, self.dtype(), valued, width)
+        find(self.semiring, self.dtype(), valued)
             .ok_or_else(|| EngineError::Internal(format!("no product in {} of {}", self.semiring.name(), self.dtype())))
     }
 
-    /// The tile rows of a tile, with their values in the type of the product.
+    /// The tile rows of a tile, and in them the tiles of some columns of tiles, with their values in the type of the product.
     pub(super) fn opened<'a>(
         &self,
         task: u64,
         bytes: &'a [u8],
+        blocks: &Range<u64>,
         workspace: &'a mut [u8],
     ) -> Result<Vec<OpenRow<'a>>, EngineError> {
         let matrix = self.file.matrix();
@@ -97,25 +98,27 @@ impl Times {
         let mut workspace = workspace;
         let mut rows = vec![];
         for (record, place) in self.file.tile_rows(task as usize) {
-            let row = TileRow::new(&bytes[place], item).map_err(|fault| self.malformed(task, fault))?;
-            if row.entries() != record.entries {
-                return Err(self.malformed(task, Malformed("a tile row has other entries than the directory says")));
-            }
-            let mut open = OpenRow {
-                number: record.number,
-                next: None,
-                tiles: match convert {
-                    None => Box::new(row.tiles()),
-                    Some(convert) => {
-                        let own = (record.entries as usize * self.dtype().size()).next_multiple_of(8);
-                        let (values, rest) = workspace.split_at_mut(own);
-                        workspace = rest;
-                        converted(row, values, (item, self.dtype().size()), convert)
-                    }
-                },
+            let malformed = |fault| self.malformed(task, fault);
+            let row = TileRow::new(&bytes[place], item).map_err(malformed)?;
+            let is_wanted = |tile: &Result<Tile<'_>, Malformed>| match tile {
+                Ok(tile) => blocks.contains(&u64::from(tile.block)),
+                Err(_) => true,
             };
-            open.advance().map_err(|fault| self.malformed(task, fault))?;
-            rows.push(open);
+            let tiles: Result<Vec<Tile<'a>>, Malformed> = row.tiles().filter(is_wanted).collect();
+            let mut tiles = tiles.map_err(malformed)?;
+            if let Some(convert) = convert {
+                let entries: usize = tiles.iter().map(|tile| tile.entries).sum();
+                let own = (entries * self.dtype().size()).next_multiple_of(8);
+                let (values, rest) = workspace.split_at_mut(own);
+                workspace = rest;
+                convert_values(&mut tiles, values, self.dtype().size(), convert);
+            }
+            let mut tiles = tiles.into_iter();
+            rows.push(OpenRow {
+                number: record.number,
+                next: tiles.next(),
+                tiles,
+            });
         }
         Ok(rows)
     }
@@ -131,22 +134,13 @@ impl Times {
     }
 }
 
-/// A tile row whose values are converted as a whole.
-fn converted<'a>(
-    row: TileRow<'a>,
-    values: &'a mut [u8],
-    (from, to): (usize, usize),
-    convert: UnaryKernel,
-) -> Box<dyn Iterator<Item = Result<Tile<'a>, Malformed>> + 'a> {
-    let entries = row.entries() as usize;
-    convert(&row.values()[..entries * from], &mut values[..entries * to]);
-    let values = &*values;
-    let mut at = 0;
-    Box::new(row.tiles().map(move |tile| {
-        tile.map(|tile| {
-            let own = &values[at..at + tile.entries * to];
-            at += tile.entries * to;
-            tile.with_values(own)
-        })
-    }))
+/// Gives tiles values of another type, `item` bytes each.
+fn convert_values<'a>(tiles: &mut [Tile<'a>], values: &'a mut [u8], item: usize, convert: UnaryKernel) {
+    let mut rest = values;
+    for tile in tiles {
+        let (own, others) = rest.split_at_mut(tile.entries * item);
+        convert(tile.values, own);
+        *tile = tile.with_values(own);
+        rest = others;
+    }
 }

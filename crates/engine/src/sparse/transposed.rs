@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use outcore_sparse::multiply_tile;
-use outcore_sparse::Malformed;
 
 use super::bands::{bytes_of, Bands};
 use super::multiply::listed_grid;
@@ -150,23 +149,18 @@ impl Work for Add {
         let side = u64::from(matrix.side);
         let (first, (begin, length)) = (self.of.pieces[tile as usize].0, self.blocks[block as usize]);
         let row = |rows: u64| bytes_of(rows * width as u64, self.of.dtype());
-        let kernel = self.of.kernel(width)?;
-        for mut tile_row in self.of.opened(tile, tiles.reads[0], workspace)? {
+        let kernel = self.of.kernel()?;
+        let blocks = begin / side..(begin + length).div_ceil(side);
+        for mut tile_row in self.of.opened(tile, tiles.reads[0], &blocks, workspace)? {
             let height = side.min(matrix.rows - tile_row.number * side);
             let at = row(tile_row.number * side - first);
             let x = &x[at..at + row(height)];
             while let Some(next) = tile_row.next {
                 let start = u64::from(next.block) * side;
-                let columns = side.min(matrix.columns.saturating_sub(start));
-                if columns == 0 {
-                    return Err(self.of.malformed(tile, Malformed("a tile lies beside the matrix")));
-                }
-                if (begin..begin + length).contains(&start) {
-                    let y = &mut y[row(start - begin)..row(start - begin + columns)];
-                    let sizes = (height as usize, columns as usize);
-                    multiply_tile(kernel, next, sizes, width, x, y).map_err(|fault| self.of.malformed(tile, fault))?;
-                }
-                tile_row.advance().map_err(|fault| self.of.malformed(tile, fault))?;
+                let columns = side.min(matrix.columns - start);
+                let y = &mut y[row(start - begin)..row(start - begin + columns)];
+                multiply_tile(kernel, next, width, x, y).map_err(|fault| self.of.malformed(tile, fault))?;
+                tile_row.advance();
             }
         }
         Ok(())

@@ -233,7 +233,7 @@ fn sparse_matrix() -> Matrix {
             .flat_map(|i| (i % 5 - 2).to_ne_bytes())
             .collect();
         let io = Io::buffered();
-        let mut made = Assembler::new(&path, shape, Duplicates::Sum, true, &io).expect("a file");
+        let mut made = Assembler::new(&path, shape, Duplicates::Sum, true, 2, &io).expect("a file");
         made.add(&places, &values, &io).expect("places in order");
         made.finish(&io).expect("a name");
         path

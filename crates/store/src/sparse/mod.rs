@@ -25,5 +25,5 @@ mod source;
 mod writer;
 
 pub use header::{parse_sparse, SparseShape, TileRowRecord};
-pub use source::{open_sparse, SparseFile};
+pub use source::{open_sparse, CheckTileRow, SparseFile};
 pub use writer::SparseWriter;

@@ -20,6 +20,9 @@ const TILE_BYTES: u64 = 4 << 20;
 /// A tile has no more tile rows than this from its first to its last, so that the rows of a product stay in the cache.
 const TILE_ROWS: u64 = 8;
 
+/// What is wrong with the bytes of a tile row of a matrix, if anything.
+pub type CheckTileRow = fn(&[u8], &TileRowRecord, &SparseShape) -> Result<(), &'static str>;
+
 /// An opened sparse matrix.
 #[derive(Debug)]
 pub struct SparseFile {
@@ -33,13 +36,14 @@ pub struct SparseFile {
     grid: [u64; 2],
     stamp: Stamp,
     identity: String,
+    check: CheckTileRow,
 }
 
-/// Opens a sparse matrix.
+/// Opens a sparse matrix, of which every tile row is looked at by `check` when it is read.
 ///
 /// # Errors
 /// One line: not such a file, one that is cut off, or one whose checksums do not agree.
-pub fn open_sparse(path: &Path, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
+pub fn open_sparse(path: &Path, check: CheckTileRow, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
     io.open(path, Mode::Read)?; // which says it best where there is none
     let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
     let malformed = |reason: String| StoreError::format(path, reason);
@@ -67,11 +71,17 @@ pub fn open_sparse(path: &Path, io: &Io) -> Result<Arc<SparseFile>, StoreError> 
         tile_rows => read(header.directory, tile_rows as usize * RECORD_BYTES)?,
     };
     let records = records(&header, &directory).map_err(malformed)?;
-    Ok(Arc::new(SparseFile::new(path, header.shape, records, stamp)))
+    Ok(Arc::new(SparseFile::new(path, header.shape, records, stamp, check)))
 }
 
 impl SparseFile {
-    fn new(path: &Path, shape: SparseShape, records: Vec<TileRowRecord>, stamp: Stamp) -> SparseFile {
+    fn new(
+        path: &Path,
+        shape: SparseShape,
+        records: Vec<TileRowRecord>,
+        stamp: Stamp,
+        check: CheckTileRow,
+    ) -> SparseFile {
         let mut tiles = vec![0];
         for (position, record) in records.iter().enumerate() {
             let first = &records[tiles[tiles.len() - 1]];
@@ -98,6 +108,7 @@ impl SparseFile {
             lengths,
             identity: stamp.name(path),
             stamp,
+            check,
         }
     }
 
@@ -205,13 +216,15 @@ impl Source for SparseFile {
         let offset = self.array(tile).read(&file, &part, frame, io)?;
         debug_assert_eq!(offset as u64 % ALIGN, 0);
         for (record, place) in self.tile_rows(tile) {
-            if crc32c(&frame[offset..][place]) != record.checksum {
-                let reason = format!(
-                    "the checksum of tile row {} at byte {} does not agree with it",
-                    record.number, record.offset
-                );
-                return Err(StoreError::format(&self.path, reason));
+            let (bytes, number) = (&frame[offset..][place], record.number);
+            if crc32c(bytes) != record.checksum {
+                let at = record.offset;
+                return Err(self.malformed(format!(
+                    "the checksum of tile row {number} at byte {at} does not agree with it"
+                )));
             }
+            (self.check)(bytes, record, &self.shape)
+                .map_err(|what| self.malformed(format!("{what}, in tile row {number}")))?;
         }
         Ok(offset)
     }

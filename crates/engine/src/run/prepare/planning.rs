@@ -38,6 +38,8 @@ pub(in crate::run) enum Now {
 pub(in crate::run) struct PlanningMemory<'a> {
     session: &'a Session,
     asker: Asker,
+    /// What it is for, by name.
+    operator: &'static str,
     wanted: u64,
     reserved: Vec<Reservation>,
     turn: Option<Turn>,
@@ -48,6 +50,7 @@ impl<'a> PlanningMemory<'a> {
         PlanningMemory {
             session,
             asker,
+            operator: "planning",
             wanted: 0,
             reserved: vec![],
             turn: None,
@@ -71,7 +74,7 @@ impl<'a> PlanningMemory<'a> {
         let (limit, _) = session.claim_room(need);
         if need > limit + BEYOND {
             return Err(EngineError::Memory {
-                operator: "planning".into(),
+                operator: self.operator.into(),
                 need: self.wanted,
                 available: limit.saturating_sub(held.here),
                 smallest: session.limit_for(self.wanted, held),
@@ -86,7 +89,7 @@ impl<'a> PlanningMemory<'a> {
         ledger.set_limit(limit as usize);
         let reserved: u64 = self.reserved.iter().map(|part| part.bytes() as u64).sum();
         let missing = (self.wanted - reserved) as usize;
-        self.reserved.push(ledger.reserve(missing, "planning")?);
+        self.reserved.push(ledger.reserve(missing, self.operator)?);
         Ok(())
     }
 
@@ -107,6 +110,22 @@ impl<'a> PlanningMemory<'a> {
         }
         self.turn = Some(turn);
         Ok(())
+    }
+}
+
+/// Memory of the session's for work that is no program, and the turn to run where it is large; both until it is dropped.
+pub struct SetAside<'a>(#[allow(dead_code)] PlanningMemory<'a>); // held, not read
+
+impl Session {
+    /// Takes memory for an operator that is no program: kept tiles make room as for one.
+    ///
+    /// # Errors
+    /// There is not so much, or it was asked for inside a running computation.
+    pub fn set_aside(&self, operator: &'static str, bytes: u64) -> Result<SetAside<'_>, EngineError> {
+        let mut memory = PlanningMemory::new(self, Asker::Caller);
+        memory.operator = operator;
+        memory.reserve(bytes)?;
+        Ok(SetAside(memory))
     }
 }
 

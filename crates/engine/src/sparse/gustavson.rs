@@ -1,0 +1,532 @@
+//! The product of two sparse matrices, whose result is written as it is made: some tile rows of the first matrix at a time,
+//! the tile rows of the second that they name passing by as often as there are such groups.
+//!
+//! What is made is not known before, so there is no forecast; the memory is one part of the session's, taken at the start and
+//! shared out: [`Shares`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use outcore_dtype::DType;
+use outcore_kernels::cast_kernel;
+use outcore_sparse::{
+    rows_product, Batch, Malformed, Mask, Operands, Rows, RowsProduct, Semiring, Table, TileRow, TileRowEncoder,
+    Values, ENTRIES_MAX, TABLE_BYTES,
+};
+use outcore_store::{Io, SparseFile, SparseShape, SparseWriter};
+
+use super::Matrix;
+use crate::EngineError;
+
+/// Two sparse matrices, and what is wanted of them.
+pub struct SparseProduct<'a> {
+    pub first: &'a Matrix,
+    pub second: &'a Matrix,
+    /// Places of the result, and whether it is the others that may have entries.
+    pub mask: Option<(&'a Matrix, bool)>,
+    pub semiring: Semiring,
+    /// Of the sums.
+    pub dtype: DType,
+    /// Of the values that are stored; nothing for the places alone.
+    pub stored: Option<DType>,
+}
+
+/// What the work is done with.
+pub struct Means<'a> {
+    /// Bytes that are held for it.
+    pub memory: u64,
+    /// The limit that they are a part of.
+    pub memory_limit: u64,
+    pub threads: usize,
+    pub io: &'a Io,
+}
+
+/// Rows of the first matrix that are multiplied in one go, and their entries.
+const CHUNK_ROWS: usize = 64;
+const CHUNK_ENTRIES: usize = 4096;
+/// Sums are there three times while they are made: in parts, put together, and in tiles.
+const COPIES: u64 = 3;
+
+/// How the memory is shared out.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    first: u64,
+    second: u64,
+    sums: u64,
+}
+
+impl Shares {
+    fn of(memory: u64, passing: u64, workers: u64) -> Shares {
+        let rest = memory.saturating_sub(passing + workers * TABLE_BYTES);
+        Shares {
+            first: rest / 8,
+            second: rest / 2,
+            sums: rest / 8 * 3,
+        }
+    }
+}
+
+/// Watches for what ends the work early.
+pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
+
+/// Multiplies, and writes the result to `path`.
+///
+/// # Errors
+/// Shapes or types that do not go together, a tile row of the result that does not fit into memory, files that cannot be
+/// read or written. No file is left behind then.
+pub fn multiply_sparse(
+    what: &SparseProduct<'_>,
+    means: &Means<'_>,
+    path: &Path,
+    overwrite: bool,
+    watch: &mut Watch<'_>,
+) -> Result<SparseShape, EngineError> {
+    let shape = what.check()?;
+    let workers = means.threads.max(1);
+    let largest = |matrix: &Matrix| (0..matrix.file.tiles()).map(|tile| matrix.file.tile_bytes(tile)).max();
+    let files = [Some(what.first), Some(what.second), what.mask.map(|(mask, _)| mask)];
+    let passing = files.into_iter().flatten().filter_map(largest).max().unwrap_or(0);
+    let shares = Shares::of(means.memory, 2 * passing, workers as u64);
+    let mut run = Run {
+        means,
+        what,
+        multiply: rows_product(what.semiring, what.dtype).ok_or_else(|| what.no_semiring())?,
+        shares,
+        second: Second::new(what.second, what.dtype, shares.second),
+        tables: (0..workers).map(|_| Table::default()).collect(),
+        shape: shape.clone(),
+        watch,
+    };
+    let mut writer = SparseWriter::create(path, shape, overwrite, means.io)?;
+    let mut next = 0;
+    let mut size = usize::MAX;
+    while next < what.first.file.tiles() {
+        // A group that comes to more than there is room for is begun again with half as many tile rows.
+        let (group, after) = run.group(next)?;
+        let mut from = 0;
+        while from < group.len() {
+            let to = group.len().min(from.saturating_add(size));
+            match run.sums(&group[from..to])? {
+                Some(sums) => {
+                    for (tile_row, rows) in group[from..to].iter().zip(sums) {
+                        run.write(&mut writer, tile_row.number, rows)?;
+                    }
+                    from = to;
+                }
+                None if to - from == 1 => return Err(run.no_room(group[from].number)),
+                None => size = (to - from) / 2,
+            }
+        }
+        next = after;
+    }
+    Ok(writer.finish(means.io)?)
+}
+
+impl SparseProduct<'_> {
+    fn no_semiring(&self) -> EngineError {
+        let (dtype, name) = (self.dtype, self.semiring.name());
+        EngineError::DType(format!("spgemm: {dtype} does not make the semiring {name}"))
+    }
+
+    fn check(&self) -> Result<SparseShape, EngineError> {
+        let (a, b) = (self.first.file.matrix(), self.second.file.matrix());
+        if a.columns != b.rows {
+            return Err(EngineError::Shape(format!(
+                "spgemm: ({}, {}) @ ({}, {}): inner dimensions {} and {} differ",
+                a.rows, a.columns, b.rows, b.columns, a.columns, b.rows
+            )));
+        }
+        if let Some((mask, _)) = self.mask {
+            let mask = mask.file.matrix();
+            if (mask.rows, mask.columns) != (a.rows, b.columns) {
+                return Err(EngineError::Shape(format!(
+                    "spgemm: a mask of ({}, {}) for a result of ({}, {})",
+                    mask.rows, mask.columns, a.rows, b.columns
+                )));
+            }
+            if mask.side != a.side {
+                return Err(EngineError::Argument(format!(
+                    "spgemm: a mask in tiles of {} rows, a first matrix in tiles of {}",
+                    mask.side, a.side
+                )));
+            }
+        }
+        Ok(SparseShape {
+            rows: a.rows,
+            columns: b.columns,
+            side: a.side,
+            entries: 0,
+            dtype: self.stored,
+        })
+    }
+}
+
+/// A tile row of the first matrix.
+struct FirstRow {
+    number: u64,
+    rows: Rows,
+    mask: Option<Rows>,
+}
+
+struct Run<'a> {
+    means: &'a Means<'a>,
+    what: &'a SparseProduct<'a>,
+    multiply: RowsProduct,
+    shares: Shares,
+    second: Second<'a>,
+    tables: Vec<Table>,
+    shape: SparseShape,
+    watch: &'a mut Watch<'a>,
+}
+
+impl Run<'_> {
+    fn item(&self) -> u64 {
+        self.what.dtype.size() as u64
+    }
+
+    /// The tile rows of the first matrix from a tile on, as many as their share holds, and the tile behind them.
+    fn group(&mut self, from: usize) -> Result<(Vec<FirstRow>, usize), EngineError> {
+        let io = self.means.io;
+        let first = &self.what.first.file;
+        let (mut group, mut bytes, mut tile) = (vec![], 0, from);
+        while tile < first.tiles()
+            && (tile == from || bytes + decoded_bytes(first, tile, self.item()) <= self.shares.first)
+        {
+            (self.watch)()?;
+            bytes += decoded_bytes(first, tile, self.item());
+            for (number, rows) in self.what.first.rows_of_tile(tile, Some(self.what.dtype), io)? {
+                group.push(FirstRow {
+                    number,
+                    rows,
+                    mask: None,
+                });
+            }
+            tile += 1;
+        }
+        if let Some((mask, _)) = self.what.mask {
+            let numbers: Vec<u64> = group.iter().map(|row| row.number).collect();
+            let mut found = mask.rows_numbered(&numbers, io)?;
+            for row in &mut group {
+                row.mask = found.remove(&row.number);
+            }
+        }
+        Ok((group, tile))
+    }
+
+    /// The products of some tile rows, or nothing where they come to more than there is room for.
+    fn sums(&mut self, group: &[FirstRow]) -> Result<Option<Vec<Rows>>, EngineError> {
+        let io = self.means.io;
+        let mut sums: Vec<Option<Rows>> = group.iter().map(|_| None).collect();
+        let needed = self.second.needed(group);
+        let mut rest: &[usize] = &needed;
+        while !rest.is_empty() {
+            let taken = self.second.load(rest, io, self.watch)?;
+            rest = &rest[taken..];
+            let batch = self.second.batch();
+            for at in 0..group.len() {
+                let held: u64 = sums
+                    .iter()
+                    .flatten()
+                    .map(|rows| self.sum_bytes(rows.entries() as u64))
+                    .sum();
+                let room = self.shares.sums.saturating_sub(held);
+                let job = Job {
+                    multiply: self.multiply,
+                    row: &group[at],
+                    batch: &batch,
+                    before: sums[at].as_ref(),
+                    complement: self.what.mask.is_some_and(|(_, complement)| complement),
+                    masked: self.what.mask.is_some(),
+                    height: self.height(group[at].number),
+                    room: (room / (COPIES * (8 + self.item()))).min(ENTRIES_MAX as u64),
+                };
+                match job.run(&mut self.tables, self.watch)? {
+                    Some(rows) => sums[at] = Some(rows),
+                    None => return Ok(None),
+                }
+            }
+        }
+        Ok(Some(sums.into_iter().map(Option::unwrap_or_default).collect()))
+    }
+
+    fn sum_bytes(&self, entries: u64) -> u64 {
+        COPIES * entries * (8 + self.item())
+    }
+
+    fn height(&self, number: u64) -> usize {
+        let side = u64::from(self.shape.side);
+        side.min(self.shape.rows - number * side) as usize
+    }
+
+    fn no_room(&self, number: u64) -> EngineError {
+        let share = self.shares.sums;
+        EngineError::Memory {
+            operator: "spgemm".into(),
+            need: share + self.sum_bytes(1),
+            available: share,
+            smallest: self.means.memory_limit + self.means.memory / 4,
+            exact: false,
+            detail: format!(
+                "tile row {number} of the product has more than {} entries, a part of the memory that a matrix in smaller tiles \
+                 (side=) makes larger",
+                share / self.sum_bytes(1)
+            ),
+        }
+    }
+
+    /// Writes a tile row: its entries by column of tiles.
+    fn write(&mut self, writer: &mut SparseWriter, number: u64, mut rows: Rows) -> Result<(), EngineError> {
+        if rows.entries() == 0 {
+            return Ok(());
+        }
+        let item = self.shape.dtype.map_or(0, |dtype| dtype.size());
+        let values = match self.shape.dtype {
+            None => Values::default(),
+            Some(dtype) if dtype == self.what.dtype => std::mem::take(&mut rows.values),
+            Some(dtype) => {
+                let mut values = Values::zeroed(rows.entries() * item);
+                cast_kernel(self.what.dtype, dtype)(rows.values.bytes(), values.bytes_mut());
+                values
+            }
+        };
+        let side = u64::from(self.shape.side);
+        let mut blocks: BTreeMap<u32, (Vec<u32>, Vec<u8>)> = BTreeMap::new();
+        for row in 0..self.height(number) {
+            let mut place = rows.place(row);
+            while !place.is_empty() {
+                let block = rows.columns[place.start] / side;
+                let own = rows.columns[place.clone()].partition_point(|column| column / side == block);
+                let (entries, bytes) = blocks.entry(block as u32).or_default();
+                let columns = &rows.columns[place.start..place.start + own];
+                entries.extend(columns.iter().map(|column| (row as u32) << 16 | (column % side) as u32));
+                bytes.extend_from_slice(&values.bytes()[place.start * item..(place.start + own) * item]);
+                place.start += own;
+            }
+        }
+        drop((rows, values));
+        let mut encoder = TileRowEncoder::default();
+        for (block, (entries, values)) in blocks {
+            encoder.tile(block, &entries, &values, item);
+        }
+        let buffer = writer.buffer();
+        let begin = buffer.len();
+        let entries = encoder.finish(buffer);
+        Ok(writer.add(number, begin, entries, self.means.io)?)
+    }
+}
+
+/// A tile row times a batch, by all workers.
+struct Job<'a> {
+    multiply: RowsProduct,
+    row: &'a FirstRow,
+    batch: &'a Batch<'a>,
+    before: Option<&'a Rows>,
+    masked: bool,
+    complement: bool,
+    height: usize,
+    /// Entries that there is room for.
+    room: u64,
+}
+
+impl Job<'_> {
+    fn chunks(&self) -> Vec<std::ops::Range<usize>> {
+        let (mut chunks, mut begin, mut entries) = (vec![], 0, 0);
+        for row in 0..self.height {
+            entries += self.row.rows.place(row).len();
+            if entries >= CHUNK_ENTRIES || row + 1 - begin == CHUNK_ROWS || row + 1 == self.height {
+                chunks.push(begin..row + 1);
+                (begin, entries) = (row + 1, 0);
+            }
+        }
+        chunks
+    }
+
+    fn run(&self, tables: &mut [Table], watch: &mut Watch<'_>) -> Result<Option<Rows>, EngineError> {
+        let nothing = Rows::empty(self.height);
+        let mask = self.masked.then(|| Mask {
+            rows: self.row.mask.as_ref().unwrap_or(&nothing),
+            complement: self.complement,
+        });
+        let (chunks, next) = (self.chunks(), AtomicUsize::new(0));
+        let (made, ends) = (AtomicU64::new(0), AtomicBool::new(false));
+        let work = |table: &mut Table, watch: &mut Watch<'_>| -> Result<Vec<(usize, Rows)>, EngineError> {
+            let mut found = vec![];
+            while !ends.load(Ordering::Relaxed) {
+                let chunk = next.fetch_add(1, Ordering::Relaxed);
+                let Some(rows) = chunks.get(chunk) else { break };
+                let operands = Operands {
+                    first: &self.row.rows,
+                    rows: rows.clone(),
+                    batch: self.batch,
+                    before: self.before,
+                    mask,
+                };
+                let product = (self.multiply)(&operands, table);
+                let entries = product.entries() as u64;
+                if made.fetch_add(entries, Ordering::Relaxed) + entries > self.room {
+                    ends.store(true, Ordering::Relaxed);
+                }
+                found.push((chunk, product));
+                watch().inspect_err(|_| ends.store(true, Ordering::Relaxed))?;
+            }
+            Ok(found)
+        };
+        let (own, others) = tables.split_first_mut().expect("there is a worker");
+        let found = std::thread::scope(|scope| {
+            let others: Vec<_> = others
+                .iter_mut()
+                .map(|table| scope.spawn(|| work(table, &mut || Ok(()))))
+                .collect();
+            let mut found = work(own, watch)?;
+            for other in others {
+                match other.join() {
+                    Ok(part) => found.extend(part?),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            Ok::<_, EngineError>(found)
+        });
+        let mut found = found?;
+        if ends.into_inner() {
+            return Ok(None);
+        }
+        found.sort_unstable_by_key(|(chunk, _)| *chunk);
+        let mut rows = Rows::default();
+        for (_, part) in found {
+            rows.append(&part);
+        }
+        Ok(Some(rows))
+    }
+}
+
+/// The second matrix, of which as much is in memory as its share holds.
+struct Second<'a> {
+    matrix: &'a Matrix,
+    dtype: DType,
+    share: u64,
+    /// Whether all of it may stay; else it is there batch by batch, in the order of its rows.
+    stays: bool,
+    /// The tile rows that are there, and the tiles they are in.
+    tiles: Vec<(u64, usize)>,
+    loaded: BTreeMap<usize, Vec<(u64, Rows)>>,
+}
+
+impl<'a> Second<'a> {
+    fn new(matrix: &'a Matrix, dtype: DType, share: u64) -> Second<'a> {
+        let file = &matrix.file;
+        let item = dtype.size() as u64;
+        Second {
+            matrix,
+            dtype,
+            share,
+            stays: (0..file.tiles())
+                .map(|tile| decoded_bytes(file, tile, item))
+                .sum::<u64>()
+                <= share,
+            tiles: (0..file.tiles())
+                .flat_map(|tile| file.tile_rows(tile).map(move |(record, _)| (record.number, tile)))
+                .collect(),
+            loaded: BTreeMap::new(),
+        }
+    }
+
+    fn bytes(&self, tile: usize) -> u64 {
+        decoded_bytes(&self.matrix.file, tile, self.dtype.size() as u64)
+    }
+
+    /// The tiles that some rows of the first matrix name.
+    fn needed(&self, group: &[FirstRow]) -> Vec<usize> {
+        let side = u64::from(self.matrix.file.matrix().side);
+        let mut numbers = BTreeSet::new();
+        let mut last = None;
+        for column in group.iter().flat_map(|row| &row.rows.columns) {
+            let number = column / side;
+            if last != Some(number) {
+                last = Some(number);
+                numbers.insert(number);
+            }
+        }
+        let of_number = |number: u64| {
+            let at = self.tiles.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+            Some(self.tiles[at].1)
+        };
+        let tiles: BTreeSet<usize> = numbers.into_iter().filter_map(of_number).collect();
+        tiles.into_iter().collect()
+    }
+
+    /// Reads tiles, as many as their share holds; gives their number.
+    fn load(&mut self, tiles: &[usize], io: &Io, watch: &mut Watch<'_>) -> Result<usize, EngineError> {
+        if !self.stays {
+            self.loaded.clear();
+        }
+        let mut bytes = 0;
+        for (position, tile) in tiles.iter().enumerate() {
+            bytes += self.bytes(*tile);
+            if position > 0 && bytes > self.share {
+                return Ok(position);
+            }
+            if !self.loaded.contains_key(tile) {
+                watch()?;
+                let rows = self.matrix.rows_of_tile(*tile, Some(self.dtype), io)?;
+                self.loaded.insert(*tile, rows);
+            }
+        }
+        Ok(tiles.len())
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        let rows = self.loaded.values().flatten().map(|(number, rows)| (*number, rows));
+        Batch {
+            side: u64::from(self.matrix.file.matrix().side),
+            tile_rows: rows.collect(),
+        }
+    }
+}
+
+/// Bytes of a tile's entries, row by row.
+fn decoded_bytes(file: &SparseFile, tile: usize, item: u64) -> u64 {
+    let side = u64::from(file.matrix().side);
+    file.tile_rows(tile)
+        .map(|(record, _)| Rows::bytes_of(record.entries, side, item as usize))
+        .sum()
+}
+
+impl Matrix {
+    /// The entries of a tile, tile row by tile row and in each row by row, with values of a type, or without any.
+    fn rows_of_tile(&self, tile: usize, dtype: Option<DType>, io: &Io) -> Result<Vec<(u64, Rows)>, EngineError> {
+        let (frame, offset) = self.read_tile(tile, io)?;
+        let matrix = self.file.matrix();
+        let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
+        let malformed = |Malformed(what): Malformed| EngineError::Store(self.file.malformed(what));
+        let mut found = vec![];
+        for (record, place) in self.file.tile_rows(tile) {
+            let row = TileRow::new(&frame[offset..][place], item).map_err(malformed)?;
+            let height = side.min(matrix.rows - record.number * side) as usize;
+            let entries = row.entries() as usize;
+            let size = dtype.map_or(0, |dtype| dtype.size());
+            let mut values = Values::zeroed(entries * size);
+            match (matrix.dtype, dtype) {
+                (_, None) => {}
+                (Some(from), Some(to)) => cast_kernel(from, to)(row.values(), values.bytes_mut()),
+                (None, Some(to)) => cast_kernel(DType::Bool, to)(&vec![1; entries], values.bytes_mut()),
+            }
+            let rows = Rows::new(&row, side, height, values.bytes(), size).map_err(malformed)?;
+            found.push((record.number, rows));
+        }
+        Ok(found)
+    }
+
+    /// Tile rows of these numbers, ascending, without values.
+    fn rows_numbered(&self, numbers: &[u64], io: &Io) -> Result<BTreeMap<u64, Rows>, EngineError> {
+        let mut found = BTreeMap::new();
+        for tile in 0..self.file.tiles() {
+            let is_wanted = |number: u64| numbers.binary_search(&number).is_ok();
+            if self.file.tile_rows(tile).any(|(record, _)| is_wanted(record.number)) {
+                let rows = self.rows_of_tile(tile, None, io)?;
+                found.extend(rows.into_iter().filter(|(number, _)| is_wanted(*number)));
+            }
+        }
+        Ok(found)
+    }
+}
