@@ -16,6 +16,7 @@ from outcore._array import Array
 from outcore.errors import ArgumentError, OutcoreError
 
 _BLOCK = 4 << 20
+_SHARE = 8  # part of the budget up to which the values of a state are held to be told by
 
 
 def _checksum(path: Path) -> int:
@@ -28,10 +29,41 @@ def _checksum(path: Path) -> int:
 
 
 def content(array: Array) -> str:
-    """What an initial state is: by its files and formulas where every process sees the same, else by its values."""
-    if _core.is_made_of_stored(array._expr):
+    """What an initial state is: by its files and formulas where every process sees the same, else by its values.
+
+    I/O: values that do not fit into a small part of memory are written to scratch once and read.
+    """
+    from outcore._run import store
+    from outcore._session import current
+
+    session = current()
+    path = Path(session._core.unused_path())
+    if _is_lasting(array._expr, path.parent):
         return array._expr.digest
-    return blake2b(np.ascontiguousarray(array.compute()).tobytes()).hexdigest()
+    if array.nbytes <= session.counters()["budget_bytes"] // _SHARE:
+        return blake2b(np.ascontiguousarray(array.compute()).data).hexdigest()
+    store({path: array})
+    try:
+        found = blake2b()
+        values = np.load(path, mmap_mode="r").reshape(-1)
+        for begin in range(0, values.size, _BLOCK):
+            found.update(np.ascontiguousarray(values[begin : begin + _BLOCK]).data)
+        return found.hexdigest()
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _is_lasting(expr: _core.Expr, scratch: Path) -> bool:
+    """Whether another process makes the same array: of formulas, and of files that outlast this one."""
+    seen, due = {expr.id}, [expr]
+    while due:
+        part = due.pop()
+        name, given = part.recipe() or ("", ())
+        if name == "memory" or (name == "source" and scratch in Path(given[0]).parents):
+            return False
+        due += [below for below in part.inputs if below.id not in seen]
+        seen |= {below.id for below in part.inputs}
+    return True
 
 
 def _opened(path: Path) -> Array:

@@ -149,6 +149,21 @@ class SparseWriter:
         overwrite: bool,
     ) -> None: ...
     def add(self, places: npt.NDArray[np.uint64], values: npt.NDArray[np.uint8]) -> None: ...
+    def add_wide(
+        self, tile_rows: npt.NDArray[np.uint64], places: npt.NDArray[np.uint64], values: npt.NDArray[np.uint8]
+    ) -> None: ...
     def finish(self) -> int: ...
 
+def spgemm(
+    session: Session,
+    first: Sparse,
+    second: Sparse,
+    mask: Sparse | None,
+    complement: bool,
+    semiring: str,
+    dtype: str,
+    stored: str,
+    path: str | Path,
+    overwrite: bool,
+) -> int: ...
 def open_sparse(session: Session, path: str | Path) -> Sparse: ...

@@ -148,9 +148,10 @@ def plan_and_run(
         except StaleProgramError:
             if left == 0:
                 raise
-            del program  # it holds the outputs that may be gone on with
-            # What others take from under a plan are kept tiles mostly: the next one is to start without.
-            session.clear()
+        finally:
+            del program  # it holds the outputs that may be gone on with, and the traceback of an error would hold it
+        # What others take from under a plan are kept tiles mostly: the next one is to start without.
+        session.clear()
     raise AssertionError("unreachable")
 
 

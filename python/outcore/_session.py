@@ -117,7 +117,10 @@ class Session:
         """
         shown = self.options["progress"] if progress is None else progress
         with _profile.recording() as trace, watch(False if report else shown) as bar:
-            counters = program.run(report or bar, trace)
+            try:
+                counters = program.run(report or bar, trace)
+            finally:
+                del program  # see `plan_and_run`
         outcome = Outcome.of(counters)
         _profile.record(outcome)
         return list(counters["results"]), outcome

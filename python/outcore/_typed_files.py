@@ -20,14 +20,11 @@ import numpy as np
 
 from outcore._node import node
 from outcore._session import Outcome
+from outcore._system_errors import refusing
 from outcore._typed import Typed, carried
 from outcore.errors import (
     ArgumentError,
-    MissingFileError,
-    OutcoreError,
-    PermissionDeniedError,
     ShapeError,
-    StorageError,
     TargetExistsError,
     UnsupportedFormatError,
 )
@@ -54,7 +51,7 @@ def store_typed(
         outcome = store(staged, progress=progress)
         for output, array in zip(outputs, arrays.values(), strict=True):
             if isinstance(array, Typed):
-                with _refusing(output.path, "write the header of"):
+                with refusing(output.path, "write the header of"):
                     _write_header(output.new, array.dtype, array.shape)
         _publish(outputs)
     return outcome
@@ -76,20 +73,6 @@ def _check(arrays: Mapping[str, Any], resume: bool, chunks: Any) -> None:
         raise ArgumentError(f"store: {', '.join(arrays)} name one file twice")
 
 
-@contextmanager
-def _refusing(path: str, action: str) -> Iterator[None]:
-    """The system's errors as ours, with their facts."""
-    kinds = {FileExistsError: TargetExistsError, FileNotFoundError: MissingFileError}
-    try:
-        yield
-    except OutcoreError:
-        raise
-    except OSError as error:
-        kind = kinds.get(type(error), PermissionDeniedError if isinstance(error, PermissionError) else StorageError)
-        details = {"path": path, "action": action, "cause": error.strerror, "errno": error.errno}
-        raise kind(f"{path}: cannot {action}: {error.strerror}", details) from None
-
-
 class _Output:
     """A file in its folder, and what is needed to take it back once it has got its name."""
 
@@ -103,7 +86,7 @@ class _Output:
 
     def place(self) -> None:
         """Gives the file its name. It leads to what it led to before, or to the new file, at every moment."""
-        with _refusing(self.path, "replace" if self._overwrite else "create"):
+        with refusing(self.path, "replace" if self._overwrite else "create"):
             if not (self._overwrite and os.path.lexists(self._target)):
                 os.link(self.new, self._target)  # refuses a name that is taken
                 return
@@ -122,7 +105,7 @@ class _Output:
             os.unlink(self._target)
 
     def sync_name(self) -> None:
-        with _refusing(self.path, "sync the folder of"):
+        with refusing(self.path, "sync the folder of"):
             descriptor = os.open(os.path.dirname(self._target), os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(descriptor)
@@ -138,7 +121,7 @@ def _output(path: str, overwrite: bool) -> Iterator[_Output]:
         what = "exists; pass overwrite=True to replace it" if os.path.isfile(target) else "is no file"
         raise TargetExistsError(f"{path} {what}", {"path": path})
     folder = os.path.join(os.path.dirname(target), f"{_MARK}{os.getpid()}-{secrets.token_hex(8)}")
-    with _refusing(path, "write beside"):
+    with refusing(path, "write beside"):
         os.mkdir(folder, 0o700)
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -73,7 +73,7 @@ def inner(x1: Operand, x2: Operand, /, multiply: Multiply = "multiply", add: Add
     a, b = expand_dims(left, axis=2), expand_dims(right, axis=0)
     if isinstance(multiply, Jitted) and left.size and right.size:
         return multiply.product(left, right, add)
-    pairs = _paired(multiply, a, b)
+    pairs = paired("inner", multiply, a, b)
     if add == "sum" and pairs.ndim == 3:
         if pairs._expr.id == elementwise.multiply(a, b)._expr.id and pairs.dtype.kind != "b":
             return matmul(left, right).astype(pairs.dtype)
@@ -90,16 +90,18 @@ def _unrolled(multiply: Multiply, left: Array, right: Array, add: str) -> Array:
     """The k pairs of each place chained in one fused step, which holds no array of three axes."""
     together, kind = _TOGETHER[add]
     columns = [
-        _paired(multiply, left[:, place : place + 1], right[place : place + 1]) for place in range(left.shape[1])
+        paired("inner", multiply, left[:, place : place + 1], right[place : place + 1])
+        for place in range(left.shape[1])
     ]
     return fold(together, [column.astype(kind(column.dtype)) for column in columns])
 
 
-def _paired(multiply: Multiply, a: Array, b: Array) -> Array:
+def paired(name: str, multiply: Multiply, a: Array, b: Array) -> Array:
+    """What a function makes of two arrays, or an element-wise one by its name. Raises ArgumentError for other names."""
     if callable(multiply):
         return Array(node(map(multiply, a, b)))
     if multiply not in elementwise.__all__:
-        raise ArgumentError(f"inner: multiply={multiply!r} is not the name of an element-wise function")
+        raise ArgumentError(f"{name}: multiply={multiply!r} is not the name of an element-wise function")
     result: Array = getattr(elementwise, multiply)(a, b)
     return result
 

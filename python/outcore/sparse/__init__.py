@@ -14,6 +14,7 @@ from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._nas import nas_cg
 from outcore.sparse._ranking import hits, pagerank
 from outcore.sparse._readers import from_binary, from_edges, from_mtx
+from outcore.sparse._spgemm import spgemm
 
 __all__ = [
     "SparseMatrix",
@@ -42,6 +43,7 @@ __all__ = [
     "rmat",
     "rmat_edges",
     "spectral_embedding",
+    "spgemm",
     "to_edges",
     "to_mtx",
     "to_npz",

@@ -12,7 +12,8 @@ from outcore import _core
 from outcore._node import dtype_of
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._places import PathLike, bits_of, places_of
+from outcore.sparse._places import PathLike, keys_of, order_of
+from outcore.sparse._writer import Writer
 
 Duplicates = Literal["sum", "last", "refuse"]
 # Rows and columns of a tile, unless told.
@@ -65,8 +66,6 @@ def from_coo(
     >>> oc.sparse.from_coo([0, 2], [1, 1], [5.0, 7.0], (3, 2), path).nnz
     2
     """
-    from outcore._session import current
-
     r, c = np.asarray(rows), np.asarray(columns)
     r, c = (index.astype(np.int64) if index.size == 0 else index for index in (r, c))
     v = None if values is None else np.asarray(values)
@@ -75,14 +74,12 @@ def from_coo(
         raise ShapeError(f"sparse: rows {r.shape}, columns {c.shape}, values {None if v is None else v.shape}")
     check_indices("rows", r, shape[0])
     check_indices("columns", c, shape[1])
-    places = places_of(r, c, shape, side)
-    order = np.argsort(places, kind="stable")
-    kind = "pattern" if v is None else v.dtype.name
+    keys = keys_of(r, c, shape, side)
+    order = order_of(keys)
     target = Path(path).absolute()
-    writer = _core.SparseWriter(current()._core, str(target), shape, kind, side, duplicates, overwrite)
-    data = np.zeros(0, dtype=np.uint8) if v is None else np.ascontiguousarray(v[order]).view(np.uint8)
-    writer.add(places[order], data)
-    writer.finish()
+    with Writer(target, shape, None if v is None else v.dtype, side, duplicates, overwrite) as writer:
+        writer.add(tuple(key[order] for key in keys), order if v is None else v[order])
+        writer.finish()
     return open(target)
 
 
@@ -102,4 +99,4 @@ def from_scipy(matrix: Any, path: PathLike, *, side: int = SIDE, overwrite: bool
     return from_coo(found.row, found.col, found.data, shape, path, side=side, overwrite=overwrite)
 
 
-__all__ = ["PathLike", "bits_of", "from_coo", "from_scipy", "open", "places_of"]
+__all__ = ["PathLike", "from_coo", "from_scipy", "open"]

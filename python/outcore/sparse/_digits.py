@@ -11,9 +11,11 @@ import numpy.typing as npt
 DIGITS_MAX = 20
 # Eight characters as one little-endian word, and what is said of all of them at once.
 _ZEROS = np.uint64(0x3030303030303030)
-_TO_HIGH = np.uint64(0x4646464646464646)
-_HIGH = np.uint64(0x8080808080808080)
+_TO_HIGH = np.uint64(0x7676767676767676)  # added to a byte above 9, sets its highest bit
+_HIGH = 0x8080808080808080
 _WORD_DIGITS = 8
+# What is kept of a word whose last so many characters are a number's, for none to eight of them and more.
+_KEPT = np.asarray([2**64 - 2 ** (64 - 8 * length) for length in range(_WORD_DIGITS + 1)], np.uint64)
 _EXACT_DIGITS, _EXACT_POWER = 15, 22  # of these the quotient of two floats is the nearest one (Clinger 1990)
 
 
@@ -29,19 +31,16 @@ def _add_up(words: npt.NDArray[np.uint64], lengths: npt.NDArray[np.intp]) -> npt
 
     Neighbours are added in pairs, then pairs, then fours, within the word (Lemire, "Quickly parsing eight digits").
     """
-    missing = np.uint64(8) * (_WORD_DIGITS - np.clip(lengths, 0, _WORD_DIGITS)).astype(np.uint64)
-    # Characters before the number become zeros; a shift by all 64 bits is none of NumPy's, so it is made in two.
-    half = missing >> np.uint64(1)
-    keep = np.uint64(2**64 - 1) << half << (missing - half)
-    found = (words & keep) | (_ZEROS & ~keep)
-    if (((found + _TO_HIGH) | (found - _ZEROS)) & _HIGH).any():
+    # Digits become 0 to 9 and other characters more; of those before the number nothing is left.
+    found = (words ^ _ZEROS) & _KEPT.take(lengths, mode="clip")
+    if int(np.bitwise_or.reduce((found + _TO_HIGH) | found)) & _HIGH:
         raise ValueError
-    found -= _ZEROS
     found = found * np.uint64(10) + (found >> np.uint64(8))
     low = (found & np.uint64(0x000000FF000000FF)) * np.uint64(0x000F424000000064)
     high = ((found >> np.uint64(16)) & np.uint64(0x000000FF000000FF)) * np.uint64(0x0000271000000001)
-    added: npt.NDArray[np.uint64] = (low + high) >> np.uint64(32)
-    return added
+    low += high
+    low >>= np.uint64(32)
+    return low
 
 
 def integers(

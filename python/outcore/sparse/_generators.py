@@ -10,15 +10,16 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core
 from outcore._array import Array
 from outcore._node import DTypeLike, dtype_of
 from outcore.creation import arange
 from outcore.errors import ArgumentError
 from outcore.searching import where
-from outcore.sparse._convert import SIDE, PathLike, open, places_of
+from outcore.sparse._convert import SIDE, PathLike, open
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._places import keys_of, order_of
+from outcore.sparse._writer import Writer
 
 # The quadrant of each level is drawn with 16 bits, four of them from each number.
 _BITS, _EACH = 16, 4
@@ -114,12 +115,12 @@ def _write_bands(
         told = Options(shape=shape, duplicates="refuse", side=side, overwrite=overwrite)
         return stored(_bands(length, max(fitting, 1), kind, of_rows), path, None, told)
     target = Path(path).absolute()
-    writer = _core.SparseWriter(current()._core, str(target), shape, kind.name, side, "refuse", overwrite)
-    for rows, columns, values in _bands(length, side, kind, of_rows):
-        places = places_of(rows, columns, shape, side)
-        order = np.argsort(places, kind="stable")
-        writer.add(places[order], values[order].view(np.uint8))
-    writer.finish()
+    with Writer(target, shape, kind, side, "refuse", overwrite) as writer:
+        for rows, columns, values in _bands(length, side, kind, of_rows):
+            keys = keys_of(rows, columns, shape, side)
+            order = order_of(keys)
+            writer.add(tuple(key[order] for key in keys), values[order])
+        writer.finish()
     return open(target)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -15,11 +16,12 @@ from outcore.creation import full
 from outcore.elementwise import conj
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.manipulation import concat
-from outcore.sparse._convert import SIDE, PathLike, bits_of, open
+from outcore.sparse._convert import SIDE, open
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._places import PathLike, bits_of
 from outcore.sparse._relabel import labels_of, relabelled
-from outcore.sparse._spool import Chunk, Work, spooled
-from outcore.sparse._tiles import Wanted, write_sorted
+from outcore.sparse._spool import Chunk, Source, Work, checked, spooled
+from outcore.sparse._tiles import Wanted, check_target, write_sorted
 
 Symmetry = Literal[False, True, "skew", "hermitian"]
 Entries = tuple[Operand, ...] | Iterable[Chunk]
@@ -88,7 +90,7 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
     ShapeError, DTypeError
         Arrays that differ in length, numbers that are no integers.
     ArgumentError
-        Numbers outside `shape`, a shape whose places need more than 64 bits, a call that cannot be resumed.
+        Numbers outside `shape`, a call that cannot be resumed.
     MemoryLimitError, StorageError, TargetExistsError
         As `outcore.store`.
 
@@ -96,7 +98,8 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
     -----
     I/O: one read of the entries (another where `shape` or `relabel` has to be found; an iterator's are stored in
     scratch first), then three writes and three reads of 8 bytes and the value of each: places, the two passes of a
-    distribution sort (Vengroff, Vitter: TPIE, 4.2); one write of the matrix.
+    distribution sort (Vengroff, Vitter: TPIE, 4.2); one write of the matrix. Places of shapes that need more than 64
+    bits are 16 bytes, and sorted twice.
 
     Examples
     --------
@@ -112,24 +115,31 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
 
 
 def stored(
-    entries: Entries, path: PathLike, source: str | None, options: Options, *, square: bool = False
+    entries: Entries | Source, path: PathLike, source: str | None, options: Options, *, square: bool = False
 ) -> SparseMatrix:
-    """As `from_entries`; `source` names what the entries of an iterator are read from, so that it can be resumed.
+    """As `from_entries`; `source` names what the entries of an iterator are read from, so that it can be resumed. Where
+    `entries` gives the chunks behind some of them, those are not read again.
 
     `square` makes a matrix whose shape is not given as wide as long.
     """
     unknown = set(options) - set(_NAMES)
     if unknown:
         raise ArgumentError(f"sparse: there is no option {', '.join(sorted(unknown))}, but {', '.join(_NAMES)}")
-    target = Path(path).absolute()
+    target, transpose = Path(path).absolute(), options.get("transpose")
+    named = {"rows": target} | ({} if transpose is None else {"columns": Path(transpose).absolute()})
     lengths = _lengths(options.get("shape"))
     if lengths is not None:
         bits_of(lengths, options.get("side", SIDE))
     columns = tuple(_column(part) for part in entries) if isinstance(entries, tuple) else None
     key = f"{target}\n{_key(columns, source, options)}" if options.get("resume") else None
     with Work(key, target) as work:
+        for name, path in named.items():
+            check_target(path, options.get("overwrite", False), work, name)
         if columns is None:
-            columns = spooled(entries, work, lengths)  # type: ignore[arg-type]  # no tuple
+            # The numbers of most matrices take half the bytes.
+            ids = np.dtype(np.uint32 if lengths is not None and max(lengths) <= 1 << 32 else np.uint64)
+            chunks: Any = entries if callable(entries) else lambda done: islice(entries, done.chunks, None)
+            columns = spooled(lambda done: checked(chunks(done), ids), work, [ids, ids])
         rows, cols, values = _checked(columns, options.get("dtype"))
         if lengths is None:
             symmetric = square or bool(options.get("symmetrize")) or options.get("relabel") is not None
@@ -139,8 +149,8 @@ def stored(
             labels = labels_of(options["relabel"], rows, cols, lengths, work, target)
             wanted = wanted.numbered(*relabelled(labels, rows, cols, lengths, work))
         write_sorted(wanted, target, work, "rows")
-        if options.get("transpose") is not None:
-            write_sorted(wanted.transposed(), Path(options["transpose"]).absolute(), work, "columns")  # type: ignore[arg-type]  # not None
+        if "columns" in named:
+            write_sorted(wanted.transposed(), named["columns"], work, "columns")
     return open(target)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +16,25 @@ from outcore._array import Array
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore.creation import ones
-from outcore.errors import ArgumentError, MemoryLimitError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError, SourceChangedError
 from outcore.manipulation import expand_dims, squeeze
+from outcore.searching import where
 from outcore.sparse._along import Along
 from outcore.sparse._arranging import Arranging
+from outcore.sparse._called import Called
 from outcore.sparse._elementwise import Elementwise
-from outcore.sparse._stream import Held
+from outcore.sparse._rowwise import ByRow, by_row
+from outcore.sparse._semirings import Multiply, by_functions, masked
+from outcore.sparse._spgemm import spgemm
+
+if TYPE_CHECKING:
+    from outcore._session import Session
 
 # The types in which products are formed.
 _WORKING: dict[str, type[Any]] = {"b": np.int64, "i": np.int64, "u": np.int64}
 
 
-class SparseMatrix(Elementwise, Along, Arranging):
+class SparseMatrix(Elementwise, Along, Arranging, Called):
     """A sparse matrix on disk. Made by `outcore.sparse.open` and the functions that convert to its format.
 
     `A @ X`, `X @ A` and `A.T @ X` are lazy arrays: the entries pass by once for as many columns of `X` as fit into
@@ -41,10 +50,11 @@ class SparseMatrix(Elementwise, Along, Arranging):
     __array_priority__ = 100.0
     __array_ufunc__ = None  # X @ A is ours
 
-    def __init__(self, core: _core.Sparse, transposed: bool = False, held: Held | None = None) -> None:
+    def __init__(self, core: _core.Sparse, transposed: bool = False, held: Array | None = None) -> None:
         self._core = core
         self._transposed = transposed
-        self._held = held
+        self._held = held  # true, while the file is in scratch
+        self._rowwise: tuple[weakref.ref[Session], ByRow] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -97,8 +107,12 @@ class SparseMatrix(Elementwise, Along, Arranging):
         way = " transposed" if self._transposed else ""
         return f"<SparseMatrix {rows} x {columns}, {self.nnz} entries, {kind}{way}, {self.path}>"
 
-    def __matmul__(self, other: Operand) -> Array:
-        return self.product(other)
+    @overload
+    def __matmul__(self, other: SparseMatrix) -> SparseMatrix: ...
+    @overload
+    def __matmul__(self, other: Operand) -> Array: ...
+    def __matmul__(self, other: Operand | SparseMatrix) -> Array | SparseMatrix:
+        return spgemm(self, other) if isinstance(other, SparseMatrix) else self.product(other)
 
     def __rmatmul__(self, other: Operand) -> Array:
         x = Array(node(other))
@@ -110,24 +124,76 @@ class SparseMatrix(Elementwise, Along, Arranging):
         """As `A @ other`."""
         return self.product(other)
 
-    def product(self, other: Operand, semiring: str = "plus_times") -> Array:
-        """The product with a dense array of one or two axes, lazily, in a semiring by its GraphBLAS name.
+    def product(
+        self,
+        other: Operand,
+        semiring: str | tuple[str, Multiply] = "plus_times",
+        *,
+        mask: Operand | SparseMatrix | None = None,
+        complement: bool = False,
+    ) -> Array:
+        """The product with a dense array of one or two axes, lazily, in a semiring by its GraphBLAS name or your own.
 
-        "plus_times" is the ordinary one; others are "min_plus", "max_plus", "min_times", "max_times", "plus_pair",
-        "plus_first", "plus_second", "min_first", "min_second", "max_first", "max_second", "any_pair" and "lor_land"
-        (of bool). `first` is the matrix's value, `second` that of `other`, `pair` is 1; a pattern's values are 1. What
-        no entry adds to is the sum of nothing: 0, or ±inf for min and max.
+        Parameters
+        ----------
+        other
+            What has as many rows as this matrix has columns; lazy or NumPy's.
+        semiring
+            "plus_times" is the ordinary one; others are "min_plus", "max_plus", "min_times", "max_times", "plus_pair",
+            "plus_first", "plus_second", "min_first", "min_second", "max_first", "max_second", "any_pair" and "lor_land"
+            (of bool). `first` is the matrix's value, `second` that of `other`, `pair` is 1; a pattern's values are 1.
+            What no entry adds to is the sum of nothing: 0, or ±inf for min and max.
 
-        Result: the shape of `A @ other`, the type that NumPy's promotion gives (sums of integers are int64).
-        Raises ShapeError for shapes that do not go together, DTypeError for types that do not make the semiring.
-        I/O: one read of the matrix for as many columns of `other` as fit into memory; one read of `other`, and where
-        it does not fit one more write and read (Zheng 2017, 4.3.6).
+            One of your own is a pair `(add, multiply)`: the name of a monoid ("plus", "times", "min", "max", "any",
+            "lor", "land"), and a function of (value, x) that is traced into nodes, or an element-wise one's name, as
+            `outcore.inner` takes them. Nothing comes to 0, 1, ±inf (the bounds of an integer type), 0, False and True.
+        mask
+            Bool, of the result's shape: where it is false the result is the sum of nothing. A sparse matrix is
+            structural: it is true where it has an entry, whatever its value.
+        complement
+            The mask's opposite.
 
+        Returns
+        -------
+        Array
+            Of the shape of `A @ other` and the type that NumPy's promotion gives: sums of integers are formed in 64
+            bits and wrap around at the end, those of bool and bool are counts (int64, where `oc.matmul` gives bool),
+            extremes of integers are int64. With a semiring of your own sums are of the types of `oc.sum`, all others
+            of that of `multiply`.
+
+        Raises
+        ------
+        ShapeError
+            Shapes that do not go together.
+        DTypeError
+            Types that do not make the semiring: extremes of complex numbers, or of uint64, which int64 does not hold;
+            a mask that is not bool.
+        ArgumentError
+            A semiring that there is not, or `complement` without a mask.
+
+        Notes
+        -----
+        I/O: one read of the matrix for as many columns of `other` as fit into memory; one read of `other`, and where it
+        does not fit one more write and read (Zheng 2017, 4.3.6). A mask is read with the result, a sparse one once for
+        each band of the result's columns; it saves no product.
+
+        With functions of your own the entries are stored by rows first, when the first such product of this object is
+        called for: one read of the matrix (of a transpose its `copy`, sorted), one write of 6 bytes and the value for
+        each entry and each row. They are kept for the next, in scratch, while the object is used. The product reads
+        them once and takes `other` at their columns (`outcore.take` says at what cost); each of entries times columns
+        of `other` is a term, and those that do not stay in memory are written and read once.
+
+        Examples
+        --------
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
         >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 3.0], [1.0, 0.0]]), path)
         >>> A.product(np.asarray([0.0, 10.0]), "min_plus").compute()
         array([13.,  1.])
+        >>> A.product(np.asarray([0.0, 10.0]), "min_plus", mask=np.asarray([True, False])).compute()
+        array([13., inf])
+        >>> A.product(np.asarray([0.0, 10.0]), ("max", lambda value, x: abs(x - value))).compute()
+        array([7., 1.])
         """
         x = Array(node(other))
         if x.ndim not in (1, 2):
@@ -136,12 +202,26 @@ class SparseMatrix(Elementwise, Along, Arranging):
             raise ShapeError(
                 f"sparse product: {self.shape} @ {x.shape}: inner dimensions {self.shape[1]} and {x.shape[0]} differ"
             )
-        if self._held is not None:
-            self._held.keep()
+        if isinstance(semiring, str):
+            return masked(self._product(x, semiring), semiring.split("_")[0], mask, complement)
+        add, multiply = semiring
+        return masked(by_functions(self, x, add, multiply), add, mask, complement)
+
+    def _product(self, x: Array, semiring: str) -> Array:
         working, dtype = self._types(x.dtype, semiring)
         wide = x.astype(working) if x.ndim == 2 else expand_dims(x.astype(working), axis=1)
         found = Array(self._core.product(wide._expr, self._transposed, semiring)).astype(dtype)
+        if self._held is not None:  # nodes made of the product hold the file
+            found = where(self._held, found, Array(node(dtype.type(0))))
         return found if x.ndim == 2 else squeeze(found, axis=1)
+
+    def _by_row(self) -> ByRow:
+        """The entries by rows, stored when they are first asked for in a session."""
+        from outcore._session import current
+
+        if self._rowwise is None or self._rowwise[0]() is not current():
+            self._rowwise = weakref.ref(current()), by_row(self)
+        return self._rowwise[1]
 
     def _types(self, of: np.dtype[Any], semiring: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
         """The type in which a product is formed, and that of the result."""
@@ -153,6 +233,10 @@ class SparseMatrix(Elementwise, Along, Arranging):
             working = np.dtype(np.float32)
         # The extremes of nothing are those of int64, which a smaller type has not.
         extreme = dtype.kind in "iu" and semiring.startswith(("min_", "max_"))
+        if extreme and dtype == np.uint64:
+            raise DTypeError(
+                f"sparse product: uint64 does not make the semiring {semiring}, for numbers are compared as int64"
+            )
         return working, (working if dtype.kind == "b" or extreme else dtype)
 
     def sum(self, axis: int | None = None) -> Array:
@@ -174,7 +258,8 @@ class SparseMatrix(Elementwise, Along, Arranging):
     def blocks(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[Any]]]:
         """The entries, some at a time: NumPy arrays of rows, columns and values (true for a pattern).
 
-        They come in the order in which they are stored. I/O: one read.
+        They come in the order in which they are stored. Raises SourceChangedError for a file that is not what was
+        opened, FormatError for bytes that do not agree with their checksum. I/O: one read.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -185,9 +270,17 @@ class SparseMatrix(Elementwise, Along, Arranging):
         from outcore._session import current
 
         for tile in range(self._core.tiles):
+            self._check_length()
             rows, columns, data = self._core.read(current()._core, tile)
             values = np.ones(len(rows), dtype=bool) if self.is_pattern else data.view(self.dtype)
             yield (columns, rows, values) if self._transposed else (rows, columns, values)
+
+    def _check_length(self) -> None:
+        with contextlib.suppress(FileNotFoundError):  # reading says so
+            now = self.path.stat().st_size
+            if now != self.nbytes:
+                message = f"{self.path}: changed since it was opened ({self.nbytes} bytes then, {now} now)"
+                raise SourceChangedError(message, {"path": str(self.path)})
 
     def to_scipy(self) -> Any:
         """The matrix in memory, as a `scipy.sparse.csr_array`. I/O: one read.

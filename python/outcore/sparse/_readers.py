@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Unpack, cast
 
@@ -13,11 +15,12 @@ import numpy as np
 from outcore._array import Array
 from outcore._node import DTypeLike, dtype_of
 from outcore._records import _strided
-from outcore.errors import ArgumentError, FormatError, MissingFileError, UnsupportedFormatError
+from outcore._system_errors import refusing
+from outcore.errors import ArgumentError, FormatError, OutcoreError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
 from outcore.sparse._ingest import Options, Settings, Symmetry, stored
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._spool import Chunk, stamp_of
+from outcore.sparse._spool import Chunk, Done, stamp_of
 from outcore.sparse._text import Columns, Lines, blocks_of
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -31,12 +34,8 @@ _SYMMETRIES: dict[str, Symmetry] = {
 
 def opened(path: PathLike) -> IO[bytes]:
     """A file of text, unpacked where it begins as gzip or Zstandard do."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(4)
-    except FileNotFoundError as error:
-        details = {"path": str(path), "action": "open", "cause": error.strerror, "errno": error.errno}
-        raise MissingFileError(f"{path}: cannot be opened: {error.strerror}", details) from None
+    with refusing(path, "open"), open(path, "rb") as file:
+        head = file.read(4)
     if head.startswith(_GZIP):
         return cast(IO[bytes], gzip.open(path, "rb"))
     if head == _ZSTD:
@@ -57,10 +56,18 @@ def _unpacked(path: PathLike) -> IO[bytes]:
 
 
 def _blocks(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
-    try:
-        yield from blocks_of(file)
-    except (EOFError, OSError, gzip.BadGzipFile) as error:
-        raise FormatError(f"{path}: cannot be unpacked: {error}") from None
+    blocks = blocks_of(file)
+    while True:
+        try:
+            with refusing(path, "read"):
+                block = next(blocks, None)
+        except (EOFError, OSError, zlib.error) as error:
+            if isinstance(error, OutcoreError):
+                raise
+            raise FormatError(f"{path}: cannot be unpacked: {error}") from None
+        if block is None:
+            return
+        yield block
 
 
 def from_edges(
@@ -94,14 +101,13 @@ def from_edges(
     places = None if values is None or values is True else () if values is False else (int(values),)
     lines = Lines(str(source), columns, places, separators=separators, comments=comments, base=base)
 
-    def chunks() -> Iterator[Chunk]:
+    def chunks(done: Done) -> Iterator[Chunk]:
         with opened(source) as file:
-            for block in _blocks(source, file):
-                yield lines.parse(block)
+            yield from lines.parse_behind(done.chunks, _blocks(source, file))
 
     _exists(source)
     read_as = f"{stamp_of(source)} {columns} {values} {separators} {comments} {base}"
-    return stored(chunks(), path, read_as, options, square=True)
+    return stored(chunks, path, read_as, options, square=True)
 
 
 def _exists(path: PathLike) -> None:
@@ -172,7 +178,7 @@ def from_mtx(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> S
     options["symmetrize"] = _SYMMETRIES[symmetry]
     if field == "pattern":
         options.setdefault("dtype", "pattern")
-    return stored(_market_entries(source), path, stamp_of(source), Options(**options, shape=shape))
+    return stored(partial(_market_entries, source), path, stamp_of(source), Options(**options, shape=shape))
 
 
 def _heading(source: PathLike, file: IO[bytes]) -> tuple[str, str, tuple[int, int], int, int]:
@@ -199,7 +205,7 @@ def _heading(source: PathLike, file: IO[bytes]) -> tuple[str, str, tuple[int, in
     return field, symmetry, (rows, columns), count, number
 
 
-def _market_entries(source: PathLike) -> Iterator[Chunk]:
+def _market_entries(source: PathLike, done: Done) -> Iterator[Chunk]:
     with opened(source) as file:
         field, _, shape, count, number = _heading(source, file)
         places = {"pattern": (), "complex": (2, 3)}.get(field, (2,))
@@ -214,9 +220,8 @@ def _market_entries(source: PathLike) -> Iterator[Chunk]:
             whole=field == "integer",
         )
         lines.skip(number)
-        found = 0
-        for block in _blocks(source, file):
-            parts = lines.parse(block)
+        found = done.entries
+        for parts in lines.parse_behind(done.chunks, _blocks(source, file)):
             found += len(parts[0])
             yield _valued(parts, field)
     if found != count:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,14 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._array import Array
 from outcore._node import dtype_of
+from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
 
 # Errors that the same call meets again: it leaves nothing to go on with.
 _LASTING = (ArgumentError, DTypeError, FormatError, ShapeError)
 Chunk = Sequence[npt.NDArray[Any]]
+# Chunks after which those before are noted: some 64 MiB of text.
+_CHUNKS_NOTED = 256
 
 
 def stamp_of(path: str | os.PathLike[str]) -> str:
@@ -41,12 +45,12 @@ class Work:
         self.resumes = key is not None
         self._held: _core.StagesFolder | None = None
         if key is None:
-            self._folder = Path(core.unused_path())
-            self._folder.mkdir()
+            self.folder = Path(core.unused_path())
+            self.folder.mkdir()
         else:
             name = blake2b(key.encode(), digest_size=16).hexdigest()
             self._held = core.stages_folder(name, str(target))
-            self._folder = Path(self._held.path)
+            self.folder = Path(self._held.path)
 
     def __enter__(self) -> Work:
         return self
@@ -54,14 +58,16 @@ class Work:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._held is None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        # Given back at once: the traceback of an error keeps frames that know this.
+        held, self._held = self._held, None
+        if held is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
         elif kind is None or issubclass(kind, _LASTING):
-            self._held.remove()
+            held.remove()
 
     def path(self, name: str) -> Path:
         """The path of a file of this ingest."""
-        return self._folder / name
+        return self.folder / name
 
     def noted(self, step: str) -> Any:
         """What `note` said of a step that is done; None where it is not."""
@@ -73,11 +79,12 @@ class Work:
     def note(self, step: str, content: Any) -> None:
         """Says durably that a step is done, whose files are durable."""
         new = self.path(f"{step}.new")
-        with new.open("w") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self.path(f"{step}.json"))
+        with refusing(new, "write"):
+            with new.open("w") as file:
+                json.dump(content, file)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self.path(f"{step}.json"))
 
     def drop(self, *names: str) -> None:
         """Removes files that no later step reads."""
@@ -85,47 +92,85 @@ class Work:
             self.path(name).unlink(missing_ok=True)
 
 
-def spooled(chunks: Iterable[Chunk], work: Work, lengths: tuple[int, int] | None) -> tuple[Array, ...]:
-    """Rows, columns and values of all chunks, as lazy arrays of files. Without values in the chunks, two arrays.
+class Done(NamedTuple):
+    """How far a killed ingest was: chunks, and entries in them."""
 
-    I/O: one write of 8 bytes an entry and its value, 16 where numbers of 2³² and more may come.
+    chunks: int = 0
+    entries: int = 0
+
+
+# The chunks behind those that are done.
+Source = Callable[[Done], Iterable[Chunk]]
+
+
+def spooled(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> tuple[Array, ...]:
+    """The columns of all chunks, as lazy arrays of files. `kinds` are the types where there are no chunks.
+
+    What is written is noted now and then, and not asked for again. I/O: one write.
     """
     from outcore._session import current
 
     note = work.noted("spool")
     if note is None:
-        short = lengths is not None and max(lengths) <= 1 << 32
-        note = _spool(chunks, work, np.dtype(np.uint32 if short else np.uint64))
+        note = _spool(source, work, kinds)
         work.note("spool", note)
-    count, kinds = note["count"], note["kinds"]
+    count, names = note["count"], note["kinds"]
     if not count:
-        return tuple(Array(_core.full([0], 0, kind)) for kind in kinds)
+        return tuple(Array(_core.full([0], 0, kind)) for kind in names)
     core = current()._core
-    paths = [str(work.path(f"spool-{place}")) for place in range(len(kinds))]
-    opened = [_core.open_raw(core, path, 0, [count], kind, False) for path, kind in zip(paths, kinds, strict=True)]
+    paths = [str(work.path(f"spool-{place}")) for place in range(len(names))]
+    opened = [_core.open_raw(core, path, 0, [count], kind, False) for path, kind in zip(paths, names, strict=True)]
     return tuple(map(Array, opened))
 
 
-def _spool(chunks: Iterable[Chunk], work: Work, ids: np.dtype[Any]) -> dict[str, Any]:
-    count, kinds = 0, [ids, ids]
+def _spool(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> dict[str, Any]:
+    before = work.noted("spooling") or {"count": 0, "chunks": 0, "kinds": None}
+    done = Done(before["chunks"], before["count"])
+    kinds = [np.dtype(kind) for kind in before["kinds"]] if done.chunks else kinds
     files: list[IO[bytes]] = []
-    try:
-        for chunk in chunks:
-            columns = [np.asarray(column) for column in chunk]
-            _check(columns, kinds if files else None, ids)
-            if not files:
-                kinds += [dtype_of(values.dtype) for values in columns[2:]]
-                files = [work.path(f"spool-{place}").open("wb") for place in range(len(kinds))]
-            for file, column, kind in zip(files, columns, kinds, strict=True):
-                file.write(np.ascontiguousarray(column, kind).data)
-            count += len(columns[0])
+
+    def said() -> dict[str, Any]:
         for file in files:
-            file.flush()
             os.fsync(file.fileno())
-    finally:
-        for file in files:
-            file.close()
-    return {"count": count, "kinds": [kind.name for kind in kinds]}
+        return {"count": done.entries, "chunks": done.chunks, "kinds": [kind.name for kind in kinds]}
+
+    with ExitStack() as stack:
+        for chunk in source(done):
+            with refusing(work.folder, "write"):
+                if not files:
+                    kinds = [column.dtype for column in chunk]
+                    files = [stack.enter_context(_opened(work, *at, done)) for at in enumerate(kinds)]
+                for file, column in zip(files, chunk, strict=True):
+                    _write(file, np.ascontiguousarray(column).view(np.uint8).data)
+                done = Done(done.chunks + 1, done.entries + len(chunk[0]))
+                if work.resumes and done.chunks % _CHUNKS_NOTED == 0:
+                    work.note("spooling", said())
+        with refusing(work.folder, "write"):
+            return said()
+
+
+def _opened(work: Work, place: int, kind: np.dtype[Any], done: Done) -> IO[bytes]:
+    """A column's file, as long as what is done of it. Chunks are large: nothing is kept back to be written later."""
+    file = work.path(f"spool-{place}").open("r+b" if done.chunks else "wb", buffering=0)
+    file.truncate(done.entries * kind.itemsize)
+    file.seek(0, os.SEEK_END)
+    return file
+
+
+def _write(file: IO[bytes], data: memoryview) -> None:
+    """All of it: a call may write less, and tells what is in the way when it is called again."""
+    while len(data):
+        data = data[file.write(data) :]
+
+
+def checked(chunks: Iterable[Chunk], ids: np.dtype[Any]) -> Iterator[Chunk]:
+    """Rows, columns and values, if any, of all chunks: numbers in the type `ids`, values in that of the first ones."""
+    kinds: list[np.dtype[Any]] | None = None
+    for chunk in chunks:
+        columns = [np.asarray(column) for column in chunk]
+        _check(columns, kinds, ids)
+        kinds = kinds or [ids, ids, *(dtype_of(values.dtype) for values in columns[2:])]
+        yield [column.astype(kind, copy=False) for column, kind in zip(columns, kinds, strict=True)]
 
 
 def _check(columns: list[npt.NDArray[Any]], kinds: list[np.dtype[Any]] | None, ids: np.dtype[Any]) -> None:
@@ -147,4 +192,4 @@ def _check(columns: list[npt.NDArray[Any]], kinds: list[np.dtype[Any]] | None, i
         raise DTypeError(f"sparse: values of {columns[2].dtype} after values of {kinds[2]}")
 
 
-__all__ = ["Chunk", "Work", "spooled", "stamp_of"]
+__all__ = ["Chunk", "Done", "Source", "Work", "checked", "spooled", "stamp_of"]

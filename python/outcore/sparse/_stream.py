@@ -12,7 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore.sparse._places import PathLike, bits_of, places_of
+from outcore._array import Array
+from outcore.sparse._places import PathLike, is_wide, keys_of, order_of
+from outcore.sparse._spool import Work, spooled
+from outcore.sparse._tiles import Keyed, write_keyed
+from outcore.sparse._writer import Writer
 
 if TYPE_CHECKING:
     from outcore.sparse._matrix import SparseMatrix
@@ -21,8 +25,6 @@ Indices = npt.NDArray[np.uint64]
 Values = npt.NDArray[Any]
 # Of entries to rows, columns and values that take their place, in any order.
 Change = Callable[[Indices, Indices, Values], tuple[Indices, Indices, Values]]
-# Entries of a sorted file that are read together.
-_SORTED_MAX = 1 << 18
 
 
 class Part(NamedTuple):
@@ -34,20 +36,44 @@ class Part(NamedTuple):
     until: int
 
 
-class Held:
-    """A file in scratch. It goes with the last matrix that reads it, or with the session once a lazy array does."""
+class _Held:
+    """A file in scratch, which goes with this object."""
 
     def __init__(self, path: Path) -> None:
-        self._end = weakref.finalize(self, _remove, path)
+        weakref.finalize(self, _remove, path)
 
-    def keep(self) -> None:
-        """Leaves the file to the session: what is lazy may ask for it at any time."""
-        self._end.detach()
+    def __call__(self, _: tuple[Any, ...]) -> npt.NDArray[np.bool_]:
+        return np.ones((1, 1), dtype=bool)
+
+
+def held_by_nodes(path: Path) -> Array:
+    """True, read from an object that holds a file in scratch: the file goes with the last matrix that has this array,
+    and the last node that is made of it."""
+    return Array(_core.from_blocks(_Held(path), (1, 1), "bool", None, path.name))
 
 
 def _remove(path: Path) -> None:
     with contextlib.suppress(OSError):  # the session may have taken it along
         path.unlink()
+
+
+class File:
+    """Where a matrix that is made goes: to a path, or to scratch, from where it goes with its last reader."""
+
+    def __init__(self, path: PathLike | None) -> None:
+        from outcore._session import current
+
+        self._is_temporary = path is None
+        unused = current()._core.unused_path
+        self.path = Path(unused()).with_suffix(".ocs") if path is None else Path(path).absolute()
+
+    def opened(self) -> SparseMatrix:
+        """The matrix, once it is there."""
+        from outcore._session import current
+        from outcore.sparse._matrix import SparseMatrix
+
+        held = held_by_nodes(self.path) if self._is_temporary else None
+        return SparseMatrix(_core.open_sparse(current()._core, self.path), held=held)
 
 
 def parts(a: SparseMatrix) -> Iterator[Part]:
@@ -64,18 +90,17 @@ class Builder:
     def __init__(
         self, shape: tuple[int, int], dtype: np.dtype[Any] | None, side: int, path: PathLike | None, overwrite: bool
     ) -> None:
-        from outcore._session import current
-
-        core = current()._core
-        bits_of(shape, side)
         self._shape, self._side = shape, side
-        self._is_temporary = path is None
-        self.path = Path(core.unused_path()).with_suffix(".ocs") if path is None else Path(path).absolute()
-        kind = "pattern" if dtype is None else dtype.name
-        self._writer = _core.SparseWriter(core, self.path, shape, kind, side, "refuse", overwrite)
-        self._has_values = dtype is not None
+        self._file = File(path)
+        self._writer = Writer(self._file.path, shape, dtype, side, "refuse", overwrite)
         self._rows = np.zeros(0, dtype=np.uint64)
         self._columns, self._values = self._rows, np.zeros(0, dtype=np.dtype(bool) if dtype is None else dtype)
+
+    def __enter__(self) -> Builder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.__exit__()
 
     def add(self, part: Part) -> None:
         """Takes entries, and writes those of the tile rows that are complete."""
@@ -85,25 +110,16 @@ class Builder:
         until = part.until // self._side * self._side if part.until < self._shape[0] else self._shape[0]
         ready = rows < np.uint64(max(until, 0))
         self._rows, self._columns, self._values = rows[~ready], columns[~ready], values[~ready]
-        places = places_of(rows[ready], columns[ready], self._shape, self._side)
-        order = np.argsort(places)
-        self.write(places[order], values[ready][order])
-
-    def write(self, places: Indices, values: Values) -> None:
-        """Writes entries in the order of their places, behind all that are written."""
-        data = np.ascontiguousarray(values).view(np.uint8) if self._has_values else np.zeros(0, dtype=np.uint8)
-        self._writer.add(places, data)
+        keys = keys_of(rows[ready], columns[ready], self._shape, self._side)
+        order = order_of(keys)
+        self._writer.add(tuple(key[order] for key in keys), values[ready][order])
 
     def finish(self) -> SparseMatrix:
         """The matrix, from its own file."""
-        from outcore._session import current
-        from outcore.sparse._matrix import SparseMatrix
-
         nothing = np.zeros(0, dtype=np.uint64)
         self.add(Part(nothing, nothing, self._values[:0], self._shape[0]))
         self._writer.finish()
-        held = Held(self.path) if self._is_temporary else None
-        return SparseMatrix(_core.open_sparse(current()._core, self.path), held=held)
+        return self._file.opened()
 
 
 def kind_of(a: SparseMatrix) -> np.dtype[Any] | None:
@@ -136,10 +152,10 @@ def built(
     overwrite: bool,
 ) -> SparseMatrix:
     """A matrix of parts that come tile row by tile row."""
-    builder = Builder(shape, dtype, side, path, overwrite)
-    for part in stream:
-        builder.add(part)
-    return builder.finish()
+    with Builder(shape, dtype, side, path, overwrite) as builder:
+        for part in stream:
+            builder.add(part)
+        return builder.finish()
 
 
 def resorted(
@@ -147,54 +163,22 @@ def resorted(
 ) -> SparseMatrix:
     """A matrix whose entries are those of `a` at other places: `change` sees and gives the user's rows and columns.
 
-    I/O: a read of `a`, a write of 8 bytes and the value of each entry, a sort of that (`oc.sort_by`), a read, a write.
+    I/O: a read of `a`, a write of 8 bytes (16 where places are wide) and the value of each entry, a sort of that
+    (`oc.sort_by`), a read, a write.
     """
-    from outcore._array import Array
-    from outcore._masks import hold
-    from outcore._run import compute
-    from outcore.sorting import sort_by
+    file, side, dtype = File(path), a._core.side, kind_of(a)
+    keys = 1 + is_wide(shape, side)
 
-    builder = Builder(shape, kind_of(a), a._core.side, path, overwrite)
-    kinds = [np.dtype(np.uint64), *([] if a.is_pattern else [a.dtype])]
-    with contextlib.ExitStack() as stack:
-        files = [_Column(stack, kind, a.nnz) for kind in kinds]
+    def entries() -> Iterator[tuple[npt.NDArray[Any], ...]]:
         for block in a.blocks():
-            rows, places, values = change(*block)
-            files[0].append(places_of(rows, places, shape, a._core.side))
-            for file in files[1:]:
-                file.append(values)
-        stack.close()
-        sources = [Array(file.held()) for file in files]
-    if a.nnz:
-        found = sort_by(sources[0], *sources[1:])
-        del sources
-        sorted_columns = [Array(expr) for expr in hold(*(column._expr for column in found))]
-        for first in range(0, a.nnz, _SORTED_MAX):
-            read = compute(*(column[first : first + _SORTED_MAX] for column in sorted_columns))
-            places, values = (read, np.zeros(0, bool)) if a.is_pattern else read
-            builder.write(places, values)
-    return builder.finish()
+            rows, columns, values = change(*block)
+            yield *keys_of(rows, columns, shape, side), *([] if dtype is None else [values])
 
-
-class _Column:
-    """A `.npy` file in scratch, filled piece by piece."""
-
-    def __init__(self, stack: contextlib.ExitStack, dtype: np.dtype[Any], length: int) -> None:
-        from outcore._session import current
-
-        self._core = current()._core
-        self._path = self._core.unused_path()
-        self._dtype = dtype
-        self._file = stack.enter_context(open(self._path, "wb"))  # noqa: SIM115 - the stack closes it
-        head = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
-        np.lib.format.write_array_header_1_0(self._file, head)
-
-    def append(self, values: Values) -> None:
-        self._file.write(np.ascontiguousarray(values, dtype=self._dtype).view(np.uint8).data)
-
-    def held(self) -> _core.Expr:
-        """The array, whose file goes with its last reader."""
-        return self._core.hold(self._path)
+    with Work(None, file.path) as work:
+        kinds = [np.dtype(np.uint64)] * keys + ([] if dtype is None else [dtype])
+        given = Keyed(shape, dtype, side, "refuse", overwrite, keys)
+        write_keyed(given, lambda: spooled(lambda _: entries(), work, kinds), a.nnz, file.path, work, "rows")
+    return file.opened()
 
 
 def merged(
@@ -219,17 +203,21 @@ def merged(
 
     def stream() -> Iterator[Part]:
         for left, right, until in _aligned(a, b, shape[0]):
-            at = [places_of(part.rows, part.columns, shape, side) for part in (left, right)]
-            places, which = np.unique(np.concatenate(at), return_inverse=True)
-            x, y = np.zeros(len(places), left.values.dtype), np.zeros(len(places), right.values.dtype)
-            count = np.bincount(which, minlength=len(places))
-            first = np.zeros(len(places), dtype=np.intp)
-            first[which] = np.arange(len(which))
-            x[which[: len(at[0])]], y[which[len(at[0]) :]] = left.values, right.values
-            values = combine(x, y, count == 2)
+            rows, columns = (np.concatenate([left[axis], right[axis]]) for axis in (0, 1))
+            keys = keys_of(rows, columns, shape, side)
+            order = order_of(keys)
+            # Entries at one place are neighbours, that of the left in front.
+            again = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])
+            at = np.flatnonzero(np.concatenate([[True], ~again])[: len(order)])
+            both = np.append(again, False)[at]
+            first, split = order[at], len(left.rows)
+            x, y = np.zeros(len(at), left.values.dtype), np.zeros(len(at), right.values.dtype)
+            is_left = first < split
+            x[is_left], y[~is_left] = left.values[first[is_left]], right.values[first[~is_left] - split]
+            y[both] = right.values[order[at[both] + 1] - split]
+            values = combine(x, y, both)
             kept = values != 0
-            rows = np.concatenate([left.rows, right.rows])[first][kept]
-            columns = np.concatenate([left.columns, right.columns])[first][kept]
+            rows, columns = rows[first[kept]], columns[first[kept]]
             yield Part(rows, columns, values[kept], until)
 
     made = built(stream(), shape, dtype, side, path, overwrite)
@@ -262,4 +250,4 @@ def _chosen(part: Part, which: npt.NDArray[np.bool_]) -> Part:
     return Part(part.rows[which], part.columns[which], part.values[which], part.until)
 
 
-__all__ = ["Builder", "Held", "Part", "built", "kind_of", "merged", "parts", "resorted", "rewritten"]
+__all__ = ["Builder", "Part", "built", "kind_of", "merged", "parts", "resorted", "rewritten"]

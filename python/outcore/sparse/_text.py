@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -67,6 +67,17 @@ class Lines:
         """Counts lines that others have read."""
         self._line += lines
 
+    def parse_behind(self, done: int, blocks: Iterable[bytes]) -> Iterator[Columns]:
+        """The columns of each block but of so many that are done: of those only lines are counted, once one of them
+        has told how many numbers these have."""
+        for place, block in enumerate(blocks):
+            if place >= done:
+                yield self.parse(block)
+            elif self._width is None:
+                self.parse(block)
+            else:
+                self.skip(block.count(b"\n"))
+
     def parse(self, block: bytes) -> Columns:
         """The columns of a block of whole lines."""
         text = np.frombuffer(block, np.uint8)
@@ -110,7 +121,8 @@ class Lines:
             self._values = (2,) if begins.shape[1] > 2 else ()
         found: Columns = []
         for place, column in enumerate(self._ids):
-            numbers = integers(padded, begins[:, column], ends[:, column])
+            # Columns of a table are strided, and are read several times.
+            numbers = integers(padded, begins[:, column].copy(), ends[:, column].copy())
             if len(numbers):
                 self._check(int(numbers.min()), int(numbers.max()), place)
             found.append(numbers - np.uint64(self._base) if self._base else numbers)

@@ -1,29 +1,47 @@
-"""Entries as places: one number each, in whose order tiles are stored. Computed, sorted and written."""
+"""Entries sorted by their places on disk and written: the one sort of all that makes stored matrices."""
 
 from __future__ import annotations
 
+import filecmp
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
 from outcore._progress import live
 from outcore._run import compute, open, plan_and_run, store
-from outcore.errors import ArgumentError
+from outcore.errors import ArgumentError, TargetExistsError
 from outcore.manipulation import concat
 from outcore.searching import where
 from outcore.sorting import sort, sort_by
-from outcore.sparse._places import bits_of, places_of
+from outcore.sparse._places import is_wide, keys_of
 from outcore.sparse._spool import Work
+from outcore.sparse._writer import Writer
 
-# The place of what is not stored: behind all others.
+# The first key of what is not stored: behind all others.
 _LEFT_OUT = np.uint64(2**64 - 1)
 # Entries that are handed to the writer at once: the most, and the part of the budget that they may take.
 _SLICE_MAX = 1 << 20
 _SLICE_SHARE = 8
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """What is made of entries with so many keys each, and their values behind these."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any] | None
+    side: int
+    duplicates: str
+    overwrite: bool
+    keys: int
 
 
 @dataclass(frozen=True)
@@ -49,46 +67,75 @@ class Wanted:
         return replace(self, rows=self.columns, columns=self.rows, shape=(self.shape[1], self.shape[0]))
 
 
+def check_target(target: Path, overwrite: bool, work: Work, name: str) -> None:
+    """Raises where a file is in the way that is not this ingest's own, before anything is read."""
+    began = any(work.noted(f"{name}-{step}") is not None for step in ("began", "written"))
+    if target.exists() and not overwrite and not began:
+        raise TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
+
+
 def write_sorted(wanted: Wanted, target: Path, work: Work, name: str) -> None:
-    """Stores places and values, sorts them, writes the matrix. `name` tells the files of this one in `work`."""
+    """Stores the keys of entries, sorts them, writes the matrix. `name` tells the files of this one in `work`."""
     if work.noted(f"{name}-written") is not None and target.exists():
         return
-    count = _store_places(wanted, work, name) if wanted.rows.shape[0] else 0
-    if count:
-        _sort(wanted, work, name)
-    _write(wanted, target, work, name, count)
+    keys = 1 + is_wide(wanted.shape, wanted.side, int(wanted.drop_loops or wanted.mirror))
+    files = [f"{name}-key{place}.npy" for place in range(keys)]
+    count = _store_keys(wanted, files, work, name) if wanted.rows.shape[0] else 0
+    dtype = None if wanted.values is None else wanted.values.dtype
+    values = () if wanted.values is None else (wanted.values,)
+    keyed = Keyed(wanted.shape, dtype, wanted.side, wanted.duplicates, wanted.overwrite, keys)
+    write_keyed(keyed, lambda: [*(open(work.path(file)) for file in files), *values], count, target, work, name, files)
     if work.resumes:
         work.note(f"{name}-written", count)
 
 
-def _store_places(wanted: Wanted, work: Work, name: str) -> int:
-    """Stores the places: a sort of stored keys is a distribution, which took 0.7 of the time of merging computed ones.
+def write_keyed(
+    keyed: Keyed,
+    columns: Callable[[], Sequence[Array]],
+    count: int,
+    target: Path,
+    work: Work,
+    name: str,
+    files: Sequence[str] = (),
+) -> None:
+    """Sorts stored keys with their values and writes the matrix of the first `count` of them.
+
+    `columns` gives the keys, the most significant first, and the values if any; it is asked only where they are not
+    sorted already. `files` are those that nothing reads after the sort.
+    """
+    _write(keyed, _sort(keyed.keys, columns, work, name, files) if count else [], count, target, work, name)
+
+
+def _store_keys(wanted: Wanted, files: list[str], work: Work, name: str) -> int:
+    """Stores the keys: a sort of stored keys is a distribution, which took 0.7 of the time of merging computed ones.
 
     Gives how many of them count. The numbers are checked in the same sweep.
     """
     note = work.noted(f"{name}-places")
     if note is not None:
         return int(note)
-    rows, columns = wanted.rows, wanted.columns
-    places = places_of(rows, columns, wanted.shape, wanted.side)
+    rows, columns, of = wanted.rows, wanted.columns, (wanted.shape, wanted.side, len(files) > 1)
+    keys = keys_of(rows, columns, *of)
     loops = rows.astype(np.uint64) == columns.astype(np.uint64)
-    if wanted.drop_loops or wanted.mirror:
-        _check_last(wanted)
-    kept = where(loops, _LEFT_OUT, places) if wanted.drop_loops else places
+    if wanted.drop_loops:
+        keys = (where(loops, _LEFT_OUT, keys[0]), *keys[1:])
     if wanted.mirror:
-        mirrored = where(loops, _LEFT_OUT, places_of(columns, rows, wanted.shape, wanted.side))
-        kept = concat([kept, mirrored])
+        first, *others = keys_of(columns, rows, *of)
+        images = (where(loops, _LEFT_OUT, first), *others)
+        keys = tuple(concat([key, image]) for key, image in zip(keys, images, strict=True))
     facts = [rows.min(), rows.max(), columns.min(), columns.max(), loops.sum()]
-    path = str(work.path(f"{name}-places.npy"))
-    target: _core.Target = {"path": path, "overwrite": True, "chunks": None, "resume": work.resumes}
-    found, _ = plan_and_run([kept._expr, *(fact._expr for fact in facts)], [target, *[None] * len(facts)])
-    low_row, high_row, low_column, high_column, on_diagonal = (int(fact) for fact in found[1:])  # type: ignore[arg-type]  # numbers
+    targets: list[_core.Target | None] = [
+        {"path": str(work.path(file)), "overwrite": True, "chunks": None, "resume": work.resumes} for file in files
+    ]
+    nodes = [part._expr for part in (*keys, *facts)]
+    found, _ = plan_and_run(nodes, [*targets, *[None] * len(facts)])
+    low_row, high_row, low_column, high_column, on_diagonal = (int(fact) for fact in found[len(files) :])  # type: ignore[arg-type]  # numbers
     for axis, low, high, length in (
         ("rows", low_row, high_row, wanted.shape[0]),
         ("columns", low_column, high_column, wanted.shape[1]),
     ):
         if low < 0 or high >= length:
-            work.drop(f"{name}-places.npy")
+            work.drop(*files)
             raise ArgumentError(f"sparse: {axis} has {low if low < 0 else high}, the matrix {length}")
     left_out = on_diagonal * (wanted.drop_loops + wanted.mirror)
     count = rows.shape[0] * (1 + wanted.mirror) - left_out
@@ -96,55 +143,77 @@ def _store_places(wanted: Wanted, work: Work, name: str) -> int:
     return int(count)
 
 
-def _check_last(wanted: Wanted) -> None:
-    """Raises where the last place of a matrix is that of what is left out."""
-    if sum(bits_of(wanted.shape, wanted.side)[:2]) + 2 * bits_of(wanted.shape, wanted.side)[2] == 64:
-        raise ArgumentError(f"sparse: places in {wanted.shape} take all 64 bits; symmetrize and drop_loops need 63")
+def _sort(
+    keys: int, columns: Callable[[], Sequence[Array]], work: Work, name: str, files: Sequence[str]
+) -> list[Array]:
+    """The columns sorted by the first `keys` of them, stored. The sort is stable: the least significant is the first
+    to be sorted by."""
+    found: list[Array] = []
+    for key in reversed(range(keys)):
+        step = "sorted" if not key else f"sorted-by-{key}"
+        if work.noted(step := f"{name}-{step}") is None:
+            found = found or list(columns())
+            by, rest = found[key], found[:key] + found[key + 1 :]
+            ordered, *others = sort_by(by, *rest) if rest else (sort(by),)
+            others.insert(key, ordered)
+            made = [f"{step}-{place}.npy" for place in range(len(others))]
+            store(dict(zip(map(str, map(work.path, made)), others, strict=True)), overwrite=True, resume=work.resumes)
+            work.note(step, made)
+            del found, by, rest, ordered, others
+            work.drop(*files)
+        files = work.noted(step)
+        found = [open(work.path(file)) for file in files if work.path(file).exists()]
+    return found
 
 
-def _sort(wanted: Wanted, work: Work, name: str) -> None:
-    if work.noted(f"{name}-sorted") is not None:
-        return
-    places = open(work.path(f"{name}-places.npy"))
-    targets: dict[str, Any] = {}
-    if wanted.values is None:
-        targets[str(work.path(f"{name}-sorted.npy"))] = sort(places)
-    else:
-        ordered, values = sort_by(places, wanted.values)
-        targets[str(work.path(f"{name}-sorted.npy"))] = ordered
-        targets[str(work.path(f"{name}-values.npy"))] = values
-    store(targets, overwrite=True, resume=work.resumes)
-    work.note(f"{name}-sorted", True)
-    del places, targets
-    work.drop(f"{name}-places.npy")
-
-
-def _write(wanted: Wanted, target: Path, work: Work, name: str, count: int) -> None:
+def _write(keyed: Keyed, columns: list[Array], count: int, target: Path, work: Work, name: str) -> None:
     """Hands the sorted entries to the writer, some at a time."""
     from outcore._session import current
 
     session = current()
-    kind = "pattern" if wanted.values is None else wanted.values.dtype.name
-    duplicates = "last" if wanted.duplicates == "any" else wanted.duplicates
-    writer = _core.SparseWriter(
-        session._core, str(target), wanted.shape, kind, wanted.side, duplicates, wanted.overwrite
-    )
-    item = 0 if wanted.values is None else wanted.values.dtype.itemsize
-    step = min(session.counters()["budget_bytes"] // _SLICE_SHARE // (8 + item), _SLICE_MAX)
-    files = [f"{name}-sorted.npy"] + ([f"{name}-values.npy"] if item else [])
-    arrays = [open(work.path(file)) for file in files] if count else []
-    with live(session.options["progress"]) as bar:
-        for begin in range(0, count, step):
-            end = min(begin + step, count)
-            part = compute(*(array[begin:end] for array in arrays))
-            places, values = part if item else (part, np.zeros(0, np.uint8))
-            writer.add(places, np.ascontiguousarray(values).view(np.uint8))
+    began = f"{name}-began"
+    # A process that was killed may have given the file its name: it is the same then, or another's and in the way.
+    is_there = work.noted(began) is not None and target.exists() and not keyed.overwrite
+    path = work.path(f"{name}.ocs") if is_there else target
+    if work.resumes:
+        work.note(began, True)
+    duplicates = "last" if keyed.duplicates == "any" else keyed.duplicates
+    item = 8 * keyed.keys + (0 if keyed.dtype is None else keyed.dtype.itemsize)
+    step = max(1, min(session.counters()["budget_bytes"] // _SLICE_SHARE // item, _SLICE_MAX))
+    overwrite = keyed.overwrite or is_there
+    with (
+        Writer(path, keyed.shape, keyed.dtype, keyed.side, duplicates, overwrite) as writer,
+        live(session.options["progress"]) as bar,
+    ):
+        for end, parts in _slices(columns, count, step):
+            writer.add(parts[: keyed.keys], parts[-1])
+            del parts  # they are of the budget that the next ones need
             if bar is not None:
                 bar.label = "writing tiles"
-                bar.report(end * (8 + item), count * (8 + item), end, count, end / count, None)
-    writer.finish()
-    if not work.resumes:
-        work.drop(*files)
+                bar.report(end * item, count * item, end, count, end / count, None)
+        writer.finish()
+    if is_there and not filecmp.cmp(path, target, shallow=False):
+        raise TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
 
 
-__all__ = ["Wanted", "write_sorted"]
+def _slices(columns: list[Array], count: int, step: int) -> Iterator[tuple[int, tuple[npt.NDArray[Any], ...]]]:
+    """The columns, `step` entries at a time, and where each part ends. The next one is read while one is worked on."""
+
+    def read(begin: int) -> tuple[npt.NDArray[Any], ...]:
+        part = compute(*(column[begin : min(begin + step, count)] for column in columns))
+        return part if isinstance(part, tuple) else (part,)
+
+    if not count:
+        return
+    with ThreadPoolExecutor(1) as ahead:
+        # The session in use is that of the context.
+        following = ahead.submit(copy_context().run, read, 0)
+        for begin in range(0, count, step):
+            parts = following.result()
+            if begin + step < count:
+                following = ahead.submit(copy_context().run, read, begin + step)
+            yield min(begin + step, count), parts
+            del parts
+
+
+__all__ = ["Keyed", "Wanted", "check_target", "write_keyed", "write_sorted"]

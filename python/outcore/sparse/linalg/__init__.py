@@ -11,7 +11,7 @@ from outcore.sparse.linalg._iterative import bicgstab, cg, minres
 from outcore.sparse.linalg._lobpcg import lobpcg
 from outcore.sparse.linalg._lsmr import LSMRResult, lsmr
 from outcore.sparse.linalg._operators import aslinearoperator
-from outcore.sparse.linalg._preconditioners import Preconditioner, block_jacobi, incomplete_lu, jacobi
+from outcore.sparse.linalg._preconditioners import Preconditioner, block_jacobi, ic0, ilu0, incomplete_lu, jacobi
 from outcore.sparse.linalg._svds import randomized_svd, svds
 
 __all__ = [
@@ -25,6 +25,8 @@ __all__ = [
     "eigs",
     "eigsh",
     "gmres",
+    "ic0",
+    "ilu0",
     "incomplete_lu",
     "jacobi",
     "lobpcg",

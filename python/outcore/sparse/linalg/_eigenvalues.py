@@ -47,12 +47,15 @@ def _same(values: Numbers) -> Numbers:
     return values
 
 
-def _problem(name: str, A: Any, k: int, which: str, sigma: Any, OPinv: Any, tol: float, sizes: Any) -> Problem:
-    ncv, width, maxiter = sizes
+def _found(
+    name: str, A: Any, k: int, which: str, sigma: Any, v0: Any, tol: float, OPinv: Any, sizes: Any, seed: int
+) -> tuple[Numbers, Array]:
+    """Eigenvalues and vectors in the order of `which`; `sizes` are ncv, block_size and maxiter."""
     orders = _HERMITIAN if name == "eigsh" else _GENERAL
     if which not in orders:
         raise ArgumentError(f"{name}: which={which!r} is none of {', '.join(orders)}")
     a = square(A, name)
+    ncv, width, maxiter = sizes
     capacity, most = problem_checked(name, a, k, ncv, width, maxiter)
     dtype = floating_dtype(a.dtype, *([np.complex64] if name == "eigs" else []))
     inner, forward, back = a, _same, _same
@@ -61,13 +64,11 @@ def _problem(name: str, A: Any, k: int, which: str, sigma: Any, OPinv: Any, tol:
         dtype = np.result_type(dtype, inner.dtype)
         forward = lambda values: 1 / (values - sigma)  # noqa: E731
         back = lambda values: sigma + 1 / values  # noqa: E731
-    return Problem(
+    problem = Problem(
         name, a, inner, forward, back, k, capacity, width, most, tol, dtype, orders[which], hermitian=name == "eigsh"
     )
-
-
-def _started(name: str, problem: Problem, v0: Any) -> Array | None:
-    return None if v0 is None else vector(name, v0, problem.a.shape[0], "v0")
+    values, vectors = solved(problem, None if v0 is None else vector(name, v0, a.shape[0], "v0"), seed)
+    return values if name == "eigsh" else values.astype(dtype), vectors
 
 
 def _columns(vectors: Array, order: Order) -> Array:
@@ -122,8 +123,7 @@ def eigsh(
     (array([3., 4.]), (4, 2))
     """
     _refuse("eigsh", M=M, Minv=Minv, mode=None if mode == "normal" else mode)
-    problem = _problem("eigsh", A, k, which, sigma, OPinv, tol, (ncv, block_size, maxiter))
-    values, vectors = solved(problem, _started("eigsh", problem, v0), seed)
+    values, vectors = _found("eigsh", A, k, which, sigma, v0, tol, OPinv, (ncv, block_size, maxiter), seed)
     order = np.argsort(values)
     if not return_eigenvectors:
         return values[order]
@@ -159,9 +159,7 @@ def eigs(
     (array([-2.,  2.]), (2, 2))
     """
     _refuse("eigs", M=M, Minv=Minv)
-    problem = _problem("eigs", A, k, which, sigma, OPinv, tol, (ncv, block_size, maxiter))
-    values, vectors = solved(problem, _started("eigs", problem, v0), seed)
-    values = values.astype(problem.dtype)
+    values, vectors = _found("eigs", A, k, which, sigma, v0, tol, OPinv, (ncv, block_size, maxiter), seed)
     return (values, vectors) if return_eigenvectors else values
 
 

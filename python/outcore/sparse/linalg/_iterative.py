@@ -8,6 +8,7 @@ import numpy as np
 
 import outcore as oc
 from outcore._array import Array
+from outcore.sparse.linalg._operators import Shifted, square
 from outcore.sparse.linalg._systems import solve, system
 from outcore.sparse.linalg._vectors import dot, norm, ratio, real_dot, scalar, where_broken
 
@@ -136,8 +137,6 @@ def minres(
     >>> x.compute().round(6), info
     (array([ 1.  , -0.5 ,  0.25]), 0)
     """
-    from outcore.sparse.linalg._operators import Shifted, square
-
     given = system("minres", Shifted(square(A, "minres"), shift) if shift else A, b, x0, rtol, 0.0, maxiter, M)
     a, m = given.a, given.m
     numbers = np.zeros(0, dtype=given.dtype).real.dtype

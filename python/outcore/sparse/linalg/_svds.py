@@ -77,8 +77,9 @@ def randomized_svd(
     The sketches Y = AΩ and W = ΨA of random matrices Ω (n, r) and Ψ (l, m), with r = k + `oversamples` (k + 10 unless
     told) and l = 2r + 1, are formed by one program. With Y = QR: A ≈ Q (ΨQ)⁺ W (Tropp, Yurtsever, Udell, Cevher 2017,
     algorithm 4). Its error is that of the best approximation of rank r to a small factor, so it is for spectra that
-    fall quickly; `svds` is exact. Memory: the sketches, (m + 2n) r values. I/O: one read of A forwards and one
-    transposed by one program; of a matrix that does not fit into memory that is two.
+    fall quickly; `svds` is exact. Memory: Ω, Ψ and the sketches, some 3 (m + n) r values, in scratch where they do not
+    fit. I/O: one read of A forwards and one transposed by one program; of a matrix that does not fit into memory that
+    is two.
 
     >>> import numpy as np, outcore as oc
     >>> u, s, vh = oc.sparse.linalg.randomized_svd(np.outer(np.arange(4.0), np.ones(3)), k=1)
@@ -94,10 +95,11 @@ def randomized_svd(
     dtype = floating_dtype(a.dtype)
     omega = oc.random.normal((columns, r), seed=seed).astype(dtype)
     psi = oc.random.normal((rows, wide), seed=seed + 1).astype(dtype)
+    holder = Holder(max(rows, columns) * wide * dtype.itemsize, 4)
+    # Held, for every tile of a column would draw its rows of Ψ anew.
+    (omega, psi), _ = holder.held([omega, psi])
     q, _ = oc.linalg.qr(a @ omega)
-    (q, across), (small,) = Holder(max(rows, columns) * wide * dtype.itemsize, 3).held(
-        [q, a.adjoint(psi)], [oc.conj(psi.T) @ q]
-    )
+    (q, across), (small,) = holder.held([q, a.adjoint(psi)], [oc.conj(psi.T) @ q])
     # B = (ΨQ)⁺ W, of which the conjugate transpose is tall.
     core = np.ascontiguousarray(np.linalg.pinv(small).conj().T)
     right, s, turns = _factored(across @ oc.asarray(core))

@@ -1,0 +1,47 @@
+"""The system's errors as outcore's, with their facts, where Python itself reads and writes files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from outcore.errors import (
+    DiskFullError,
+    MissingFileError,
+    OutcoreError,
+    PermissionDeniedError,
+    StorageError,
+    TargetExistsError,
+)
+
+_KINDS: dict[int | None, type[OutcoreError]] = {
+    errno.EEXIST: TargetExistsError,
+    errno.ENOENT: MissingFileError,
+    errno.EACCES: PermissionDeniedError,
+    errno.EPERM: PermissionDeniedError,
+    errno.ENOSPC: DiskFullError,
+    errno.EDQUOT: DiskFullError,
+}
+
+
+@contextmanager
+def refusing(path: str | os.PathLike[str], action: str) -> Iterator[None]:
+    """What cannot be done to a file ("read", "write", "create", …) is one of outcore's errors that says so.
+
+    Errors of Python's own that have no number of the system's pass as they are.
+    """
+    try:
+        yield
+    except OutcoreError:
+        raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        details = {"path": str(path), "action": action, "cause": error.strerror, "errno": error.errno}
+        kind = _KINDS.get(error.errno, StorageError)
+        raise kind(f"{path}: cannot {action}: {error.strerror}", details) from None
+
+
+__all__ = ["refusing"]

@@ -1,0 +1,55 @@
+"""Methods of `SparseMatrix` that SciPy's own functions call: products that are computed at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy.typing as npt
+
+from outcore._node import Operand
+from outcore.elementwise import conj
+
+if TYPE_CHECKING:
+    from outcore.sparse._matrix import SparseMatrix
+
+
+class Called:
+    """What `SparseMatrix` has of `scipy.sparse.linalg.LinearOperator`: so SciPy's solvers take it as it is.
+
+    Those that multiply by `@` and work on in NumPy (`lobpcg`, `expm_multiply`) take
+    `outcore.sparse.linalg.aslinearoperator(A)`; those that factorize, `A.to_scipy()`.
+    """
+
+    def matvec(self, x: Operand) -> npt.NDArray[Any]:
+        """A·x as a NumPy array, for x (n,) or (n, 1). I/O: one read of what is not in memory.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse.linalg, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> A = oc.sparse.from_scipy(scipy.sparse.diags_array([1.0, 2.0, 4.0]), path)
+        >>> x, info = scipy.sparse.linalg.cg(A, np.ones(3), rtol=1e-10)
+        >>> x.round(6), info
+        (array([1.  , 0.5 , 0.25]), 0)
+        """
+        return _of(self).product(x).compute()
+
+    def rmatvec(self, x: Operand) -> npt.NDArray[Any]:
+        """Aᴴ·x as a NumPy array. I/O: as `matvec`."""
+        a = _of(self)
+        if a.dtype.kind != "c":
+            return a.T.product(x).compute()
+        return conj(a.T.product(conj(x))).compute()
+
+    def matmat(self, x: Operand) -> npt.NDArray[Any]:
+        """A·X as a NumPy array, for X (n, k). I/O: as `matvec`."""
+        return self.matvec(x)
+
+    def rmatmat(self, x: Operand) -> npt.NDArray[Any]:
+        """Aᴴ·X as a NumPy array. I/O: as `matvec`."""
+        return self.rmatvec(x)
+
+
+def _of(matrix: object) -> SparseMatrix:
+    return cast("SparseMatrix", matrix)
+
+
+__all__ = ["Called"]
