@@ -14,7 +14,7 @@ requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("
 	> $(VENV)/requirements.txt && echo $(VENV)/requirements.txt)
 
 .PHONY: demo test test-rust test-python test-large lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
-	bench-overhead bench-nas bench-sort bench-algorithms bench-learning build clean fuzz
+	bench-overhead bench-nas bench-sort bench-algorithms bench-learning bench-sparse bench-sparse-ingest build clean fuzz
 
 demo: build
 	$(BIN)/python -m outcore.demo --size $(SIZE)
@@ -46,10 +46,12 @@ lint: $(VENV)/.core $(VENV)/.test
 	$(BIN)/mypy --strict python/outcore
 	$(BIN)/python -m pytest -q tests/test_stub.py
 
-bench: bench-speed bench-matmul bench-transpose bench-overhead bench-tilepack bench-nas bench-sort bench-algorithms bench-learning
+bench: bench-speed bench-matmul bench-transpose bench-overhead bench-tilepack bench-nas bench-sort bench-algorithms bench-learning \
+	bench-sparse bench-sparse-ingest
 
-bench-tilepack bench-speed bench-matmul bench-transpose bench-overhead bench-nas bench-sort bench-algorithms bench-learning: bench-%: $(VENV)/.core $(VENV)/.bench
-	$(BIN)/python -m benchmarks.$* $(BENCH_FLAGS)
+bench-tilepack bench-speed bench-matmul bench-transpose bench-overhead bench-nas bench-sort bench-algorithms bench-learning \
+	bench-sparse bench-sparse-ingest: bench-%: $(VENV)/.core $(VENV)/.bench
+	$(BIN)/python -m benchmarks.$(subst -,_,$*) $(BENCH_FLAGS)
 
 # Needs cargo-fuzz. Ten minutes for each parser, from the fixtures as seeds.
 FUZZ_SECONDS ?= 600
