@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import KILLS, LARGE
+from support.killing import invoke_clean
 from support.running import files_below, session, tree_hash
 
 import outcore as oc
@@ -55,14 +56,6 @@ def inputs(data: Path, side: int = 1500) -> None:
     random_numbers = np.random.default_rng(3)
     np.save(data / "x.npy", random_numbers.integers(-(2**62), 2**62, KEYS))
     np.save(data / "A.npy", random_numbers.normal(size=(side, side)))
-
-
-def invoke_clean(folder: Path) -> None:
-    from click.testing import CliRunner
-
-    from outcore.cli import main
-
-    assert CliRunner().invoke(main, ["clean", str(folder), "--resumable"]).exit_code == 0
 
 
 PROGRAMS = [("sort", "y.npy"), ("product", "y.npy"), ("product", "y.zarr"), ("loop", "y.npy")]

@@ -239,7 +239,7 @@ def test_tile_rows_pass_by_one_at_a_time(tmp_path: Path) -> None:
 
 def test_files_are_where_they_were_asked_for(tmp_path: Path, scratch: Path) -> None:
     matrix = random_matrix(300, 200, 900)
-    with session(scratch):
+    with session(scratch) as current:
         a = write(matrix, tmp_path, 64)
         a.tril(path=tmp_path / "l.ocs")
         with pytest.raises(FileExistsError):
@@ -254,14 +254,41 @@ def test_files_are_where_they_were_asked_for(tmp_path: Path, scratch: Path) -> N
         b = a * 3
         del b
         gc.collect()
-        assert len(files_below(scratch)) == 1, "what no product was made of goes with its matrix"
+        assert len(files_below(scratch)) == 1, "it goes with its matrix"
         lazy = (a * 3) @ np.ones(200)
         gc.collect()
         np.testing.assert_allclose(lazy.compute(), (matrix * 3) @ np.ones(200))
+        del turned
+        longer = lazy.sum() + 1
+        del lazy
+        gc.collect()
+        assert len(files_below(scratch)) == 1
+        np.testing.assert_allclose(longer.compute(), (matrix * 3).sum() + 1)
+        del longer
+        gc.collect()
+        current.clear()  # of small results it remembers what they were made of
+        assert files_below(scratch) == [], "it goes with the last array that reads it"
         failed = pytest.raises(ArgumentError)
         with failed:
             a.permute(np.zeros(300, int))
     assert files_below(scratch) == []
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "complex128"])
+def test_products_of_what_is_in_scratch_are_forecast_and_reread_nothing(tmp_path: Path, dtype: str) -> None:
+    matrix = random_matrix(20_000, 10_000, 100_000)
+    x = np.arange(10_000).astype(dtype)
+    with session() as current:
+        a = (write(matrix, tmp_path) > 0).astype(dtype)
+        said = oc.explain({tmp_path / "y.npy": a @ x})
+        done = oc.store({tmp_path / "y.npy": a @ x})
+        assert (said.bytes_read, said.bytes_written) == (done.bytes_read, done.bytes_written)
+        expected = (matrix > 0).astype(np.int64 if dtype == "bool" else dtype) @ x
+        np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=1e-5)
+        assert (a @ x).dtype == expected.dtype
+        before = current.counters()["bytes_read"]
+        (a @ (x + x)).compute()
+        assert current.counters()["bytes_read"] - before < 4096
 
 
 def test_what_would_be_dense_or_does_not_fit_is_refused(tmp_path: Path) -> None:

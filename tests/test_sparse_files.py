@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -382,7 +383,7 @@ writer = _core.SparseWriter(core, sys.argv[1], (n, n), "float64", 16384, "refuse
 print("ready", flush=True)
 i = np.arange(n)
 rows, within = i // 16384, i % 16384
-places = oc.sparse._convert.places_of(i, i, (n, n), 16384)
+places = oc.sparse._places.places_of(i, i, (n, n), 16384)
 for part in np.array_split(np.arange(n), 40):
     writer.add(places[part], np.ones(len(part)).view(np.uint8))
 writer.finish()
@@ -495,3 +496,27 @@ def test_files_of_version_1_are_read(name: str) -> None:
     with session():
         found = oc.sparse.open(Path("crates/store/tests/fixtures") / f"{name}.ocs")
         np.testing.assert_array_equal((found @ np.eye(50)).compute(), expected)
+
+
+@pytest.mark.parametrize("how", ["cut off", "longer", "another", "written over", "gone"])
+def test_a_file_that_is_not_what_was_opened_is_said_by_name(tmp_path: Path, how: str) -> None:
+    matrix = random_matrix(3000, 3000, 20_000)
+    with session():
+        a = write(matrix, tmp_path, 1024)
+        length = a.nbytes
+        if how == "cut off":
+            os.truncate(a.path, length // 2)
+        elif how == "longer":
+            with a.path.open("ab") as file:
+                file.write(b"more")
+        elif how == "another":
+            write(matrix * 2, tmp_path, 1024, "b.ocs").path.replace(a.path)
+        elif how == "written over":
+            with a.path.open("r+b") as file:
+                file.seek(length // 3)
+                file.write(b"\xff" * 64)
+        else:
+            a.path.unlink()
+        for read in (lambda: list(a.blocks()), a.to_scipy, a.tril, lambda: (a @ np.ones(3000)).compute()):
+            with pytest.raises((FormatError, SourceChangedError), match=re.escape(str(a.path))):
+                read()

@@ -161,6 +161,28 @@ def interrupted_plan_then_another() -> dict[str, Any]:
     return {"interrupted": interrupted, "total": total}
 
 
+def ingest(source: str, target: str, scratch: str, options: dict[str, Any], told: dict[str, Any]) -> dict[str, int]:
+    """Stores the matrix of a file of pairs, or of lines where its name ends in .txt, in a session with `options`."""
+    import outcore as oc
+
+    read: Any = oc.sparse.from_edges if source.endswith(".txt") else oc.sparse.from_binary
+    with session(Path(scratch), **options) as current:
+        print("ready", flush=True)
+        made = read(source, target, **told)
+        return {"entries": made.nnz, "peak_bytes": current.counters()["peak_bytes"]}
+
+
+def multiply_sparse(first: str, second: str, target: str, options: dict[str, Any]) -> dict[str, int]:
+    """Stores the product of two sparse matrices, in a session with `options`."""
+    import outcore as oc
+
+    with session(**options) as current:
+        a, b = oc.sparse.open(first), oc.sparse.open(second)
+        print("ready", flush=True)
+        made = oc.sparse.spgemm(a, b, path=target)
+        return {"entries": made.nnz, "peak_bytes": current.counters()["peak_bytes"]}
+
+
 def builder(program: str, iterations: str) -> Any:
     """The expression of a workload without its inputs, which the parent has made."""
     make: workloads.Maker = getattr(workloads, program)

@@ -37,3 +37,12 @@ def wait(child: subprocess.Popen[str], seconds: float) -> bool:
         return True
     except subprocess.TimeoutExpired:
         return False
+
+
+def invoke_clean(folder: Path) -> None:
+    """Removes what could be gone on with below a folder."""
+    from click.testing import CliRunner
+
+    from outcore.cli import main
+
+    assert CliRunner().invoke(main, ["clean", str(folder), "--resumable"]).exit_code == 0
