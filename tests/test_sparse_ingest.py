@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from support.running import files_below, session
 
 import outcore as oc
+from outcore import _core
 from outcore.cli import main
 from outcore.errors import (
     ArgumentError,
@@ -33,7 +34,6 @@ from outcore.errors import (
     TargetExistsError,
     UnsupportedFormatError,
 )
-from outcore.sparse._text import Lines
 
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 DTYPES = ("bool", "int8", "uint16", "int64", "float32", "float64", "complex128")
@@ -229,8 +229,8 @@ numbers = st.floats(allow_subnormal=True) | st.integers(-(10**17), 10**17).map(f
 )
 def test_text_of_any_form(edges: Any, between: str, ending: str, packed: bool, last: bool, tmp_path: Path) -> None:
     text = "# head\n" + ending.join(between.join(map(str, edge)) for edge in edges) + ("\n" if last else "")
-    lines = Lines("edges", (0, 1), None, separators=",;|", comments="#%")
-    rows, columns, *values = lines.parse((text if text.endswith("\n") else text + "\n").encode())
+    lines = _core.TextLines("edges", (0, 1), None, separators=b",;|", comments=b"#%")
+    rows, columns, *values = lines.parse(text.encode(), 1)
     assert rows.tolist() == [edge[0] for edge in edges]
     assert columns.tolist() == [edge[1] for edge in edges]
     if edges:

@@ -154,6 +154,24 @@ class SparseWriter:
     ) -> None: ...
     def finish(self) -> int: ...
 
+class TextLines:
+    def __init__(
+        self,
+        name: str | Path,
+        ids: tuple[int, int],
+        values: tuple[int, ...] | None,
+        *,
+        separators: bytes,
+        comments: bytes,
+        base: int = 0,
+        limits: tuple[int, int] | None = None,
+        whole: bool = False,
+    ) -> None: ...
+    @property
+    def is_begun(self) -> bool: ...
+    def skip(self, lines: int) -> None: ...
+    def parse(self, block: bytes, threads: int) -> list[npt.NDArray[Any]]: ...
+
 def spgemm(
     session: Session,
     first: Sparse,

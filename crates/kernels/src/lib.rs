@@ -40,7 +40,7 @@ pub use elementwise::{
 pub use factor::{Factor, Factorization, Failure};
 pub use fence::hint::{prefetch, prefetch_for_write};
 pub use fence::operands::SparseTile;
-pub use fence::shells::TileBody;
+pub use fence::shells::{check_processor, TileBody};
 pub use fourier::{Fourier, FourierPlan};
 pub use gather::{find_outside, gather_rows, positions_between, Rows};
 pub use gemm::{gemm, Matrix, MatrixMut};

@@ -8,17 +8,21 @@ mod function;
 mod recipe;
 mod session;
 mod sparse;
+mod text;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 /// The Rust half of outcore.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    outcore_kernels::check_processor().map_err(PyImportError::new_err)?;
     module.add_class::<expr::PyExpr>()?;
     module.add_class::<session::PySession>()?;
     module.add_class::<session::PyProgram>()?;
     module.add_class::<session::PyStagesFolder>()?;
     expr::register(module)?;
     session::register(module)?;
-    sparse::register(module)
+    sparse::register(module)?;
+    text::register(module)
 }

@@ -35,6 +35,7 @@ mod sink;
 mod source;
 mod sparse;
 mod stamp;
+mod text;
 mod zarr;
 
 pub use error::{Standing, StoreError};
@@ -61,6 +62,7 @@ pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, target_of, Sink, SinkPlan};
 pub use source::{open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
 pub use sparse::{open_sparse, parse_sparse, CheckTileRow, SparseFile, SparseShape, SparseWriter, TileRowRecord};
+pub use text::{Columns, LineFormat, Lines};
 pub use zarr::{parse_zarr_json, ZarrArray};
 
 /// The result of everything here.

@@ -12,6 +12,7 @@ from typing import IO, Any, Unpack, cast
 
 import numpy as np
 
+from outcore import _core
 from outcore._array import Array
 from outcore._node import DTypeLike, dtype_of
 from outcore._records import _strided
@@ -21,7 +22,7 @@ from outcore.sparse._convert import PathLike
 from outcore.sparse._ingest import Options, Settings, Symmetry, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Chunk, Done, stamp_of
-from outcore.sparse._text import Columns, Lines, blocks_of
+from outcore.sparse._text import Columns, blocks_of, parse_behind
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _SYMMETRIES: dict[str, Symmetry] = {
@@ -99,11 +100,13 @@ def from_edges(
     (3, 3)
     """
     places = None if values is None or values is True else () if values is False else (int(values),)
-    lines = Lines(str(source), columns, places, separators=separators, comments=comments, base=base)
+    lines = _core.TextLines(
+        str(source), columns, places, separators=separators.encode(), comments=comments.encode(), base=base
+    )
 
     def chunks(done: Done) -> Iterator[Chunk]:
         with opened(source) as file:
-            yield from lines.parse_behind(done.chunks, _blocks(source, file))
+            yield from parse_behind(lines, done.chunks, _blocks(source, file))
 
     _exists(source)
     read_as = f"{stamp_of(source)} {columns} {values} {separators} {comments} {base}"
@@ -209,19 +212,19 @@ def _market_entries(source: PathLike, done: Done) -> Iterator[Chunk]:
     with opened(source) as file:
         field, _, shape, count, number = _heading(source, file)
         places = {"pattern": (), "complex": (2, 3)}.get(field, (2,))
-        lines = Lines(
+        lines = _core.TextLines(
             str(source),
             (0, 1),
             places,
-            separators="",
-            comments="%",
+            separators=b"",
+            comments=b"%",
             base=1,
             limits=shape,
             whole=field == "integer",
         )
         lines.skip(number)
         found = done.entries
-        for parts in lines.parse_behind(done.chunks, _blocks(source, file)):
+        for parts in parse_behind(lines, done.chunks, _blocks(source, file)):
             found += len(parts[0])
             yield _valued(parts, field)
     if found != count:

@@ -25,7 +25,7 @@ from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
 _LASTING = (ArgumentError, DTypeError, FormatError, ShapeError)
 Chunk = Sequence[npt.NDArray[Any]]
 # Chunks after which those before are noted: some 64 MiB of text.
-_CHUNKS_NOTED = 256
+_CHUNKS_NOTED = 64
 
 
 def stamp_of(path: str | os.PathLike[str]) -> str:

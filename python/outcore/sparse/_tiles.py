@@ -17,7 +17,7 @@ from outcore import _core
 from outcore._array import Array
 from outcore._progress import live
 from outcore._run import compute, open, plan_and_run, store
-from outcore.errors import ArgumentError, TargetExistsError
+from outcore.errors import ArgumentError, MemoryLimitError, TargetExistsError
 from outcore.manipulation import concat
 from outcore.searching import where
 from outcore.sorting import sort, sort_by
@@ -197,7 +197,10 @@ def _write(keyed: Keyed, columns: list[Array], count: int, target: Path, work: W
 
 
 def _slices(columns: list[Array], count: int, step: int) -> Iterator[tuple[int, tuple[npt.NDArray[Any], ...]]]:
-    """The columns, `step` entries at a time, and where each part ends. The next one is read while one is worked on."""
+    """The columns, `step` entries at a time, and where each part ends.
+
+    The next one is read while one is worked on, if there is memory for both; else after it.
+    """
 
     def read(begin: int) -> tuple[npt.NDArray[Any], ...]:
         part = compute(*(column[begin : min(begin + step, count)] for column in columns))
@@ -209,7 +212,11 @@ def _slices(columns: list[Array], count: int, step: int) -> Iterator[tuple[int, 
         # The session in use is that of the context.
         following = ahead.submit(copy_context().run, read, 0)
         for begin in range(0, count, step):
-            parts = following.result()
+            try:
+                parts = following.result()
+            except MemoryLimitError:
+                # What it stood beside is gone now.
+                parts = read(begin)
             if begin + step < count:
                 following = ahead.submit(copy_context().run, read, begin + step)
             yield min(begin + step, count), parts

@@ -2,6 +2,9 @@
 //!
 //! The shape follows memchr's `arch::generic`: the body is generic, the shell only grants instructions. `fma` is granted
 //! for its encodings, but Rust never contracts `a * b + c`, so every shell returns the same bits.
+//!
+//! On x86-64 the bodies are compiled for what processors have had since 2013 (AVX2) and since 2017 (AVX-512). For older
+//! ones they are compiled a third time where the feature `baseline` asks for that: a third of a build that takes minutes.
 
 use super::operands::{Block, Product, SparseTile};
 
@@ -40,6 +43,20 @@ fn level() -> Level {
 fn level() -> Level {
     Level::Baseline
 }
+
+/// Whether this processor has the instructions that kernels are compiled for.
+///
+/// # Errors
+/// It has not; what to do about it.
+pub fn check_processor() -> Result<(), &'static str> {
+    match level() {
+        Level::Baseline if cfg!(all(target_arch = "x86_64", not(feature = "baseline"))) => Err(TOO_OLD),
+        _ => Ok(()),
+    }
+}
+
+const TOO_OLD: &str = "outcore is compiled for processors with AVX2 and FMA, and this one has not both; \
+                       build it with `maturin build --release --features baseline`";
 
 /// Whether this processor has what [`super::vectors`] is compiled for: the instructions of `Level::V4`, and `popcnt`.
 #[cfg(target_arch = "x86_64")]
@@ -92,13 +109,16 @@ macro_rules! shells {
 
             /// The body compiled for the best instruction set of this processor.
             fn kernel() -> fn($($Type),*) {
-                #[cfg(target_arch = "x86_64")]
                 match level() {
-                    Level::V4 => return Self::v4,
-                    Level::V3 => return Self::v3,
-                    Level::Baseline => {}
+                    #[cfg(target_arch = "x86_64")]
+                    Level::V4 => Self::v4,
+                    #[cfg(target_arch = "x86_64")]
+                    Level::V3 => Self::v3,
+                    #[cfg(any(not(target_arch = "x86_64"), feature = "baseline"))]
+                    Level::Baseline => Self::run,
+                    #[allow(unreachable_patterns)]
+                    _ => panic!("{TOO_OLD}"),
                 }
-                Self::run
             }
         }
     };

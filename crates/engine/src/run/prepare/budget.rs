@@ -112,7 +112,12 @@ impl Session {
             window /= 2;
             let found = within(window);
             let (before, now) = (moved(&best), moved(&found));
-            if best.is_err() || now + now / 3 <= before {
+            // Tasks of algorithms are large: a few of them keep the disk busy, and any saving is one.
+            let is_enough = match has_works(wanted.plan) && window >= 2 * self.options.threads {
+                true => now < before,
+                false => now + now / 3 <= before,
+            };
+            if best.is_err() || is_enough {
                 best = found;
             }
         }
@@ -221,7 +226,7 @@ impl Session {
         // A quarter of the memory at most is for tiles that are only passing through. Those of passes are of one size or
         // nearly so; what algorithms work on need not be.
         let passing = memory / 4;
-        if plan.works().next().is_some() {
+        if has_works(plan) {
             let bytes = InBytes {
                 most: passing.saturating_mul(per_read as u64),
                 tasks_min: threads,
@@ -307,7 +312,13 @@ fn may_save(wanted: Wanted<'_>, placement: &Placement) -> bool {
     }
     let once: u64 = wanted.tiles.source_bytes(wanted.plan);
     let totals = &placement.placed.program.totals;
-    totals.read_bytes > once + once / 3 || totals.spilled_bytes > once / 3
+    let little = once / if has_works(wanted.plan) { 64 } else { 3 };
+    totals.read_bytes > once + little || totals.spilled_bytes > little
+}
+
+/// Whether some of it are tasks of algorithms.
+fn has_works(plan: &Plan) -> bool {
+    plan.works().next().is_some()
 }
 
 /// The smallest budget that fits, by bisection from a guess.

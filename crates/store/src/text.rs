@@ -1,0 +1,392 @@
+//! Numbers in lines of text, as files of edges and of Matrix Market have them, read without trust.
+
+use std::path::PathBuf;
+
+use crate::StoreError;
+
+/// What lines are made of.
+#[derive(Clone, Debug)]
+pub struct LineFormat {
+    /// The file, as errors name it.
+    pub name: PathBuf,
+    /// Which words of a line are row and column.
+    pub ids: [usize; 2],
+    /// Which are values; nothing for the third one where there is one.
+    pub values: Option<Vec<usize>>,
+    /// Values are int64, and float64 else.
+    pub is_whole: bool,
+    /// What keeps words apart, beside white space.
+    pub separators: Vec<u8>,
+    /// What lines begin with that are passed over.
+    pub comments: Vec<u8>,
+    /// The number of the first row and column.
+    pub base: u64,
+    /// Rows and columns there are.
+    pub limits: Option<[u64; 2]>,
+}
+
+/// The numbers of some lines. Rows and columns count from 0.
+#[derive(Debug, Default)]
+pub struct Columns {
+    pub ids: [Vec<u64>; 2],
+    /// The bits of float64 or int64.
+    pub values: Vec<Vec<u64>>,
+}
+
+/// Reads blocks of lines, one after the other, and knows in which line what is wrong is.
+#[derive(Debug)]
+pub struct Lines {
+    format: LineFormat,
+    is_between: Box<[bool; 256]>,
+    is_comment: Box<[bool; 256]>,
+    /// What each word of a line is, once the first line has told how many it has.
+    words: Option<Vec<Word>>,
+    /// Lines before the next block.
+    line: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    Id(usize),
+    Value(usize),
+    Unread,
+}
+
+/// Where a line begins that is not as it should be, and why if it has as many words as the others.
+type Fault = (usize, String);
+
+const NEWLINE: u8 = b'\n';
+/// A number of more digits may not have room in 64 bits.
+const DIGITS_MAX: usize = 19;
+/// Text that is worth a thread.
+const TOGETHER: usize = 1 << 17;
+/// Characters of a line that an error shows.
+const SHOWN: usize = 60;
+const NO_NUMBERS: &str = "not all of it is numbers";
+
+impl Lines {
+    pub fn new(format: LineFormat) -> Lines {
+        let table = |holds: &dyn Fn(u8) -> bool| Box::new(std::array::from_fn(|byte| holds(byte as u8)));
+        Lines {
+            is_between: table(&|byte| byte != NEWLINE && (byte <= b' ' || format.separators.contains(&byte))),
+            is_comment: table(&|byte| format.comments.contains(&byte)),
+            words: None,
+            line: 0,
+            format,
+        }
+    }
+
+    /// Counts lines that others have read.
+    pub fn skip(&mut self, lines: u64) {
+        self.line += lines;
+    }
+
+    /// Whether a line with numbers has been seen, so that blocks may be skipped.
+    pub fn is_begun(&self) -> bool {
+        self.words.is_some()
+    }
+
+    /// The numbers of a block of whole lines, by so many threads where it is large.
+    ///
+    /// # Errors
+    /// A line that has not as many words as the first, words that are no numbers, rows or columns out of their bounds.
+    pub fn parse(&mut self, block: &[u8], threads: usize) -> Result<Columns, StoreError> {
+        if self.words.is_none() {
+            self.words = self.find_words(block)?;
+        }
+        let Some(words) = &self.words else {
+            self.line += count_lines(block);
+            return Ok(Columns::default());
+        };
+        let parts = parts_of(block, threads.min(block.len() / TOGETHER).max(1));
+        let read = |(begin, part): &(usize, &[u8])| {
+            let found = self.parse_part(part, words);
+            found.map_err(|(at, why)| (begin + at, why))
+        };
+        let found: Vec<Result<Columns, Fault>> = std::thread::scope(|scope| {
+            let others: Vec<_> = parts[1..].iter().map(|part| scope.spawn(move || read(part))).collect();
+            let first = read(&parts[0]);
+            let others = others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            std::iter::once(first).chain(others).collect()
+        });
+        let mut columns: Option<Columns> = None;
+        for part in found {
+            let part = part.map_err(|fault| self.refuse(block, words.len(), fault))?;
+            match &mut columns {
+                None => columns = Some(part),
+                Some(before) => before.append(part),
+            }
+        }
+        self.line += count_lines(block);
+        Ok(columns.unwrap_or_default())
+    }
+
+    /// What the words of a line are, by the first line that has any.
+    fn find_words(&mut self, block: &[u8]) -> Result<Option<Vec<Word>>, StoreError> {
+        let mut begin = 0;
+        for line in block.split(|byte| *byte == NEWLINE) {
+            let count = self.count_words(line);
+            if count == 0 {
+                begin += line.len() + 1;
+                continue;
+            }
+            let values = self
+                .format
+                .values
+                .get_or_insert(if count > 2 { vec![2] } else { vec![] });
+            let needed = self.format.ids.iter().chain(&*values).max().map_or(0, |most| most + 1);
+            let mut words = vec![Word::Unread; count.max(needed)];
+            values
+                .iter()
+                .enumerate()
+                .for_each(|(which, at)| words[*at] = Word::Value(which));
+            let ids = self.format.ids;
+            ids.iter()
+                .enumerate()
+                .for_each(|(axis, at)| words[*at] = Word::Id(axis));
+            return match count < needed {
+                true => Err(self.refuse(block, needed, (begin, NO_NUMBERS.into()))),
+                false => Ok(Some(words)),
+            };
+        }
+        Ok(None)
+    }
+
+    /// Words of a line; none of a comment.
+    fn count_words(&self, line: &[u8]) -> usize {
+        let mut words = line
+            .split(|byte| self.is_between[usize::from(*byte)])
+            .filter(|word| !word.is_empty());
+        match words.next() {
+            Some(first) if !self.is_comment[usize::from(first[0])] => 1 + words.count(),
+            _ => 0,
+        }
+    }
+
+    fn refuse(&self, block: &[u8], wanted: usize, (at, why): Fault) -> StoreError {
+        let line = block[at..].split(|byte| *byte == NEWLINE).next().unwrap_or(&[]);
+        let found = self.count_words(line);
+        let why = if found == wanted {
+            why
+        } else {
+            format!("{found} numbers, not {wanted}")
+        };
+        let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
+        let number = self.line + 1 + count_lines(&block[..at]);
+        StoreError::Format {
+            path: self.format.name.clone(),
+            reason: format!("line {number}: '{}': {why}", shown.trim()),
+        }
+    }
+
+    fn parse_part(&self, text: &[u8], words: &[Word]) -> Result<Columns, Fault> {
+        let values = self.format.values.as_ref().map_or(0, Vec::len);
+        let mut found = Columns {
+            values: vec![vec![]; values],
+            ..Columns::default()
+        };
+        // As many lines as there are if they are as long as the first ones.
+        let head = &text[..text.len().min(4096)];
+        let lines = text.len() / (head.len() / (count_lines(head) as usize + 1) + 1) + 1;
+        found
+            .ids
+            .iter_mut()
+            .chain(&mut found.values)
+            .for_each(|column| column.reserve(lines));
+        let mut at = 0;
+        loop {
+            at = self.skip_between(text, at);
+            let Some(&first) = text.get(at) else { return Ok(found) };
+            if first == NEWLINE {
+                at += 1;
+            } else if self.is_comment[usize::from(first)] {
+                at += text[at..]
+                    .iter()
+                    .position(|byte| *byte == NEWLINE)
+                    .unwrap_or(text.len() - at);
+            } else {
+                at = self.parse_line(text, at, words, &mut found).map_err(|why| {
+                    let begin = text[..at].iter().rposition(|byte| *byte == NEWLINE);
+                    (begin.map_or(0, |newline| newline + 1), why)
+                })?;
+            }
+        }
+    }
+
+    /// The line whose first word begins at `at`; where the next one begins.
+    #[inline]
+    fn parse_line(&self, text: &[u8], mut at: usize, words: &[Word], found: &mut Columns) -> Result<usize, String> {
+        for word in words {
+            at = match *word {
+                Word::Id(axis) => {
+                    let (number, end) = digits(text, at).ok_or(NO_NUMBERS)?;
+                    found.ids[axis].push(self.place(number, axis)?);
+                    end
+                }
+                Word::Value(which) => {
+                    let end = self.end_of_word(text, at);
+                    let number = self.value(&text[at..end]).ok_or(NO_NUMBERS)?;
+                    found.values[which].push(number);
+                    end
+                }
+                Word::Unread if text.get(at).is_none_or(|byte| *byte == NEWLINE) => return Err(NO_NUMBERS.into()),
+                Word::Unread => self.end_of_word(text, at),
+            };
+            let next = self.skip_between(text, at);
+            let is_word_over = next > at || text.get(next).is_none_or(|byte| *byte == NEWLINE);
+            if !is_word_over {
+                return Err(NO_NUMBERS.into());
+            }
+            at = next;
+        }
+        match text.get(at) {
+            None => Ok(at),
+            Some(&NEWLINE) => Ok(at + 1),
+            Some(_) => Err(NO_NUMBERS.into()),
+        }
+    }
+
+    /// A row or column from its number in the file.
+    #[inline]
+    fn place(&self, number: u64, axis: usize) -> Result<u64, String> {
+        let base = self.format.base;
+        let place = number
+            .checked_sub(base)
+            .ok_or_else(|| format!("{number}, and numbers begin with {base}"))?;
+        match self.format.limits {
+            Some(limits) if place >= limits[axis] => {
+                let name = ["rows", "columns"][axis];
+                Err(format!("{number}, and the matrix has {} {name}", limits[axis]))
+            }
+            _ => Ok(place),
+        }
+    }
+
+    fn value(&self, word: &[u8]) -> Option<u64> {
+        let word = std::str::from_utf8(word).ok()?;
+        match self.format.is_whole {
+            true => word.parse::<i64>().ok().map(|number| number as u64),
+            false => word.parse::<f64>().ok().map(f64::to_bits),
+        }
+    }
+
+    #[inline]
+    fn skip_between(&self, text: &[u8], at: usize) -> usize {
+        let between = |byte: &u8| self.is_between[usize::from(*byte)];
+        at + text[at..]
+            .iter()
+            .position(|byte| !between(byte))
+            .unwrap_or(text.len() - at)
+    }
+
+    #[inline]
+    fn end_of_word(&self, text: &[u8], at: usize) -> usize {
+        let ends = |byte: &u8| *byte == NEWLINE || self.is_between[usize::from(*byte)];
+        at + text[at..].iter().position(ends).unwrap_or(text.len() - at)
+    }
+}
+
+impl Columns {
+    fn append(&mut self, other: Columns) {
+        let mine = self.ids.iter_mut().chain(&mut self.values);
+        for (column, more) in mine.zip(other.ids.iter().chain(&other.values)) {
+            column.extend_from_slice(more);
+        }
+    }
+}
+
+/// A number of digits, and where it ends. Nothing where there are none, or too many.
+#[inline]
+fn digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
+    let (mut number, mut end) = (0u64, at);
+    while let Some(byte) = text.get(end) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+        end += 1;
+    }
+    (1..=DIGITS_MAX).contains(&(end - at)).then_some((number, end))
+}
+
+fn count_lines(text: &[u8]) -> u64 {
+    // Counted by bytes, as many as those hold: the compiler counts a vector at a time then.
+    let parts = text.chunks(255);
+    parts
+        .map(|part| u64::from(part.iter().map(|byte| u8::from(*byte == NEWLINE)).sum::<u8>()))
+        .sum()
+}
+
+/// A block cut into whole lines, and where each part begins.
+fn parts_of(block: &[u8], count: usize) -> Vec<(usize, &[u8])> {
+    let mut parts = vec![];
+    let mut begin = 0;
+    for part in 1..=count {
+        let wanted = (block.len() * part / count).max(begin);
+        let rest = block[wanted..].iter().position(|byte| *byte == NEWLINE);
+        let end = match rest {
+            Some(newline) if part < count => wanted + newline + 1,
+            _ => block.len(),
+        };
+        parts.push((begin, &block[begin..end]));
+        begin = end;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> Lines {
+        Lines::new(LineFormat {
+            name: "edges".into(),
+            ids: [0, 1],
+            values: None,
+            is_whole: false,
+            separators: b",".to_vec(),
+            comments: b"#".to_vec(),
+            base: 0,
+            limits: None,
+        })
+    }
+
+    #[test]
+    fn parts_are_whole_lines_and_all_of_them() {
+        let text: Vec<u8> = (0..1000).flat_map(|line| format!("{line} 7\n").into_bytes()).collect();
+        for count in [1, 2, 3, 7, 900, 2000] {
+            let parts = parts_of(&text, count);
+            let joined: Vec<u8> = parts.iter().flat_map(|(_, part)| part.to_vec()).collect();
+            assert_eq!(joined, text);
+            assert!(parts.iter().all(|(_, part)| part.is_empty() || part.ends_with(b"\n")));
+        }
+    }
+
+    #[test]
+    fn threads_change_nothing_and_name_the_first_line() {
+        let mut text: Vec<u8> = (0..200_000)
+            .flat_map(|line| format!("{line},{}, 0.5\n", line * 7).into_bytes())
+            .collect();
+        let (one, four) = (lines().parse(&text, 1).unwrap(), lines().parse(&text, 4).unwrap());
+        assert_eq!((&one.ids, &one.values), (&four.ids, &four.values));
+        assert_eq!(one.ids[1][199_999], 199_999 * 7);
+        assert_eq!(f64::from_bits(one.values[0][5]), 0.5);
+        text.extend(b"1 2 x\n1 2\n");
+        let mut lines = lines();
+        lines.skip(10);
+        let said = lines.parse(&text, 4).unwrap_err().to_string();
+        assert_eq!(said, "edges: line 200011: '1 2 x': not all of it is numbers");
+    }
+
+    #[test]
+    fn numbers_that_have_no_room_are_none() {
+        assert!(lines().parse(b"9999999999999999999 1\n", 1).is_ok());
+        assert!(lines().parse(b"10000000000000000000 1\n", 1).is_err());
+        assert!(lines().parse(b"1\n", 1).is_err());
+        assert!(lines().parse(b"1 -2\n", 1).is_err());
+        assert!(lines().parse(b"1, 2", 1).is_ok());
+    }
+}
