@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from support.running import files_below, session
 
 import outcore as oc
-from outcore import _core
+from outcore import _core, _session
 from outcore.cli import main
 from outcore.errors import (
     ArgumentError,
@@ -230,7 +230,7 @@ numbers = st.floats(allow_subnormal=True) | st.integers(-(10**17), 10**17).map(f
 def test_text_of_any_form(edges: Any, between: str, ending: str, packed: bool, last: bool, tmp_path: Path) -> None:
     text = "# head\n" + ending.join(between.join(map(str, edge)) for edge in edges) + ("\n" if last else "")
     lines = _core.TextLines("edges", (0, 1), None, separators=b",;|", comments=b"#%")
-    rows, columns, *values = lines.parse(text.encode(), 1)
+    rows, columns, *values = lines.parse(_session.current()._core, text.encode())
     assert rows.tolist() == [edge[0] for edge in edges]
     assert columns.tolist() == [edge[1] for edge in edges]
     if edges:

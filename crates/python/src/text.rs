@@ -7,6 +7,7 @@ use outcore_store::{LineFormat, Lines};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
+use crate::session::PySession;
 
 #[pyclass(name = "TextLines", module = "outcore._core")]
 pub struct PyTextLines {
@@ -54,8 +55,14 @@ impl PyTextLines {
         self.lines.skip(lines);
     }
 
-    /// Rows, columns and values of a block of whole lines.
-    fn parse<'py>(&mut self, py: Python<'py>, block: &[u8], threads: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    /// Rows, columns and values of a block of whole lines, by the threads of a session.
+    fn parse<'py>(
+        &mut self,
+        py: Python<'py>,
+        session: &PySession,
+        block: &[u8],
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let threads = session.0.options().threads.max(1);
         let found = py
             .detach(|| self.lines.parse(block, threads))
             .map_err(|error| to_python(error.into()))?;

@@ -31,17 +31,21 @@ def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
 
 def parse_behind(lines: _core.TextLines, done: int, blocks: Iterable[bytes]) -> Iterator[Columns]:
     """The columns of each block but of so many that are done: of those only lines are counted, once one of them has told
-    how many numbers these have."""
+    how many numbers these have. Blocks before any line with numbers do not count."""
     from outcore._session import current
 
-    threads = current().options["threads"]
-    for place, block in enumerate(blocks):
-        if place >= done:
-            yield lines.parse(block, threads)
-        elif lines.is_begun:
+    session = current()._core
+    place = 0
+    for block in blocks:
+        if lines.is_begun and place < done:
             lines.skip(block.count(b"\n"))
         else:
-            lines.parse(block, threads)
+            columns = lines.parse(session, block)
+            if not lines.is_begun:
+                continue
+            if place >= done:
+                yield columns
+        place += 1
 
 
 __all__ = ["Columns", "blocks_of", "parse_behind"]

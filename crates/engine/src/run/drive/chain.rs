@@ -20,6 +20,8 @@ use crate::EngineError;
 
 /// How often a step that does not fit is taken again with half the room.
 const HALVES_MAX: usize = 5;
+/// A program of more tasks is not planned again to see whether it would move less.
+const TASKS_TO_COMPARE: u64 = 20_000;
 
 type Watch<'a> = &'a mut dyn FnMut() -> Result<(), EngineError>;
 
@@ -157,6 +159,7 @@ impl Session {
             Asker::Caller
         };
         let mut refusal = None;
+        let mut best: Option<(usize, Vec<Room>, Program)> = None;
         for halvings in 0..=HALVES_MAX {
             chain.halvings = halvings;
             chain.at_once.clear();
@@ -165,25 +168,41 @@ impl Session {
                 let results = chain.assume(&waiting, asker, watch).map_err(of_one_stage)?;
                 nodes = substitute(&nodes, &replacements(&waiting, &results));
             }
+            let is_one_program = chain.stages.is_empty();
+            let may_take_less = is_one_program && !chain.at_once.is_empty();
             let program = match self.prepare_for(asker, chain.now(), &nodes, &targets, watch) {
+                Err(EngineError::Memory { .. }) if best.is_some() => break,
                 // Operators of one program that each count on all of the room may do with less.
-                Err(error @ EngineError::Memory { .. }) if chain.stages.is_empty() && !chain.at_once.is_empty() => {
+                Err(error @ EngineError::Memory { .. }) if may_take_less => {
                     refusal = Some(lesser(refusal, error));
                     continue;
                 }
-                program if chain.stages.is_empty() => program?,
+                program if is_one_program => program?,
                 program => program.map_err(of_one_stage)?,
             };
-            chain.stages.push(PlannedStage {
-                label: "results".into(),
-                awaits: None,
-                exact: chain.stages.is_empty(),
-                program,
-                lookup_bytes: 0,
-            });
-            return Ok(chain);
+            let saves = |(_, _, before): &(_, _, Program)| program.moved_bytes() < before.moved_bytes();
+            if !best.as_ref().is_none_or(saves) {
+                break;
+            }
+            // With less room for each, more of what passes between them may stay in memory.
+            let is_enough = !may_take_less || program.moves_least() || program.plan.tasks() > TASKS_TO_COMPARE;
+            best = Some((halvings, std::mem::take(&mut chain.at_once), program));
+            if is_enough {
+                break;
+            }
         }
-        Err(refusal.expect("every round but one that is refused returns"))
+        let Some((halvings, at_once, program)) = best else {
+            return Err(refusal.expect("every round that plans nothing is refused"));
+        };
+        (chain.halvings, chain.at_once) = (halvings, at_once);
+        chain.stages.push(PlannedStage {
+            label: "results".into(),
+            awaits: None,
+            exact: chain.stages.is_empty(),
+            program,
+            lookup_bytes: 0,
+        });
+        Ok(chain)
     }
 
     /// What a program of a stage may take for tiles.
