@@ -56,12 +56,7 @@ impl PyTextLines {
     }
 
     /// Rows, columns and values of a block of whole lines, by the threads of a session.
-    fn parse<'py>(
-        &mut self,
-        py: Python<'py>,
-        session: &PySession,
-        block: &[u8],
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    fn parse<'py>(&mut self, py: Python<'py>, session: &PySession, block: &[u8]) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let threads = session.0.options().threads.max(1);
         let found = py
             .detach(|| self.lines.parse(block, threads))

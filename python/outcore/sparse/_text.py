@@ -30,8 +30,8 @@ def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def parse_behind(lines: _core.TextLines, done: int, blocks: Iterable[bytes]) -> Iterator[Columns]:
-    """The columns of each block but of so many that are done: of those only lines are counted, once one of them has told
-    how many numbers these have. Blocks before any line with numbers do not count."""
+    """The columns of each block but of so many that are done: of those only lines are counted, once one of them has
+    told how many numbers these have. Blocks before any line with numbers do not count."""
     from outcore._session import current
 
     session = current()._core
