@@ -23,9 +23,9 @@ from support.killing import invoke_clean
 from support.running import assert_nothing_but_kept, files_below, session, tree_hash
 
 import outcore as oc
+from outcore._core import TextLines
 from outcore.errors import OutcoreError, StorageError, TargetExistsError
 from outcore.sparse._spool import Work
-from outcore.sparse._text import Lines
 
 ROOT = Path(__file__).parent.parent
 VERTICES = 1 << 19
@@ -154,6 +154,7 @@ def test_text_is_not_read_again_from_its_beginning(
     kind: str, data: Path, out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outcore.sparse._spool._CHUNKS_NOTED", 2)
+    monkeypatch.setattr("outcore.sparse._text._BLOCK", 1 << 18)
     edges = pairs(100_000) + 1
     source = data / f"e.{kind}"
     write_lines(source, edges)
@@ -161,17 +162,26 @@ def test_text_is_not_read_again_from_its_beginning(
         head = f"%%MatrixMarket matrix coordinate pattern general\n{VERTICES} {VERTICES} {len(edges)}\n"
         source.write_bytes(head.encode() + source.read_bytes())
     store: Any = oc.sparse.from_edges if kind == "txt" else oc.sparse.from_mtx
-    parsed, parse = [], Lines.parse
+    parsed = []
 
-    def dying(lines: Lines, block: bytes) -> Any:
-        parsed.append(len(block))
-        if len(parsed) == 6:
-            raise _Killed
-        return parse(lines, block)
+    class Dying:
+        """Lines that are read by what reads lines, until the process dies."""
+
+        def __init__(self, *given: Any, **told: Any) -> None:
+            self._lines = TextLines(*given, **told)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._lines, name)
+
+        def parse(self, current: Any, block: bytes) -> Any:
+            parsed.append(len(block))
+            if len(parsed) == 6:
+                raise _Killed
+            return self._lines.parse(current, block)
 
     with session(scratch):
         store(source, out / "whole.ocs")
-        monkeypatch.setattr(Lines, "parse", dying)
+        monkeypatch.setattr("outcore._core.TextLines", Dying)
         with pytest.raises(_Killed):
             store(source, out / "a.ocs", resume=True)
         store(source, out / "a.ocs", resume=True)

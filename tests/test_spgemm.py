@@ -309,6 +309,75 @@ def test_killed_it_leaves_no_result_and_the_next_is_right(tmp_path: Path) -> Non
     assert files_below(tmp_path) == ["1.ocs", "2.ocs", "c.ocs", "right.ocs"]
 
 
+DYING = """
+import os, signal, sys
+import outcore as oc
+from outcore import _core
+first, second, target, scratch, after, kind = sys.argv[1:]
+left, name = int(after), {"part": "spgemm", "join": "join_sparse"}[kind]
+real = getattr(_core, name)
+
+def counted(*given):
+    global left
+    left -= 1
+    if not left and kind == "part":
+        os.kill(os.getpid(), signal.SIGKILL)
+    found = real(*given)
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    print("made", flush=True)
+    return found
+
+setattr(_core, name, counted)
+with oc.Session(pool_limit=64 << 20, memory_limit=8 << 30, scratch=[scratch], progress=False):
+    oc.sparse.spgemm(oc.sparse.open(first), oc.sparse.open(second), path=target, resume=True)
+print("done")
+"""
+
+
+def test_what_was_killed_goes_on_with_the_parts_that_are_there(tmp_path: Path, scratch: Path) -> None:
+    with session():
+        names = [str(tmp_path / f"{seed}.ocs") for seed in (1, 2)]
+        a, b = (write(random_matrix(40_000, 40_000, 200_000, seed), tmp_path, 1024, f"{seed}.ocs") for seed in (1, 2))
+        oc.sparse.spgemm(a, b, path=tmp_path / "right.ocs")
+        parts = len(range(0, a._core.tiles, -(-a._core.tiles // 16)))
+    expected = (tmp_path / "right.ocs").read_bytes()
+
+    def run(after: int, kind: str = "part") -> tuple[int, str]:
+        given = [sys.executable, "-c", DYING, *names, str(tmp_path / "c.ocs"), str(scratch), str(after), kind]
+        done = subprocess.run(given, capture_output=True, text=True, timeout=100)
+        return done.stdout.count("made"), done.stdout + done.stderr
+
+    assert parts > 4
+    assert run(3)[0] == 2
+    assert not (tmp_path / "c.ocs").exists()
+    assert run(2)[0] == 1
+    # What was made is not made again. Killed when the file has its name, the next call finds that it is done.
+    run(1, "join")
+    assert (tmp_path / "c.ocs").read_bytes() == expected
+    made, text = run(99)
+    assert (made, text.endswith("done\n")) == (0, True), text
+    assert (tmp_path / "c.ocs").read_bytes() == expected
+    assert files_below(scratch) == []
+    made, text = run(99)
+    assert made == 0
+    assert "already" in text
+    (tmp_path / "c.ocs").unlink()
+    made, text = run(99)
+    assert made == parts, text
+    assert (tmp_path / "c.ocs").read_bytes() == expected
+
+
+def test_what_cannot_be_gone_on_with_is_refused(tmp_path: Path) -> None:
+    with session():
+        a = write(random_matrix(300, 300, 900), tmp_path, 64)
+        for given in ((a.T, a, tmp_path / "c.ocs"), (a, a, None), (a @ a, a, tmp_path / "c.ocs")):
+            with pytest.raises(ArgumentError, match="resume=True needs"):
+                oc.sparse.spgemm(*given[:2], path=given[2], resume=True)
+        empty = oc.sparse.from_coo([], [], [], (300, 300), tmp_path / "e.ocs")
+        assert oc.sparse.spgemm(empty, a, path=tmp_path / "d.ocs", resume=True).nnz == 0
+
+
 @pytest.mark.skipif(not cgroup.is_real(), reason="no memory cgroup can be made here (it needs root)")
 def test_more_than_the_memory_there_is(tmp_path: Path) -> None:
     """A banded matrix whose square takes 100 MiB, within a real group of 176 MiB of which the process takes half."""

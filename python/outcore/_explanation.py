@@ -53,6 +53,7 @@ def _joined(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     passes = [part for program in programs for part in program["passes"]]
     content["passes"] = [{**part, "index": index} for index, part in enumerate(passes)]
     content["rewrites"] = [rewrite for program in programs for rewrite in program["rewrites"]]
+    content["advice"] = sorted({text for program in programs for text in program["advice"]})
     content["candidates"] = []
     content["stages"] = list(stages)
     return content
@@ -121,6 +122,8 @@ class Explanation:
         self.passes: tuple[Pass, ...] = tuple(Pass.of(part) for part in content["passes"])
         self.candidates: tuple[dict[str, Any], ...] = tuple(content.get("candidates", ()))
         self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
+        # What whoever computes such things often should know.
+        self.advice: tuple[str, ...] = tuple(content.get("advice", ()))
         self.stages: tuple[Stage, ...] = tuple(Stage.of(part) for part in content.get("stages", ()))
         # How many and their bytes: tiles found in memory, values computed before, values remembered from now on.
         self.kept: tuple[int, int] = _pair(content, "kept")
@@ -191,6 +194,8 @@ class Explanation:
         lines += [f"{name:<{width}}  {value}" for name, value in totals]
         for rewrite in self.rewrites:
             lines.append(f"{'rewrite':<{width}}  {rewrite}")
+        for text in self.advice:
+            lines.append(f"{'advice':<{width}}  {text}")
         for candidate in self.candidates:
             lines.append(
                 f"{'order tried':<{width}}  {candidate['order']}: {format_size(candidate['bytes_read'])} read, "

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_dtype::DType;
+use outcore_engine::expr::Expr;
 use outcore_engine::sparse::{self, Assembler, Duplicates, Matrix, Means, Semiring, SparseProduct};
 use outcore_engine::EngineError;
-use outcore_store::SparseShape;
+use outcore_store::{Source, SparseShape};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -54,6 +55,12 @@ impl PySparse {
         dtype.map_or("pattern".into(), |dtype| dtype.to_string())
     }
 
+    /// Whether tiles lie in the file as they are multiplied; else they are made of rows as these are read.
+    #[getter]
+    fn is_tiled(&self) -> bool {
+        self.0.file.is_tiled()
+    }
+
     #[getter]
     fn side(&self) -> u32 {
         self.0.file.matrix().side
@@ -67,6 +74,12 @@ impl PySparse {
     #[getter]
     fn path(&self) -> PathBuf {
         self.0.file.path().to_path_buf()
+    }
+
+    /// Equal where the bytes are.
+    #[getter]
+    fn identity(&self) -> String {
+        self.0.file.identity().to_string()
     }
 
     /// Tiles that are read one by one.
@@ -193,7 +206,7 @@ fn finished() -> PyErr {
 /// Writes the product of two sparse matrices to `path`, with values of the type `stored` ("pattern" for none): `dtype` is
 /// that of the sums, `mask` what places may have entries, or with `complement` may not. Gives the number of entries.
 #[pyfunction]
-#[pyo3(signature = (session, first, second, mask, complement, semiring, dtype, stored, path, overwrite))]
+#[pyo3(signature = (session, first, second, mask, complement, semiring, dtype, stored, path, overwrite, tiles))]
 #[allow(clippy::too_many_arguments)] // of the Python side, by name
 fn spgemm(
     py: Python<'_>,
@@ -207,6 +220,7 @@ fn spgemm(
     stored: &str,
     path: PathBuf,
     overwrite: bool,
+    tiles: (usize, usize),
 ) -> PyResult<u64> {
     let semiring = semiring_named(semiring)?;
     let dtype = values_named(dtype)?.ok_or_else(|| argument("spgemm: sums have a type".into()))?;
@@ -220,6 +234,7 @@ fn spgemm(
             semiring,
             dtype,
             stored,
+            tiles: tiles.0..tiles.1.min(first.file.tiles()),
         };
         let memory = session.budget() / 4 * 3;
         let _held = session.set_aside("spgemm", memory)?;
@@ -234,6 +249,23 @@ fn spgemm(
     Ok(shape.entries)
 }
 
+/// Writes the tile rows of several stored matrices to one file.
+#[pyfunction]
+fn join_sparse(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    parts: Vec<PyRef<'_, PySparse>>,
+    path: PathBuf,
+    overwrite: bool,
+) -> PyResult<u64> {
+    let io = session.0.io().clone();
+    let parts: Vec<Matrix> = parts.iter().map(|part| part.0.clone()).collect();
+    let shape = py
+        .detach(|| sparse::join(&parts, &path, overwrite, &io))
+        .map_err(to_python)?;
+    Ok(shape.entries)
+}
+
 /// Opens a stored sparse matrix.
 #[pyfunction]
 fn open_sparse(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<PySparse> {
@@ -241,9 +273,32 @@ fn open_sparse(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> 
     watching_signals(py, |_| sparse::open(&path, session.io())).map(PySparse)
 }
 
+/// Opens compressed rows: row pointers, columns and values, if any, as stored arrays.
+#[pyfunction]
+#[pyo3(signature = (session, name, indptr, indices, data, shape, side))]
+#[allow(clippy::too_many_arguments)] // of the Python side, by name
+fn open_rows(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    name: String,
+    indptr: PyRef<'_, PyExpr>,
+    indices: PyRef<'_, PyExpr>,
+    data: Option<PyRef<'_, PyExpr>>,
+    shape: (u64, u64),
+    side: u32,
+) -> PyResult<PySparse> {
+    let io = session.0.io().clone();
+    let (indptr, indices): (Expr, Expr) = (indptr.0.clone(), indices.0.clone());
+    let data: Option<Expr> = data.map(|data| data.0.clone());
+    let opened = py.detach(|| sparse::open_rows(name, [&indptr, &indices], data.as_ref(), shape, side, &io));
+    Ok(PySparse(opened.map_err(to_python)?))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySparse>()?;
     module.add_class::<PySparseWriter>()?;
     module.add_function(wrap_pyfunction!(spgemm, module)?)?;
+    module.add_function(wrap_pyfunction!(open_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(join_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(open_sparse, module)?)
 }

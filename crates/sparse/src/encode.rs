@@ -7,7 +7,7 @@ use super::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES};
 /// Entries of a tile, at most.
 pub const ENTRIES_MAX: usize = u32::MAX as usize;
 /// Rows of more entries have a count each.
-const WIDTH_MAX: usize = 16;
+pub(super) const WIDTH_MAX: usize = 16;
 /// Fewer rows of a width are not worth a segment of their own.
 const ROWS_MIN: usize = 3;
 

@@ -28,6 +28,7 @@
 // Lanes are indexed because several arrays of them advance together; the compiler vectorizes that form.
 #![allow(clippy::needless_range_loop)]
 
+mod compressed;
 mod encode;
 mod gustavson;
 mod multiply;
@@ -37,6 +38,7 @@ mod semiring;
 mod tests;
 mod tile;
 
+pub use compressed::{encode_rows, rows_bytes};
 pub use encode::{TileRowEncoder, ENTRIES_MAX};
 pub use gustavson::{rows_product, Batch, Mask, Operands, RowsProduct, Table, TABLE_BYTES};
 pub use multiply::{multiply_tile, product_kernel, transposed_kernel, TileProduct};

@@ -61,7 +61,10 @@ pub use selection::{Positions, Selection};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, target_of, Sink, SinkPlan};
 pub use source::{open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
-pub use sparse::{open_sparse, parse_sparse, CheckTileRow, SparseFile, SparseShape, SparseWriter, TileRowRecord};
+pub use sparse::{
+    open_rows, open_sparse, parse_sparse, CheckTileRow, CompressedRows, Encoding, SparseFile, SparseShape,
+    SparseWriter, TileRowRecord,
+};
 pub use text::{Columns, LineFormat, Lines};
 pub use zarr::{parse_zarr_json, ZarrArray};
 

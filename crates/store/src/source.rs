@@ -110,6 +110,10 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     fn listed(&self) -> Option<Arc<[u64]>> {
         None
     }
+    /// What whoever reads it often should know.
+    fn advice(&self) -> Option<String> {
+        None
+    }
     /// The array itself, when it is in memory.
     fn memory(&self) -> Option<MemoryView<'_>> {
         None

@@ -6,7 +6,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,12 @@ import numpy.typing as npt
 from outcore._array import Array
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
+from outcore.sparse._foreign import Layout, Member, of_group, told_by_npz
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import opened
 from outcore.sparse._spool import Chunk, stamp_of
 
-Layout = Literal["csr", "csc"]
 # How elements from one place of a row up to another are read; places ascend.
 Read = Callable[[int, int], npt.NDArray[Any]]
 _PIECE = 1 << 18
@@ -120,51 +120,8 @@ def from_anndata(source: PathLike, path: PathLike, *, group: str = "X", **option
 
 
 def _from_group(root: Any, source: PathLike, group: str, path: PathLike, options: Settings) -> SparseMatrix:
-    if group not in root:
-        raise UnsupportedFormatError(f"{source}: there is no group {group!r}")
-    found = root[group]
-    kind = str(found.attrs.get("encoding-type", found.attrs.get("h5sparse_format", "")))
-    shape = found.attrs.get("shape", found.attrs.get("h5sparse_shape"))
-    if kind.removesuffix("_matrix") not in ("csr", "csc") or shape is None:
-        raise UnsupportedFormatError(
-            f"{source}: {group!r} is {kind or 'no'} matrix; csr_matrix and csc_matrix are read"
-        )
-    layout: Layout = "csr" if kind.startswith("csr") else "csc"
-    size = (int(shape[0]), int(shape[1]))
-    return from_csr(found["indptr"], found["indices"], found["data"], size, path, layout=layout, **options)
-
-
-class _Member:
-    """A `.npy` array within a zip file, read from its beginning on."""
-
-    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
-        self._file: IO[bytes] = archive.open(name)
-        self._name = f"{archive.filename}: {name}"
-        try:
-            version = np.lib.format.read_magic(self._file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            self.shape, _, self.dtype = read(self._file)
-        except ValueError as error:
-            raise FormatError(f"{self._name}: {error}") from None
-        if self.dtype.hasobject:
-            raise UnsupportedFormatError(f"{self._name}: holds Python objects")
-        self._place = 0
-        self._last = np.zeros(0, self.dtype)
-
-    def __call__(self, begin: int, end: int) -> npt.NDArray[Any]:
-        """Elements; the first of them may be the last of those before."""
-        again = self._last if begin == self._place - 1 else self._last[:0]
-        wanted = (end - begin - len(again)) * self.dtype.itemsize
-        raw = self._file.read(wanted)
-        if len(raw) != wanted:
-            raise FormatError(f"{self._name}: ends {wanted - len(raw)} bytes too early")
-        found = np.concatenate([again, np.frombuffer(raw, self.dtype)])
-        self._place, self._last = end, found[-1:]
-        return found
-
-    def whole(self) -> npt.NDArray[Any]:
-        """All of a short array."""
-        return self(0, int(np.prod(self.shape))).reshape(self.shape)
+    found = of_group(root, str(source), group)
+    return from_csr(found.indptr, found.indices, found.data, found.shape, path, layout=found.layout, **options)
 
 
 def from_npz(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> SparseMatrix:
@@ -190,17 +147,15 @@ def from_npz(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> S
 
 def _members(archive: zipfile.ZipFile, source: PathLike) -> tuple[tuple[int, int], Iterator[Chunk]]:
     try:
-        told = _Member(archive, "format.npy").whole().item()
-        layout = told.decode() if isinstance(told, bytes) else str(told)
-        rows, columns = (int(length) for length in _Member(archive, "shape.npy").whole())
-        data = _Member(archive, "data.npy")
+        layout, (rows, columns) = told_by_npz(archive)
+        data = Member(archive, "data.npy")
         if layout in ("csr", "csc"):
             lines = rows if layout == "csr" else columns
-            indptr, indices = _Member(archive, "indptr.npy"), _Member(archive, "indices.npy")
+            indptr, indices = Member(archive, "indptr.npy"), Member(archive, "indices.npy")
             by: Layout = "csr" if layout == "csr" else "csc"
             return (rows, columns), entries_of(lines, indptr, indices, data, by)
         if layout == "coo":
-            parts = [_Member(archive, name) for name in ("row.npy", "col.npy")] + [data]
+            parts = [Member(archive, name) for name in ("row.npy", "col.npy")] + [data]
             return (rows, columns), _pieces(parts, data.shape[0])
     except (KeyError, ValueError) as error:
         if isinstance(error, OutcoreError):
@@ -209,7 +164,7 @@ def _members(archive: zipfile.ZipFile, source: PathLike) -> tuple[tuple[int, int
     raise UnsupportedFormatError(f"{source}: layout {layout!r}; csr, csc and coo are read")
 
 
-def _pieces(parts: list[_Member], count: int) -> Iterator[Chunk]:
+def _pieces(parts: list[Member], count: int) -> Iterator[Chunk]:
     for begin in range(0, count, _PIECE):
         yield [part(begin, min(begin + _PIECE, count)) for part in parts]
 

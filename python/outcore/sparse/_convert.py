@@ -20,20 +20,40 @@ Duplicates = Literal["sum", "last", "refuse"]
 SIDE = 16384
 
 
-def open(path: PathLike) -> SparseMatrix:
-    """Opens a sparse matrix (`.ocs`). I/O: its directory; entries are read when products are computed.
+def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> SparseMatrix:
+    """Opens a sparse matrix: a file of outcore's (`.ocs`), or what others stored by rows or columns, where it lies.
 
-    Raises MissingFileError, or FormatError for a file that is none or was cut off.
+    Others are files of `scipy.sparse.save_npz(..., compressed=False)`, and groups of an HDF5 file or a Zarr folder:
+    AnnData's (`group`: "X", "layers/counts", …; "X" unless given) and Binsparse's (CSR and CSC; the whole file unless
+    `group` is given). Products put their rows into tiles of `side` rows as these are read; `outcore.explain` says from
+    how many products on a copy in tiles (`copy`, `from_npz`, `from_anndata`) costs less. A matrix by columns is the
+    transpose of one by rows. Needs h5py for HDF5, zarr for Zarr.
+
+    I/O: the directory of an `.ocs`, the row pointers of others; entries are read when products are computed.
+
+    Raises MissingFileError; FormatError for a file that is none or was cut off, or whose row pointers fall;
+    UnsupportedFormatError for other layouts, and packed `.npz` files.
+
+    Source: Binsparse specification 0.1; AnnData on-disk format 0.1.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
-    >>> _ = oc.sparse.from_scipy(scipy.sparse.eye(3), path)
-    >>> oc.sparse.open(path).shape
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = oc.sparse.from_scipy(scipy.sparse.eye(3), folder / "a.ocs")
+    >>> oc.sparse.open(folder / "a.ocs").shape
     (3, 3)
+    >>> scipy.sparse.save_npz(folder / "a.npz", scipy.sparse.eye(3).tocsr(), compressed=False)
+    >>> (oc.sparse.open(folder / "a.npz") @ [1.0, 2.0, 3.0]).compute()
+    array([1., 2., 3.])
     """
     from outcore._session import current
+    from outcore.sparse._foreign import is_foreign, open_foreign
 
-    return SparseMatrix(_core.open_sparse(current()._core, str(Path(path).absolute())))
+    given = Path(path).absolute()
+    if is_foreign(given):
+        return open_foreign(given, group, side)
+    if group is not None or side != SIDE:
+        raise ArgumentError(f"{path}: group and side are of other formats than .ocs")
+    return SparseMatrix(_core.open_sparse(current()._core, str(given)))
 
 
 def check_indices(name: str, found: npt.NDArray[Any], length: int) -> None:

@@ -276,7 +276,9 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
             yield (columns, rows, values) if self._transposed else (rows, columns, values)
 
     def _check_length(self) -> None:
-        with contextlib.suppress(FileNotFoundError):  # reading says so
+        if not self._core.is_tiled:
+            return  # reading says so of arrays
+        with contextlib.suppress(FileNotFoundError):  # and of a file that is gone
             now = self.path.stat().st_size
             if now != self.nbytes:
                 message = f"{self.path}: changed since it was opened ({self.nbytes} bytes then, {now} now)"

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import filecmp
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore import _core
-from outcore.errors import ArgumentError, ShapeError
+from outcore.errors import ArgumentError, ShapeError, TargetExistsError
 from outcore.sparse._places import PathLike
+from outcore.sparse._spool import Work
 from outcore.sparse._stream import File
 
 if TYPE_CHECKING:
     from outcore.sparse._matrix import SparseMatrix
+
+# Parts of a product that can be gone on with.
+_PARTS = 16
 
 
 def spgemm(
@@ -24,6 +31,7 @@ def spgemm(
     complement: bool = False,
     path: PathLike | None = None,
     overwrite: bool = False,
+    resume: bool = False,
 ) -> SparseMatrix:
     """The product of two sparse matrices (m, k) and (k, n), written to `path`, or to scratch: `a @ b` is that.
 
@@ -37,8 +45,13 @@ def spgemm(
     result, and a read of the tile rows of `b` that are named for each group of tile rows of `a`: one read where `b`
     fits into three eighths of the memory (16 bytes an entry of float64). What is transposed is sorted first, as by
     `copy`. The cost is not known before it runs, so there is no forecast. Memory: three quarters of the session's.
+
+    With `resume` the same call goes on where one was killed: the result is made in up to 16 parts, which stay in
+    scratch until all are there and are then put together, for one more write and read of it. It needs a `path`, and
+    matrices that are in files of yours, none of them transposed.
+
     Raises ShapeError for shapes that do not go together, DTypeError for types that do not make the semiring,
-    MemoryLimitError where one tile row of the result does not fit.
+    MemoryLimitError where one tile row of the result does not fit, ArgumentError for what cannot be resumed.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -59,19 +72,58 @@ def spgemm(
     third = mask.copy() if mask is not None and mask._transposed else mask
     working, stored = _types(first, second, semiring)
     file = File(path)
-    _core.spgemm(
-        current()._core,
-        first._core,
-        second._core,
-        None if third is None else third._core,
-        complement,
-        semiring,
-        working.name,
-        stored,
-        file.path,
-        overwrite,
-    )
+    masked = None if third is None else third._core
+
+    def multiply(target: Path, replace: bool, tiles: tuple[int, int]) -> None:
+        core = current()._core
+        given = (first._core, second._core, masked, complement, semiring, working.name, stored)
+        _core.spgemm(core, *given, target, replace, tiles)
+
+    if resume:
+        operands = [matrix for matrix in (a, b, mask) if matrix is not None]
+        told = f"{semiring} {complement} {mask is None}"
+        _in_parts(multiply, _key(operands, told, path), first._core.tiles, file.path, overwrite)
+    else:
+        multiply(file.path, overwrite, (0, first._core.tiles))
     return file.opened()
+
+
+def _key(operands: list[SparseMatrix], told: str, path: PathLike | None) -> str:
+    """What makes a call the same as one before."""
+    if path is None or any(matrix._transposed or matrix._held is not None for matrix in operands):
+        raise ArgumentError("spgemm: resume=True needs a path, and matrices that are stored as they are multiplied")
+    files = "\n".join(matrix._core.identity for matrix in operands)
+    return f"spgemm {told}\n{Path(path).absolute()}\n{files}"
+
+
+def _in_parts(
+    multiply: Callable[[Path, bool, tuple[int, int]], None], key: str, tiles: int, target: Path, overwrite: bool
+) -> None:
+    """Multiplies some tiles of the first matrix at a time; parts that are there are not made again."""
+    from outcore._session import current
+
+    core, step = current()._core, max(1, -(-tiles // _PARTS))
+    with Work(key, target) as work:
+        # A call that was killed may have given the file its name: it is the same then, or another's and in the way.
+        is_there = target.exists() and not overwrite
+        if is_there and work.noted("joining") is None:
+            raise _in_the_way(target)
+        parts = []
+        for begin in range(0, max(tiles, 1), step):
+            name = f"part-{begin}"
+            if work.noted(name) is None:
+                multiply(work.path(f"{name}.ocs"), True, (begin, begin + step))
+                work.note(name, True)
+            parts.append(_core.open_sparse(core, work.path(f"{name}.ocs")))
+        work.note("joining", True)
+        path = work.path("whole.ocs") if is_there else target
+        _core.join_sparse(core, parts, path, overwrite or is_there)
+        if is_there and not filecmp.cmp(path, target, shallow=False):
+            raise _in_the_way(target)
+
+
+def _in_the_way(target: Path) -> TargetExistsError:
+    return TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
 
 
 def _types(a: SparseMatrix, b: SparseMatrix, semiring: str) -> tuple[np.dtype[Any], str]:

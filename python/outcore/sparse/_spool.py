@@ -34,6 +34,14 @@ def stamp_of(path: str | os.PathLike[str]) -> str:
     return f"{os.path.abspath(path)}:{found.st_size}:{found.st_mtime_ns}"
 
 
+def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of a `.npy` array, whose elements begin where the file stands then. Raises ValueError."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return shape, dtype
+
+
 class Work:
     """The folder of an ingest. With a `key` it is found by that again, unless it ends or cannot succeed;
     else it is gone with the ingest, or with its process."""
@@ -192,4 +200,4 @@ def _check(columns: list[npt.NDArray[Any]], kinds: list[np.dtype[Any]] | None, i
         raise DTypeError(f"sparse: values of {columns[2].dtype} after values of {kinds[2]}")
 
 
-__all__ = ["Chunk", "Done", "Source", "Work", "checked", "spooled", "stamp_of"]
+__all__ = ["Chunk", "Done", "Source", "Work", "checked", "npy_header", "spooled", "stamp_of"]

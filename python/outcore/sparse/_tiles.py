@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,13 @@ from outcore import _core
 from outcore._array import Array
 from outcore._progress import live
 from outcore._run import compute, open, plan_and_run, store
+from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, MemoryLimitError, TargetExistsError
 from outcore.manipulation import concat
 from outcore.searching import where
 from outcore.sorting import sort, sort_by
 from outcore.sparse._places import is_wide, keys_of
-from outcore.sparse._spool import Work
+from outcore.sparse._spool import Work, npy_header
 from outcore.sparse._writer import Writer
 
 # The first key of what is not stored: behind all others.
@@ -143,10 +144,8 @@ def _store_keys(wanted: Wanted, files: list[str], work: Work, name: str) -> int:
     return int(count)
 
 
-def _sort(
-    keys: int, columns: Callable[[], Sequence[Array]], work: Work, name: str, files: Sequence[str]
-) -> list[Array]:
-    """The columns sorted by the first `keys` of them, stored. The sort is stable: the least significant is the first
+def _sort(keys: int, columns: Callable[[], Sequence[Array]], work: Work, name: str, files: Sequence[str]) -> list[Path]:
+    """The columns sorted by the first `keys` of them, in files. The sort is stable: the least significant is the first
     to be sorted by."""
     found: list[Array] = []
     for key in reversed(range(keys)):
@@ -162,11 +161,11 @@ def _sort(
             del found, by, rest, ordered, others
             work.drop(*files)
         files = work.noted(step)
-        found = [open(work.path(file)) for file in files if work.path(file).exists()]
-    return found
+        found = [open(work.path(file)) for file in files] if key else []
+    return [work.path(file) for file in files]
 
 
-def _write(keyed: Keyed, columns: list[Array], count: int, target: Path, work: Work, name: str) -> None:
+def _write(keyed: Keyed, columns: list[Path], count: int, target: Path, work: Work, name: str) -> None:
     """Hands the sorted entries to the writer, some at a time."""
     from outcore._session import current
 
@@ -196,14 +195,15 @@ def _write(keyed: Keyed, columns: list[Array], count: int, target: Path, work: W
         raise TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
 
 
-def _slices(columns: list[Array], count: int, step: int) -> Iterator[tuple[int, tuple[npt.NDArray[Any], ...]]]:
-    """The columns, `step` entries at a time, and where each part ends.
+def _slices(columns: list[Path], count: int, step: int) -> Iterator[tuple[int, tuple[npt.NDArray[Any], ...]]]:
+    """Stored columns, `step` entries at a time, and where each part ends.
 
     The next one is read while one is worked on, if there is memory for both; else after it.
     """
+    stored = [_Stored.of(column) for column in columns]
 
     def read(begin: int) -> tuple[npt.NDArray[Any], ...]:
-        part = compute(*(column[begin : min(begin + step, count)] for column in columns))
+        part = compute(*(column.part(begin, min(begin + step, count)) for column in stored))
         return part if isinstance(part, tuple) else (part,)
 
     if not count:
@@ -221,6 +221,28 @@ def _slices(columns: list[Array], count: int, step: int) -> Iterator[tuple[int, 
                 following = ahead.submit(copy_context().run, read, begin + step)
             yield min(begin + step, count), parts
             del parts
+
+
+class _Stored(NamedTuple):
+    """A `.npy` file of one axis whose parts are read whole: tiles of the file would be cut, and take more memory."""
+
+    path: Path
+    begin: int
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, path: Path) -> _Stored:
+        """Looks at its header."""
+        with refusing(path, "read"), path.open("rb") as file:
+            _, dtype = npy_header(file)
+            return cls(path, file.tell(), dtype)
+
+    def part(self, begin: int, end: int) -> Array:
+        """Elements, lazily."""
+        from outcore._session import current
+
+        at = self.begin + begin * self.dtype.itemsize
+        return Array(_core.open_raw(current()._core, str(self.path), at, [end - begin], self.dtype.name, False))
 
 
 __all__ = ["Keyed", "Wanted", "check_target", "write_keyed", "write_sorted"]

@@ -5,6 +5,7 @@
 //! shared out: [`Shares`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -30,6 +31,8 @@ pub struct SparseProduct<'a> {
     pub dtype: DType,
     /// Of the values that are stored; nothing for the places alone.
     pub stored: Option<DType>,
+    /// The tiles of the first matrix that are multiplied: of the result there are only their tile rows.
+    pub tiles: Range<usize>,
 }
 
 /// What the work is done with.
@@ -99,9 +102,9 @@ pub fn multiply_sparse(
         watch,
     };
     let mut writer = SparseWriter::create(path, shape, overwrite, means.io)?;
-    let mut next = 0;
+    let mut next = what.tiles.start;
     let mut size = usize::MAX;
-    while next < what.first.file.tiles() {
+    while next < what.tiles.end {
         // A group that comes to more than there is room for is begun again with half as many tile rows.
         let (group, after) = run.group(next)?;
         let mut from = 0;
@@ -121,6 +124,41 @@ pub fn multiply_sparse(
         next = after;
     }
     Ok(writer.finish(means.io)?)
+}
+
+/// Writes the tile rows of several matrices of one shape, none of which has some behind those of the next, to one file.
+///
+/// # Errors
+/// Files that cannot be read or written, or are not so. No file is left behind then.
+pub fn join(parts: &[Matrix], path: &Path, overwrite: bool, io: &Io) -> Result<SparseShape, EngineError> {
+    let refuse = |what: &str| EngineError::Argument(format!("sparse: parts that are put together {what}"));
+    let first = parts.first().ok_or_else(|| refuse("are none"))?.file.matrix();
+    let mut writer = SparseWriter::create(path, first.clone(), overwrite, io)?;
+    let mut last = None;
+    for part in parts {
+        let shape = part.file.matrix();
+        if (SparseShape {
+            entries: first.entries,
+            ..shape.clone()
+        }) != *first
+        {
+            return Err(refuse("differ in shape or type"));
+        }
+        for tile in 0..part.file.tiles() {
+            let (frame, offset) = part.read_tile(tile, io)?;
+            for (record, place) in part.file.tile_rows(tile) {
+                if last.is_some_and(|last| last >= record.number) {
+                    return Err(refuse("overlap"));
+                }
+                last = Some(record.number);
+                let buffer = writer.buffer();
+                let begin = buffer.len();
+                buffer.extend_from_slice(&frame[offset..][place]);
+                writer.add(record.number, begin, record.entries, io)?;
+            }
+        }
+    }
+    Ok(writer.finish(io)?)
 }
 
 impl SparseProduct<'_> {
@@ -190,7 +228,7 @@ impl Run<'_> {
         let io = self.means.io;
         let first = &self.what.first.file;
         let (mut group, mut bytes, mut tile) = (vec![], 0, from);
-        while tile < first.tiles()
+        while tile < self.what.tiles.end
             && (tile == from || bytes + decoded_bytes(first, tile, self.item()) <= self.shares.first)
         {
             (self.watch)()?;

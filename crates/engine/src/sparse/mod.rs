@@ -17,15 +17,18 @@ mod transposed;
 use std::path::Path;
 use std::sync::Arc;
 
-use outcore_sparse::{check_tile_row, Malformed};
-use outcore_store::{open_sparse, Io, SparseFile, SparseShape, TileRowRecord};
+use outcore_sparse::{check_tile_row, encode_rows, rows_bytes, Malformed};
+use outcore_store::{
+    open_rows as open_compressed, open_sparse, CompressedRows, Encoding, Io, Source, SparseFile, SparseShape,
+    TileRowRecord,
+};
 
-use crate::expr::Expr;
+use crate::expr::{Expr, Op};
 use crate::{ops, EngineError};
 
 pub use assemble::{Assembler, Duplicates, Places};
 pub use entries::Entries;
-pub use gustavson::{multiply_sparse, Means, SparseProduct};
+pub use gustavson::{join, multiply_sparse, Means, SparseProduct};
 pub use outcore_sparse::Semiring;
 pub use product::product;
 
@@ -45,6 +48,69 @@ pub fn open(path: &Path, io: &Io) -> Result<Matrix, EngineError> {
     let file = open_sparse(path, check, io)?;
     let tiles = ops::source(file.clone())?;
     Ok(Matrix { file, tiles })
+}
+
+/// Opens a matrix whose rows, or columns as rows, lie compressed in stored arrays: row pointers, columns, and values if any.
+/// Its tiles are of `side` rows and made as they are read.
+///
+/// # Errors
+/// Arrays that are not stored as they are, or do not go together; row pointers that fall.
+pub fn open_rows(
+    name: String,
+    [indptr, indices]: [&Expr; 2],
+    data: Option<&Expr>,
+    (rows, columns): (u64, u64),
+    side: u32,
+    io: &Io,
+) -> Result<Matrix, EngineError> {
+    if !side.is_power_of_two() || side as usize > outcore_sparse::SIDE_MAX {
+        return Err(EngineError::Argument(format!("sparse: tiles of {side} rows")));
+    }
+    let arrays = CompressedRows {
+        indptr: stored(&name, indptr)?,
+        indices: stored(&name, indices)?,
+        data: data.map(|data| stored(&name, data)).transpose()?,
+        name,
+    };
+    let shape = SparseShape {
+        rows,
+        columns,
+        side,
+        entries: indices.shape.first().copied().unwrap_or(0),
+        dtype: data.map(|data| data.dtype),
+    };
+    let file = open_compressed(arrays, shape, Encoding { encode, bytes }, io)?;
+    let tiles = ops::source(file.clone())?;
+    Ok(Matrix { file, tiles })
+}
+
+fn stored(name: &str, array: &Expr) -> Result<Arc<dyn Source>, EngineError> {
+    match &array.op {
+        Op::Source(source) => Ok(source.0.clone()),
+        _ => Err(EngineError::Argument(format!(
+            "{name}: {} is not stored as it is",
+            array.label()
+        ))),
+    }
+}
+
+fn layout_of(shape: &SparseShape) -> (u64, u64, usize) {
+    let item = shape.dtype.map_or(0, |dtype| dtype.size());
+    (u64::from(shape.side), shape.columns, item)
+}
+
+fn encode(
+    counts: &[u64],
+    columns: &[u64],
+    values: &[u8],
+    shape: &SparseShape,
+    out: &mut Vec<u8>,
+) -> Result<(), &'static str> {
+    encode_rows(counts, columns, values, layout_of(shape), out).map_err(|Malformed(what)| what)
+}
+
+fn bytes(entries: u64, shape: &SparseShape) -> u64 {
+    rows_bytes(entries, layout_of(shape))
 }
 
 /// What is wrong with a tile row, if anything: what is read has passed this, so that products need not look again.

@@ -20,10 +20,12 @@
 //!         u64 number, u64 first byte, u64 bytes, u64 entries, u32 CRC-32C of its bytes, u32 0
 //! ```
 
+mod compressed;
 mod header;
 mod source;
 mod writer;
 
+pub use compressed::{CompressedRows, Encoding};
 pub use header::{parse_sparse, SparseShape, TileRowRecord};
-pub use source::{open_sparse, CheckTileRow, SparseFile};
+pub use source::{open_rows, open_sparse, CheckTileRow, SparseFile};
 pub use writer::SparseWriter;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crc32c::crc32c;
 use outcore_dtype::DType;
 
+use super::compressed::{CompressedRows, EncodeTileRow, Encoding};
 use super::header::{records, Header, SparseShape, TileRowRecord, ALIGN, HEADER_BYTES, RECORD_BYTES};
 use crate::frames::PAGE;
 use crate::io::Mode;
@@ -31,12 +32,23 @@ pub struct SparseFile {
     records: Vec<TileRowRecord>,
     /// Where in `records` each tile begins, and where the last ends.
     tiles: Vec<usize>,
-    /// Bytes of each tile.
+    /// Bytes of each tile; the most that there may be where it is made of something else.
     lengths: Arc<[u64]>,
     grid: [u64; 2],
-    stamp: Stamp,
     identity: String,
-    check: CheckTileRow,
+    body: Body,
+}
+
+/// Where tile rows come from.
+#[derive(Debug)]
+enum Body {
+    /// They lie in the file.
+    File { stamp: Stamp, check: CheckTileRow },
+    /// They are made of compressed rows, one in each tile.
+    Rows {
+        rows: CompressedRows,
+        encode: EncodeTileRow,
+    },
 }
 
 /// Opens a sparse matrix, of which every tile row is looked at by `check` when it is read.
@@ -74,6 +86,36 @@ pub fn open_sparse(path: &Path, check: CheckTileRow, io: &Io) -> Result<Arc<Spar
     Ok(Arc::new(SparseFile::new(path, header.shape, records, stamp, check)))
 }
 
+/// Opens a matrix that lies in compressed rows, without another copy of it. Its row pointers are read once; `shape` says
+/// how many entries there are.
+///
+/// # Errors
+/// Arrays whose lengths do not go together, or row pointers that fall.
+pub fn open_rows(
+    rows: CompressedRows,
+    shape: SparseShape,
+    encoding: Encoding,
+    io: &Io,
+) -> Result<Arc<SparseFile>, StoreError> {
+    rows.check(&shape)?;
+    let records = rows.records(&shape, encoding.bytes, io)?;
+    let identities: Vec<&str> = rows.arrays().map(|array| array.identity()).collect();
+    let lengths: Arc<[u64]> = records.iter().map(|record| record.bytes).collect();
+    Ok(Arc::new(SparseFile {
+        path: rows.name.clone().into(),
+        tiles: (0..=records.len()).collect(),
+        grid: [lengths.len() as u64, lengths.iter().copied().max().unwrap_or(0)],
+        identity: format!("rows of {} in tiles of {}", identities.join(" and "), shape.side),
+        lengths,
+        records,
+        shape,
+        body: Body::Rows {
+            rows,
+            encode: encoding.encode,
+        },
+    }))
+}
+
 impl SparseFile {
     fn new(
         path: &Path,
@@ -107,8 +149,7 @@ impl SparseFile {
             tiles,
             lengths,
             identity: stamp.name(path),
-            stamp,
-            check,
+            body: Body::File { stamp, check },
         }
     }
 
@@ -125,9 +166,17 @@ impl SparseFile {
         &self.shape
     }
 
-    /// Bytes of the file.
+    /// Bytes of the file, or of the arrays.
     pub fn file_bytes(&self) -> u64 {
-        self.stamp.bytes
+        match &self.body {
+            Body::File { stamp, .. } => stamp.bytes,
+            Body::Rows { rows, .. } => rows.bytes(),
+        }
+    }
+
+    /// Whether tiles lie in the file as they are multiplied.
+    pub fn is_tiled(&self) -> bool {
+        matches!(self.body, Body::File { .. })
     }
 
     /// Tiles of the source.
@@ -142,7 +191,7 @@ impl SparseFile {
 
     /// The tile rows of a tile, and where in its bytes each of them is.
     pub fn tile_rows(&self, tile: usize) -> impl Iterator<Item = (&TileRowRecord, std::ops::Range<usize>)> {
-        let records = &self.records[self.tiles[tile]..self.tiles[tile + 1]];
+        let records = self.records_of(tile);
         let base = records.first().map_or(0, |record| record.offset);
         records.iter().map(move |record| {
             let at = (record.offset - base) as usize;
@@ -150,12 +199,16 @@ impl SparseFile {
         })
     }
 
+    fn records_of(&self, tile: usize) -> &[TileRowRecord] {
+        &self.records[self.tiles[tile]..self.tiles[tile + 1]]
+    }
+
     fn array(&self, tile: usize) -> RowMajor {
         RowMajor {
             base: self.records[self.tiles[tile]].offset,
             shape: vec![self.lengths[tile]],
             item: 1,
-            file_bytes: self.stamp.bytes,
+            file_bytes: self.file_bytes(),
         }
     }
 
@@ -193,15 +246,24 @@ impl Source for SparseFile {
     }
 
     fn check_unchanged(&self) -> Result<(), StoreError> {
-        self.stamp.check(&self.path, |stamp| stamp)
+        match &self.body {
+            Body::File { stamp, .. } => stamp.check(&self.path, |stamp| stamp),
+            Body::Rows { rows, .. } => rows.arrays().try_for_each(|array| array.check_unchanged()),
+        }
     }
 
     fn check_unwritten(&self) -> Result<(), StoreError> {
-        self.stamp.check(&self.path, Stamp::written)
+        match &self.body {
+            Body::File { stamp, .. } => stamp.check(&self.path, Stamp::written),
+            Body::Rows { rows, .. } => rows.arrays().try_for_each(|array| array.check_unwritten()),
+        }
     }
 
-    fn cost(&self, region: &Region, _io: &Io) -> Result<ReadCost, StoreError> {
+    fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
         let (tile, part) = self.part(region)?;
+        if let Body::Rows { rows, .. } = &self.body {
+            return rows.cost(&self.records[tile], &self.shape, io);
+        }
         let array = self.array(tile);
         Ok(ReadCost {
             read_bytes: array.read_bytes(&part),
@@ -212,7 +274,14 @@ impl Source for SparseFile {
 
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
         let (tile, part) = self.part(region)?;
-        let file = self.stamp.open(&self.path, io)?;
+        let (stamp, check) = match &self.body {
+            Body::File { stamp, check } => (stamp, check),
+            Body::Rows { rows, encode } => {
+                rows.read(&self.records[tile], &self.shape, *encode, frame, io)?;
+                return Ok(0);
+            }
+        };
+        let file = stamp.open(&self.path, io)?;
         let offset = self.array(tile).read(&file, &part, frame, io)?;
         debug_assert_eq!(offset as u64 % ALIGN, 0);
         for (record, place) in self.tile_rows(tile) {
@@ -223,7 +292,7 @@ impl Source for SparseFile {
                     "the checksum of tile row {number} at byte {at} does not agree with it"
                 )));
             }
-            (self.check)(bytes, record, &self.shape)
+            check(bytes, record, &self.shape)
                 .map_err(|what| self.malformed(format!("{what}, in tile row {number}")))?;
         }
         Ok(offset)
@@ -231,5 +300,12 @@ impl Source for SparseFile {
 
     fn listed(&self) -> Option<Arc<[u64]>> {
         Some(self.lengths.clone())
+    }
+
+    fn advice(&self) -> Option<String> {
+        match &self.body {
+            Body::File { .. } => None,
+            Body::Rows { rows, .. } => rows.advice(&self.shape),
+        }
     }
 }

@@ -44,7 +44,7 @@ impl Program {
             "{{\"memory_limit\":{},\"overhead_bytes\":{},\"budget_bytes\":{},\"fixed_bytes\":{},\"peak_bytes\":{},\
              \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"bytes_scratch\":{},\"bytes_temporary\":{},\"bytes_discarded\":{},\
              \"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":true,\"passes\":{},\"candidates\":{},\
-             \"rewrites\":{},\"plan_seconds\":{},\"program_bytes\":{},\"kept\":{},\"known\":{},\"remembered\":{}}}",
+             \"rewrites\":{},\"advice\":{},\"plan_seconds\":{},\"program_bytes\":{},\"kept\":{},\"known\":{},\"remembered\":{}}}",
             options.memory_limit,
             self.session.overhead(),
             self.session.budget(),
@@ -63,6 +63,7 @@ impl Program {
             passes,
             candidates,
             list(self.plan.rewrites.iter().map(|text| quoted(text))),
+            list(self.plan.sources().filter_map(|source| source.advice()).map(|text| quoted(&text))),
             self.plan_seconds,
             program_bytes,
             count_json(self.starts_from()),

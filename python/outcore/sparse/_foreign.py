@@ -1,0 +1,228 @@
+"""Matrices that others stored by rows or columns, opened where they lie: SciPy's, AnnData's and Binsparse's."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore import _core
+from outcore._array import Array
+from outcore._node import node
+from outcore._system_errors import refusing
+from outcore.errors import ArgumentError, FormatError, UnsupportedFormatError
+from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._spool import npy_header
+
+Layout = Literal["csr", "csc"]
+# The arrays of a group, as AnnData and as Binsparse names them.
+_ANNDATA = ("indptr", "indices", "data")
+_BINSPARSE = ("pointers_to_1", "indices_1", "values")
+# Bytes of a member of a zip file before its name.
+_LOCAL_HEADER = 30
+
+
+class Compressed(NamedTuple):
+    """A matrix of compressed rows ("csr") or columns ("csc"): its three arrays, lazy or such that can be."""
+
+    layout: Layout
+    shape: tuple[int, int]
+    indptr: Any
+    indices: Any
+    data: Any | None
+
+    def opened(self, name: str, side: int) -> SparseMatrix:
+        """The matrix, whose row pointers are read once."""
+        from outcore._session import current
+
+        parts = [None if part is None else _stored(part) for part in (self.indptr, self.indices, self.data)]
+        by_rows = self.shape if self.layout == "csr" else self.shape[::-1]
+        indptr, indices, data = parts
+        if indptr is None or indices is None:
+            raise FormatError(f"{name}: there is no indptr, or there are no indices")
+        core = _core.open_rows(current()._core, name, indptr, indices, data, by_rows, side)
+        return SparseMatrix(core, transposed=self.layout == "csc")
+
+
+def _stored(array: Any) -> _core.Expr:
+    return array._expr if isinstance(array, Array) else node(array)
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a path is that of another format than outcore's, by its name."""
+    return path.suffix in (".npz", ".h5ad", ".h5", ".hdf5", ".bsp") or path.is_dir()
+
+
+def open_foreign(path: Path, group: str | None, side: int) -> SparseMatrix:
+    """A matrix in a file of `scipy.sparse.save_npz`, or in a group of an HDF5 file or Zarr folder."""
+    with refusing(path, "open"):
+        path.stat()
+    if path.suffix == ".npz":
+        if group is not None:
+            raise ArgumentError(f"{path}: has no groups, and group={group!r} is given")
+        return npz(path).opened(str(path), side)
+    root = _root(path)
+    name = group if group is not None else "X" if _has(root, "X") else ""
+    return of_group(root, str(path), name).opened(f"{path}/{name}" if name else str(path), side)
+
+
+def _root(path: Path) -> Any:
+    if path.is_dir():
+        import zarr
+
+        try:
+            return zarr.open_group(str(path), mode="r")
+        except Exception as error:
+            raise FormatError(f"{path}: {error}") from None
+    import h5py
+
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+def _has(root: Any, name: str) -> bool:
+    return name in root and hasattr(root[name], "keys")
+
+
+def of_group(root: Any, source: str, name: str) -> Compressed:
+    """The matrix of a group of AnnData's or Binsparse's."""
+    if name and not _has(root, name):
+        raise UnsupportedFormatError(f"{source}: there is no group {name!r}")
+    found = root[name] if name else root
+    told = found.attrs.get("binsparse")
+    if told is not None:
+        return _binsparse(found, f"{source}: {name!r}" if name else source, told)
+    kind = str(found.attrs.get("encoding-type", found.attrs.get("h5sparse_format", "")))
+    shape = found.attrs.get("shape", found.attrs.get("h5sparse_shape"))
+    if kind.removesuffix("_matrix") not in ("csr", "csc") or shape is None:
+        raise UnsupportedFormatError(f"{source}: {name!r} is {kind or 'no'} matrix; csr_matrix and csc_matrix are read")
+    layout: Layout = "csr" if kind.startswith("csr") else "csc"
+    return Compressed(layout, (int(shape[0]), int(shape[1])), *_members_of(found, _ANNDATA, f"{source}: {name!r}"))
+
+
+def _members_of(group: Any, names: tuple[str, str, str], source: str) -> tuple[Any, Any, Any]:
+    missing = [name for name in names if name not in group]
+    if missing:
+        raise FormatError(f"{source}: there is no array {missing[0]!r}")
+    first, second, third = (_array(group[name]) for name in names)
+    return first, second, third
+
+
+def _array(array: Any) -> Any:
+    """As an array of outcore where it is one of HDF5 or Zarr."""
+    from outcore.creation import asarray
+
+    return asarray(array)
+
+
+def _binsparse(group: Any, source: str, told: Any) -> Compressed:
+    """A matrix by the description that Binsparse puts beside its arrays (version 0.1). Values "bint8" stay uint8."""
+    try:
+        content = json.loads(told) if isinstance(told, (str, bytes)) else dict(told)
+        content = content.get("binsparse", content)
+        kind, (rows, columns) = str(content["format"]).upper(), content["shape"]
+        types = dict(content["data_types"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{source}: is described as no matrix of Binsparse: {error!r}") from None
+    if kind not in ("CSR", "CSC"):
+        raise UnsupportedFormatError(f"{source}: format {content['format']!r}; CSR and CSC are read")
+    if content.get("structure"):
+        raise UnsupportedFormatError(f"{source}: structure {content['structure']!r}; general matrices are read")
+    indptr, indices, values = _members_of(group, _BINSPARSE, source)
+    kind_of_values = str(types.get("values", ""))
+    if kind_of_values.startswith("complex["):
+        raise UnsupportedFormatError(f"{source}: values of {kind_of_values}")
+    if kind_of_values.startswith("iso["):
+        _check_ones(values, source)
+        values = None
+    return Compressed("csr" if kind == "CSR" else "csc", (int(rows), int(columns)), indptr, indices, values)
+
+
+def _check_ones(values: Array, source: str) -> None:
+    """Raises where the one value that all entries have is not 1."""
+    value = np.asarray(values[:1].compute())
+    if not len(value) or value[0] != 1:
+        raise UnsupportedFormatError(f"{source}: all entries have one value, which is not 1; convert it")
+
+
+class Member:
+    """A `.npy` array within a zip file: where it lies, or what is read of it from its beginning on."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        self._file: IO[bytes] = archive.open(name)
+        self._archive, self._about = str(archive.filename), archive.getinfo(name)
+        self._name = f"{archive.filename}: {name}"
+        try:
+            self.shape, self.dtype = npy_header(self._file)
+        except ValueError as error:
+            raise FormatError(f"{self._name}: {error}") from None
+        if self.dtype.hasobject:
+            raise UnsupportedFormatError(f"{self._name}: holds Python objects")
+        self._begin = self._file.tell()
+        self._place = 0
+        self._last = np.zeros(0, self.dtype)
+
+    def __call__(self, begin: int, end: int) -> npt.NDArray[Any]:
+        """Elements; the first of them may be the last of those before."""
+        again = self._last if begin == self._place - 1 else self._last[:0]
+        wanted = (end - begin - len(again)) * self.dtype.itemsize
+        raw = self._file.read(wanted)
+        if len(raw) != wanted:
+            raise FormatError(f"{self._name}: ends {wanted - len(raw)} bytes too early")
+        found = np.concatenate([again, np.frombuffer(raw, self.dtype)])
+        self._place, self._last = end, found[-1:]
+        return found
+
+    def whole(self) -> npt.NDArray[Any]:
+        """All of a short array."""
+        return self(0, int(np.prod(self.shape))).reshape(self.shape)
+
+    def lying(self) -> Array:
+        """The array as it lies in the zip file, lazily."""
+        from outcore._session import current
+
+        if self._about.compress_type != zipfile.ZIP_STORED:
+            raise UnsupportedFormatError(
+                f"{self._name}: is packed, and can only be read from its beginning on; save it by "
+                "scipy.sparse.save_npz(..., compressed=False), or convert it by outcore.sparse.from_npz"
+            )
+        with open(self._archive, "rb") as file:
+            file.seek(self._about.header_offset)
+            head = file.read(_LOCAL_HEADER)
+        if len(head) < _LOCAL_HEADER:
+            raise FormatError(f"{self._name}: begins behind the end of the file")
+        names = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+        begin = self._about.header_offset + _LOCAL_HEADER + names + self._begin
+        swapped = self.dtype.byteorder == ">"
+        kind, length = self.dtype.newbyteorder("="), int(np.prod(self.shape))
+        core = current()._core
+        return Array(_core.open_raw(core, str(Path(self._archive).absolute()), begin, [length], kind.name, swapped))
+
+
+def told_by_npz(archive: zipfile.ZipFile) -> tuple[str, tuple[int, int]]:
+    """Layout and shape of a matrix of `scipy.sparse.save_npz`."""
+    told = Member(archive, "format.npy").whole().item()
+    rows, columns = (int(length) for length in Member(archive, "shape.npy").whole())
+    return told.decode() if isinstance(told, bytes) else str(told), (rows, columns)
+
+
+def npz(path: Path) -> Compressed:
+    """The matrix of a file of `scipy.sparse.save_npz`, not packed."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            layout, shape = told_by_npz(archive)
+            if layout not in ("csr", "csc"):
+                raise UnsupportedFormatError(f"{path}: layout {layout!r}; csr and csc are opened as they are")
+            parts = [Member(archive, f"{name}.npy").lying() for name in _ANNDATA]
+    except (zipfile.BadZipFile, EOFError, KeyError) as error:
+        raise FormatError(f"{path}: is no file of scipy.sparse.save_npz: {error}") from None
+    return Compressed("csr" if layout == "csr" else "csc", shape, *parts)
+
+
+__all__ = ["Compressed", "Layout", "Member", "is_foreign", "npz", "of_group", "open_foreign", "told_by_npz"]
