@@ -108,12 +108,15 @@ impl TileRowEncoder {
         self.rows = rows;
     }
 
-    /// Adds the tiles of another behind those there are.
-    pub fn append(&mut self, other: TileRowEncoder) {
-        self.directory.extend(other.directory);
-        self.segments.extend(other.segments);
-        self.values.extend(other.values);
-        self.entries += other.entries;
+    /// Adds the tiles of another behind those there are. The other begins a new tile row, and keeps its memory for it.
+    pub fn append(&mut self, other: &mut TileRowEncoder) {
+        self.directory.extend_from_slice(&other.directory);
+        self.segments.extend_from_slice(&other.segments);
+        self.values.extend_from_slice(&other.values);
+        self.entries += std::mem::take(&mut other.entries);
+        other.directory.clear();
+        other.segments.clear();
+        other.values.clear();
     }
 
     /// Whether no tile was added.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 use outcore_dtype::DType;
 use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
@@ -103,6 +104,24 @@ pub struct Assembler {
     /// The tile at work.
     tile: Option<TileNumber>,
     gathered: Gathered,
+    spare: Spare,
+}
+
+/// What workers have used, for the next time: memory that is given back and taken again would be cleared each time.
+#[derive(Default)]
+struct Spare {
+    encoders: Mutex<Vec<TileRowEncoder>>,
+    gathered: Mutex<Vec<Gathered>>,
+}
+
+fn take<T: Default>(spare: &Mutex<Vec<T>>) -> T {
+    spare.lock().map(|mut spare| spare.pop()).unwrap_or_default().unwrap_or_default()
+}
+
+fn give<T>(spare: &Mutex<Vec<T>>, used: T) {
+    if let Ok(mut spare) = spare.lock() {
+        spare.push(used);
+    }
 }
 
 /// Entries in a row that are encoded by one thread; fewer are not worth another.
@@ -151,6 +170,7 @@ impl Assembler {
             encoder: TileRowEncoder::default(),
             tile: None,
             gathered: Gathered::default(),
+            spare: Spare::default(),
         })
     }
 
@@ -241,12 +261,12 @@ impl Assembler {
                 (begin, entries) = (position + 1, 0);
             }
         }
-        let (rules, next) = (&self.rules, AtomicUsize::new(0));
+        let (rules, spare, next) = (&self.rules, &self.spare, AtomicUsize::new(0));
         let work = || -> Result<Vec<(usize, TileRowEncoder)>, EngineError> {
             let mut found = vec![];
-            let mut gathered = Gathered::default();
+            let mut gathered = take(&spare.gathered);
             while let (at, Some(chunk)) = next_of(&next, &chunks) {
-                let mut encoder = TileRowEncoder::default();
+                let mut encoder = take(&spare.encoders);
                 for run in *chunk {
                     let (places, values) = given(run);
                     rules.gather(run.tile, places, values, &mut gathered)?;
@@ -254,6 +274,7 @@ impl Assembler {
                 }
                 found.push((at, encoder));
             }
+            give(&spare.gathered, gathered);
             Ok(found)
         };
         let mut found = std::thread::scope(|scope| {
@@ -265,9 +286,10 @@ impl Assembler {
             Ok::<_, EngineError>(found)
         })?;
         found.sort_unstable_by_key(|(at, _)| *at);
-        for (at, encoder) in found {
+        for (at, mut encoder) in found {
             self.begin_tile(chunks[at][0].tile, io)?;
-            self.encoder.append(encoder);
+            self.encoder.append(&mut encoder);
+            give(&self.spare.encoders, encoder);
             self.tile = chunks[at].last().map(|run| run.tile);
         }
         Ok(())
