@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from outcore._array import Array
 from outcore.errors import ArgumentError, OutcoreError
 
 _BLOCK = 4 << 20
+Saved = tuple[int, tuple[Array, ...], dict[str, list[Any]]]  # a step, the state after it, and the scalars until then
 _SHARE = 8  # part of the budget up to which the values of a state are held to be told by
 
 
@@ -25,6 +27,14 @@ def _checksum(path: Path) -> int:
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             found = zlib.crc32(block, found)
+    return found
+
+
+def interval(name: str, every: SupportsIndex) -> int:
+    """Every how many steps states are stored. Raises ArgumentError below 1."""
+    found = every.__index__()
+    if found < 1:
+        raise ArgumentError(f"{name}: checkpoint is {found}; states are stored every so many steps, at least 1")
     return found
 
 
@@ -89,36 +99,52 @@ class Checkpoints:
         self._path = Path(folder.path)
 
     @classmethod
-    def hold(cls, every: int, state: tuple[Array, ...], dry: tuple[tuple[Array, ...], dict[str, Any]]) -> Checkpoints:
-        """The checkpoints of a loop, known by its first step over a state of zeros and by the state it begins with."""
+    def known_by(cls, every: int, work: str, parts: Iterable[str]) -> Checkpoints:
+        """The checkpoints of work that is the same where all parts of what tells it are."""
         from outcore._session import current
 
-        if every < 1:
-            raise ArgumentError(f"iterate: checkpoint is {every}; states are stored every so many steps, at least 1")
+        key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        return cls(every, current()._core.stages_folder(key, work))
+
+    @classmethod
+    def hold(
+        cls, every: SupportsIndex, state: tuple[Array, ...], dry: tuple[tuple[Array, ...], dict[str, Any]]
+    ) -> Checkpoints:
+        """The checkpoints of a loop, known by its first step over a state of zeros and by the state it begins with."""
+        steps = interval("iterate", every)
         new, scalars = dry
         parts = [array._expr.digest for array in new]
         parts += [f"{name}:{value._expr.digest if isinstance(value, Array) else ''}" for name, value in scalars.items()]
         parts += [content(array) for array in state]
-        key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-        return cls(every, current()._core.stages_folder(key, "a loop"))
+        return cls.known_by(steps, "a loop", parts)
 
     def _notes(self) -> list[Path]:
         return sorted(self._path.glob("state-*.json"), reverse=True)
 
-    def restore(self, state: tuple[Array, ...]) -> tuple[int, tuple[Array, ...], dict[str, list[Any]]]:
-        """The last state that is whole, its step and the scalars until then; the given state where there is none."""
+    def _whole(self) -> Iterator[Saved]:
+        """The states that are whole, the last one first."""
         for path in self._notes():
             try:
                 note = json.loads(path.read_text())
                 files = [(self._path / name, checksum) for name, checksum in note["files"]]
-                if len(files) != len(state) or any(_checksum(file) != checksum for file, checksum in files):
+                if any(_checksum(file) != checksum for file, checksum in files):
                     continue
                 arrays = tuple(_opened(file) for file, _ in files)
-                same = all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(arrays, state, strict=True))
+                found = int(note["iteration"]), arrays, {name: list(told) for name, told in note["history"].items()}
             except (OSError, ValueError, KeyError, TypeError, OutcoreError):
                 continue
-            if same:
-                return int(note["iteration"]), arrays, {name: list(values) for name, values in note["history"].items()}
+            yield found
+
+    def last(self) -> Saved | None:
+        """The last state that is whole."""
+        return next(self._whole(), None)
+
+    def restore(self, state: tuple[Array, ...]) -> Saved:
+        """The last state that is whole and has the shapes and types of the given one, else that."""
+        kinds = [(array.shape, array.dtype) for array in state]
+        for saved in self._whole():
+            if [(array.shape, array.dtype) for array in saved[1]] == kinds:
+                return saved
         return 0, state, {}
 
     def save(self, iteration: int, state: tuple[Array, ...], history: dict[str, list[Any]], *, due: bool) -> None:

@@ -122,7 +122,7 @@ def iterate(
     if checkpoint is not None:
         dry = tuple(Array(_core.full(array.shape, 0, array.dtype.name)) for array in arrays)
         returned = step(*dry) if spread else step(dry[0] if single else dry)
-        saved = Checkpoints.hold(checkpoint.__index__(), arrays, _parts(returned, dry, single))
+        saved = Checkpoints.hold(checkpoint, arrays, _parts(returned, dry, single))
         iteration, arrays, history = saved.restore(arrays)
     place = _Places(arrays)
     with live(current().options["progress"] if progress is None else progress) as bar:

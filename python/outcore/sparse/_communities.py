@@ -70,7 +70,8 @@ def spectral_embedding(A: SparseMatrix, components: int = 8, *, drop_first: bool
 
     The eigenvectors of I − D^(−½) A D^(−½) with the least eigenvalues, divided by √D, as scikit-learn's function of
     this name gives them; the first, which is the same for all vertices of a component, is dropped unless told. A is
-    symmetric, with weights that are not negative. Vertices without edges lie at 0. `options` are those of `eigsh`.
+    symmetric, with weights that are not negative. Vertices without edges lie at 0. `options` are those of `eigsh`, of
+    which `checkpoint` is of no use to another process: D is in memory.
     Memory and errors as `eigsh`. I/O: one read of A for D, else as `eigsh`.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
+from outcore._checkpoints import Checkpoints, content
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._krylov import Krylov
-from outcore.sparse.linalg._operators import Operator, Shifted, operator
+from outcore.sparse.linalg._operators import Operator, Shifted
 from outcore.sparse.linalg._preconditioners import factored
+from outcore.sparse.linalg._restarts import Restarts
 
 Numbers = npt.NDArray[Any]
 _DENSE = 96  # matrices up to this order are solved whole
@@ -34,7 +36,7 @@ class NotConvergedError(LinAlgError):
 @dataclass(frozen=True)
 class Problem:
     """An eigenproblem: `a` is judged by, `inner` iterated with, whose
-    eigenvalues `forward` gives of A's, and `back` the other way."""
+    eigenvalues `forward` gives of A's, and `back` the other way. `given` is the inverse that the caller has."""
 
     name: str
     a: Operator
@@ -49,12 +51,13 @@ class Problem:
     dtype: np.dtype[Any]
     order_of: Callable[[Numbers], npt.NDArray[np.int64]]
     hermitian: bool
+    which: str
+    sigma: complex | None
+    given: Operator | None
 
 
-def inverse(name: str, A: Any, a: Operator, sigma: complex, given: Any) -> Operator:
-    """(A − σI)⁻¹: what was given for it, else complete LU factors of a matrix that fits into memory."""
-    if given is not None:
-        return operator(given, name)
+def inverse(name: str, A: Any, a: Operator, sigma: complex) -> Operator:
+    """(A − σI)⁻¹: complete LU factors of a matrix that fits into memory."""
     if isinstance(A, SparseMatrix):
         found = A.to_scipy()
     elif hasattr(A, "tocsc"):
@@ -83,31 +86,62 @@ def problem_checked(
     return max(min(capacity, order), min(least, order)), 10 * order if maxiter is None else maxiter
 
 
-def solved(problem: Problem, v0: Array | None, seed: int = 0) -> tuple[Numbers, Array]:
-    """Eigenvalues, as `order_of` puts them, and their vectors. Raises NotConvergedError."""
+def solved(problem: Problem, v0: Array | None, seed: int, checkpoint: int | None) -> tuple[Numbers, Array]:
+    """Eigenvalues, as `order_of` puts them, and their vectors. Raises NotConvergedError.
+
+    The state is stored after each `checkpoint` restarts.
+    """
     order = problem.a.shape[0]
     if order <= max(problem.capacity + problem.width, _DENSE):
         return _whole(problem)
-    space = Krylov(problem.inner, problem.width, problem.capacity, problem.dtype, seed, v0)
-    stricter = 1.0
-    for _ in range(problem.most):
+    space = Krylov(problem.inner, problem.width, problem.capacity, problem.dtype, seed)
+    restarts = Restarts(space, v0, None if checkpoint is None else _stored(problem, v0, seed, checkpoint))
+    while restarts.done < problem.most:
         while len(space.basis) + problem.width <= problem.capacity:
             space.expand()
         found, weights = _pairs(problem, space.t)
         ranks = problem.order_of(found)
         wanted = ranks[: problem.k]
-        done = np.linalg.norm(space.b @ weights[:, wanted], axis=0) <= _limit(problem, found[wanted], found) * stricter
+        limit = _limit(problem, found[wanted], found) * restarts.stricter
+        done = np.linalg.norm(space.b @ weights[:, wanted], axis=0) <= limit
         if done.all():
             values, vectors, good = _judged(problem, found[wanted], space.vectors(weights[:, wanted]))
             if good.all():
+                restarts.finish()
                 return values, vectors
-            stricter /= 4
+            restarts.stricter /= 4
         _restart(problem, space, found, weights, int(done.sum()))
+        restarts.count(problem.most)
+    error = _not_converged(problem, space)
+    restarts.finish()
+    raise error
+
+
+def _stored(problem: Problem, v0: Array | None, seed: int, checkpoint: int) -> Checkpoints:
+    """Where the states of this problem are, and of no other."""
+    return Checkpoints.known_by(checkpoint, f"a loop of {problem.name}", _identity(problem, v0, seed))
+
+
+def _identity(problem: Problem, v0: Array | None, seed: int) -> Iterator[str]:
+    """What tells a problem from others: its numbers, its products with zeros, and the vector that it begins with."""
+    numbers = (problem.k, problem.capacity, problem.width, float(problem.tol), seed)
+    sigma = None if problem.sigma is None else complex(problem.sigma)
+    yield f"{oc.__version__} {problem.name} {problem.which} {sigma} {problem.dtype} {numbers}"
+    zeros = oc.zeros((problem.a.shape[0], problem.width), dtype=problem.dtype)
+    yield (problem.a @ zeros)._expr.digest
+    if problem.given is not None:
+        yield (problem.given @ zeros)._expr.digest
+    if v0 is not None:
+        yield content(v0)
+
+
+def _not_converged(problem: Problem, space: Krylov) -> NotConvergedError:
+    """The error that has what did converge. I/O: one read of A."""
     found, weights = _pairs(problem, space.t)
     wanted = problem.order_of(found)[: problem.k]
     values, vectors, good = _judged(problem, found[wanted], space.vectors(weights[:, wanted]))
     kept = [vectors[:, place] for place in np.flatnonzero(good)]
-    raise NotConvergedError(
+    return NotConvergedError(
         f"{problem.name}: {len(kept)} of {problem.k} eigenvalues converged in {problem.most} restarts",
         values[good],
         oc.stack(kept, axis=1) if kept else None,

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
+from outcore._checkpoints import interval
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._eigen import Numbers, Problem, inverse, problem_checked, solved
-from outcore.sparse.linalg._operators import floating_dtype, square
+from outcore.sparse.linalg._operators import floating_dtype, operator, square
 from outcore.sparse.linalg._systems import vector
 
 Order = npt.NDArray[np.int64]
@@ -48,26 +49,45 @@ def _same(values: Numbers) -> Numbers:
 
 
 def _found(
-    name: str, A: Any, k: int, which: str, sigma: Any, v0: Any, tol: float, OPinv: Any, sizes: Any, seed: int
+    name: str, A: Any, k: int, which: str, sigma: Any, v0: Any, tol: float, OPinv: Any, sizes: Any, going: Any
 ) -> tuple[Numbers, Array]:
-    """Eigenvalues and vectors in the order of `which`; `sizes` are ncv, block_size and maxiter."""
+    """Eigenvalues and vectors in the order of `which`; `sizes` are ncv, block_size and maxiter, `going` the seed and
+    the interval of checkpoints."""
     orders = _HERMITIAN if name == "eigsh" else _GENERAL
     if which not in orders:
         raise ArgumentError(f"{name}: which={which!r} is none of {', '.join(orders)}")
     a = square(A, name)
     ncv, width, maxiter = sizes
+    seed, checkpoint = going
+    every = None if checkpoint is None else interval(name, checkpoint)
     capacity, most = problem_checked(name, a, k, ncv, width, maxiter)
     dtype = floating_dtype(a.dtype, *([np.complex64] if name == "eigs" else []))
-    inner, forward, back = a, _same, _same
+    inner, forward, back, given = a, _same, _same, None
     if sigma is not None:
-        inner = inverse(name, A, a, sigma, OPinv)
+        given = None if OPinv is None else operator(OPinv, name)
+        inner = inverse(name, A, a, sigma) if given is None else given
         dtype = np.result_type(dtype, inner.dtype)
         forward = lambda values: 1 / (values - sigma)  # noqa: E731
         back = lambda values: sigma + 1 / values  # noqa: E731
     problem = Problem(
-        name, a, inner, forward, back, k, capacity, width, most, tol, dtype, orders[which], hermitian=name == "eigsh"
+        name=name,
+        a=a,
+        inner=inner,
+        forward=forward,
+        back=back,
+        k=k,
+        capacity=capacity,
+        width=width,
+        most=most,
+        tol=tol,
+        dtype=dtype,
+        order_of=orders[which],
+        hermitian=name == "eigsh",
+        which=which,
+        sigma=sigma,
+        given=given,
     )
-    values, vectors = solved(problem, None if v0 is None else vector(name, v0, a.shape[0], "v0"), seed)
+    values, vectors = solved(problem, None if v0 is None else vector(name, v0, a.shape[0], "v0"), seed, every)
     return values if name == "eigsh" else values.astype(dtype), vectors
 
 
@@ -99,6 +119,7 @@ def eigsh(
     *,
     block_size: int = 1,
     seed: int = 0,
+    checkpoint: int | None = None,
 ) -> Any:
     """The k eigenvalues of a Hermitian matrix at one end of its spectrum, or both, or next to `sigma`, with vectors.
 
@@ -114,8 +135,13 @@ def eigsh(
     tol·|λ|, or as near to it as rounding lets them. Raises NotConvergedError after `maxiter` restarts, ArgumentError
     for k above n or generalized problems.
 
+    `checkpoint` stores the state every so many restarts, as `iterate` says: the same call goes on from there after a
+    kill, to the same bits. Matrices in memory, and what SciPy or a function multiplies with, are equal to themselves
+    only, so those that should survive their process come from files. Some hundred rows are solved without restarts.
+
     Memory: `ncv` vectors and half as many more at restarts, in scratch where they take more than a third of it.
-    I/O: one read of A for each block, and one for residuals.
+    I/O: one read of A for each block, and one for residuals. A checkpoint writes the vectors that a restart keeps, k
+    and about a third of the rest of `ncv`, and the next block, and reads them once for their checksums.
 
     >>> import numpy as np, outcore as oc
     >>> values, vectors = oc.sparse.linalg.eigsh(np.diag([1.0, 2.0, 3.0, 4.0]), k=2, which="LA")
@@ -123,7 +149,8 @@ def eigsh(
     (array([3., 4.]), (4, 2))
     """
     _refuse("eigsh", M=M, Minv=Minv, mode=None if mode == "normal" else mode)
-    values, vectors = _found("eigsh", A, k, which, sigma, v0, tol, OPinv, (ncv, block_size, maxiter), seed)
+    sizes = (ncv, block_size, maxiter)
+    values, vectors = _found("eigsh", A, k, which, sigma, v0, tol, OPinv, sizes, (seed, checkpoint))
     order = np.argsort(values)
     if not return_eigenvectors:
         return values[order]
@@ -146,12 +173,13 @@ def eigs(
     *,
     block_size: int = 1,
     seed: int = 0,
+    checkpoint: int | None = None,
 ) -> Any:
     """The k eigenvalues of any square matrix that are the largest or smallest by size, real or imaginary part.
 
     As `eigsh`, by Krylov–Schur (Stewart 2001), in complex arithmetic. `which`: "LM", "SM", "LR", "SR", "LI", "SI". Of
     a real matrix one of a conjugate pair may be left out. Complex values, in the order of `which`. Needs SciPy.
-    Memory, I/O and errors as `eigsh`.
+    Memory, I/O, errors and `checkpoint` as `eigsh`.
 
     >>> import numpy as np, outcore as oc
     >>> values, vectors = oc.sparse.linalg.eigs(np.asarray([[0.0, 1.0], [-4.0, 0.0]]), k=2)
@@ -159,7 +187,8 @@ def eigs(
     (array([-2.,  2.]), (2, 2))
     """
     _refuse("eigs", M=M, Minv=Minv)
-    values, vectors = _found("eigs", A, k, which, sigma, v0, tol, OPinv, (ncv, block_size, maxiter), seed)
+    sizes = (ncv, block_size, maxiter)
+    values, vectors = _found("eigs", A, k, which, sigma, v0, tol, OPinv, sizes, (seed, checkpoint))
     return (values, vectors) if return_eigenvectors else values
 
 

@@ -21,19 +21,35 @@ class Krylov:
     """Orthonormal vectors V with A V = V T + Q B, where Q is the next block (Stewart 2001; Zhou, Saad 2008).
 
     V and Q are held vectors of length n, all others small matrices: T (m, m), B (b, m). `reads` counts products, each
-    of them one read of A.
+    of them one read of A. There is no block before `begin` or `resume`.
     """
 
-    def __init__(self, a: Operator, width: int, capacity: int, dtype: np.dtype[Any], seed: int, first: Any) -> None:
+    def __init__(self, a: Operator, width: int, capacity: int, dtype: np.dtype[Any], seed: int) -> None:
         self._a, self.dtype, self._seed = a, dtype, seed
         self._holder = Holder(a.shape[0] * dtype.itemsize, 2 * capacity)
         self.basis = Basis(self._holder)
         self.t: Numbers = np.zeros((0, 0), dtype=dtype)
         self.b: Numbers = np.zeros((width, 0), dtype=dtype)
         self.reads = 0
+        self.next: list[Array] = []
+
+    def begin(self, first: Array | None) -> None:
+        """The first block: of `first`, or a random vector, and of random ones beside it."""
         self.next = [self._fresh([], first)]
-        for _ in range(1, width):
+        for _ in range(1, len(self.b)):
             self.next.append(self._fresh(self.next))
+
+    def state(self) -> tuple[tuple[Array, ...], int]:
+        """After a restart, all that the space goes on from: V, T, B and Q, and the seed of its last random vector."""
+        small = (oc.asarray(np.ascontiguousarray(part)) for part in (self.t, self.b))
+        return (self.basis.whole(), *small, *self.next), int(self._seed)
+
+    def resume(self, state: tuple[Array, ...], seed: int) -> None:
+        """Goes on from a `state`, which is copied: its files go with the next one that is stored."""
+        basis, t, b, *block = state
+        self.basis.replace(self._holder.held([basis])[0][0])
+        self.next = [self._holder.held([vector])[0][0] for vector in block]
+        self.t, self.b, self._seed = t.compute(), b.compute(), seed
 
     def _fresh(self, others: list[Array], given: Array | None = None) -> Array:
         """A vector of length 1 that is orthogonal to the basis and the others: a given one's part, or a random one."""

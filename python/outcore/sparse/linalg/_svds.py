@@ -29,6 +29,7 @@ def svds(
     *,
     block_size: int = 1,
     seed: int = 0,
+    checkpoint: int | None = None,
 ) -> Any:
     """The k largest singular values of a matrix (m, n), or the smallest (`which="SM"`), with their vectors.
 
@@ -37,8 +38,8 @@ def svds(
 
     Eigenvectors V of AᴴA (of AAᴴ for wide matrices) by `eigsh`; then the QR factors of AV, one of which is small: its
     singular values are A's to rounding of the largest, where square roots of eigenvalues would lose half the digits.
-    Memory: as `eigsh`, of vectors of the shorter side; k of each side beside. Errors as `eigsh`. I/O: two reads of A
-    per product, a forward one and a transposed one, and one more.
+    Memory: as `eigsh`, of vectors of the shorter side; k of each side beside. Errors and `checkpoint`, which holds for
+    the eigenvectors, as `eigsh`. I/O: two reads of A per product, a forward one and a transposed one, and one more.
 
     >>> import numpy as np, outcore as oc
     >>> u, s, vh = oc.sparse.linalg.svds(np.diag([3.0, 2.0, 1.0]), k=2)
@@ -50,7 +51,8 @@ def svds(
     a = operator(A, "svds")
     normal = Normal(a)
     end = "LA" if which == "LM" else "SA"
-    _, vectors = eigsh(normal, k, which=end, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol, block_size=block_size, seed=seed)
+    options: dict[str, Any] = {"block_size": block_size, "seed": seed, "checkpoint": checkpoint}
+    _, vectors = eigsh(normal, k, which=end, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol, **options)
     far = a @ vectors if normal.tall else a.adjoint(vectors)
     q, small, turns = _factored(far)
     if not return_singular_vectors:

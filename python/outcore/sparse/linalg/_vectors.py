@@ -131,6 +131,10 @@ class Basis:
             weights = [old + new for old, new in zip(weights, found, strict=True)] if weights else found
         return block, weights
 
+    def whole(self) -> Array:
+        """All vectors side by side, lazily."""
+        return oc.concat(self._parts, axis=1)
+
     def replace(self, block: Array) -> None:
         """Other vectors, held, in the place of all."""
         self._parts = [block]
