@@ -189,3 +189,28 @@ def test_long_loops_hold_memory_flat_and_plan_in_little_time(data: Path) -> None
     assert max(used[500:]) <= max(used[20:500]) + MIB
     assert max(resident[900:]) <= max(resident[100:200]) + 8 * MIB
     assert found.plan_seconds / found.iterations < 0.1
+
+
+def test_what_a_step_hands_on_outlives_the_checkpoint_it_was_restored_from(tmp_path: Path) -> None:
+    np.save(tmp_path / "w.npy", np.ones((2048, 1024)))
+    steps = 0
+
+    def step(w: oc.Array, x: oc.Array) -> Any:
+        return w, x + oc.sum(w)
+
+    def run(until: Callable[..., Any] | None) -> Any:
+        with session(tmp_path / "scratch", pool_limit=24 << 20):
+            start = (oc.open(tmp_path / "w.npy"), oc.zeros(3))
+            loop = oc.iterate(step, start, until=until, max_iter=6, checkpoint=1)
+            return loop.state[1].compute()
+
+    def stop(*_: Any) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 4:
+            raise KeyboardInterrupt
+
+    (tmp_path / "scratch").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        run(stop)
+    assert run(lambda old, new, k: k > 99).tolist() == [6.0 * 2048 * 1024] * 3

@@ -124,7 +124,7 @@ def iterate(
         returned = step(*dry) if spread else step(dry[0] if single else dry)
         saved = Checkpoints.hold(checkpoint, arrays, _parts(returned, dry, single))
         iteration, arrays, history = saved.restore(arrays)
-    place = _Places(arrays)
+    place = _Places(arrays, is_restored=iteration > 0)
     with live(current().options["progress"] if progress is None else progress) as bar:
         while iteration < most and not converged:
             iteration += 1
@@ -203,7 +203,8 @@ def _line(iteration: int, most: int, history: Mapping[str, list[Any]]) -> str:
 class _Places:
     """Where the arrays of a state are between steps: in memory, or in files of scratch."""
 
-    def __init__(self, state: tuple[Array, ...]) -> None:
+    def __init__(self, state: tuple[Array, ...], *, is_restored: bool) -> None:
+        self._is_restored = is_restored  # it lies in a checkpoint, which the next one removes
         room = current().counters()["budget_bytes"] // _STATE_SHARE
         self._on_disk = [False] * len(state)
         left = sum(array.nbytes for array in state)
@@ -234,7 +235,8 @@ class _Places:
         self, old: tuple[Array, ...], new: tuple[Array, ...], beside: list[Any], lazy: list[int], bar: Any
     ) -> tuple[tuple[Array, ...], list[Any], Outcome, float]:
         # What a step hands on as it was needs no copy.
-        due = [place for place in range(len(new)) if new[place]._expr.id != old[place]._expr.id]
+        same = [not self._is_restored and new[place]._expr.id == old[place]._expr.id for place in range(len(new))]
+        due = [place for place in range(len(new)) if not same[place]]
         core = current()._core
         paths = {place: core.unused_path() for place in due if self._on_disk[place]}
         targets: list[_core.Target | None] = [
@@ -244,6 +246,7 @@ class _Places:
         begin = time.perf_counter()
         results, outcome = plan_and_run(exprs, targets + [None] * len(lazy), report=None if bar is None else bar.report)
         seconds = time.perf_counter() - begin - outcome.seconds
+        self._is_restored = False
         state = list(new)
         for place, value in zip(due, results, strict=False):
             state[place] = Array(core.hold(paths[place]) if value is None else _core.from_numpy(value))
