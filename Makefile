@@ -56,12 +56,13 @@ bench-tilepack bench-speed bench-matmul bench-transpose bench-overhead bench-nas
 # Needs cargo-fuzz. Ten minutes for each parser, from the fixtures as seeds.
 FUZZ_SECONDS ?= 600
 fuzz:
-	mkdir -p fuzz/corpus/npy_header fuzz/corpus/zarr_json fuzz/corpus/sparse
+	mkdir -p fuzz/corpus/npy_header fuzz/corpus/zarr_json fuzz/corpus/sparse fuzz/corpus/lines
 	cp crates/store/tests/fixtures/*.ocs fuzz/corpus/sparse/
 	cp crates/store/tests/fixtures/*.npy fuzz/corpus/npy_header/
 	for file in crates/store/tests/fixtures/*.zarr; do \
 		cp $$file/zarr.json fuzz/corpus/zarr_json/$$(basename $$file).json; done
-	for target in npy_header zarr_json sparse; do \
+	printf ' 1 2 0.5\n# a\n3,4;-inf\n' > fuzz/corpus/lines/edges
+	for target in npy_header zarr_json sparse lines; do \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536; done
 
 clean:

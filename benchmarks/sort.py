@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import shutil
 import sys
 import threading
@@ -85,10 +86,10 @@ def watched(folder: Path) -> Iterator[dict[str, int]]:
 
 def _disk_bytes(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # gone since it was listed
-            found = path.stat()
-            total += found.st_blocks * 512 if path.is_file() else 0
+    for root, _, names in os.walk(folder):  # passes over folders that are gone since they were listed
+        for name in names:
+            with suppress(OSError):
+                total += os.stat(os.path.join(root, name)).st_blocks * 512
     return total
 
 

@@ -59,7 +59,7 @@ def write_source(kind: str, folder: Path, edges: Any) -> Path:
 CHILD = "import json, sys; from support.children import ingest; ingest(*sys.argv[1:4], *map(json.loads, sys.argv[4:]))"
 
 
-def start(source: Path, target: Path, scratch: Path, pool: int, told: dict[str, Any]) -> subprocess.Popen[str]:
+def start(source: Path, target: Path, scratch: Path, pool: int, told: dict[str, Any]) -> subprocess.Popen[bytes]:
     """A child that has said that it begins."""
     given = [source, target, scratch, json.dumps({"pool_limit": pool}), json.dumps(told)]
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
@@ -68,11 +68,11 @@ def start(source: Path, target: Path, scratch: Path, pool: int, told: dict[str, 
         env=os.environ | {"PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        bufsize=0,  # a line read ahead of the others would take some of these along
     )
     assert child.stdout is not None
     said = child.stdout.readline()
-    assert said == "ready\n", said + child.communicate()[0]
+    assert said == b"ready\n", said + child.communicate()[0]
     return child
 
 
@@ -88,7 +88,7 @@ def test_killed_until_it_ends(kind: str, transposed: bool, data: Path, out: Path
     pools = [22 << 20, 26 << 20, 96 << 20]
     whole = start(source, out / "a.ocs", scratch, pools[0], told)
     began = time.monotonic()
-    text, _ = whole.communicate()
+    text = whole.communicate()[0].decode()
     seconds = time.monotonic() - began
     assert whole.returncode == 0, text
     expected = tree_hash(out)
@@ -101,7 +101,7 @@ def test_killed_until_it_ends(kind: str, transposed: bool, data: Path, out: Path
         while True:
             child = start(source, out / "a.ocs", scratch, chance.choice(pools), told)
             try:
-                text, _ = child.communicate(timeout=chance.uniform(0, seconds / 2))
+                text = child.communicate(timeout=chance.uniform(0, seconds / 2))[0].decode()
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.communicate()

@@ -7,7 +7,7 @@ use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
 use outcore_engine::sparse::{self, Assembler, Duplicates, Matrix, Means, Semiring, SparseProduct};
 use outcore_engine::EngineError;
-use outcore_store::{Source, SparseShape};
+use outcore_store::{Io, Reservation, Source, SparseShape};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -124,7 +124,13 @@ impl PySparse {
 pub struct PySparseWriter {
     assembler: Option<Assembler>,
     session: Py<PySession>,
+    /// Memory of the session's for what is not written yet.
+    held: Vec<Reservation>,
+    held_bytes: usize,
 }
+
+/// Memory for what is not written is taken so much at a time. The first is covered by the allowances beside the ledger.
+const HELD_STEP: usize = 16 << 20;
 
 #[pymethods]
 impl PySparseWriter {
@@ -159,6 +165,8 @@ impl PySparseWriter {
         Ok(PySparseWriter {
             assembler: Some(assembler.map_err(to_python)?),
             session,
+            held: vec![],
+            held_bytes: HELD_STEP,
         })
     }
 
@@ -170,9 +178,7 @@ impl PySparseWriter {
         values: PyReadonlyArray1<'_, u8>,
     ) -> PyResult<()> {
         let (places, values) = (places.as_slice()?, values.as_slice()?);
-        let io = self.session.get().0.io().clone();
-        let assembler = self.assembler.as_mut().ok_or_else(finished)?;
-        py.detach(|| assembler.add(places, values, &io)).map_err(to_python)
+        self.add_by(py, |assembler, io| assembler.add(places, values, io))
     }
 
     /// As `add`, of places within tile rows, whose numbers come beside them: where places take more than 64 bits.
@@ -184,10 +190,7 @@ impl PySparseWriter {
         values: PyReadonlyArray1<'_, u8>,
     ) -> PyResult<()> {
         let (tile_rows, places, values) = (tile_rows.as_slice()?, places.as_slice()?, values.as_slice()?);
-        let io = self.session.get().0.io().clone();
-        let assembler = self.assembler.as_mut().ok_or_else(finished)?;
-        py.detach(|| assembler.add_wide(tile_rows, places, values, &io))
-            .map_err(to_python)
+        self.add_by(py, |assembler, io| assembler.add_wide(tile_rows, places, values, io))
     }
 
     /// Completes the file; the number of its entries.
@@ -196,6 +199,27 @@ impl PySparseWriter {
         let assembler = self.assembler.take().ok_or_else(finished)?;
         let shape = py.detach(|| assembler.finish(&io)).map_err(to_python)?;
         Ok(shape.entries)
+    }
+}
+
+impl PySparseWriter {
+    /// Adds, and takes the memory that this has come to hold.
+    fn add_by(
+        &mut self,
+        py: Python<'_>,
+        add: impl FnOnce(&mut Assembler, &Io) -> Result<(), EngineError> + Send,
+    ) -> PyResult<()> {
+        let session = self.session.get().0.clone();
+        let assembler = self.assembler.as_mut().ok_or_else(finished)?;
+        let now = py.detach(|| add(assembler, session.io()).map(|()| assembler.held_bytes()));
+        let now = now.map_err(to_python)?.next_multiple_of(HELD_STEP);
+        if now > self.held_bytes {
+            let more = (now - self.held_bytes) as u64;
+            let held = py.detach(|| session.hold_beside("tile row", more));
+            self.held.extend(held.map_err(to_python)?);
+            self.held_bytes = now;
+        }
+        Ok(())
     }
 }
 

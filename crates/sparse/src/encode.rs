@@ -113,10 +113,8 @@ impl TileRowEncoder {
         self.directory.extend_from_slice(&other.directory);
         self.segments.extend_from_slice(&other.segments);
         self.values.extend_from_slice(&other.values);
-        self.entries += std::mem::take(&mut other.entries);
-        other.directory.clear();
-        other.segments.clear();
-        other.values.clear();
+        self.entries += other.entries;
+        other.clear();
     }
 
     /// Whether no tile was added.
@@ -126,24 +124,49 @@ impl TileRowEncoder {
 
     /// Puts the tile row behind what is in `out`, as long as a multiple of eight, and gives its entries. Begins a new one.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> u64 {
-        let begin = out.len();
+        self.take(|parts, entries| {
+            parts.iter().for_each(|part| out.extend_from_slice(part));
+            entries
+        })
+    }
+
+    /// Hands out the tile row in parts, whose bytes are a multiple of eight together, and its entries. Begins a new one.
+    pub fn take<T>(&mut self, then: impl FnOnce(&[&[u8]], u64) -> T) -> T {
         let tiles = (self.directory.len() / LISTED_BYTES) as u32;
+        let listed = HEAD_BYTES + self.directory.len() + self.segments.len();
         let values_at = match self.values.is_empty() {
             true => 0,
-            false => (HEAD_BYTES + self.directory.len() + self.segments.len()).next_multiple_of(8) as u64,
+            false => listed.next_multiple_of(8) as u64,
         };
-        out.extend(tiles.to_le_bytes());
-        out.extend(0u32.to_le_bytes());
-        out.extend(self.entries.to_le_bytes());
-        out.extend(values_at.to_le_bytes());
-        out.append(&mut self.directory);
-        out.append(&mut self.segments);
-        let end = begin + (out.len() - begin).next_multiple_of(8);
-        out.resize(end, 0);
-        out.append(&mut self.values);
-        let end = begin + (out.len() - begin).next_multiple_of(8);
-        out.resize(end, 0);
-        std::mem::take(&mut self.entries)
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        head.extend(tiles.to_le_bytes());
+        head.extend(0u32.to_le_bytes());
+        head.extend(self.entries.to_le_bytes());
+        head.extend(values_at.to_le_bytes());
+        let padding = |bytes: usize| &[0u8; 8][..bytes.next_multiple_of(8) - bytes];
+        let parts: [&[u8]; 6] = [
+            &head,
+            &self.directory,
+            &self.segments,
+            padding(listed),
+            &self.values,
+            padding(self.values.len()),
+        ];
+        let found = then(&parts, self.entries);
+        self.clear();
+        found
+    }
+
+    fn clear(&mut self) {
+        self.directory.clear();
+        self.segments.clear();
+        self.values.clear();
+        self.entries = 0;
+    }
+
+    /// Bytes of memory that are held, also for what comes.
+    pub fn held_bytes(&self) -> usize {
+        self.directory.capacity() + self.segments.capacity() + self.values.capacity()
     }
 }
 

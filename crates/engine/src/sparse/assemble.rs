@@ -115,7 +115,11 @@ struct Spare {
 }
 
 fn take<T: Default>(spare: &Mutex<Vec<T>>) -> T {
-    spare.lock().map(|mut spare| spare.pop()).unwrap_or_default().unwrap_or_default()
+    spare
+        .lock()
+        .map(|mut spare| spare.pop())
+        .unwrap_or_default()
+        .unwrap_or_default()
 }
 
 fn give<T>(spare: &Mutex<Vec<T>>, used: T) {
@@ -318,12 +322,19 @@ impl Assembler {
 
     fn end_tile_row(&mut self, io: &Io) -> Result<(), EngineError> {
         if let (Some((number, _)), false) = (self.tile, self.encoder.is_empty()) {
-            let buffer = self.writer.buffer();
-            let begin = buffer.len();
-            let entries = self.encoder.finish(buffer);
-            self.writer.add(number, begin, entries, io)?;
+            let writer = &mut self.writer;
+            self.encoder
+                .take(|parts, entries| writer.add_parts(number, parts, entries, io))?;
         }
         Ok(())
+    }
+
+    /// Bytes of memory that are held: most of all of the tile row at work.
+    pub fn held_bytes(&self) -> usize {
+        let of_all = |encoders: &Vec<TileRowEncoder>| encoders.iter().map(TileRowEncoder::held_bytes).sum();
+        let spare: usize = self.spare.encoders.lock().map_or(0, |encoders| of_all(&encoders));
+        let gathered = self.gathered.entries.capacity() * size_of::<u32>() + self.gathered.values.capacity();
+        self.encoder.held_bytes() + self.writer.held_bytes() + gathered + spare
     }
 
     /// Completes the file and gives it its name.

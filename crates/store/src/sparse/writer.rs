@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crc32c::crc32c;
+use crc32c::{crc32c, crc32c_append};
 
 use super::header::{record_bytes, Header, SparseShape, TileRowRecord, ALIGN};
 use crate::frames::PAGE;
@@ -72,12 +72,50 @@ impl SparseWriter {
         }
     }
 
+    /// As `add`, of a tile row whose bytes are these parts: a large one is written from where it lies.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add_parts(&mut self, number: u64, parts: &[&[u8]], entries: u64, io: &Io) -> Result<(), StoreError> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if bytes < WRITE_BYTES {
+            let begin = self.pending.len();
+            parts.iter().for_each(|part| self.pending.extend_from_slice(part));
+            return self.add(number, begin, entries, io);
+        }
+        self.flush(io)?;
+        self.records.push(TileRowRecord {
+            number,
+            offset: self.written,
+            bytes: bytes as u64,
+            entries,
+            checksum: parts.iter().fold(0, |sum, part| crc32c_append(sum, part)),
+        });
+        self.shape.entries += entries;
+        for part in parts.iter().flat_map(|part| part.chunks(WRITE_BYTES)) {
+            io.write(&self.file, part, self.written)?;
+            self.written += part.len() as u64;
+        }
+        // What comes next begins where it should.
+        self.pending
+            .resize((self.written.next_multiple_of(ALIGN) - self.written) as usize, 0);
+        self.flush(io)
+    }
+
+    /// Bytes of memory that are held.
+    pub fn held_bytes(&self) -> usize {
+        self.pending.capacity()
+    }
+
     fn pad(&mut self) {
         self.pending
             .resize(self.pending.len().next_multiple_of(ALIGN as usize), 0);
     }
 
     fn flush(&mut self, io: &Io) -> Result<(), StoreError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
         io.write(&self.file, &self.pending, self.written)?;
         self.written += self.pending.len() as u64;
         self.pending.clear();

@@ -127,6 +127,18 @@ impl Session {
         memory.reserve(bytes)?;
         Ok(SetAside(memory))
     }
+
+    /// Takes memory for what stays between programs and grows: kept tiles make room, and programs run in what is left. A
+    /// few megabytes are covered by the allowances beside the ledger, for which nothing is taken.
+    ///
+    /// # Errors
+    /// As [`Session::set_aside`].
+    pub fn hold_beside(&self, operator: &'static str, bytes: u64) -> Result<Vec<Reservation>, EngineError> {
+        let mut memory = PlanningMemory::new(self, Asker::Caller);
+        memory.operator = operator;
+        memory.reserve(bytes)?;
+        Ok(std::mem::take(&mut memory.reserved))
+    }
 }
 
 impl Drop for PlanningMemory<'_> {
