@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.running import session
+from support.running import files_below, session
 
 import outcore as oc
 from outcore.errors import FunctionError, SourceChangedError
@@ -270,3 +270,19 @@ def test_digests_know_every_part_of_an_expression(stored: Path) -> None:
     digests = {array._expr.digest for array in arrays}
     assert len(digests) == len(arrays)
     assert (oc.open(stored) + 1)._expr.digest == (a + 1)._expr.digest
+
+
+def test_what_is_remembered_keeps_no_file_of_scratch(scratch: Path) -> None:
+    from outcore.sparse.linalg._vectors import Holder
+
+    with session(scratch):
+        holder = Holder(1 << 20, 1 << 20)
+        vector = oc.ones(1 << 17)
+        for step in range(8):
+            (vector,), found = holder.held([vector * 1.5], [oc.sum(vector * 1.5)])
+            assert float(found[0]) == (1 << 17) * 1.5 ** (step + 1)
+            # What is asked for again while its file is there is known.
+            total = oc.sum(vector)
+            assert float(total) == float(oc.sum(vector)) == float(found[0])
+            del total
+            assert len([name for name in files_below(scratch) if name.endswith(".npy")]) <= 2

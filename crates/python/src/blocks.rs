@@ -94,6 +94,10 @@ impl Source for BlockSource {
         &self.identity
     }
 
+    fn goes_with_readers(&self) -> bool {
+        true // its identity is its own, and so only its readers know it
+    }
+
     fn check_unchanged(&self) -> Result<(), StoreError> {
         Ok(())
     }

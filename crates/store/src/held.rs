@@ -98,6 +98,9 @@ impl Source for Held {
             file: self.file.clone(),
         }))
     }
+    fn goes_with_readers(&self) -> bool {
+        true
+    }
     fn memory(&self) -> Option<MemoryView<'_>> {
         self.array.memory()
     }

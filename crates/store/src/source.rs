@@ -110,6 +110,10 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     fn listed(&self) -> Option<Arc<[u64]>> {
         None
     }
+    /// Whether it is gone when its last reader is, so that none but its readers can ask for what was made of it.
+    fn goes_with_readers(&self) -> bool {
+        false
+    }
     /// What whoever reads it often should know.
     fn advice(&self) -> Option<String> {
         None

@@ -9,7 +9,7 @@ use outcore_store::{FramePool, Layout, Source};
 use crate::cancel;
 use crate::expr::{Expr, Node, Op};
 use crate::plan::root::is_view;
-use crate::run::session::residency::{Kept, Value, Worth};
+use crate::run::session::residency::{Below, Kept, Value, Worth};
 
 /// A value is remembered when computing it again reads this many times its size.
 const WORTH: u64 = 8;
@@ -206,7 +206,7 @@ impl Look<'_> {
         let mut origins = HashSet::new();
         let mut add = |source: &Arc<dyn Source>| {
             if origins.insert(source.origin().to_string()) {
-                worth.sources.push(source.clone());
+                worth.sources.push(Below::new(source));
             }
         };
         let mut cost = 0u64;
@@ -217,7 +217,7 @@ impl Look<'_> {
             self.left = self.left.checked_sub(1)?;
             if let Some(value) = self.known.get(&next.id) {
                 cost = cost.saturating_add(value.worth.cost);
-                value.worth.sources.iter().for_each(&mut add);
+                value.worth.sources.iter().filter_map(Below::get).for_each(|source| add(&source));
                 continue;
             }
             match &next.op {

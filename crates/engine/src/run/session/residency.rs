@@ -34,7 +34,32 @@ pub(in crate::run) struct Worth {
     /// Bytes that would be read to compute it again.
     pub cost: u64,
     /// The stored arrays below it.
-    pub sources: Vec<Arc<dyn Source>>,
+    pub sources: Vec<Below>,
+}
+
+/// A stored array that a value was made of.
+#[derive(Clone)]
+pub(in crate::run) enum Below {
+    Stored(Arc<dyn Source>),
+    /// It is gone with its last reader, which the value is none of.
+    Passing(Weak<dyn Source>),
+}
+
+impl Below {
+    pub fn new(source: &Arc<dyn Source>) -> Below {
+        match source.goes_with_readers() {
+            true => Below::Passing(Arc::downgrade(source)),
+            false => Below::Stored(source.clone()),
+        }
+    }
+
+    /// The array, while there is one.
+    pub fn get(&self) -> Option<Arc<dyn Source>> {
+        match self {
+            Below::Stored(source) => Some(source.clone()),
+            Below::Passing(source) => source.upgrade(),
+        }
+    }
 }
 
 /// A value that was computed before.
@@ -52,7 +77,7 @@ impl Value {
     /// # Errors
     /// `changed`, when a file that it was computed from is not what it was.
     pub fn check(&self, thoroughly: bool) -> Result<(), EngineError> {
-        for source in &self.worth.sources {
+        for source in self.worth.sources.iter().filter_map(Below::get) {
             source.check_unchanged()?;
             if thoroughly {
                 source.check_region(&outcore_store::Region::full(source.shape()))?;
@@ -252,7 +277,12 @@ impl Kept {
     pub fn value(&self, node: &Expr) -> Option<Value> {
         let mut state = locked(&self.0);
         let used = state.programs;
-        let value = state.values.get_mut(&node.digest())?;
+        let digest = node.digest();
+        let is_gone = |value: &Value| value.worth.sources.iter().any(|below| below.get().is_none());
+        if state.values.get(&digest).is_some_and(is_gone) {
+            state.forget(&digest);
+        }
+        let value = state.values.get_mut(&digest)?;
         value.used = used;
         value.worth.node = Arc::downgrade(node);
         Some(value.clone())
