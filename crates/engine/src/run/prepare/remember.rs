@@ -217,7 +217,12 @@ impl Look<'_> {
             self.left = self.left.checked_sub(1)?;
             if let Some(value) = self.known.get(&next.id) {
                 cost = cost.saturating_add(value.worth.cost);
-                value.worth.sources.iter().filter_map(Below::get).for_each(|source| add(&source));
+                value
+                    .worth
+                    .sources
+                    .iter()
+                    .filter_map(Below::get)
+                    .for_each(|source| add(&source));
                 continue;
             }
             match &next.op {
