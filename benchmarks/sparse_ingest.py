@@ -166,6 +166,7 @@ def run(source: Path, pairs: Path, options: argparse.Namespace) -> dict[str, Any
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     cgroup.drop_page_cache(options.folder)
+    cgroup.touch_memory()
     session = {"memory_limit": options.limit, "threads": options.threads, "scratch": [str(out)]}
     given = {"path": str(source), "target": str(out / "a.ocs"), "vertices": options.vertices, "session": session}
     outcome = cgroup.run_limited("benchmarks.sparse_ingest:ingest", given, options.limit, options.timeout)

@@ -31,6 +31,7 @@ def child(
 ) -> dict[str, Any]:
     """One run in a process of its own, without page cache; `plain` gives {"value": …} and raises if it failed."""
     cgroup.drop_page_cache(options.folder)
+    cgroup.touch_memory()
     name = target if ":" in target else f"sparse_cases:{target}"
     outcome = cgroup.run_limited(f"benchmarks.{name}", dict(given), limit, options.timeout, environment)
     if plain:
