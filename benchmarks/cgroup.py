@@ -233,6 +233,6 @@ def drop_page_cache(*paths: Path) -> str:
 
 
 def touch_memory(size: int = 4 << 30) -> None:
-    """Has free memory be there. A virtual machine may have given it back to its host, from which it comes anew at 0.3 GB/s
-    when it is first written to: whichever program is the next would seem to be as slow."""
+    """Has free memory be there. A virtual machine may have given it back to its host, from which it comes anew at
+    0.3 GB/s when it is first written to: whichever program is the next would seem to be as slow."""
     subprocess.run([sys.executable, "-c", "import sys; b'x' * int(sys.argv[1])", str(size)], check=True)
