@@ -242,6 +242,14 @@ def test_text_of_any_form(edges: Any, between: str, ending: str, packed: bool, l
         assert made.nnz == len({edge[:2] for edge in edges})
 
 
+def test_a_number_of_rows_is_no_value(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("1 7 4\n0 8 2\n")
+    made = oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", columns=(2, 0))
+    assert (made.is_pattern, made.shape, made.nnz) == (True, (5, 5), 2)
+    with pytest.raises(ArgumentError, match="values=0"):
+        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "b.ocs", values=0)
+
+
 def test_long_text_is_read_in_blocks(tmp_path: Path) -> None:
     rows, columns, values = drawn(1, (100_000, 1000), 200_000)
     text = "".join(f"{r + 1},{c + 1},7,{v}\n" for r, c, v in zip(rows, columns, values, strict=True))

@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         values: match settings >> 1 & 3 {
             0 => None,
             1 => Some(vec![]),
-            _ => Some(vec![1]),
+            _ => Some(vec![3]),
         },
         is_whole: settings & 8 == 0,
         separators: b",;|".to_vec(),

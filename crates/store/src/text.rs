@@ -11,7 +11,7 @@ pub struct LineFormat {
     pub name: PathBuf,
     /// Which words of a line are row and column.
     pub ids: [usize; 2],
-    /// Which are values; nothing for the third one where there is one.
+    /// Which others are values; nothing for the third one where there is one.
     pub values: Option<Vec<usize>>,
     /// Values are int64, and float64 else.
     pub is_whole: bool,
@@ -132,10 +132,11 @@ impl Lines {
                 begin += line.len() + 1;
                 continue;
             }
+            let is_third_one = count > 2 && !self.format.ids.contains(&2);
             let values = self
                 .format
                 .values
-                .get_or_insert(if count > 2 { vec![2] } else { vec![] });
+                .get_or_insert(if is_third_one { vec![2] } else { vec![] });
             let needed = self.format.ids.iter().chain(&*values).max().map_or(0, |most| most + 1);
             let mut words = vec![Word::Unread; count.max(needed)];
             values

@@ -100,6 +100,8 @@ def from_edges(
     (3, 3)
     """
     places = None if values is None or values is True else () if values is False else (int(values),)
+    if places and places[0] in columns:
+        raise ArgumentError(f"from_edges: values={values} is a number of rows or columns: columns={columns}")
     lines = _core.TextLines(
         str(source), columns, places, separators=separators.encode(), comments=comments.encode(), base=base
     )
