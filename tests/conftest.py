@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,14 @@ def _no_hang() -> Iterator[None]:
     faulthandler.dump_traceback_later(LARGE_HANG_SECONDS if LARGE else HANG_SECONDS, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="module")
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of the module's tests, which goes after the last of them: inputs of modules together fill a disk."""
+    folder = tmp_path_factory.mktemp(request.module.__name__)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,8 @@ def test_the_page_on_operators_quotes_code_as_it_is():
         assert not missing, f"{path} has no longer, in this order: {missing}"
 
 
-def test_the_session_on_sparse_matrices_gives_what_it_shows():
+def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert doctest.testfile(str(ROOT / "docs" / "sparse.md"), module_relative=False) == (0, 13)
 
 

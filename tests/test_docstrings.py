@@ -6,7 +6,9 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -72,7 +74,8 @@ def examples(module: ModuleType) -> list[doctest.DocTest]:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_run(name: str) -> None:
+def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     said: list[str] = []
     with session():

@@ -19,9 +19,9 @@ COLUMNS = 100
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(shared: Path) -> Path:
     """Row i holds 100 i … 100 i + 99."""
-    path = tmp_path_factory.mktemp("table") / "x.npy"
+    path = shared / "x.npy"
     made = np.lib.format.open_memmap(path, "w+", np.float64, (ROWS, COLUMNS))
     for start in range(0, ROWS, 62_500):
         stop = min(start + 62_500, ROWS)

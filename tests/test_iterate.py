@@ -20,9 +20,9 @@ State = tuple[oc.Array, ...]
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stored(shared: Path) -> Path:
     """A matrix of some 190 MiB."""
-    path = tmp_path_factory.mktemp("inputs") / "X.npy"
+    path = shared / "X.npy"
     np.save(path, np.random.default_rng(0).random((ROWS, COLUMNS)))
     return path
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
-import pkgutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -232,36 +227,3 @@ def test_mini_batches_find_clear_clusters() -> None:
     for part in np.array_split(x, 4):
         parts.partial_fit(part)
     assert -parts.score(x) < best.inertia_ * 1.05
-
-
-MODULES = sorted(found.name for found in pkgutil.iter_modules(learn.__path__))
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_run(name: str) -> None:
-    module = importlib.import_module(f"outcore.learn.{name}")
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    for example in doctest.DocTestFinder().find(module):
-        said: list[str] = []
-        with session():
-            runner.run(example, out=said.append)
-        assert not runner.failures, "".join(said)
-
-
-def test_learn_is_imported_when_it_is_named() -> None:
-    code = """if True:
-        import sys, outcore as oc
-        assert "sklearn" not in sys.modules and "outcore.learn" not in sys.modules
-        oc.learn.KMeans
-        sys.modules["sklearn"] = None
-        for name in [name for name in sys.modules if name.startswith("outcore.learn")]:
-            del sys.modules[name]
-        del oc.learn
-        try:
-            oc.learn
-        except ImportError as error:
-            assert "outcore[learn]" in str(error)
-        else:
-            raise AssertionError("imported without scikit-learn")
-    """
-    subprocess.run([sys.executable, "-c", code], check=True)

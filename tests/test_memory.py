@@ -18,13 +18,12 @@ NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other 
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def inputs(shared: Path) -> dict[str, str]:
     """X of 600 MiB with W0, H0 and y, and two square matrices of 300 MiB each; shared by the module."""
-    folder = tmp_path_factory.mktemp("inputs")
-    made = data.factorization(folder, DATA_MEBIBYTES << 20)
+    made = data.factorization(shared, DATA_MEBIBYTES << 20)
     side = int((DATA_MEBIBYTES / 2 * (1 << 20) / 8) ** 0.5)
     for seed, name in enumerate("AB"):
-        made[name] = str(data.write_npy(folder / f"{name}.npy", (side, side), seed))
+        made[name] = str(data.write_npy(shared / f"{name}.npy", (side, side), seed))
     return made
 
 

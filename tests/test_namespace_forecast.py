@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +24,9 @@ STAGED = {
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("inputs")
-    save(folder, 9)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def out(out: Path) -> Iterator[Path]:
-    """The folder for outputs, which are too many to be left to pytest."""
-    yield out
-    shutil.rmtree(out)
+def stored(shared: Path) -> Path:
+    save(shared, 9)
+    return shared
 
 
 def test_every_public_function_is_called_or_makes_no_array() -> None:

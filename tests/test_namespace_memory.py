@@ -6,8 +6,6 @@ that lets them run, so that none is added, and none stays on the list that strea
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,18 +100,9 @@ WALKED = [name for name in CALLS if name not in COVERED and name not in OF_SMALL
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("inputs")
-    save(folder, INPUT_MIB)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def out(out: Path) -> Iterator[Path]:
-    """The folder for outputs, which are too many to be left to pytest."""
-    yield out
-    shutil.rmtree(out)
+def stored(shared: Path) -> Path:
+    save(shared, INPUT_MIB)
+    return shared
 
 
 def test_every_function_is_walked_or_like_one_that_is() -> None:

@@ -24,9 +24,9 @@ DATA_BYTES = 600 << 20
 
 
 @pytest.fixture(scope="module")
-def x(tmp_path_factory: pytest.TempPathFactory) -> str:
+def x(shared: Path) -> str:
     """A matrix larger than either limit."""
-    return str(data.write_npy(tmp_path_factory.mktemp("inputs") / "X.npy", (DATA_BYTES // 8 // COLUMNS, COLUMNS), 0))
+    return str(data.write_npy(shared / "X.npy", (DATA_BYTES // 8 // COLUMNS, COLUMNS), 0))
 
 
 def child(function: str, **arguments: Any) -> cgroup.Outcome:

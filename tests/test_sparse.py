@@ -25,8 +25,8 @@ SEMIRINGS = (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("sparse")
+def folder(shared: Path) -> Path:
+    return shared
 
 
 def drawn(matrix: Any, width: int | None, dtype: str, seed: int) -> tuple[Any, Any]:

@@ -25,8 +25,8 @@ REAL = ("int8", "int32", "int64", "uint8", "float32", "float64")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("sparse")
+def folder(shared: Path) -> Path:
+    return shared
 
 
 def same(found: oc.sparse.SparseMatrix, expected: Any, dtype: Any = None) -> None:

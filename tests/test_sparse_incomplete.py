@@ -19,8 +19,8 @@ from outcore.sparse import linalg
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("incomplete")
+def folder(shared: Path) -> Path:
+    return shared
 
 
 def eliminated(dense: Any, there: Any) -> Any:

@@ -582,7 +582,7 @@ def test_a_killed_ingest_goes_on(kind: str, data: Path, out: Path, scratch: Path
     for wait_for in ("rows-places.json", "rows-sorted.json", None):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while child.poll() is None and wait_for is not None:
-            notes = {Path(path).name for path in glob(f"{scratch}/*/*.json")}
+            notes = {Path(path).name for path in glob(f"{scratch}/*/notes/*.json")}
             if wait_for in notes:
                 child.kill()
                 seen |= notes

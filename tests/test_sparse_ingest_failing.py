@@ -358,3 +358,21 @@ def test_text_that_cannot_be_read(out: Path, scratch: Path, data: Path, monkeypa
         monkeypatch.undo()
         assert oc.sparse.from_edges(data / "e.txt", out / "a.ocs", resume=True).nnz > 99_000
     assert files_below(scratch) == []
+
+
+class Halted:
+    """A folder whose process dies when it begins to be removed."""
+
+    def remove(self) -> None:
+        pass
+
+
+def test_killed_while_its_work_is_removed_it_begins_anew(tmp_path: Path, out: Path) -> None:
+    with session(tmp_path):
+        with Work("a call", out / "a.ocs") as work:
+            work.note("sorted", ["rows-sorted-0.npy"])
+            work._held = Halted()
+        with Work("a call", out / "a.ocs") as again:
+            assert again.folder == work.folder
+            assert again.noted("sorted") is None
+    assert files_below(tmp_path) == []

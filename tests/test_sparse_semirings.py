@@ -44,8 +44,8 @@ PLAIN: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("semirings")
+def folder(shared: Path) -> Path:
+    return shared
 
 
 def bound(add: str, dtype: np.dtype[Any]) -> Any:

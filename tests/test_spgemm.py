@@ -35,8 +35,8 @@ ORDERED = (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("spgemm")
+def folder(shared: Path) -> Path:
+    return shared
 
 
 def drawn(random: np.random.Generator, shape: tuple[int, int], density: float, dtype: str) -> Any:

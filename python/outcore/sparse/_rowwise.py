@@ -56,10 +56,9 @@ def by_row(a: SparseMatrix) -> ByRow:
             for file, data in zip(files, (columns, new[:-1], new[1:], values), strict=False):
                 file.append(data)
         stack.close()
-        # Counted in the file as anybody's: what the session remembers of an array keeps it, and would keep its file.
-        counts = _masks.counts_of(files[2].opened())[1]
         found = [file.held() for file in files]
     columns_of, first, last, *values_of = found
+    counts = _masks.counts_of(last)[1]
     return ByRow(Array(columns_of), Array(values_of[0]) if values_of else None, Array(first), (last, counts))
 
 
@@ -92,10 +91,6 @@ class _Column:
 
     def append(self, values: npt.NDArray[Any]) -> None:
         self._file.write(np.ascontiguousarray(values, dtype=self._dtype).view(np.uint8).data)
-
-    def opened(self) -> _core.Expr:
-        """The array; its file stays."""
-        return _core.open(self._core, self._path)
 
     def held(self) -> _core.Expr:
         """The array, whose file goes with its last reader."""

@@ -59,6 +59,8 @@ class Work:
             name = blake2b(key.encode(), digest_size=16).hexdigest()
             self._held = core.stages_folder(name, str(target))
             self.folder = Path(self._held.path)
+        self._notes = self.folder / "notes"
+        self._notes.mkdir(exist_ok=True)
 
     def __enter__(self) -> Work:
         return self
@@ -71,6 +73,10 @@ class Work:
         if held is None:
             shutil.rmtree(self.folder, ignore_errors=True)
         elif kind is None or issubclass(kind, _LASTING):
+            # All notes at once: one killed while files go would be taken for one that still has them.
+            gone = self.folder / "no notes"
+            shutil.rmtree(gone, ignore_errors=True)
+            self._notes.rename(gone)
             held.remove()
 
     def path(self, name: str) -> Path:
@@ -80,19 +86,19 @@ class Work:
     def noted(self, step: str) -> Any:
         """What `note` said of a step that is done; None where it is not."""
         try:
-            return json.loads(self.path(f"{step}.json").read_text())
+            return json.loads((self._notes / f"{step}.json").read_text())
         except (OSError, ValueError):
             return None
 
     def note(self, step: str, content: Any) -> None:
         """Says durably that a step is done, whose files are durable."""
-        new = self.path(f"{step}.new")
+        new = self._notes / f"{step}.new"
         with refusing(new, "write"):
             with new.open("w") as file:
                 json.dump(content, file)
                 file.flush()
                 os.fsync(file.fileno())
-            new.replace(self.path(f"{step}.json"))
+            new.replace(self._notes / f"{step}.json")
 
     def drop(self, *names: str) -> None:
         """Removes files that no later step reads."""

@@ -114,7 +114,7 @@ impl<'a> PlanningMemory<'a> {
 }
 
 /// Memory of the session's for work that is no program, and the turn to run where it is large; both until it is dropped.
-pub struct SetAside<'a>(#[allow(dead_code)] PlanningMemory<'a>); // held, not read
+pub struct SetAside<'a>(PlanningMemory<'a>);
 
 impl Session {
     /// Takes memory for an operator that is no program: kept tiles make room as for one.
@@ -134,10 +134,8 @@ impl Session {
     /// # Errors
     /// As [`Session::set_aside`].
     pub fn hold_beside(&self, operator: &'static str, bytes: u64) -> Result<Vec<Reservation>, EngineError> {
-        let mut memory = PlanningMemory::new(self, Asker::Caller);
-        memory.operator = operator;
-        memory.reserve(bytes)?;
-        Ok(std::mem::take(&mut memory.reserved))
+        let mut held = self.set_aside(operator, bytes)?;
+        Ok(std::mem::take(&mut held.0.reserved))
     }
 }
 
