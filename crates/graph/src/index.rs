@@ -1,0 +1,248 @@
+//! Where each list lies: a byte for its length, where it begins for every 32nd, and the large ones aside.
+
+use std::ops::Range;
+
+use super::list::Malformed;
+use super::Vertex;
+
+/// Lists between two of which it is known where they begin.
+const STRIDE: usize = 32;
+/// The length of a list that has more bytes than a byte can say.
+const LARGE: u8 = u8::MAX;
+
+/// Bytes of a section.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+impl Span {
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+/// The index of the lists of a section, in 1.25 bytes a vertex and 12 for each large list
+/// (Zheng et al., FlashGraph, FAST 2015, section 3.5.1).
+///
+/// Invariants:
+/// 1. `lengths[v]` is the bytes of v's list, or `LARGE` and then v is in `large`, which ascends.
+/// 2. `begins[v / 32]` is where the list of v begins if 32 divides v; lists lie one behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct ListIndex {
+    lengths: Vec<u8>,
+    begins: Vec<u64>,
+    large: Vec<Vertex>,
+    large_bytes: Vec<u64>,
+    total: u64,
+}
+
+/// What is stored of an index; the rest follows from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexParts {
+    pub lengths: Vec<u8>,
+    /// Vertices with large lists, and the bytes of those.
+    pub large: Vec<(Vertex, u64)>,
+}
+
+impl ListIndex {
+    /// Adds the list of the next vertex.
+    pub fn push(&mut self, bytes: u64) {
+        if self.lengths.len().is_multiple_of(STRIDE) {
+            self.begins.push(self.total);
+        }
+        if bytes >= u64::from(LARGE) {
+            self.large.push(self.lengths.len() as Vertex);
+            self.large_bytes.push(bytes);
+        }
+        self.lengths.push(bytes.min(u64::from(LARGE)) as u8);
+        self.total += bytes;
+    }
+
+    /// The index that was stored.
+    ///
+    /// # Errors
+    /// Large lists that are none, or are missing; lengths that are too large together.
+    pub fn new(parts: IndexParts) -> Result<ListIndex, Malformed> {
+        let mut found = ListIndex {
+            begins: Vec::with_capacity(parts.lengths.len().div_ceil(STRIDE)),
+            ..ListIndex::default()
+        };
+        let mut large = parts.large.into_iter();
+        for (at, lengths) in parts.lengths.chunks(STRIDE).enumerate() {
+            found.begins.push(found.total);
+            for (place, length) in lengths.iter().enumerate() {
+                let mut bytes = u64::from(*length);
+                if *length == LARGE {
+                    let next = large
+                        .next()
+                        .ok_or(Malformed("an index in which a large list is missing"))?;
+                    if next.0 as usize != at * STRIDE + place || next.1 < u64::from(LARGE) {
+                        return Err(Malformed("an index with a large list that is out of place"));
+                    }
+                    found.large.push(next.0);
+                    found.large_bytes.push(next.1);
+                    bytes = next.1;
+                }
+                let total = found.total.checked_add(bytes).filter(|total| *total < 1 << 60);
+                found.total = total.ok_or(Malformed("an index of more bytes than there can be"))?;
+            }
+        }
+        if large.next().is_some() {
+            return Err(Malformed("an index with a large list that is not large"));
+        }
+        found.lengths = parts.lengths;
+        Ok(found)
+    }
+
+    /// The lengths, as they are stored.
+    pub fn lengths(&self) -> &[u8] {
+        &self.lengths
+    }
+
+    /// Vertices with large lists, ascending, and the bytes of those.
+    pub fn large(&self) -> impl Iterator<Item = (Vertex, u64)> + '_ {
+        self.large.iter().copied().zip(self.large_bytes.iter().copied())
+    }
+
+    /// Vertices.
+    pub fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
+    }
+
+    /// Bytes of all lists together.
+    pub fn total_bytes(&self) -> u64 {
+        self.total
+    }
+
+    /// Bytes of memory that an index takes.
+    pub fn memory_bytes(vertices: u64, large: u64) -> u64 {
+        vertices + 8 * vertices.div_ceil(STRIDE as u64) + 12 * large
+    }
+
+    /// Bytes of a list.
+    pub fn bytes_of(&self, vertex: Vertex) -> u64 {
+        match self.lengths[vertex as usize] {
+            LARGE => {
+                let place = self.large.binary_search(&vertex).expect("invariant 1");
+                self.large_bytes[place]
+            }
+            length => u64::from(length),
+        }
+    }
+
+    /// Where the list of a vertex lies; vertices from `len` on lie behind all.
+    pub fn span(&self, vertex: Vertex) -> Span {
+        let mut spans = self.spans(vertex..vertex.saturating_add(1));
+        spans.next().map_or(
+            Span {
+                offset: self.total,
+                bytes: 0,
+            },
+            |(_, span)| span,
+        )
+    }
+
+    /// The vertices of a range, and where their lists lie.
+    pub fn spans(&self, range: Range<Vertex>) -> impl Iterator<Item = (Vertex, Span)> + '_ {
+        let range = range.start..range.end.min(self.lengths.len() as Vertex);
+        let mut offset = self.begin(range.start);
+        let mut large = self.large.partition_point(|vertex| *vertex < range.start);
+        range.map(move |vertex| {
+            let bytes = match self.lengths[vertex as usize] {
+                LARGE => {
+                    large += 1;
+                    self.large_bytes[large - 1]
+                }
+                length => u64::from(length),
+            };
+            let span = Span { offset, bytes };
+            offset += bytes;
+            (vertex, span)
+        })
+    }
+
+    fn begin(&self, vertex: Vertex) -> u64 {
+        if vertex as usize >= self.lengths.len() {
+            return self.total;
+        }
+        let block = vertex as usize / STRIDE;
+        let before = &self.lengths[block * STRIDE..vertex as usize];
+        let mut bytes: u64 = before.iter().map(|length| u64::from(*length)).sum();
+        if before.contains(&LARGE) {
+            let from = self.large.partition_point(|each| (*each as usize) < block * STRIDE);
+            for (vertex, large) in self.large[from..].iter().zip(&self.large_bytes[from..]) {
+                if (*vertex as usize) >= block * STRIDE + before.len() {
+                    break;
+                }
+                bytes += large - u64::from(LARGE);
+            }
+        }
+        self.begins[block] + bytes
+    }
+
+    /// The first vertex whose list does not end before a byte: where a part of a section begins.
+    pub fn vertex_at(&self, offset: u64) -> Vertex {
+        let block = self.begins.partition_point(|begin| *begin <= offset).saturating_sub(1);
+        let first = (block * STRIDE) as Vertex;
+        self.spans(first..Vertex::MAX)
+            .find(|(_, span)| span.end() > offset)
+            .map_or(self.lengths.len() as Vertex, |(vertex, _)| vertex)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lengths() -> impl Strategy<Value = Vec<u64>> {
+        prop::collection::vec(prop_oneof![Just(0u64), 1..254u64, 254..257u64, 1u64..1 << 33], 0..200)
+    }
+
+    proptest! {
+        #[test]
+        fn every_list_is_found(lengths in lengths()) {
+            let mut index = ListIndex::default();
+            lengths.iter().for_each(|bytes| index.push(*bytes));
+            let parts = IndexParts { lengths: index.lengths().to_vec(), large: index.large().collect() };
+            let index = ListIndex::new(parts).unwrap();
+            let mut offset = 0;
+            for (vertex, bytes) in lengths.iter().enumerate() {
+                let vertex = vertex as Vertex;
+                prop_assert_eq!(index.span(vertex), Span { offset, bytes: *bytes });
+                prop_assert_eq!(index.bytes_of(vertex), *bytes);
+                if *bytes > 0 {
+                    prop_assert_eq!(index.vertex_at(offset), vertex);
+                    prop_assert_eq!(index.vertex_at(offset + bytes - 1), vertex);
+                }
+                offset += bytes;
+            }
+            prop_assert_eq!(index.total_bytes(), offset);
+            prop_assert_eq!(index.vertex_at(offset) as usize, lengths.len());
+            prop_assert_eq!(index.span(lengths.len() as Vertex), Span { offset, bytes: 0 });
+        }
+    }
+
+    #[test]
+    fn large_lists_that_lie_are_refused() {
+        let new = |lengths: &[u8], large: &[(Vertex, u64)]| {
+            ListIndex::new(IndexParts {
+                lengths: lengths.to_vec(),
+                large: large.to_vec(),
+            })
+            .is_ok()
+        };
+        assert!(new(&[3, 255], &[(1, 300)]));
+        assert!(!new(&[3, 255], &[]));
+        assert!(!new(&[3, 255], &[(0, 300)]));
+        assert!(!new(&[3, 255], &[(1, 254)]));
+        assert!(!new(&[3, 255], &[(1, 300), (2, 300)]));
+        assert!(!new(&[255, 255], &[(0, 1 << 59), (1, 1 << 59)]));
+    }
+}
