@@ -9,6 +9,7 @@
 
 mod error;
 mod frames;
+mod graph;
 #[allow(unsafe_code)] // a call to the allocator
 mod heap;
 mod held;
@@ -40,6 +41,7 @@ mod zarr;
 
 pub use error::{Standing, StoreError};
 pub use frames::{Frame, FramePool, PAGE};
+pub use graph::{parse_graph, Direction, GraphFile, GraphShape, GraphWriter, Part, Section};
 pub use heap::return_freed_memory;
 pub use held::Held;
 pub use io::{Counters, Faults, Io};
