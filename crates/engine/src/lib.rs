@@ -1,11 +1,12 @@
 //! The engine of outcore: typed expressions, planned into passes, ordered, placed in memory ahead of time, and played.
 //!
-//! Rooms stand in a row and use only what is to their left: `task ← expr ← ops ← sort ← linalg ← plan ← schedule ← place ← run`.
+//! Rooms stand in a row and use only what is to their left: `task ← expr ← ops ← sort ← linalg ← sparse ← graph ← plan ← schedule ← place ← run`.
 #![forbid(unsafe_code)]
 
 pub mod cancel;
 pub mod error;
 pub mod expr;
+pub mod graph;
 pub mod linalg;
 pub mod ops;
 pub mod place;

@@ -5,6 +5,7 @@ mod blocks;
 mod error;
 mod expr;
 mod function;
+mod graph;
 mod recipe;
 mod session;
 mod sparse;
@@ -24,5 +25,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     expr::register(module)?;
     session::register(module)?;
     sparse::register(module)?;
+    graph::register(module)?;
     text::register(module)
 }

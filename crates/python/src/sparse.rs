@@ -33,7 +33,7 @@ fn semiring_named(name: &str) -> PyResult<Semiring> {
 }
 
 #[pyclass(frozen, name = "Sparse", module = "outcore._core")]
-pub struct PySparse(Matrix);
+pub struct PySparse(pub Matrix);
 
 #[pymethods]
 impl PySparse {

@@ -532,7 +532,12 @@ fn decoded_bytes(file: &SparseFile, tile: usize, item: u64) -> u64 {
 
 impl Matrix {
     /// The entries of a tile, tile row by tile row and in each row by row, with values of a type, or without any.
-    fn rows_of_tile(&self, tile: usize, dtype: Option<DType>, io: &Io) -> Result<Vec<(u64, Rows)>, EngineError> {
+    pub(crate) fn rows_of_tile(
+        &self,
+        tile: usize,
+        dtype: Option<DType>,
+        io: &Io,
+    ) -> Result<Vec<(u64, Rows)>, EngineError> {
         let (frame, offset) = self.read_tile(tile, io)?;
         let matrix = self.file.matrix();
         let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));

@@ -14,6 +14,7 @@ const ROOMS: [&str; 15] = [
     "sort",
     "linalg",
     "sparse",
+    "graph",
     "plan",
     "schedule",
     "place",

@@ -1,0 +1,188 @@
+//! What a sweep reads: the pages of the lists it wants, in parts that are read and worked on one by one.
+
+use std::ops::Range;
+
+use outcore_graph::{ListIndex, Span, Vertex};
+use outcore_store::{Section, PAGE};
+
+use super::bits::Bits;
+
+/// Whose lists are wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Chosen<'a> {
+    All,
+    Of(&'a Bits),
+}
+
+/// Weights, one for each neighbour: their index counts neighbours.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightIndex<'a> {
+    pub degrees: &'a ListIndex,
+    /// Bytes of a weight.
+    pub item: u64,
+}
+
+impl WeightIndex<'_> {
+    pub(super) fn span(&self, vertex: Vertex) -> Span {
+        let neighbours = self.degrees.span(vertex);
+        Span {
+            offset: neighbours.offset * self.item,
+            bytes: neighbours.bytes * self.item,
+        }
+    }
+}
+
+/// Pages that nobody wants are read where they are no more than this part of those before: one request for two.
+const BRIDGED: u64 = 8;
+/// The most of them in a row.
+const BRIDGE_PAGES: u64 = 4;
+/// Vertices whose lists are looked for together: those of one anchor of the index.
+const BLOCK: Vertex = 32;
+
+fn pages_of(span: Span) -> Range<u64> {
+    span.offset / PAGE as u64..span.end().div_ceil(PAGE as u64)
+}
+
+/// Pages that are read in one go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub pages: Range<u64>,
+    /// Pages of the runs before.
+    pub at: u64,
+}
+
+/// Ascending runs of pages of one part of a section.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Runs {
+    pub runs: Vec<Run>,
+    pub pages: u64,
+}
+
+impl Runs {
+    /// Adds a span that begins no earlier than those there are. The whole of it is in one run then.
+    fn add(&mut self, span: Span) {
+        if span.bytes == 0 {
+            return;
+        }
+        let pages = pages_of(span);
+        if let Some(last) = self.runs.last_mut() {
+            let hole = pages.start.saturating_sub(last.pages.end);
+            if hole == 0 || hole <= BRIDGE_PAGES.min(self.pages / BRIDGED) {
+                self.pages += pages.end.saturating_sub(last.pages.end);
+                last.pages.end = last.pages.end.max(pages.end);
+                return;
+            }
+        }
+        let at = self.pages;
+        self.pages += pages.end - pages.start;
+        self.runs.push(Run { pages, at });
+    }
+
+    /// Where in the pages that were read a span lies. `run` is that of a span before it, and of this one after.
+    pub fn place(&self, span: Span, run: &mut usize) -> Range<usize> {
+        if span.bytes == 0 {
+            return 0..0;
+        }
+        let first = span.offset / PAGE as u64;
+        while self.runs[*run].pages.end <= first {
+            *run += 1;
+        }
+        let run = &self.runs[*run];
+        let begin = (run.at * PAGE as u64 + span.offset - run.pages.start * PAGE as u64) as usize;
+        begin..begin + span.bytes as usize
+    }
+}
+
+/// Lists of some vertices, ascending.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Batch {
+    pub vertices: Range<Vertex>,
+    pub lists: Runs,
+    pub weights: Runs,
+}
+
+impl Batch {
+    /// Bytes that are read.
+    pub fn bytes(&self) -> u64 {
+        (self.lists.pages + self.weights.pages) * PAGE as u64
+    }
+
+    fn is_full(&self, pages: u64) -> bool {
+        self.lists.pages + self.weights.pages >= pages
+    }
+}
+
+/// Calls `each` with the chosen vertices of a range that have a list, ascending, and where the list lies.
+pub(super) fn spans(section: &Section, chosen: Chosen<'_>, range: Range<Vertex>, mut each: impl FnMut(Vertex, Span)) {
+    let mut give = |vertex: Vertex, span: Span| {
+        if span.bytes > 0 {
+            each(vertex, span);
+        }
+    };
+    match chosen {
+        Chosen::All => section.index.spans(range).for_each(|(vertex, span)| give(vertex, span)),
+        Chosen::Of(bits) => {
+            let mut members = bits.within(range.clone()).peekable();
+            while let Some(first) = members.next() {
+                if members.peek().is_none_or(|next| next / BLOCK != first / BLOCK) {
+                    give(first, section.index.span(first));
+                    continue;
+                }
+                // The lists of several of a block are met on one way through it.
+                let end = (first / BLOCK + 1).saturating_mul(BLOCK).min(range.end);
+                for (vertex, span) in section.index.spans(first..end) {
+                    if vertex == first || members.next_if_eq(&vertex).is_some() {
+                        give(vertex, span);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Cuts a sweep into batches of so many pages or little more; a list is never cut.
+pub(super) fn batches(
+    section: &Section,
+    weights: Option<WeightIndex<'_>>,
+    chosen: Chosen<'_>,
+    pages: u64,
+) -> Vec<Batch> {
+    let vertices = section.index.len() as Vertex;
+    let mut done: Vec<Batch> = vec![];
+    let mut batch = Batch::default();
+    if let (Chosen::All, None) = (chosen, weights) {
+        // What lies where follows from the index: no list needs be looked at.
+        let total = section.index.total_bytes();
+        let step = pages * PAGE as u64;
+        let mut begin = 0;
+        for end in (1..=total.div_ceil(step)).map(|number| section.index.vertex_at(number * step)) {
+            if end > begin {
+                let (from, to) = (section.index.span(begin).offset, section.index.span(end).offset);
+                batch.lists.add(Span {
+                    offset: from,
+                    bytes: to - from,
+                });
+                batch.vertices = begin..end;
+                done.push(std::mem::take(&mut batch));
+                begin = end;
+            }
+        }
+        return done;
+    }
+    spans(section, chosen, 0..vertices, |vertex, span| {
+        if batch.is_full(pages) {
+            batch.vertices.end = vertex;
+            done.push(std::mem::take(&mut batch));
+            batch.vertices.start = vertex;
+        }
+        batch.lists.add(span);
+        if let Some(weights) = weights {
+            batch.weights.add(weights.span(vertex));
+        }
+    });
+    if !batch.lists.runs.is_empty() {
+        batch.vertices.end = vertices;
+        done.push(batch);
+    }
+    done
+}

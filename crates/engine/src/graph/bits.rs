@@ -1,0 +1,132 @@
+//! Sets of vertices.
+
+use std::ops::Range;
+
+use outcore_graph::Vertex;
+
+/// A set of the vertices below a number, a bit for each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bits {
+    words: Vec<u64>,
+    vertices: usize,
+}
+
+impl Bits {
+    pub fn none(vertices: usize) -> Bits {
+        Bits {
+            words: vec![0; vertices.div_ceil(64)],
+            vertices,
+        }
+    }
+
+    pub fn all(vertices: usize) -> Bits {
+        let mut bits = Bits {
+            words: vec![u64::MAX; vertices.div_ceil(64)],
+            vertices,
+        };
+        if let (Some(last), rest @ 1..) = (bits.words.last_mut(), vertices % 64) {
+            *last >>= 64 - rest;
+        }
+        bits
+    }
+
+    /// Bytes that a set takes.
+    pub fn memory_bytes(vertices: u64) -> u64 {
+        vertices.div_ceil(64) * 8
+    }
+
+    pub fn has(&self, vertex: Vertex) -> bool {
+        self.words[vertex as usize / 64] >> (vertex % 64) & 1 == 1
+    }
+
+    pub fn insert(&mut self, vertex: Vertex) {
+        self.words[vertex as usize / 64] |= 1 << (vertex % 64);
+    }
+
+    pub fn remove(&mut self, vertex: Vertex) {
+        self.words[vertex as usize / 64] &= !(1 << (vertex % 64));
+    }
+
+    /// Adds all of another set of the same vertices.
+    pub fn extend(&mut self, other: &Bits) {
+        self.words.iter_mut().zip(&other.words).for_each(|(word, more)| *word |= more);
+    }
+
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
+    /// Vertices that may be in it.
+    pub fn vertices(&self) -> usize {
+        self.vertices
+    }
+
+    pub fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    /// The lowest of the set.
+    pub fn first(&self) -> Option<Vertex> {
+        let word = self.words.iter().position(|word| *word != 0)?;
+        Some((64 * word) as Vertex + self.words[word].trailing_zeros())
+    }
+
+    /// Those of a range that are in the set, ascending.
+    pub fn within(&self, range: Range<Vertex>) -> impl Iterator<Item = Vertex> + '_ {
+        let (first, last) = (
+            range.start as usize / 64,
+            (range.end as usize).div_ceil(64).min(self.words.len()),
+        );
+        (first.min(last)..last).flat_map(move |at| {
+            let mut word = self.words[at];
+            let range = range.clone();
+            std::iter::from_fn(move || {
+                (word != 0).then(|| {
+                    let bit = word.trailing_zeros();
+                    word &= word - 1;
+                    (64 * at) as Vertex + bit
+                })
+            })
+            .filter(move |vertex| range.contains(vertex))
+        })
+    }
+
+    /// All of the set, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Vertex> + '_ {
+        self.within(0..self.vertices as Vertex)
+    }
+
+    /// The words, 64 vertices each: for parts that are worked on side by side.
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_ascend() {
+        let mut bits = Bits::none(200);
+        for vertex in [0, 3, 63, 64, 150, 199] {
+            bits.insert(vertex);
+        }
+        assert_eq!(bits.iter().collect::<Vec<_>>(), [0, 3, 63, 64, 150, 199]);
+        assert_eq!(bits.within(3..150).collect::<Vec<_>>(), [3, 63, 64]);
+        assert_eq!((bits.count(), bits.first()), (6, Some(0)));
+        bits.remove(0);
+        assert!(!bits.has(0) && bits.has(3));
+        assert_eq!(Bits::all(70).count(), 70);
+        assert_eq!(Bits::all(64).iter().count(), 64);
+        assert!(Bits::all(0).is_empty());
+    }
+}

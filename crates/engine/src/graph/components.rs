@@ -1,0 +1,85 @@
+//! Connected components, in one read of the edges.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use outcore_graph::Vertex;
+use outcore_store::{Direction, GraphFile};
+
+use super::batch::Chosen;
+use super::sweep::{Means, Scratch, Sweep, Wanted, Watch};
+use crate::EngineError;
+
+/// Trees of vertices that are connected, each with its lowest vertex as the root
+/// (union-find with splitting: Patwary, Blair, Manne, "Experiments on union-find algorithms", SEA 2010).
+///
+/// Invariant: the parent of a vertex is no higher than the vertex. A root only ever gets a lower parent, so that the roots in
+/// the end are the lowest vertices of their components, whatever the order of the edges.
+struct Forest {
+    parents: Vec<AtomicU32>,
+}
+
+impl Forest {
+    fn root(&self, mut vertex: Vertex) -> Vertex {
+        loop {
+            let parent = self.parents[vertex as usize].load(Relaxed);
+            if parent == vertex {
+                return vertex;
+            }
+            let above = self.parents[parent as usize].load(Relaxed);
+            if above != parent {
+                // Another thread may have put it higher up: then that stays.
+                let _ = self.parents[vertex as usize].compare_exchange_weak(parent, above, Relaxed, Relaxed);
+            }
+            vertex = parent;
+        }
+    }
+
+    fn join(&self, first: Vertex, second: Vertex) {
+        let (mut first, mut second) = (first, second);
+        loop {
+            (first, second) = (self.root(first), self.root(second));
+            if first == second {
+                return;
+            }
+            let (low, high) = (first.min(second), first.max(second));
+            let high = &self.parents[high as usize];
+            if high.compare_exchange(first.max(second), low, Relaxed, Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+/// Bytes of memory for each vertex.
+pub const COMPONENTS_BYTES: u64 = 8;
+
+/// The lowest vertex that each is connected with; directions of edges do not count. I/O: one read of the lists.
+///
+/// # Errors
+/// The file cannot be read, or is not what it says; what `watch` says.
+pub fn components(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) -> Result<Vec<Vertex>, EngineError> {
+    let vertices = file.shape().vertices as Vertex;
+    let forest = Forest {
+        parents: (0..vertices).map(AtomicU32::new).collect(),
+    };
+    let wanted = Wanted {
+        file,
+        direction: Direction::Out,
+        chosen: Chosen::All,
+        weights: None,
+    };
+    Sweep::new(wanted, means).whole().run(
+        means,
+        Scratch::default,
+        |scratch, lists| {
+            lists.each(scratch, |list| {
+                for neighbour in list.neighbours {
+                    forest.join(list.vertex, *neighbour);
+                }
+            })
+        },
+        Ok,
+        watch,
+    )?;
+    Ok((0..vertices).map(|vertex| forest.root(vertex)).collect())
+}

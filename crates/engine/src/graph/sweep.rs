@@ -1,0 +1,448 @@
+//! Reading lists and working on them: read ahead by some threads, worked on by others, handed over in order by the caller.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outcore_dtype::DType;
+use outcore_graph::{decode, Malformed, Vertex};
+use outcore_kernels::cast_kernel;
+use outcore_store::{AlignedBuffer, Direction, GraphFile, Io, Part, Section, StoreError, PAGE};
+
+use super::batch::{batches, spans, Batch, Chosen, WeightIndex};
+use crate::EngineError;
+
+/// Watches for what ends the work early.
+pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
+
+/// What the work is done with.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// Bytes that are held for what is read and what is sent.
+    pub memory: u64,
+    pub threads: usize,
+    /// Threads that read long runs; short ones are read by more.
+    pub io_threads: usize,
+    pub io: &'a Io,
+}
+
+/// Lists that are read and worked on together: some hundred of them keep every thread busy.
+const BATCH_PAGES: u64 = 256;
+/// Pages in a run on the average from which on reading is one after the other.
+const LONG_RUN: u64 = 16;
+/// Threads that wait for short reads.
+const SHORT_READERS: usize = 16;
+/// Batches that are worked on and not handed over, for each thread.
+const BACKLOG: usize = 8;
+const POLL: Duration = Duration::from_millis(50);
+
+/// The least memory that a sweep does with.
+pub fn least_memory(file: &GraphFile) -> u64 {
+    let shape = file.shape();
+    let item = 5 + shape.weights.map_or(0, |dtype| dtype.size() as u64);
+    let of = |section: &Section| section.index.large().map(|(_, bytes)| bytes).max().unwrap_or(0);
+    // A list in a frame and beside it, and its weights.
+    let largest = of(file.section(Direction::Out)).max(of(file.section(Direction::In)));
+    2 * BATCH_PAGES * PAGE as u64 + largest.min(item * shape.vertices) * item
+}
+
+/// Which lists a sweep reads.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    pub file: &'a GraphFile,
+    pub direction: Direction,
+    pub chosen: Chosen<'a>,
+    pub weights: Option<WeightIndex<'a>>,
+}
+
+/// What a thread needs to look at lists.
+#[derive(Default)]
+pub struct Scratch {
+    neighbours: Vec<Vertex>,
+    weights: Vec<f64>,
+}
+
+/// A vertex and its neighbours.
+pub struct List<'a> {
+    pub vertex: Vertex,
+    /// Ascending.
+    pub neighbours: &'a [Vertex],
+    /// One for each, where the sweep reads them.
+    pub weights: &'a [f64],
+}
+
+/// The lists of a batch that has been read.
+pub struct Lists<'a> {
+    wanted: &'a Wanted<'a>,
+    batch: &'a Batch,
+    frame: &'a [u8],
+}
+
+impl Lists<'_> {
+    /// Calls `each` with every list, by ascending vertices. Those without neighbours are left out.
+    ///
+    /// # Errors
+    /// Bytes that are no list.
+    pub fn each(&self, scratch: &mut Scratch, mut each: impl FnMut(&List<'_>)) -> Result<(), EngineError> {
+        let Lists { wanted, batch, frame } = self;
+        let section = wanted.file.section(wanted.direction);
+        let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
+        let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
+        let (mut run, mut weight_run) = (0, 0);
+        let mut found = Ok(());
+        spans(section, wanted.chosen, batch.vertices.clone(), |vertex, span| {
+            if found.is_err() {
+                return;
+            }
+            let bytes = &lists[batch.lists.place(span, &mut run)];
+            found = decode(vertex, bytes, vertices, &mut scratch.neighbours);
+            if found.is_err() {
+                return;
+            }
+            scratch.weights.clear();
+            if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
+                let span = index.span(vertex);
+                if span.bytes != scratch.neighbours.len() as u64 * index.item {
+                    found = Err(Malformed("a list with more or fewer neighbours than its degree"));
+                    return;
+                }
+                let bytes = &weights[batch.weights.place(span, &mut weight_run)];
+                scratch.weights.resize(scratch.neighbours.len(), 0.0);
+                let out = bytemuck::cast_slice_mut(&mut scratch.weights);
+                cast_kernel(dtype, DType::F64)(bytes, out);
+            }
+            each(&List {
+                vertex,
+                neighbours: &scratch.neighbours,
+                weights: &scratch.weights,
+            });
+        });
+        found.map_err(|Malformed(what)| EngineError::Store(wanted.file.malformed(what)))
+    }
+}
+
+impl Wanted<'_> {
+    fn read(&self, batch: &Batch, frame: &mut [u8], io: &Io) -> Result<(), EngineError> {
+        let (lists, weights) = frame.split_at_mut(batch.lists.pages as usize * PAGE);
+        for (part, runs, area) in [
+            (Part::Lists, &batch.lists, lists),
+            (Part::Weights, &batch.weights, weights),
+        ] {
+            for run in &runs.runs {
+                let place = run.at as usize * PAGE..(run.at + run.pages.end - run.pages.start) as usize * PAGE;
+                self.file
+                    .read_pages(self.direction, part, run.pages.clone(), &mut area[place], io)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn map_memory(wanted: &Wanted<'_>, bytes: u64) -> Result<AlignedBuffer, EngineError> {
+    AlignedBuffer::new(bytes as usize).map_err(|cause| {
+        EngineError::Store(StoreError::Io {
+            path: wanted.file.path().to_path_buf(),
+            offset: 0,
+            action: "map memory",
+            cause: cause.into(),
+        })
+    })
+}
+
+/// A sweep that is cut into batches.
+pub struct Sweep<'a> {
+    wanted: Wanted<'a>,
+    batches: Vec<Batch>,
+}
+
+impl<'a> Sweep<'a> {
+    /// Looks up what has to be read.
+    pub fn new(wanted: Wanted<'a>, means: &Means<'_>) -> Sweep<'a> {
+        let pages = BATCH_PAGES.min(means.memory / PAGE as u64 / 4).max(1);
+        let section = wanted.file.section(wanted.direction);
+        Sweep {
+            batches: batches(section, wanted.weights, wanted.chosen, pages),
+            wanted,
+        }
+    }
+
+    /// Bytes that are read.
+    pub fn bytes(&self) -> u64 {
+        self.batches.iter().map(Batch::bytes).sum()
+    }
+
+    /// The sweep in rounds, in each of which no more bytes of lists are read than these, or one batch.
+    pub fn rounds(&self, list_bytes: u64) -> impl Iterator<Item = Round<'_>> {
+        let mut rest = &self.batches[..];
+        std::iter::from_fn(move || {
+            let mut bytes = 0;
+            let fits = rest.iter().take_while(|batch| {
+                bytes += batch.lists.pages * PAGE as u64;
+                bytes <= list_bytes
+            });
+            let (round, behind) = rest.split_at(fits.count().max(1).min(rest.len()));
+            rest = behind;
+            (!round.is_empty()).then_some(Round {
+                wanted: &self.wanted,
+                batches: round,
+            })
+        })
+    }
+
+    /// All of it.
+    pub fn whole(&self) -> Round<'_> {
+        Round {
+            wanted: &self.wanted,
+            batches: &self.batches,
+        }
+    }
+}
+
+/// Some of the batches of a sweep.
+pub struct Round<'a> {
+    wanted: &'a Wanted<'a>,
+    batches: &'a [Batch],
+}
+
+impl Round<'_> {
+    /// Reads the lists and works on them in batches: `work` in any thread and order, `take` here and by ascending vertices.
+    /// So results do not depend on the number of threads.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it says; what `work`, `take` and `watch` say.
+    pub fn run<W: Send, T: Send>(
+        &self,
+        means: &Means<'_>,
+        worker: impl Fn() -> W + Sync,
+        work: impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync,
+        mut take: impl FnMut(T) -> Result<(), EngineError>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
+        let Round { wanted, batches } = *self;
+        if batches.len() < 2 {
+            let mut worker = worker();
+            for batch in batches {
+                let mut frame = map_memory(wanted, batch.bytes())?;
+                wanted.read(batch, &mut frame, means.io)?;
+                let lists = Lists {
+                    wanted,
+                    batch,
+                    frame: &frame,
+                };
+                take(work(&mut worker, &lists)?)?;
+            }
+            return watch();
+        }
+        let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG);
+        std::thread::scope(|scope| {
+            for _ in 0..readers(batches, means) {
+                scope.spawn(|| queue.run(|| queue.read(wanted, batches, means.io)));
+            }
+            for _ in 0..means.threads.max(1) {
+                scope.spawn(|| {
+                    queue.run(|| {
+                        let mut worker = worker();
+                        queue.work(batches, |number, frame| {
+                            let lists = Lists {
+                                wanted,
+                                batch: &batches[number],
+                                frame,
+                            };
+                            work(&mut worker, &lists)
+                        })
+                    })
+                });
+            }
+            let taken = queue.take(batches.len(), &mut take, watch);
+            queue.stop(taken.err());
+        });
+        queue.outcome()
+    }
+}
+
+/// How many threads read: short requests wait for the disk, long ones for each other.
+fn readers(batches: &[Batch], means: &Means<'_>) -> usize {
+    let runs: usize = batches.iter().map(|batch| batch.lists.runs.len()).sum();
+    let read: u64 = batches.iter().map(|batch| batch.lists.pages).sum();
+    let readers = match read / runs.max(1) as u64 {
+        LONG_RUN.. => means.io_threads.max(1),
+        _ => SHORT_READERS.max(means.io_threads),
+    };
+    readers.min(batches.len())
+}
+
+/// What readers, workers and the one who takes tell each other.
+///
+/// Invariants:
+/// 1. Batches are claimed in order, so that the next to be taken is read or being read.
+/// 2. `held_bytes` is that of batches that are being read, wait or are worked on; beyond one batch it is at most `memory`.
+struct Queue<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    memory: u64,
+    backlog: usize,
+}
+
+struct State<T> {
+    next: usize,
+    held_bytes: u64,
+    read: BTreeMap<usize, AlignedBuffer>,
+    done: BTreeMap<usize, T>,
+    taken: usize,
+    spare: Vec<AlignedBuffer>,
+    stopped: bool,
+    error: Option<EngineError>,
+}
+
+/// Stops the others when its thread panics.
+struct Leaving<'a, T>(&'a Queue<T>, bool);
+
+impl<T> Drop for Leaving<'_, T> {
+    fn drop(&mut self) {
+        if !self.1 {
+            self.0
+                .stop(Some(EngineError::Internal("a thread of a sweep panicked".into())));
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    fn new(memory: u64, backlog: usize) -> Queue<T> {
+        Queue {
+            state: Mutex::new(State {
+                next: 0,
+                held_bytes: 0,
+                read: BTreeMap::new(),
+                done: BTreeMap::new(),
+                taken: 0,
+                spare: vec![],
+                stopped: false,
+                error: None,
+            }),
+            changed: Condvar::new(),
+            memory,
+            backlog,
+        }
+    }
+
+    fn run(&self, thread: impl FnOnce() -> Result<(), EngineError>) {
+        let mut leaving = Leaving(self, false);
+        let ended = thread();
+        leaving.1 = true;
+        if let Err(error) = ended {
+            self.stop(Some(error));
+        }
+    }
+
+    /// Reads batches until all are read.
+    fn read(&self, wanted: &Wanted<'_>, batches: &[Batch], io: &Io) -> Result<(), EngineError> {
+        while let Some((number, spare)) = self.claim(batches) {
+            let batch = &batches[number];
+            let mut frame = match spare {
+                Some(frame) => frame,
+                None => map_memory(wanted, batch.bytes())?,
+            };
+            wanted.read(batch, &mut frame, io)?;
+            self.lock().read.insert(number, frame);
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    fn claim(&self, batches: &[Batch]) -> Option<(usize, Option<AlignedBuffer>)> {
+        let mut state = self.lock();
+        loop {
+            let batch = batches.get(state.next).filter(|_| !state.stopped)?;
+            let fits = state.held_bytes == 0 || state.held_bytes + batch.bytes() <= self.memory;
+            if fits && state.next < state.taken + self.backlog {
+                state.held_bytes += batch.bytes();
+                state.next += 1;
+                let spare = state.spare.iter().position(|frame| frame.len() as u64 >= batch.bytes());
+                let spare = spare.map(|place| state.spare.swap_remove(place));
+                return Some((state.next - 1, spare));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Works on batches until none is left.
+    fn work(
+        &self,
+        batches: &[Batch],
+        mut work: impl FnMut(usize, &[u8]) -> Result<T, EngineError>,
+    ) -> Result<(), EngineError> {
+        loop {
+            let mut state = self.lock();
+            let (number, frame) = loop {
+                if state.stopped {
+                    return Ok(());
+                }
+                if let Some(found) = state.read.pop_first() {
+                    break found;
+                }
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            };
+            drop(state);
+            let done = work(number, &frame)?;
+            let mut state = self.lock();
+            state.done.insert(number, done);
+            state.held_bytes -= batches[number].bytes();
+            // Frames of usual batches serve again; of a large one the memory is given back.
+            if frame.len() as u64 <= 2 * BATCH_PAGES * PAGE as u64 {
+                state.spare.push(frame);
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Hands all over, in order.
+    fn take(
+        &self,
+        batches: usize,
+        take: &mut impl FnMut(T) -> Result<(), EngineError>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
+        for number in 0..batches {
+            let done = loop {
+                let mut state = self.lock();
+                if state.stopped {
+                    return Ok(());
+                }
+                if let Some(done) = state.done.remove(&number) {
+                    state.taken += 1;
+                    break done;
+                }
+                let waited = self.changed.wait_timeout(state, POLL);
+                let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                drop(state);
+                if timeout.timed_out() {
+                    watch()?;
+                }
+            };
+            self.changed.notify_all();
+            take(done)?;
+        }
+        watch()
+    }
+
+    /// Ends all threads; the first error is kept.
+    fn stop(&self, error: Option<EngineError>) {
+        let mut state = self.lock();
+        state.stopped = true;
+        if state.error.is_none() {
+            state.error = error;
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn outcome(self) -> Result<(), EngineError> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        state.error.map_or(Ok(()), Err)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
