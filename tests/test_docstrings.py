@@ -26,7 +26,7 @@ NAMESPACES = (
     "outcore",
     *(
         f"outcore.{name}"
-        for name in ("config", "dates", "fft", "learn", "learn.metrics", "linalg", "random", "sparse", "stats")
+        for name in ("config", "dates", "fft", "graph", "learn", "learn.metrics", "linalg", "random", "sparse", "stats")
     ),
 )
 _NO_ELEMENTS = "asks for types or shapes only, never for elements"

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use numpy::PyArray1;
-use outcore_engine::graph::{self, Bits, Graph, Iteration, Levels, Means};
+use numpy::{PyArray1, PyReadonlyArray1};
+use outcore_engine::graph::{
+    self, Bits, Distances, Generations, Graph, Iteration, Left, Levels, Means, Peeling, Place, Ranking, Reached,
+};
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_store::{Direction, GraphFile};
@@ -36,12 +38,18 @@ pub struct PyGraph {
 
 /// Memory for reading and sending: what is left of the session's beside what is known of vertices, within reason.
 const READING_MAX: u64 = 256 << 20;
+/// Bytes for each vertex of an index of degrees.
+const DEGREE_BYTES: u64 = 2;
 
 impl PyGraph {
     /// Those of an undirected graph are one.
     fn directions(&self, name: &str) -> PyResult<&'static [Direction]> {
         let directions = directions_named(name)?;
-        Ok(if self.file.shape().directed { directions } else { &directions[..1] })
+        Ok(if self.file.shape().directed {
+            directions
+        } else {
+            &directions[..1]
+        })
     }
 
     fn vertices(&self) -> usize {
@@ -55,22 +63,26 @@ impl PyGraph {
         session: &Arc<Session>,
         operator: &'static str,
         vertex_bytes: u64,
+        message_bytes: u64,
         work: impl FnOnce(&Means<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
         let state = self.file.shape().vertices * vertex_bytes + self.file.memory_bytes();
-        let least = graph::least_memory(&self.file);
+        let least = graph::least_memory(&self.file, message_bytes);
         watching_signals(py, |watch| {
             let left = session.budget().saturating_sub(state) / 2;
             let memory = left.clamp(least, READING_MAX.max(least));
             let _held = session.set_aside(operator, state + memory)?;
-            let means = Means {
-                memory,
-                threads: session.options().threads,
-                io_threads: session.options().io_threads,
-                io: session.io(),
-            };
-            work(&means, watch)
+            work(&means_of(session, memory), watch)
         })
+    }
+}
+
+fn means_of(session: &Session, memory: u64) -> Means<'_> {
+    Means {
+        memory,
+        threads: session.options().threads,
+        io_threads: session.options().io_threads,
+        io: session.io(),
     }
 }
 
@@ -149,7 +161,7 @@ impl PyGraph {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
         let session = session.0.clone();
-        let found = self.with_memory(py, &session, "graph: levels", 5, |means, watch| {
+        let found = self.with_memory(py, &session, "graph: levels", 5, 0, |means, watch| {
             let mut levels = vec![graph::UNMET; vertices];
             let mut active = Bits::none(vertices);
             for source in sources {
@@ -180,17 +192,284 @@ impl PyGraph {
         Ok((PyArray1::from_vec(py, found.0), found.1))
     }
 
-    /// The lowest vertex that each is connected with.
-    fn components<'py>(&self, py: Python<'py>, session: PyRef<'_, PySession>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    /// The lowest vertex that each is connected with; along the directions of edges where `strong`.
+    fn components<'py>(
+        &self,
+        py: Python<'py>,
+        session: PyRef<'_, PySession>,
+        strong: bool,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let session = session.0.clone();
+        let (operator, bytes) = match strong {
+            true => ("graph: strongly connected components", graph::STRONG_BYTES),
+            false => ("graph: connected components", graph::COMPONENTS_BYTES),
+        };
+        let found = self.with_memory(py, &session, operator, bytes, 0, |means, watch| match strong {
+            true => graph::strong_components(&self.file, means, watch),
+            false => graph::components(&self.file, means, watch),
+        })?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// Ranks, and the iterations that they took; nothing where those were not enough.
+    fn ranks<'py>(
+        &self,
+        py: Python<'py>,
+        session: PyRef<'_, PySession>,
+        damping: f64,
+        tolerance: f64,
+        iterations: u32,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Option<u32>)> {
+        let session = session.0.clone();
+        let what = Ranking {
+            damping,
+            tolerance,
+            iterations,
+        };
+        let bytes = graph::RANKS_BYTES + DEGREE_BYTES;
+        let (found, done) = self.with_memory(py, &session, "graph: pagerank", bytes, 0, |means, watch| {
+            let degrees = self.file.degrees(Direction::Out, means.io)?;
+            graph::ranks(&self.file, &degrees, &what, means, watch)
+        })?;
+        Ok((PyArray1::from_vec(py, found), done))
+    }
+
+    /// Distances from the nearest source along weighted edges.
+    fn distances<'py>(
+        &self,
+        py: Python<'py>,
+        session: PyRef<'_, PySession>,
+        sources: Vec<u32>,
+        step: f64,
+        direction: &str,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Course)> {
+        let directions = self.directions(direction)?;
+        let vertices = self.vertices();
         let session = session.0.clone();
         let found = self.with_memory(
             py,
             &session,
-            "graph: components",
-            graph::COMPONENTS_BYTES,
-            |means, watch| graph::components(&self.file, means, watch),
+            "graph: distances",
+            18 + 2 * DEGREE_BYTES,
+            8,
+            |means, watch| {
+                let both = [Direction::Out, Direction::In];
+                let degrees = both.map(|direction| self.file.degrees(direction, means.io));
+                let [out, into] = degrees;
+                let degrees = [out?, into?];
+                let mut states = vec![Reached::NEVER; vertices];
+                let mut active = Bits::none(vertices);
+                for source in sources {
+                    states[source as usize] = Reached::at(0.0);
+                    active.insert(source);
+                }
+                let mut program = Distances::new(directions, step, vertices);
+                let graph = Graph {
+                    file: &self.file,
+                    degrees: &degrees,
+                };
+                let mut course = vec![];
+                let mut observe = |iteration: &Iteration| course.push(told(iteration));
+                graph::run(
+                    &graph,
+                    &mut program,
+                    &mut states,
+                    &mut active,
+                    means,
+                    &mut observe,
+                    watch,
+                )?;
+                let distances: Vec<f64> = states.into_iter().map(|state| state.distance).collect();
+                Ok((distances, course))
+            },
+        )?;
+        Ok((PyArray1::from_vec(py, found.0), found.1))
+    }
+
+    /// The core that each vertex is in.
+    fn cores<'py>(&self, py: Python<'py>, session: PyRef<'_, PySession>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let directions = self.directions("both")?;
+        let vertices = self.vertices();
+        let session = session.0.clone();
+        let found = self.with_memory(py, &session, "graph: cores", 13 + DEGREE_BYTES, 0, |means, watch| {
+            let mut states = vec![Left::new(0); vertices];
+            for direction in directions {
+                let degrees = self.file.degrees(*direction, means.io)?;
+                for (vertex, span) in degrees.spans(0..u32::MAX) {
+                    states[vertex as usize].degree += span.bytes as u32;
+                }
+            }
+            let (mut program, mut active) = Peeling::new(directions, &states);
+            let graph = Graph {
+                file: &self.file,
+                degrees: &[],
+            };
+            graph::run(
+                &graph,
+                &mut program,
+                &mut states,
+                &mut active,
+                means,
+                &mut |_| {},
+                watch,
+            )?;
+            Ok(states.into_iter().map(|state| state.core).collect())
+        })?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// The longest way to each vertex, in edges; -1 for those on or behind a circle.
+    fn generations<'py>(&self, py: Python<'py>, session: PyRef<'_, PySession>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let vertices = self.vertices();
+        let session = session.0.clone();
+        let found = self.with_memory(
+            py,
+            &session,
+            "graph: topological order",
+            21 + DEGREE_BYTES,
+            0,
+            |means, watch| {
+                let degrees = self.file.degrees(Direction::In, means.io)?;
+                let mut active = Bits::none(vertices);
+                let mut states = Vec::with_capacity(vertices);
+                for (vertex, span) in degrees.spans(0..u32::MAX) {
+                    states.push(Place {
+                        edges: span.bytes as u32,
+                        generation: None,
+                    });
+                    if span.bytes == 0 {
+                        active.insert(vertex);
+                    }
+                }
+                let graph = Graph {
+                    file: &self.file,
+                    degrees: &[],
+                };
+                graph::run(
+                    &graph,
+                    &mut Generations,
+                    &mut states,
+                    &mut active,
+                    means,
+                    &mut |_| {},
+                    watch,
+                )?;
+                let generations = states.into_iter().map(|state| state.generation.map_or(-1, i64::from));
+                Ok(generations.collect())
+            },
         )?;
         Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// Of the shortest paths from each of the sources, those that lead through each vertex.
+    fn betweenness<'py>(
+        &self,
+        py: Python<'py>,
+        session: PyRef<'_, PySession>,
+        sources: Vec<u32>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let session = session.0.clone();
+        let bytes = graph::BETWEENNESS_BYTES;
+        let found = self.with_memory(py, &session, "graph: betweenness", bytes, 8, |means, watch| {
+            graph::betweenness(&self.file, &sources, means, watch)
+        })?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// Labels of communities, and the iterations that they took; nothing where those were not enough.
+    fn spread<'py>(
+        &self,
+        py: Python<'py>,
+        session: PyRef<'_, PySession>,
+        iterations: u32,
+        seed: u64,
+    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Option<u32>)> {
+        let session = session.0.clone();
+        let bytes = graph::LABELS_BYTES;
+        let (found, done) = self.with_memory(py, &session, "graph: labels", bytes, 0, |means, watch| {
+            graph::spread(&self.file, iterations, seed, means, watch)
+        })?;
+        Ok((PyArray1::from_vec(py, found), done))
+    }
+
+    /// Vertices no two of which are neighbours, to which none can be added.
+    fn independent<'py>(
+        &self,
+        py: Python<'py>,
+        session: PyRef<'_, PySession>,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let session = session.0.clone();
+        let found = self.with_memory(py, &session, "graph: independent set", 8, 0, |means, watch| {
+            Ok(graph::independent(&self.file, seed, means, watch)?.iter().collect())
+        })?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// The number of triangles, and with `each` those of every vertex.
+    fn triangles<'py>(
+        &self,
+        py: Python<'py>,
+        session: PyRef<'_, PySession>,
+        each: bool,
+    ) -> PyResult<(u64, Bound<'py, PyArray1<u64>>)> {
+        let session = session.0.clone();
+        let (bytes, of_thread) = graph::TRIANGLES_BYTES;
+        let bytes = bytes + of_thread * session.options().threads as u64;
+        let found = self.with_memory(py, &session, "graph: triangles", bytes, 0, |means, watch| {
+            let degrees = self.file.degrees(Direction::Out, means.io)?;
+            let means = Means {
+                memory: means.memory / 4,
+                ..*means
+            };
+            graph::triangles(&self.file, &degrees, each, means.memory * 3, &means, watch)
+        })?;
+        Ok((found.0, PyArray1::from_vec(py, found.1)))
+    }
+
+    /// The lists of some vertices, which ascend: where each begins, the neighbours, and the weights if there are any.
+    #[allow(clippy::type_complexity)] // three arrays
+    fn lists<'py>(
+        &self,
+        py: Python<'py>,
+        session: PyRef<'_, PySession>,
+        vertices: PyReadonlyArray1<'_, u32>,
+        direction: &str,
+    ) -> PyResult<(
+        Bound<'py, PyArray1<i64>>,
+        Bound<'py, PyArray1<u32>>,
+        Bound<'py, PyArray1<f64>>,
+    )> {
+        let direction = directions_named(direction)?[0];
+        let vertices = vertices.as_slice()?;
+        let last = vertices.last().map_or(0, |last| u64::from(*last) + 1);
+        if !vertices.is_sorted_by(|first, second| first < second) || last > self.file.shape().vertices {
+            return Err(argument(format!(
+                "graph: vertices ascend, and are below {}",
+                self.file.shape().vertices
+            )));
+        }
+        let session = session.0.clone();
+        let index = &self.file.section(direction).index;
+        let bytes: u64 = vertices.iter().map(|vertex| index.bytes_of(*vertex)).sum();
+        // Neighbours and weights, and as much while they are put together.
+        let found = watching_signals(py, |watch| {
+            let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64;
+            let _held = session.set_aside("graph: lists", memory)?;
+            let means = means_of(&session, memory);
+            graph::lists(&self.file, direction, vertices, &means, watch)
+        })?;
+        Ok((
+            PyArray1::from_vec(py, found.begins),
+            PyArray1::from_vec(py, found.neighbours),
+            PyArray1::from_vec(py, found.weights),
+        ))
+    }
+
+    /// The vertex from a vertex on before which there are so many bytes of lists.
+    fn vertex_after(&self, vertex: u32, bytes: u64, direction: &str) -> PyResult<u32> {
+        let index = &self.file.section(directions_named(direction)?[0]).index;
+        Ok(index.vertex_at(index.span(vertex).offset.saturating_add(bytes)))
     }
 }
 

@@ -49,7 +49,10 @@ impl Bits {
 
     /// Adds all of another set of the same vertices.
     pub fn extend(&mut self, other: &Bits) {
-        self.words.iter_mut().zip(&other.words).for_each(|(word, more)| *word |= more);
+        self.words
+            .iter_mut()
+            .zip(&other.words)
+            .for_each(|(word, more)| *word |= more);
     }
 
     pub fn clear(&mut self) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use outcore_dtype::DType;
 use outcore_graph::{decode, Malformed, Vertex};
 use outcore_kernels::cast_kernel;
-use outcore_store::{AlignedBuffer, Direction, GraphFile, Io, Part, Section, StoreError, PAGE};
+use outcore_store::{AlignedBuffer, Direction, GraphFile, Io, Part, StoreError, PAGE};
 
 use super::batch::{batches, spans, Batch, Chosen, WeightIndex};
 use crate::EngineError;
@@ -36,14 +36,22 @@ const SHORT_READERS: usize = 16;
 const BACKLOG: usize = 8;
 const POLL: Duration = Duration::from_millis(50);
 
-/// The least memory that a sweep does with.
-pub fn least_memory(file: &GraphFile) -> u64 {
-    let shape = file.shape();
-    let item = 5 + shape.weights.map_or(0, |dtype| dtype.size() as u64);
-    let of = |section: &Section| section.index.large().map(|(_, bytes)| bytes).max().unwrap_or(0);
-    // A list in a frame and beside it, and its weights.
-    let largest = of(file.section(Direction::Out)).max(of(file.section(Direction::In)));
-    2 * BATCH_PAGES * PAGE as u64 + largest.min(item * shape.vertices) * item
+/// The least memory that a sweep does with, where each neighbour is sent a message of so many bytes.
+pub fn least_memory(file: &GraphFile, message_bytes: u64) -> u64 {
+    let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
+    let of = |direction| {
+        file.section(direction)
+            .index
+            .large()
+            .map(|(_, bytes)| bytes)
+            .max()
+            .unwrap_or(0)
+    };
+    let largest = of(Direction::Out).max(of(Direction::In));
+    // A neighbour takes a byte of a list at least: it is read, decoded and told, with its weight.
+    let neighbour = 4 + weight + 8 * u64::from(weight > 0) + 2 * (4 + message_bytes.next_multiple_of(4));
+    let batch = BATCH_PAGES * PAGE as u64;
+    4 * batch + 2 * neighbour * batch.max(largest)
 }
 
 /// Which lists a sweep reads.

@@ -1,0 +1,161 @@
+//! Communities by labels that spread, and sets of vertices that are not neighbours.
+
+use outcore_graph::Vertex;
+use outcore_store::{Direction, GraphFile};
+
+use super::batch::Chosen;
+use super::bits::Bits;
+use super::sweep::{Lists, Means, Scratch, Sweep, Wanted, Watch};
+use crate::EngineError;
+
+/// Bytes of memory for each vertex.
+pub const LABELS_BYTES: u64 = 8 + 4;
+
+fn each_list<T: Send>(
+    file: &GraphFile,
+    chosen: Chosen<'_>,
+    means: &Means<'_>,
+    work: impl Fn(&mut Scratch, &Lists<'_>) -> Result<Vec<T>, EngineError> + Sync,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<T>, EngineError> {
+    let wanted = Wanted {
+        file,
+        direction: Direction::Out,
+        chosen,
+        weights: None,
+    };
+    let mut found = vec![];
+    let take = |part: Vec<T>| {
+        found.extend(part);
+        Ok(())
+    };
+    Sweep::new(wanted, means)
+        .whole()
+        .run(means, Scratch::default, work, take, watch)?;
+    Ok(found)
+}
+
+/// A number that is drawn for a vertex in a round: the same in every run (SplitMix64).
+fn drawn(vertex: Vertex, round: u32, seed: u64) -> u64 {
+    let mut word = seed ^ u64::from(round) << 32 ^ u64::from(vertex);
+    for factor in [0x9e37_79b9_7f4a_7c15_u64, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+        word = (word ^ (word >> 31)).wrapping_mul(factor);
+    }
+    word ^ (word >> 29)
+}
+
+/// The label that most of the neighbours have; of several that as many have its own, else the lowest.
+fn most(labels: &mut [Vertex], own: Vertex) -> Vertex {
+    labels.sort_unstable();
+    let runs = labels.chunk_by(|first, second| first == second);
+    let most = runs.clone().map(<[Vertex]>::len).max().unwrap_or(0);
+    let mut best = runs.filter(|run| run.len() == most).map(|run| run[0]);
+    let first = best.next();
+    match first == Some(own) || best.any(|label| label == own) {
+        true => own,
+        false => first.unwrap_or(own),
+    }
+}
+
+/// Labels of communities: each vertex takes the label that most of its neighbours have, half of the vertices in an
+/// iteration, drawn anew, so that two neighbours do not exchange labels for ever (Raghavan, Albert, Kumara 2007). Gives the
+/// labels, and the iterations where nothing changed in the end. I/O: half a read of the lists an iteration, or all of it
+/// where vertices are small.
+///
+/// # Errors
+/// The file cannot be read, or is not what it says; what `watch` says.
+pub fn spread(
+    file: &GraphFile,
+    iterations: u32,
+    seed: u64,
+    means: &Means<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<(Vec<Vertex>, Option<u32>), EngineError> {
+    let vertices = file.shape().vertices as Vertex;
+    let mut labels: Vec<Vertex> = (0..vertices).collect();
+    let mut chosen = Bits::none(vertices as usize);
+    // A half that changes nothing says nothing of the other.
+    let mut still = 0;
+    for round in 0..iterations {
+        let half = round / 2;
+        chosen.clear();
+        let is_in = |vertex: &Vertex| (drawn(*vertex, half, seed) & 1 == 1) == (round % 2 == 0);
+        (0..vertices).filter(is_in).for_each(|vertex| chosen.insert(vertex));
+        let changed = each_list(
+            file,
+            Chosen::Of(&chosen),
+            means,
+            |scratch, lists| {
+                let (mut changed, mut around) = (vec![], vec![]);
+                lists.each(scratch, |list| {
+                    around.clear();
+                    around.extend(list.neighbours.iter().map(|neighbour| labels[*neighbour as usize]));
+                    let own = labels[list.vertex as usize];
+                    let label = most(&mut around, own);
+                    if label != own {
+                        changed.push((list.vertex, label));
+                    }
+                })?;
+                Ok(changed)
+            },
+            watch,
+        )?;
+        still = if changed.is_empty() { still + 1 } else { 0 };
+        changed
+            .iter()
+            .for_each(|(vertex, label)| labels[*vertex as usize] = *label);
+        if still >= 2 && round % 2 == 1 {
+            return Ok((labels, Some(round + 1)));
+        }
+    }
+    Ok((labels, None))
+}
+
+/// A set of vertices no two of which are neighbours, and to which none can be added: those join whose number is lower than
+/// that of all neighbours that are left (Luby 1986, with numbers drawn once: Blelloch, Fineman, Shun 2012).
+///
+/// # Errors
+/// The file cannot be read, or is not what it says; what `watch` says.
+pub fn independent(file: &GraphFile, seed: u64, means: &Means<'_>, watch: &mut Watch<'_>) -> Result<Bits, EngineError> {
+    let vertices = file.shape().vertices as usize;
+    let (mut left, mut joined) = (Bits::all(vertices), Bits::none(vertices));
+    let number = |vertex: Vertex| (drawn(vertex, 0, seed), vertex);
+    // Those without neighbours have no lists.
+    let index = &file.section(Direction::Out).index;
+    for vertex in 0..vertices as Vertex {
+        if index.bytes_of(vertex) == 0 {
+            joined.insert(vertex);
+            left.remove(vertex);
+        }
+    }
+    while !left.is_empty() {
+        let found = each_list(
+            file,
+            Chosen::Of(&left),
+            means,
+            |scratch, lists| {
+                let mut found = vec![];
+                lists.each(scratch, |list| {
+                    let others = list.neighbours.iter().filter(|other| **other != list.vertex);
+                    if others.clone().any(|other| joined.has(*other)) {
+                        found.push((list.vertex, false));
+                    } else if others
+                        .filter(|other| left.has(**other))
+                        .all(|other| number(list.vertex) < number(*other))
+                    {
+                        found.push((list.vertex, true));
+                    }
+                })?;
+                Ok(found)
+            },
+            watch,
+        )?;
+        for (vertex, joins) in found {
+            left.remove(vertex);
+            if joins {
+                joined.insert(vertex);
+            }
+        }
+    }
+    Ok(joined)
+}

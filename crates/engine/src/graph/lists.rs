@@ -1,0 +1,81 @@
+//! Lists as they are, for those who work on them elsewhere.
+
+use outcore_graph::Vertex;
+use outcore_store::{Direction, GraphFile};
+
+use super::batch::{Chosen, WeightIndex};
+use super::bits::Bits;
+use super::sweep::{Means, Scratch, Sweep, Wanted, Watch};
+use crate::EngineError;
+
+/// Lists of vertices, one behind the other.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Where the list of each begins, and where the last ends.
+    pub begins: Vec<i64>,
+    pub neighbours: Vec<Vertex>,
+    /// One for each neighbour, if the graph has any.
+    pub weights: Vec<f64>,
+}
+
+/// The lists of vertices that ascend. I/O: the pages that hold them.
+///
+/// # Errors
+/// The file cannot be read, or is not what it says; what `watch` says.
+pub fn lists(
+    file: &GraphFile,
+    direction: Direction,
+    vertices: &[Vertex],
+    means: &Means<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Found, EngineError> {
+    let mut chosen = Bits::none(file.shape().vertices as usize);
+    vertices.iter().for_each(|vertex| chosen.insert(*vertex));
+    let degrees = file
+        .shape()
+        .weights
+        .map(|dtype| (dtype, file.degrees(direction, means.io)));
+    let degrees = match degrees {
+        None => None,
+        Some((dtype, degrees)) => Some((dtype.size() as u64, degrees?)),
+    };
+    let wanted = Wanted {
+        file,
+        direction,
+        chosen: Chosen::Of(&chosen),
+        weights: degrees
+            .as_ref()
+            .map(|(item, degrees)| WeightIndex { degrees, item: *item }),
+    };
+    let mut found = Found::default();
+    let mut next = vertices.iter();
+    Sweep::new(wanted, means).whole().run(
+        means,
+        Scratch::default,
+        |scratch, lists| {
+            let (mut ends, mut part) = (vec![], Found::default());
+            lists.each(scratch, |list| {
+                part.neighbours.extend(list.neighbours);
+                part.weights.extend(list.weights);
+                ends.push((list.vertex, list.neighbours.len() as i64));
+            })?;
+            Ok((ends, part))
+        },
+        |(ends, part)| {
+            let mut begin = found.neighbours.len() as i64;
+            for (vertex, length) in ends {
+                // Those without neighbours have no list.
+                let behind = next.by_ref().take_while(|next| **next != vertex).count();
+                found.begins.extend(std::iter::repeat_n(begin, behind + 1));
+                begin += length;
+            }
+            found.neighbours.extend(part.neighbours);
+            found.weights.extend(part.weights);
+            Ok(())
+        },
+        watch,
+    )?;
+    let end = found.neighbours.len() as i64;
+    found.begins.resize(vertices.len() + 1, end);
+    Ok(found)
+}

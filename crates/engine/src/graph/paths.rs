@@ -1,0 +1,101 @@
+//! Shortest paths along weighted edges.
+
+use outcore_graph::Vertex;
+use outcore_store::Direction;
+
+use super::bits::Bits;
+use super::program::{Outbox, VertexProgram};
+use super::sweep::List;
+
+/// What is known of a vertex: its distance, and that which its neighbours were told.
+#[derive(Clone, Copy, Debug)]
+pub struct Reached {
+    pub distance: f64,
+    told: f64,
+}
+
+impl Reached {
+    pub const NEVER: Reached = Reached {
+        distance: f64::INFINITY,
+        told: f64::INFINITY,
+    };
+
+    pub fn at(distance: f64) -> Reached {
+        Reached {
+            distance,
+            ..Reached::NEVER
+        }
+    }
+}
+
+/// Distances by steps: of the vertices that have come nearer, those within a bound tell their neighbours; where there are
+/// none, the bound goes on by `step` from the nearest (Meyer, Sanders, "Δ-stepping", J. Algorithms 2003).
+pub struct Distances {
+    pub directions: Vec<Direction>,
+    pub step: f64,
+    bound: f64,
+    /// Those that have come nearer and told nobody.
+    waiting: Bits,
+}
+
+impl Distances {
+    pub fn new(directions: &[Direction], step: f64, vertices: usize) -> Distances {
+        Distances {
+            directions: directions.to_vec(),
+            step,
+            bound: step,
+            waiting: Bits::none(vertices),
+        }
+    }
+}
+
+impl VertexProgram for Distances {
+    type State = Reached;
+    type Message = f64;
+
+    fn directions(&self) -> &[Direction] {
+        &self.directions
+    }
+
+    fn wants_weights(&self) -> bool {
+        true
+    }
+
+    fn run(&self, _: u32, _: Vertex, state: &mut Reached) -> bool {
+        state.told = state.distance;
+        true
+    }
+
+    fn on_edges(&self, _: u32, list: &List<'_>, states: &[Reached], outbox: &mut Outbox<f64>) {
+        let from = states[list.vertex as usize].told;
+        for (neighbour, weight) in list.neighbours.iter().zip(list.weights) {
+            if from + weight < states[*neighbour as usize].distance {
+                outbox.send(*neighbour, from + weight);
+            }
+        }
+    }
+
+    fn on_message(&self, _: u32, _: Vertex, state: &mut Reached, distance: f64) -> bool {
+        let is_nearer = distance < state.distance;
+        if is_nearer {
+            state.distance = distance;
+        }
+        is_nearer
+    }
+
+    fn on_iteration_end(&mut self, _: u32, states: &mut [Reached], active: &mut Bits) {
+        self.waiting.extend(active);
+        let nearest = self.waiting.iter().map(|vertex| states[vertex as usize].distance);
+        let nearest = nearest.fold(f64::INFINITY, f64::min);
+        if nearest > self.bound {
+            self.bound = nearest + self.step;
+        }
+        active.clear();
+        for vertex in self.waiting.iter() {
+            if states[vertex as usize].distance <= self.bound {
+                active.insert(vertex);
+            }
+        }
+        active.iter().for_each(|vertex| self.waiting.remove(vertex));
+    }
+}

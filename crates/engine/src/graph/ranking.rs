@@ -1,0 +1,98 @@
+//! PageRank.
+
+use outcore_graph::{ListIndex, Vertex};
+use outcore_store::{Direction, GraphFile};
+
+use super::batch::Chosen;
+use super::sweep::{Means, Scratch, Sweep, Wanted, Watch};
+use crate::EngineError;
+
+/// How ranks are found.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranking {
+    /// The part of a rank that goes along edges.
+    pub damping: f64,
+    /// Ranks that change by less than this together, divided by the vertices, are done.
+    pub tolerance: f64,
+    pub iterations: u32,
+}
+
+/// Bytes of memory for each vertex.
+pub const RANKS_BYTES: u64 = 16;
+
+/// Ranks and the iterations they took: r = d (Σ r_u / deg u over those that lead here + dangling / n) + (1 - d) / n
+/// (Page, Brin, Motwani, Winograd 1999). Each iteration reads the lists of those that edges come from once. Sums are by
+/// ascending vertices, so they are the same at every number of threads.
+///
+/// # Errors
+/// The file cannot be read, or is not what it says; what `watch` says.
+pub fn ranks(
+    file: &GraphFile,
+    degrees: &ListIndex,
+    what: &Ranking,
+    means: &Means<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<(Vec<f64>, Option<u32>), EngineError> {
+    let vertices = degrees.len();
+    let degree = |vertex: Vertex| {
+        degrees
+            .spans(vertex..vertex + 1)
+            .map(|(_, span)| span.bytes)
+            .sum::<u64>()
+    };
+    let of = |range| degrees.spans(range).map(|(_, span)| span.bytes.max(1) as f64);
+    let all = 0..vertices as Vertex;
+    // What each vertex gives along an edge; those without edges keep their rank.
+    let mut given: Vec<f64> = of(all.clone()).map(|degree| 1.0 / vertices as f64 / degree).collect();
+    let mut next = vec![0.0; vertices];
+    let dangling: Vec<Vertex> = all.clone().filter(|vertex| degree(*vertex) == 0).collect();
+    let sweep = Sweep::new(
+        Wanted {
+            file,
+            direction: Direction::In,
+            chosen: Chosen::All,
+            weights: None,
+        },
+        means,
+    );
+    let mut done = None;
+    for number in 1..=what.iterations {
+        next.fill(0.0);
+        sweep.whole().run(
+            means,
+            Scratch::default,
+            |scratch, lists| {
+                let mut sums: Vec<(Vertex, f64)> = vec![];
+                lists.each(scratch, |list| {
+                    let parts = list.neighbours.iter().map(|neighbour| given[*neighbour as usize]);
+                    sums.push((list.vertex, parts.sum()));
+                })?;
+                Ok(sums)
+            },
+            |sums| {
+                sums.iter().for_each(|(vertex, sum)| next[*vertex as usize] = *sum);
+                Ok(())
+            },
+            watch,
+        )?;
+        let lost: f64 = dangling.iter().map(|vertex| given[*vertex as usize]).sum();
+        let base = (1.0 - what.damping + what.damping * lost) / vertices as f64;
+        let mut change = 0.0;
+        for ((next, given), degree) in next.iter_mut().zip(&given).zip(of(all.clone())) {
+            let rank = what.damping * *next + base;
+            change += (rank - given * degree).abs();
+            *next = rank / degree;
+        }
+        std::mem::swap(&mut given, &mut next);
+        if change < what.tolerance * vertices as f64 {
+            done = Some(number);
+            break;
+        }
+    }
+    drop(next);
+    given
+        .iter_mut()
+        .zip(of(all))
+        .for_each(|(given, degree)| *given *= degree);
+    Ok((given, done))
+}

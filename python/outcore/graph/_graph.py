@@ -1,0 +1,201 @@
+"""A stored graph."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore import _core
+from outcore.errors import ArgumentError, IndexingError
+
+if TYPE_CHECKING:
+    from outcore.graph._program import VertexProgram
+
+PathLike = str | os.PathLike[str]
+
+
+class Graph:
+    """A graph in a file: vertices 0 to n - 1, their lists of neighbours, and weights if there are any.
+
+    Of the file, an index of about 1.25 bytes a vertex and direction is in memory; lists are read when they are wanted.
+    Use `open`, or what stores a graph: `from_edges`, `from_sparse`, `from_networkx`, `from_arrays`.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> G = oc.graph.from_arrays([0, 0], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
+    >>> G.neighbors(0)
+    array([1, 2])
+    """
+
+    def __init__(self, core: _core.Graph) -> None:
+        self._core = core
+
+    @property
+    def number_of_vertices(self) -> int:
+        """Vertices."""
+        return self._core.shape[0]
+
+    @property
+    def number_of_edges(self) -> int:
+        """Edges: of an undirected graph those with two ends count once, as those from a vertex to itself."""
+        entries = self._core.shape[1]
+        return entries if self.directed else (entries + self.number_of_loops) // 2
+
+    @property
+    def number_of_entries(self) -> int:
+        """Neighbours in all lists: an undirected edge with two ends is in two of them."""
+        return self._core.shape[1]
+
+    @property
+    def number_of_loops(self) -> int:
+        """Edges from a vertex to itself. I/O: one read of the lists the first time."""
+        if not hasattr(self, "_loops"):
+            self._loops = sum(
+                int((neighbours == np.repeat(ids, np.diff(begins))).sum())
+                for ids, begins, neighbours, _ in self._parts("out")
+            )
+        return self._loops
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges lead one way."""
+        return self._core.directed
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Of the weights; None where there are none."""
+        name = self._core.dtype
+        return None if name == "none" else np.dtype(name)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(self._core.path)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of the file."""
+        return self._core.file_bytes
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of memory that the index and the checksums of pages take."""
+        return self._core.memory_bytes
+
+    def degrees(self, direction: str = "out") -> npt.NDArray[np.int64]:
+        """The number of neighbours of each vertex: int64 (n,); "out", "in" or "both" of them.
+
+        A loop of an undirected graph counts once here. I/O: one read of the degrees, about a byte a vertex.
+        """
+        names = [direction]
+        if direction == "both":
+            names = ["out", "in"] if self.directed else ["out"]
+        found = np.zeros(self.number_of_vertices, dtype=np.int64)
+        for name in names:
+            found += self._core.degrees(_session(), name).view(np.int64)
+        return found
+
+    def neighbors(self, vertex: int, direction: str = "out") -> npt.NDArray[np.int64]:
+        """The neighbours of a vertex, ascending: int64. Raises IndexingError. I/O: the pages that hold them."""
+        return self.lists([vertex], direction)[1].astype(np.int64)
+
+    def lists(
+        self, vertices: Any, direction: str = "out"
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.float64] | None]:
+        """The lists of several vertices, one behind the other: where each begins, neighbours, and weights if there are
+        any.
+
+        `begins` has one number more than there are vertices, as in a compressed row. Raises IndexingError for what is
+        no vertex. I/O: the pages that hold the lists, each once.
+        """
+        ids = np.atleast_1d(np.asarray(vertices))
+        if ids.ndim != 1 or (len(ids) and not np.issubdtype(ids.dtype, np.integer)):
+            raise IndexingError(f"graph: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
+        _check_ids(self, ids)
+        wanted, back = np.unique(ids.astype(np.uint32), return_inverse=True)
+        begins, neighbours, weights = self._core.lists(_session(), wanted, direction)
+        if len(wanted) != len(ids) or (np.diff(back) < 0).any():
+            lengths = np.diff(begins)[back]
+            ends = np.cumsum(lengths)
+            places = np.repeat(begins[:-1][back] - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
+            neighbours, weights = neighbours[places], weights[places] if self.dtype else weights
+            begins = np.concatenate([[0], ends])
+        return begins, neighbours, weights if self.dtype is not None else None
+
+    def run(self, program: VertexProgram, active: Any = None, *, iterations: int | None = None) -> VertexProgram:
+        """Runs a program of one's own from the `active` vertices (all unless given) on until none is, or for so many
+        iterations. Gives the program, whose states tell what was found. See `VertexProgram`. I/O: the lists it asks
+        for.
+        """
+        from outcore.graph._program import run
+
+        return run(self, program, active, iterations)
+
+    def _parts(self, direction: str, step: int = 8 << 20) -> Any:
+        """All lists, some megabytes at a time: vertices, where each list begins, neighbours, weights."""
+        begin = 0
+        while begin < self.number_of_vertices:
+            end = min(max(self._core.vertex_after(begin, step, direction), begin + 1), self.number_of_vertices)
+            ids = np.arange(begin, end, dtype=np.uint32)
+            yield ids, *self._core.lists(_session(), ids, direction)
+            begin = end
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        weights = "" if self.dtype is None else f", weights {self.dtype}"
+        n, entries = self._core.shape
+        return f"Graph({str(self.path)!r}, {n} vertices, {entries} entries, {kind}{weights})"
+
+
+def _session() -> Any:
+    from outcore._session import current
+
+    return current()._core
+
+
+def open(path: PathLike) -> Graph:
+    """Opens a stored graph (`.ocg`).
+
+    Raises MissingFileError, or FormatError for a file that is none. I/O: the indexes are read, about a byte a vertex
+    and direction, no list.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"
+    >>> _ = oc.graph.from_arrays([0, 1], [1, 2], path)
+    >>> oc.graph.open(path).number_of_vertices
+    3
+    """
+    return Graph(_core.open_graph(_session(), str(Path(path).absolute())))
+
+
+def _check_ids(G: Graph, ids: npt.NDArray[Any]) -> None:
+    outside = ids[(ids < 0) | (ids >= G.number_of_vertices)]
+    if len(outside):
+        raise IndexingError(f"graph: {outside[0]} is no vertex; there are {G.number_of_vertices}")
+
+
+def ids_of(name: str, G: Graph, vertices: Any) -> list[int]:
+    """Vertices that an algorithm begins with. Raises IndexingError."""
+    ids = np.atleast_1d(np.asarray(vertices))
+    if len(ids) and not np.issubdtype(ids.dtype, np.integer):
+        raise IndexingError(f"{name}: vertices are whole numbers, not {ids.dtype}")
+    _check_ids(G, ids)
+    return [int(vertex) for vertex in ids]
+
+
+def undirected(name: str, G: Graph) -> None:
+    """Raises ArgumentError for a graph whose edges lead one way."""
+    if G.directed:
+        raise ArgumentError(f"{name}: of undirected graphs only; store it with directed=False")
+
+
+def directed(name: str, G: Graph) -> None:
+    """Raises ArgumentError for a graph whose edges lead both ways."""
+    if not G.directed:
+        raise ArgumentError(f"{name}: of directed graphs only; this one was stored with directed=False")
+
+
+__all__ = ["Graph", "directed", "ids_of", "open", "undirected"]

@@ -1,0 +1,210 @@
+"""Graphs made of edges, sparse matrices and networkx's graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outcore import _core, sparse
+from outcore.errors import ArgumentError, ShapeError
+from outcore.graph._graph import Graph, PathLike, _session, open
+from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._spool import Work, stamp_of
+from outcore.sparse._tiles import check_target
+
+# What stores a matrix at a path, and its transpose at another, if there is one.
+Store = Callable[[Path, Path | None, dict[str, Any]], object]
+
+
+def _made(store: Store, path: PathLike, directed: bool, overwrite: bool, key: str | None) -> Graph:
+    """Stores the edges as matrices beside, and the graph of those."""
+    target = Path(path).absolute()
+    with Work(None if key is None else f"{target}\n{directed}\n{key}", target) as work:
+        check_target(target, overwrite, work, "graph")
+        rows, columns = work.path("out.ocs"), work.path("in.ocs") if directed else None
+        if work.noted("edges") is None:
+            options: dict[str, Any] = {"overwrite": True}
+            if key is not None:
+                options["resume"] = True
+            if not directed:
+                options["symmetrize"] = True
+            store(rows, columns, options)
+            work.note("edges", True)
+        _build(rows, columns, target, overwrite)
+    return open(target)
+
+
+def _build(rows: Path, columns: Path | None, target: Path, overwrite: bool) -> None:
+    others = None if columns is None else sparse.open(columns)._core
+    _core.build_graph(_session(), sparse.open(rows)._core, others, str(target), overwrite)
+
+
+def from_edges(
+    source: PathLike,
+    path: PathLike,
+    *,
+    directed: bool = True,
+    weights: bool | int | None = False,
+    vertices: int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    **options: Any,
+) -> Graph:
+    """Stores the graph of a text file with an edge in each line, and opens it.
+
+    Edges that are there again are one; their weights are added. Of an undirected graph each edge may stand either way
+    round. `weights` says which number of a line is the weight: True the third, False none. `vertices` is how many there
+    are, unless given one more than the highest. `options` are those of `sparse.from_edges`: `columns`, `separators`,
+    `comments`, `base`, `drop_loops`, `relabel`, `duplicates`. With `resume` a killed call goes on when it is made
+    again.
+
+    Raises FormatError that names the line which is not as it should be, TargetExistsError. I/O: that of
+    `sparse.from_edges`, then one read and one write of the edges.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "edges.txt").write_text("# from to\\n0 1\\n2 1\\n")
+    >>> oc.graph.from_edges(folder / "edges.txt", folder / "g.ocg").number_of_edges
+    2
+    """
+    if vertices is not None:
+        options["shape"] = (vertices, vertices)
+    given = dict(options)
+    values = None if weights is True else weights
+
+    def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
+        return sparse.from_edges(source, rows, values=values, transpose=columns, **given, **more)
+
+    key = f"{stamp_of(source)} {weights} {sorted(given.items())}" if resume else None
+    return _made(store, path, directed, overwrite, key)
+
+
+def from_arrays(
+    sources: Any,
+    targets: Any,
+    path: PathLike,
+    *,
+    weights: Any = None,
+    vertices: int | None = None,
+    directed: bool = True,
+    overwrite: bool = False,
+    **options: Any,
+) -> Graph:
+    """Stores the graph of edges whose ends are arrays, NumPy's or lazy ones that are larger than memory, and opens it.
+
+    Edges that are there again are one; their weights are added. `vertices` is how many there are, unless given one more
+    than the highest. `options` are those of `sparse.from_entries`. Raises ShapeError, DTypeError, TargetExistsError.
+    I/O: that of `sparse.from_entries`, then one read and one write of the edges.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> G = oc.graph.from_arrays([0, 1], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
+    >>> oc.graph.bfs(G, 0).tolist()
+    [0, 1, 2]
+    """
+    if vertices is not None:
+        options["shape"] = (vertices, vertices)
+    entries = (sources, targets) if weights is None else (sources, targets, weights)
+
+    def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
+        # Without a shape this makes the matrix as wide as long.
+        shape = options.pop("shape", None) or _square(sources, targets)
+        return sparse.from_entries(entries, rows, transpose=columns, shape=shape, **options, **more)
+
+    return _made(store, path, directed, overwrite, None)
+
+
+def _square(sources: Any, targets: Any) -> tuple[int, int]:
+    import outcore as oc
+
+    ends = [oc.asarray(part) if len(part) else None for part in (sources, targets)]
+    highest = [int(oc.max(part).compute()) for part in ends if part is not None]
+    vertices = max(highest, default=-1) + 1
+    return vertices, vertices
+
+
+def from_sparse(A: SparseMatrix, path: PathLike, *, directed: bool = True, overwrite: bool = False) -> Graph:
+    """Stores the graph of a square sparse matrix, an edge from i to j for each entry A[i, j], its value the weight.
+
+    With `directed=False` A and its transpose are put together: of two different weights the larger one counts. Raises
+    ShapeError for a matrix that is not square. I/O: the matrix is sorted the other way once, read, and written.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> A = oc.sparse.from_coo([0, 1], [1, 2], None, (3, 3), folder / "a.ocs")
+    >>> oc.graph.from_sparse(A, folder / "g.ocg").number_of_edges
+    2
+    """
+    if A.shape[0] != A.shape[1]:
+        raise ShapeError(f"from_sparse: a matrix of shape {A.shape} is no graph")
+    target = Path(path).absolute()
+    with Work(None, target) as work:
+        check_target(target, overwrite, work, "graph")
+        if directed:
+            # A transposed view has no file of its own.
+            first = A.copy() if A._transposed else A
+            other = first.T.copy()
+            _core.build_graph(_session(), first._core, other._core, str(target), overwrite)
+        else:
+            both = A.maximum(A.T)
+            _core.build_graph(_session(), both._core, None, str(target), overwrite)
+    return open(target)
+
+
+def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
+    """Stores the matrix of a graph, whose entries are its edges and their weights, and opens it: A[i, j] for i to j.
+
+    An undirected graph has a symmetric matrix. `options` are those of `sparse.from_entries`. I/O: one read of the
+    lists, then that of `sparse.from_entries`.
+
+    >>> import outcore as oc, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> G = oc.graph.from_arrays([0, 1], [1, 2], folder / "g.ocg")
+    >>> oc.graph.to_sparse(G, folder / "a.ocs").nnz
+    2
+    """
+    n = G.number_of_vertices
+
+    def chunks() -> Iterator[tuple[Any, ...]]:
+        for ids, begins, neighbours, weights in G._parts("out"):
+            rows = np.repeat(ids, np.diff(begins))
+            yield (rows, neighbours) if G.dtype is None else (rows, neighbours, weights.astype(G.dtype))
+
+    return sparse.from_entries(chunks(), path, shape=(n, n), **options)
+
+
+def from_networkx(graph: Any, path: PathLike, *, weight: str | None = None, overwrite: bool = False) -> Graph:
+    """Stores a graph of networkx's, whose nodes are numbered in their order, and opens it.
+
+    `weight` names the attribute of edges that is their weight, 1 where they have none; without it there are no weights.
+    Edges of a multigraph between the same nodes are one; their weights are added. I/O: that of `from_arrays`.
+
+    >>> import networkx as nx, outcore as oc, tempfile, pathlib
+    >>> G = oc.graph.from_networkx(nx.path_graph(4), pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
+    >>> oc.graph.diameter(G)
+    3
+    """
+    if not hasattr(graph, "is_directed") or not hasattr(graph, "edges"):
+        raise ArgumentError(f"from_networkx: {type(graph).__name__} is no graph of networkx")
+    numbers = {node: number for number, node in enumerate(graph)}
+    count = graph.number_of_edges()
+    ends = ((numbers[u], numbers[v]) for u, v in graph.edges())
+    pairs = np.fromiter(ends, np.dtype((np.int64, 2)), count)
+    values = None
+    if weight is not None:
+        found = (data.get(weight, 1) for *_, data in graph.edges(data=True))
+        values = np.fromiter(found, np.float64, count)
+    return from_arrays(
+        pairs[:, 0].copy(),
+        pairs[:, 1].copy(),
+        path,
+        weights=values,
+        vertices=len(numbers),
+        directed=graph.is_directed(),
+        overwrite=overwrite,
+    )
+
+
+__all__ = ["from_arrays", "from_edges", "from_networkx", "from_sparse", "to_sparse"]
