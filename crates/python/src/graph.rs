@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
-    self, Bits, Distances, Generations, Graph, Iteration, Left, Levels, Means, Peeling, Place, Ranking, Reached,
+    self, Bits, Distances, Frames, Generations, Graph, Iteration, Left, Levels, Means, Peeling, Place, Ranking, Reached,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
@@ -72,17 +72,18 @@ impl PyGraph {
             let left = session.budget().saturating_sub(state) / 2;
             let memory = left.clamp(least, READING_MAX.max(least));
             let _held = session.set_aside(operator, state + memory)?;
-            work(&means_of(session, memory), watch)
+            work(&means_of(session, memory, &Frames::default()), watch)
         })
     }
 }
 
-fn means_of(session: &Session, memory: u64) -> Means<'_> {
+fn means_of<'a>(session: &'a Session, memory: u64, frames: &'a Frames) -> Means<'a> {
     Means {
         memory,
         threads: session.options().threads,
         io_threads: session.options().io_threads,
         io: session.io(),
+        frames,
     }
 }
 
@@ -456,7 +457,8 @@ impl PyGraph {
         let found = watching_signals(py, |watch| {
             let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64;
             let _held = session.set_aside("graph: lists", memory)?;
-            let means = means_of(&session, memory);
+            let frames = Frames::default();
+            let means = means_of(&session, memory, &frames);
             graph::lists(&self.file, direction, vertices, &means, watch)
         })?;
         Ok((

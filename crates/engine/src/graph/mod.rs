@@ -35,5 +35,5 @@ pub use paths::{Distances, Reached};
 pub use program::{run, Graph, Iteration, Outbox, VertexProgram};
 pub use ranking::{ranks, Ranking, RANKS_BYTES};
 pub use strong::{strong_components, STRONG_BYTES};
-pub use sweep::{least_memory, List, Lists, Means, Round, Scratch, Sweep, Wanted, Watch};
+pub use sweep::{least_memory, Frames, List, Lists, Means, Round, Scratch, Sweep, Wanted, Watch};
 pub use triangles::{triangles, TRIANGLES_BYTES};

@@ -24,10 +24,44 @@ pub struct Means<'a> {
     /// Threads that read long runs; short ones are read by more.
     pub io_threads: usize,
     pub io: &'a Io,
+    pub frames: &'a Frames,
+}
+
+/// Memory that was read into and waits for the next batch: fresh pages cost more than reading does.
+#[derive(Default)]
+pub struct Frames(Mutex<Vec<AlignedBuffer>>);
+
+impl Frames {
+    fn take(&self, wanted: &Wanted<'_>, bytes: u64) -> Result<AlignedBuffer, EngineError> {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = spare.iter().position(|frame| frame.len() as u64 >= bytes);
+        if let Some(place) = fits {
+            return Ok(spare.swap_remove(place));
+        }
+        drop(spare);
+        // Usual batches are alike, so that each frame serves any of them.
+        AlignedBuffer::new(bytes.max(FRAME_BYTES) as usize).map_err(|cause| {
+            EngineError::Store(StoreError::Io {
+                path: wanted.file.path().to_path_buf(),
+                offset: 0,
+                action: "map memory",
+                cause: cause.into(),
+            })
+        })
+    }
+
+    /// Keeps the frame; the memory of a large one is given back.
+    fn give(&self, frame: AlignedBuffer) {
+        if frame.len() as u64 <= FRAME_BYTES {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(frame);
+        }
+    }
 }
 
 /// Lists that are read and worked on together: some hundred of them keep every thread busy.
 const BATCH_PAGES: u64 = 256;
+/// Bytes of a frame: a batch ends with the list that fills it.
+const FRAME_BYTES: u64 = (BATCH_PAGES + BATCH_PAGES / 16) * PAGE as u64;
 /// Pages in a run on the average from which on reading is one after the other.
 const LONG_RUN: u64 = 16;
 /// Threads that wait for short reads.
@@ -146,17 +180,6 @@ impl Wanted<'_> {
     }
 }
 
-fn map_memory(wanted: &Wanted<'_>, bytes: u64) -> Result<AlignedBuffer, EngineError> {
-    AlignedBuffer::new(bytes as usize).map_err(|cause| {
-        EngineError::Store(StoreError::Io {
-            path: wanted.file.path().to_path_buf(),
-            offset: 0,
-            action: "map memory",
-            cause: cause.into(),
-        })
-    })
-}
-
 /// A sweep that is cut into batches.
 pub struct Sweep<'a> {
     wanted: Wanted<'a>,
@@ -230,7 +253,7 @@ impl Round<'_> {
         if batches.len() < 2 {
             let mut worker = worker();
             for batch in batches {
-                let mut frame = map_memory(wanted, batch.bytes())?;
+                let mut frame = means.frames.take(wanted, batch.bytes())?;
                 wanted.read(batch, &mut frame, means.io)?;
                 let lists = Lists {
                     wanted,
@@ -238,19 +261,20 @@ impl Round<'_> {
                     frame: &frame,
                 };
                 take(work(&mut worker, &lists)?)?;
+                means.frames.give(frame);
             }
             return watch();
         }
         let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG);
         std::thread::scope(|scope| {
             for _ in 0..readers(batches, means) {
-                scope.spawn(|| queue.run(|| queue.read(wanted, batches, means.io)));
+                scope.spawn(|| queue.run(|| queue.read(wanted, batches, means)));
             }
             for _ in 0..means.threads.max(1) {
                 scope.spawn(|| {
                     queue.run(|| {
                         let mut worker = worker();
-                        queue.work(batches, |number, frame| {
+                        queue.work(batches, means.frames, |number, frame| {
                             let lists = Lists {
                                 wanted,
                                 batch: &batches[number],
@@ -297,7 +321,6 @@ struct State<T> {
     read: BTreeMap<usize, AlignedBuffer>,
     done: BTreeMap<usize, T>,
     taken: usize,
-    spare: Vec<AlignedBuffer>,
     stopped: bool,
     error: Option<EngineError>,
 }
@@ -323,7 +346,6 @@ impl<T> Queue<T> {
                 read: BTreeMap::new(),
                 done: BTreeMap::new(),
                 taken: 0,
-                spare: vec![],
                 stopped: false,
                 error: None,
             }),
@@ -343,21 +365,18 @@ impl<T> Queue<T> {
     }
 
     /// Reads batches until all are read.
-    fn read(&self, wanted: &Wanted<'_>, batches: &[Batch], io: &Io) -> Result<(), EngineError> {
-        while let Some((number, spare)) = self.claim(batches) {
+    fn read(&self, wanted: &Wanted<'_>, batches: &[Batch], means: &Means<'_>) -> Result<(), EngineError> {
+        while let Some(number) = self.claim(batches) {
             let batch = &batches[number];
-            let mut frame = match spare {
-                Some(frame) => frame,
-                None => map_memory(wanted, batch.bytes())?,
-            };
-            wanted.read(batch, &mut frame, io)?;
+            let mut frame = means.frames.take(wanted, batch.bytes())?;
+            wanted.read(batch, &mut frame, means.io)?;
             self.lock().read.insert(number, frame);
             self.changed.notify_all();
         }
         Ok(())
     }
 
-    fn claim(&self, batches: &[Batch]) -> Option<(usize, Option<AlignedBuffer>)> {
+    fn claim(&self, batches: &[Batch]) -> Option<usize> {
         let mut state = self.lock();
         loop {
             let batch = batches.get(state.next).filter(|_| !state.stopped)?;
@@ -365,9 +384,7 @@ impl<T> Queue<T> {
             if fits && state.next < state.taken + self.backlog {
                 state.held_bytes += batch.bytes();
                 state.next += 1;
-                let spare = state.spare.iter().position(|frame| frame.len() as u64 >= batch.bytes());
-                let spare = spare.map(|place| state.spare.swap_remove(place));
-                return Some((state.next - 1, spare));
+                return Some(state.next - 1);
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -377,6 +394,7 @@ impl<T> Queue<T> {
     fn work(
         &self,
         batches: &[Batch],
+        frames: &Frames,
         mut work: impl FnMut(usize, &[u8]) -> Result<T, EngineError>,
     ) -> Result<(), EngineError> {
         loop {
@@ -392,13 +410,10 @@ impl<T> Queue<T> {
             };
             drop(state);
             let done = work(number, &frame)?;
+            frames.give(frame);
             let mut state = self.lock();
             state.done.insert(number, done);
             state.held_bytes -= batches[number].bytes();
-            // Frames of usual batches serve again; of a large one the memory is given back.
-            if frame.len() as u64 <= 2 * BATCH_PAGES * PAGE as u64 {
-                state.spare.push(frame);
-            }
             drop(state);
             self.changed.notify_all();
         }

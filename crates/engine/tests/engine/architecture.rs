@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::imports::{circles, tokens, Import, Modules};
 
 /// Each uses only what stands before it. `error.rs` and `cancel.rs` are below all of them.
-const ROOMS: [&str; 15] = [
+const ROOMS: [&str; 16] = [
     "task",
     "expr",
     "ops",

@@ -1,0 +1,407 @@
+//! Graphs: every algorithm against a plain loop, with any number of threads and as little memory as it takes.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+use outcore_engine::graph::{self, Bits, Chosen, Distances, Frames, Graph, Levels, Means, Reached, Sweep, Wanted};
+use outcore_engine::EngineError;
+use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
+use proptest::prelude::*;
+
+const OUT: [Direction; 1] = [Direction::Out];
+
+/// Edges by source, then target.
+struct Made {
+    _folder: tempfile::TempDir,
+    file: Arc<GraphFile>,
+    vertices: usize,
+    edges: Vec<(u32, u32)>,
+}
+
+fn weight(from: u32, to: u32) -> f64 {
+    f64::from((from * 7 + to * 13) % 10) + 0.5
+}
+
+fn made(vertices: usize, edges: &[(u32, u32)], directed: bool) -> Made {
+    let mut both: BTreeSet<(u32, u32)> = edges.iter().copied().collect();
+    if !directed {
+        both.extend(edges.iter().map(|(from, to)| (*to, *from)));
+    }
+    let edges: Vec<(u32, u32)> = both.into_iter().collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.ocg");
+    let shape = GraphShape {
+        vertices: vertices as u64,
+        edges: edges.len() as u64,
+        directed,
+        weights: Some(DType::F64),
+    };
+    let io = Io::direct();
+    let mut writer = GraphWriter::create(&path, shape, false, &io).unwrap();
+    for turned in [false, true] {
+        if turned && !directed {
+            break;
+        }
+        for vertex in 0..vertices as u32 {
+            let of = edges
+                .iter()
+                .filter(|(from, to)| if turned { *to } else { *from } == vertex);
+            let list: Vec<u32> = of.clone().map(|(from, to)| if turned { *from } else { *to }).collect();
+            let weights: Vec<u8> = of.flat_map(|(from, to)| weight(*from, *to).to_le_bytes()).collect();
+            writer.push(&list, &weights, &io).unwrap();
+        }
+    }
+    writer.finish(&io).unwrap();
+    Made {
+        file: GraphFile::open(&path, &io).unwrap(),
+        _folder: folder,
+        vertices,
+        edges,
+    }
+}
+
+/// R-MAT-like edges: many at the low numbers.
+fn skewed(vertices: u32, count: u32) -> Vec<(u32, u32)> {
+    let mut word = 12345u64;
+    let mut draw = || {
+        word = word.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let unit = (word >> 40) as f64 / (1u64 << 24) as f64;
+        (unit * unit * unit * f64::from(vertices)) as u32
+    };
+    (0..count).map(|_| (draw(), draw())).collect()
+}
+
+/// Runs with several threads and memories; all results must be one.
+fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(&Means<'_>) -> T) -> T {
+    let least = graph::least_memory(&made.file, 8);
+    let frames = Frames::default();
+    let found = [(1, 64 << 20), (2, 64 << 20), (8, least), (1, least / 16)].map(|(threads, memory)| {
+        work(&Means {
+            memory,
+            threads,
+            io_threads: 2,
+            io,
+            frames: &frames,
+        })
+    });
+    let [first, others @ ..] = found;
+    for (way, other) in ["two threads", "little memory", "less than a batch"]
+        .iter()
+        .zip(&others)
+    {
+        assert_eq!(*other, first, "{way}");
+    }
+    first
+}
+
+fn go() -> Result<(), EngineError> {
+    Ok(())
+}
+
+fn plain<'a>(made: &'a Made) -> Graph<'a> {
+    Graph {
+        file: &made.file,
+        degrees: &[],
+    }
+}
+
+fn levels(made: &Made, source: u32, directions: &[Direction], means: &Means<'_>) -> Result<Vec<i32>, EngineError> {
+    let mut levels = vec![graph::UNMET; made.vertices];
+    levels[source as usize] = 0;
+    let mut active = Bits::none(made.vertices);
+    active.insert(source);
+    let mut program = Levels {
+        directions,
+        met: active.clone(),
+    };
+    graph::run(
+        &plain(made),
+        &mut program,
+        &mut levels,
+        &mut active,
+        means,
+        &mut |_| {},
+        &mut go,
+    )?;
+    Ok(levels)
+}
+
+fn expected_levels(made: &Made, source: u32, both: bool) -> Vec<i32> {
+    let mut found = vec![graph::UNMET; made.vertices];
+    found[source as usize] = 0;
+    let mut queue = VecDeque::from([source]);
+    while let Some(vertex) = queue.pop_front() {
+        for (from, to) in &made.edges {
+            for (from, to) in [(from, to), (to, from)].iter().take(1 + usize::from(both)) {
+                if **from == vertex && found[**to as usize] == graph::UNMET {
+                    found[**to as usize] = found[vertex as usize] + 1;
+                    queue.push_back(**to);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn shapes() -> Vec<Made> {
+    let path: Vec<(u32, u32)> = (0..199).map(|vertex| (vertex, vertex + 1)).collect();
+    let star: Vec<(u32, u32)> = (1..300).map(|vertex| (0, vertex)).collect();
+    let complete: Vec<(u32, u32)> = (0..30).flat_map(|from| (0..30).map(move |to| (from, to))).collect();
+    let mut all = vec![];
+    for directed in [false, true] {
+        all.push(made(200, &path, directed));
+        all.push(made(300, &star, directed));
+        all.push(made(30, &complete, directed));
+        all.push(made(1, &[], directed));
+        all.push(made(5, &[(3, 3), (1, 4)], directed));
+        all.push(made(500, &skewed(500, 3000), directed));
+        // A hub whose list is large, among vertices that lie far apart.
+        all.push(made(
+            3000,
+            &skewed(3000, 4000)
+                .into_iter()
+                .chain((0..3000).map(|to| (77, to)))
+                .collect::<Vec<_>>(),
+            directed,
+        ));
+    }
+    all
+}
+
+#[test]
+fn levels_are_those_of_a_queue() {
+    for made in shapes() {
+        for (directions, both) in [(&OUT[..], false), (&[Direction::Out, Direction::In][..], true)] {
+            let found = the_same(&made, &Io::direct(), |means| {
+                levels(&made, 0, directions, means).unwrap()
+            });
+            assert_eq!(found, expected_levels(&made, 0, both));
+        }
+    }
+}
+
+#[test]
+fn components_are_named_by_their_lowest_vertex() {
+    for made in shapes() {
+        let found = the_same(&made, &Io::direct(), |means| {
+            graph::components(&made.file, means, &mut go).unwrap()
+        });
+        let mut expected: Vec<u32> = (0..made.vertices as u32).collect();
+        for _ in 0..made.vertices {
+            let before = expected.clone();
+            for (from, to) in &made.edges {
+                let low = expected[*from as usize].min(expected[*to as usize]);
+                (expected[*from as usize], expected[*to as usize]) = (low, low);
+            }
+            if expected == before {
+                break;
+            }
+        }
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn strong_components_reach_each_other() {
+    for made in shapes()
+        .into_iter()
+        .filter(|made| made.file.shape().directed && made.vertices <= 500)
+    {
+        let io = Io::direct();
+        let found = the_same(&made, &io, |means| {
+            graph::strong_components(&made.file, means, &mut go).unwrap()
+        });
+        let means_frames = Frames::default();
+        let means = Means {
+            memory: 64 << 20,
+            threads: 1,
+            io_threads: 1,
+            io: &io,
+            frames: &means_frames,
+        };
+        let mut near = vec![];
+        for vertex in (0..made.vertices as u32).step_by(7) {
+            near.push((vertex, levels(&made, vertex, &OUT, &means).unwrap()));
+        }
+        for (vertex, reached) in &near {
+            for (other, back) in &near {
+                let both = reached[*other as usize] != graph::UNMET && back[*vertex as usize] != graph::UNMET;
+                assert_eq!(
+                    found[*vertex as usize] == found[*other as usize],
+                    both,
+                    "{vertex} and {other}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn distances_are_the_shortest() {
+    for made in shapes() {
+        let io = Io::direct();
+        let degrees = [Direction::Out, Direction::In].map(|direction| made.file.degrees(direction, &io).unwrap());
+        let mut expected = vec![f64::INFINITY; made.vertices];
+        expected[0] = 0.0;
+        for _ in 0..made.vertices {
+            let before = expected.clone();
+            for (from, to) in &made.edges {
+                let new = expected[*from as usize] + weight(*from, *to);
+                expected[*to as usize] = expected[*to as usize].min(new);
+            }
+            if expected == before {
+                break;
+            }
+        }
+        for step in [0.1, 3.0, 1e9] {
+            let found = the_same(&made, &io, |means| {
+                let mut states = vec![Reached::NEVER; made.vertices];
+                states[0] = Reached::at(0.0);
+                let mut active = Bits::none(made.vertices);
+                active.insert(0);
+                let graph = Graph {
+                    file: &made.file,
+                    degrees: &degrees,
+                };
+                let mut program = Distances::new(&OUT, step, made.vertices);
+                graph::run(
+                    &graph,
+                    &mut program,
+                    &mut states,
+                    &mut active,
+                    means,
+                    &mut |_| {},
+                    &mut go,
+                )
+                .unwrap();
+                states.iter().map(|state| state.distance).collect::<Vec<f64>>()
+            });
+            assert_eq!(found, expected);
+        }
+    }
+}
+
+#[test]
+fn triangles_are_those_of_three_loops() {
+    for made in shapes()
+        .into_iter()
+        .filter(|made| !made.file.shape().directed && made.vertices <= 500)
+    {
+        let io = Io::direct();
+        let degrees = made.file.degrees(Direction::Out, &io).unwrap();
+        let edges: BTreeSet<(u32, u32)> = made.edges.iter().copied().collect();
+        let mut expected = vec![0u64; made.vertices];
+        for (first, second) in edges.iter().filter(|(first, second)| first < second) {
+            for third in second + 1..made.vertices as u32 {
+                if edges.contains(&(*first, third)) && edges.contains(&(*second, third)) {
+                    [*first, *second, third]
+                        .iter()
+                        .for_each(|vertex| expected[*vertex as usize] += 1);
+                }
+            }
+        }
+        for block in [1 << 12, 64 << 20] {
+            let (all, each) = the_same(&made, &io, |means| {
+                graph::triangles(&made.file, &degrees, true, block, means, &mut go).unwrap()
+            });
+            assert_eq!((all, &each), (expected.iter().sum::<u64>() / 3, &expected));
+            let (again, none) = the_same(&made, &io, |means| {
+                graph::triangles(&made.file, &degrees, false, block, means, &mut go).unwrap()
+            });
+            assert_eq!((again, none), (all, vec![]));
+        }
+    }
+}
+
+#[test]
+fn a_read_that_fails_ends_a_run_with_its_name() {
+    let made = made(3000, &skewed(3000, 30_000), false);
+    let frames = Frames::default();
+    let mut failed = 0;
+    for nth in 1..40 {
+        let io = Io::direct();
+        io.set_faults(Some(Faults {
+            fail_read_at: Some(nth),
+            ..Faults::default()
+        }));
+        // Few pages a batch, so that there are many reads.
+        let means = Means {
+            memory: 32 << 10,
+            threads: 2,
+            io_threads: 2,
+            io: &io,
+            frames: &frames,
+        };
+        match graph::components(&made.file, &means, &mut go) {
+            Ok(_) => {}
+            Err(EngineError::Store(error)) => {
+                assert!(error.to_string().contains("g.ocg: cannot read at byte"), "{error}");
+                failed += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(failed > 5, "{failed} of 39 reads");
+}
+
+#[test]
+fn whoever_watches_ends_a_run() {
+    let made = made(3000, &skewed(3000, 30_000), false);
+    let (io, frames) = (Io::direct(), Frames::default());
+    let means = Means {
+        memory: 32 << 10,
+        threads: 2,
+        io_threads: 2,
+        io: &io,
+        frames: &frames,
+    };
+    let mut watch = || Err(EngineError::Cancelled);
+    let ended = graph::components(&made.file, &means, &mut watch);
+    assert!(matches!(ended, Err(EngineError::Cancelled)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// A sweep of some vertices reads the pages of their lists and few more, and gives those lists.
+    #[test]
+    fn a_sweep_gives_the_lists_it_is_asked_for(chosen in prop::collection::btree_set(0u32..3000, 0..200), memory in 12u32..26) {
+        let made = made(3000, &skewed(3000, 20_000), true);
+        let io = Io::direct();
+        let degrees = made.file.degrees(Direction::In, &io).unwrap();
+        let mut bits = Bits::none(3000);
+        chosen.iter().for_each(|vertex| bits.insert(*vertex));
+        let frames = Frames::default();
+        let means = Means { memory: 1 << memory, threads: 2, io_threads: 2, io: &io, frames: &frames };
+        let wanted = Wanted {
+            file: &made.file,
+            direction: Direction::In,
+            chosen: Chosen::Of(&bits),
+            weights: Some(graph::WeightIndex { degrees: &degrees, item: 8 }),
+        };
+        let mut found = vec![];
+        let sweep = Sweep::new(wanted, &means);
+        for round in sweep.rounds(1 << 14) {
+            let work = |scratch: &mut graph::Scratch, lists: &graph::Lists<'_>| {
+                let mut part = vec![];
+                lists.each(scratch, |list| {
+                    for (from, weight) in list.neighbours.iter().zip(list.weights) {
+                        part.push((list.vertex, *from, *weight));
+                    }
+                })?;
+                Ok(part)
+            };
+            let take = |part: Vec<_>| {
+                found.extend(part);
+                Ok(())
+            };
+            round.run(&means, graph::Scratch::default, work, take, &mut go).unwrap();
+        }
+        let mut expected: Vec<(u32, u32, f64)> = made.edges.iter()
+            .filter(|(_, to)| chosen.contains(to))
+            .map(|(from, to)| (*to, *from, weight(*from, *to)))
+            .collect();
+        expected.sort_by(|first, second| first.partial_cmp(second).unwrap());
+        prop_assert_eq!(found, expected);
+    }
+}
