@@ -1,7 +1,7 @@
 //! Stored graphs: opened, made of matrices, and what is found in them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
@@ -9,7 +9,8 @@ use outcore_engine::graph::{
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
-use outcore_store::{Direction, GraphFile};
+use outcore_graph::ListIndex;
+use outcore_store::{Direction, GraphFile, Io};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -34,6 +35,8 @@ fn directions_named(name: &str) -> PyResult<&'static [Direction]> {
 #[pyclass(frozen, name = "Graph", module = "outcore._core")]
 pub struct PyGraph {
     file: Arc<GraphFile>,
+    /// Of each direction, once it was asked for.
+    degrees: [OnceLock<Arc<ListIndex>>; 2],
 }
 
 /// Memory for reading and sending: what is left of the session's beside what is known of vertices, within reason.
@@ -50,6 +53,19 @@ impl PyGraph {
         } else {
             &directions[..1]
         })
+    }
+
+    /// The numbers of neighbours of a direction: read once.
+    fn degrees_of(&self, direction: Direction, io: &Io) -> Result<Arc<ListIndex>, EngineError> {
+        let known = match direction {
+            Direction::In if self.file.shape().directed => &self.degrees[1],
+            _ => &self.degrees[0],
+        };
+        if let Some(found) = known.get() {
+            return Ok(found.clone());
+        }
+        let found = Arc::new(self.file.degrees(direction, io)?);
+        Ok(known.get_or_init(|| found).clone())
     }
 
     fn vertices(&self) -> usize {
@@ -144,7 +160,7 @@ impl PyGraph {
         let direction = directions_named(direction)?[0];
         let session = session.0.clone();
         let found = py.detach(|| {
-            let degrees = self.file.degrees(direction, session.io())?;
+            let degrees = self.degrees_of(direction, session.io())?;
             let of = degrees.spans(0..u32::MAX).map(|(_, span)| span.bytes);
             Ok::<Vec<u64>, EngineError>(of.collect())
         });
@@ -175,7 +191,7 @@ impl PyGraph {
             };
             let graph = Graph {
                 file: &self.file,
-                degrees: &[],
+                degrees: None,
             };
             let mut course = vec![];
             let mut observe = |iteration: &Iteration| course.push(told(iteration));
@@ -229,7 +245,7 @@ impl PyGraph {
         };
         let bytes = graph::RANKS_BYTES + DEGREE_BYTES;
         let (found, done) = self.with_memory(py, &session, "graph: pagerank", bytes, 0, |means, watch| {
-            let degrees = self.file.degrees(Direction::Out, means.io)?;
+            let degrees = self.degrees_of(Direction::Out, means.io)?;
             graph::ranks(&self.file, &degrees, &what, means, watch)
         })?;
         Ok((PyArray1::from_vec(py, found), done))
@@ -255,9 +271,8 @@ impl PyGraph {
             8,
             |means, watch| {
                 let both = [Direction::Out, Direction::In];
-                let degrees = both.map(|direction| self.file.degrees(direction, means.io));
-                let [out, into] = degrees;
-                let degrees = [out?, into?];
+                let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
+                    let (out, into) = (out?, into?);
                 let mut states = vec![Reached::NEVER; vertices];
                 let mut active = Bits::none(vertices);
                 for source in sources {
@@ -267,7 +282,7 @@ impl PyGraph {
                 let mut program = Distances::new(directions, step, vertices);
                 let graph = Graph {
                     file: &self.file,
-                    degrees: &degrees,
+                    degrees: Some((&out, &into)),
                 };
                 let mut course = vec![];
                 let mut observe = |iteration: &Iteration| course.push(told(iteration));
@@ -295,7 +310,7 @@ impl PyGraph {
         let found = self.with_memory(py, &session, "graph: cores", 13 + DEGREE_BYTES, 0, |means, watch| {
             let mut states = vec![Left::new(0); vertices];
             for direction in directions {
-                let degrees = self.file.degrees(*direction, means.io)?;
+                let degrees = self.degrees_of(*direction, means.io)?;
                 for (vertex, span) in degrees.spans(0..u32::MAX) {
                     states[vertex as usize].degree += span.bytes as u32;
                 }
@@ -303,7 +318,7 @@ impl PyGraph {
             let (mut program, mut active) = Peeling::new(directions, &states);
             let graph = Graph {
                 file: &self.file,
-                degrees: &[],
+                degrees: None,
             };
             graph::run(
                 &graph,
@@ -330,7 +345,7 @@ impl PyGraph {
             21 + DEGREE_BYTES,
             0,
             |means, watch| {
-                let degrees = self.file.degrees(Direction::In, means.io)?;
+                let degrees = self.degrees_of(Direction::In, means.io)?;
                 let mut active = Bits::none(vertices);
                 let mut states = Vec::with_capacity(vertices);
                 for (vertex, span) in degrees.spans(0..u32::MAX) {
@@ -344,7 +359,7 @@ impl PyGraph {
                 }
                 let graph = Graph {
                     file: &self.file,
-                    degrees: &[],
+                    degrees: None,
                 };
                 graph::run(
                     &graph,
@@ -401,9 +416,14 @@ impl PyGraph {
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let session = session.0.clone();
-        let found = self.with_memory(py, &session, "graph: independent set", 8, 0, |means, watch| {
-            Ok(graph::independent(&self.file, seed, means, watch)?.iter().collect())
-        })?;
+        let found = self.with_memory(
+            py,
+            &session,
+            "graph: independent set",
+            graph::LABELS_BYTES,
+            0,
+            |means, watch| Ok(graph::independent(&self.file, seed, means, watch)?.iter().collect()),
+        )?;
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -418,7 +438,7 @@ impl PyGraph {
         let (bytes, of_thread) = graph::TRIANGLES_BYTES;
         let bytes = bytes + of_thread * session.options().threads as u64;
         let found = self.with_memory(py, &session, "graph: triangles", bytes, 0, |means, watch| {
-            let degrees = self.file.degrees(Direction::Out, means.io)?;
+            let degrees = self.degrees_of(Direction::Out, means.io)?;
             let means = Means {
                 memory: means.memory / 4,
                 ..*means
@@ -455,11 +475,19 @@ impl PyGraph {
         let bytes: u64 = vertices.iter().map(|vertex| index.bytes_of(*vertex)).sum();
         // Neighbours and weights, and as much while they are put together.
         let found = watching_signals(py, |watch| {
-            let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64;
+            let of_weights = match self.file.shape().weights {
+                Some(_) => DEGREE_BYTES * self.file.shape().vertices,
+                None => 0,
+            };
+            let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64 + of_weights;
             let _held = session.set_aside("graph: lists", memory)?;
             let frames = Frames::default();
             let means = means_of(&session, memory, &frames);
-            graph::lists(&self.file, direction, vertices, &means, watch)
+            let degrees = match self.file.shape().weights {
+                Some(_) => Some(self.degrees_of(direction, means.io)?),
+                None => None,
+            };
+            graph::lists(&self.file, direction, degrees.as_deref(), vertices, &means, watch)
         })?;
         Ok((
             PyArray1::from_vec(py, found.begins),
@@ -482,6 +510,7 @@ fn open_graph(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> P
     let file = py.detach(|| GraphFile::open(&path, session.io()));
     Ok(PyGraph {
         file: file.map_err(|error| to_python(error.into()))?,
+        degrees: Default::default(),
     })
 }
 

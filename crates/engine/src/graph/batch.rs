@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use outcore_graph::{ListIndex, Span, Vertex};
-use outcore_store::{Section, PAGE};
+use outcore_store::{GraphFile, Section, PAGE};
 
 use super::bits::Bits;
 
@@ -22,7 +22,13 @@ pub struct WeightIndex<'a> {
     pub item: u64,
 }
 
-impl WeightIndex<'_> {
+impl<'a> WeightIndex<'a> {
+    /// Where the weights of a graph lie, if it has any and the degrees are known.
+    pub fn new(file: &GraphFile, degrees: Option<&'a ListIndex>) -> Option<WeightIndex<'a>> {
+        let item = file.shape().weights?.size() as u64;
+        degrees.map(|degrees| WeightIndex { degrees, item })
+    }
+
     pub(super) fn span(&self, vertex: Vertex) -> Span {
         let neighbours = self.degrees.span(vertex);
         Span {
@@ -36,6 +42,8 @@ impl WeightIndex<'_> {
 const BRIDGED: u64 = 8;
 /// The most of them in a row.
 const BRIDGE_PAGES: u64 = 4;
+/// Vertices of a batch, at most: what is found at each waits until it is taken.
+pub(super) const BATCH_VERTICES: Vertex = 1 << 16;
 /// Vertices whose lists are looked for together: those of one anchor of the index.
 const BLOCK: Vertex = 32;
 
@@ -152,25 +160,26 @@ pub(super) fn batches(
     let mut batch = Batch::default();
     if let (Chosen::All, None) = (chosen, weights) {
         // What lies where follows from the index: no list needs be looked at.
-        let total = section.index.total_bytes();
-        let step = pages * PAGE as u64;
-        let mut begin = 0;
-        for end in (1..=total.div_ceil(step)).map(|number| section.index.vertex_at(number * step)) {
-            if end > begin {
-                let (from, to) = (section.index.span(begin).offset, section.index.span(end).offset);
-                batch.lists.add(Span {
-                    offset: from,
-                    bytes: to - from,
-                });
-                batch.vertices = begin..end;
+        let mut begin = section.index.vertex_at(0);
+        while begin < vertices {
+            let offset = section.index.span(begin).offset;
+            let end = section.index.vertex_at(offset + pages * PAGE as u64);
+            let end = end.clamp(begin + 1, begin.saturating_add(BATCH_VERTICES)).min(vertices);
+            let bytes = section.index.span(end).offset - offset;
+            batch.lists.add(Span { offset, bytes });
+            batch.vertices = begin..end;
+            if bytes > 0 {
                 done.push(std::mem::take(&mut batch));
-                begin = end;
             }
+            begin = end;
         }
         return done;
     }
+    let mut count = 0;
     spans(section, chosen, 0..vertices, |vertex, span| {
-        if batch.is_full(pages) {
+        count += 1;
+        if batch.is_full(pages) || count > BATCH_VERTICES {
+            count = 1;
             batch.vertices.end = vertex;
             done.push(std::mem::take(&mut batch));
             batch.vertices.start = vertex;

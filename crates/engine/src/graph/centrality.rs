@@ -1,12 +1,12 @@
 //! Betweenness: of the shortest paths between two vertices, those that lead through a third.
 
-use outcore_graph::{ListIndex, Vertex};
+use outcore_graph::Vertex;
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::bits::Bits;
 use super::program::{run, Graph, Outbox, VertexProgram};
-use super::sweep::{List, Means, Scratch, Sweep, Wanted, Watch};
+use super::sweep::{List, Lists, Means, Scratch, Sweep, Wanted, Watch};
 use crate::EngineError;
 
 /// What is known of a vertex in a search: its distance, and the shortest paths to it.
@@ -73,13 +73,12 @@ pub fn betweenness(
     };
     let mut paths = vec![never; vertices];
     let mut active = Bits::none(vertices);
-    let none: &[ListIndex] = &[];
     for source in sources {
         paths.fill(never);
         paths[*source as usize] = Path { level: 0, count: 1.0 };
         active.clear();
         active.insert(*source);
-        let graph = Graph { file, degrees: none };
+        let graph = Graph { file, degrees: None };
         let levels = run(
             &graph,
             &mut Counting,
@@ -137,12 +136,12 @@ fn depend(
         chosen: Chosen::Of(chosen),
         weights: None,
     };
-    let mut found: Vec<(Vertex, f64)> = vec![];
-    let known = &*behind;
-    Sweep::new(wanted, means).whole().run(
-        means,
-        Scratch::default,
-        |scratch, lists| {
+    let sweep = Sweep::new(wanted, means);
+    // What is found of this level is not looked at before the next: it may come in parts.
+    for round in sweep.rounds(means.memory / 4) {
+        let mut found: Vec<(Vertex, f64)> = vec![];
+        let known = &*behind;
+        let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
             let mut found = vec![];
             lists.each(scratch, |list| {
                 let own = paths[list.vertex as usize];
@@ -156,13 +155,13 @@ fn depend(
                 found.push((list.vertex, parts.sum()));
             })?;
             Ok(found)
-        },
-        |part| {
+        };
+        let take = |part: Vec<(Vertex, f64)>| {
             found.extend(part);
             Ok(())
-        },
-        watch,
-    )?;
-    found.iter().for_each(|(vertex, sum)| behind[*vertex as usize] = *sum);
+        };
+        round.run(means, Scratch::default, work, take, watch)?;
+        found.iter().for_each(|(vertex, sum)| behind[*vertex as usize] = *sum);
+    }
     Ok(())
 }

@@ -8,8 +8,8 @@ use super::bits::Bits;
 use super::sweep::{Lists, Means, Scratch, Sweep, Wanted, Watch};
 use crate::EngineError;
 
-/// Bytes of memory for each vertex.
-pub const LABELS_BYTES: u64 = 8 + 4;
+/// Bytes of memory for each vertex: labels, sets, and what changes.
+pub const LABELS_BYTES: u64 = 4 + 1 + 16;
 
 fn each_list<T: Send>(
     file: &GraphFile,
@@ -36,7 +36,7 @@ fn each_list<T: Send>(
 }
 
 /// A number that is drawn for a vertex in a round: the same in every run (SplitMix64).
-fn drawn(vertex: Vertex, round: u32, seed: u64) -> u64 {
+pub(super) fn drawn(vertex: Vertex, round: u32, seed: u64) -> u64 {
     let mut word = seed ^ u64::from(round) << 32 ^ u64::from(vertex);
     for factor in [0x9e37_79b9_7f4a_7c15_u64, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
         word = (word ^ (word >> 31)).wrapping_mul(factor);

@@ -1,6 +1,6 @@
 //! Lists as they are, for those who work on them elsewhere.
 
-use outcore_graph::Vertex;
+use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::{Chosen, WeightIndex};
@@ -18,34 +18,25 @@ pub struct Found {
     pub weights: Vec<f64>,
 }
 
-/// The lists of vertices that ascend. I/O: the pages that hold them.
+/// The lists of vertices that ascend, with weights where there are some and `degrees` tell where they lie. I/O: the pages that hold them.
 ///
 /// # Errors
 /// The file cannot be read, or is not what it says; what `watch` says.
 pub fn lists(
     file: &GraphFile,
     direction: Direction,
+    degrees: Option<&ListIndex>,
     vertices: &[Vertex],
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<Found, EngineError> {
     let mut chosen = Bits::none(file.shape().vertices as usize);
     vertices.iter().for_each(|vertex| chosen.insert(*vertex));
-    let degrees = file
-        .shape()
-        .weights
-        .map(|dtype| (dtype, file.degrees(direction, means.io)));
-    let degrees = match degrees {
-        None => None,
-        Some((dtype, degrees)) => Some((dtype.size() as u64, degrees?)),
-    };
     let wanted = Wanted {
         file,
         direction,
         chosen: Chosen::Of(&chosen),
-        weights: degrees
-            .as_ref()
-            .map(|(item, degrees)| WeightIndex { degrees, item: *item }),
+        weights: WeightIndex::new(file, degrees),
     };
     let mut found = Found::default();
     let mut next = vertices.iter();

@@ -89,18 +89,17 @@ const FEW: usize = 1 << 14;
 /// What a program runs on.
 pub struct Graph<'a> {
     pub file: &'a GraphFile,
-    /// The degrees of both directions, where weights are read.
-    pub degrees: &'a [ListIndex],
+    /// The degrees of both directions, out and in, where weights are read.
+    pub degrees: Option<(&'a ListIndex, &'a ListIndex)>,
 }
 
 impl Graph<'_> {
     fn weights(&self, direction: Direction) -> Option<WeightIndex<'_>> {
-        let degrees = match direction {
-            Direction::Out => self.degrees.first(),
-            Direction::In => self.degrees.last(),
-        };
-        let item = self.file.shape().weights?.size() as u64;
-        degrees.map(|degrees| WeightIndex { degrees, item })
+        let degrees = self.degrees.map(|(out, into)| match direction {
+            Direction::Out => out,
+            Direction::In => into,
+        });
+        WeightIndex::new(self.file, degrees)
     }
 }
 
@@ -148,8 +147,8 @@ pub fn run<P: VertexProgram>(
             };
             let sweep = Sweep::new(asked, means);
             facts.bytes_read += sweep.bytes();
-            // A byte of a list is a message at most.
-            let list_bytes = means.memory / 2 / size_of::<(Vertex, P::Message)>() as u64;
+            // A byte of a list is a message at most, and what has grown is half empty.
+            let list_bytes = means.memory / 4 / size_of::<(Vertex, P::Message)>() as u64;
             for round in sweep.rounds(list_bytes) {
                 let mut outboxes = vec![];
                 let parts = states.len().div_ceil(1 << shift);

@@ -1,19 +1,21 @@
 //! Strongly connected components.
 
-use outcore_graph::{ListIndex, Vertex};
+use outcore_graph::Vertex;
 use outcore_store::{Direction, GraphFile};
 
+use super::batch::Chosen;
 use super::bits::Bits;
+use super::labels::drawn;
 use super::program::{run, Graph, Outbox, VertexProgram};
-use super::sweep::{List, Means, Watch};
+use super::sweep::{List, Lists, Means, Scratch, Sweep, Wanted, Watch};
 use crate::EngineError;
 
 /// What is known of a vertex.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// The lowest vertex of its component, once it is known.
+    /// A vertex of its component, once it is known.
     component: Vertex,
-    /// The lowest vertex that leads to it among those that are left; in a trim, edges from others that are left.
+    /// The first vertex that leads to it among those that are left; in a trim, edges from others that are left.
     color: Vertex,
 }
 
@@ -48,7 +50,13 @@ impl VertexProgram for Trim {
     }
 }
 
-/// Spreads the lowest number along the edges among those that are left.
+/// Which of two vertices comes first, in an order that has nothing to do with the edges: where it had, as along a chain, one
+/// component would be found at a time.
+fn is_before(first: Vertex, second: Vertex) -> bool {
+    (drawn(first, 0, 0), first) < (drawn(second, 0, 0), second)
+}
+
+/// Spreads the first vertex along the edges among those that are left.
 struct Color;
 
 impl VertexProgram for Color {
@@ -67,22 +75,22 @@ impl VertexProgram for Color {
         let color = states[list.vertex as usize].color;
         for other in list.neighbours {
             let state = states[*other as usize];
-            if state.component == UNKNOWN && color < state.color {
+            if state.component == UNKNOWN && is_before(color, state.color) {
                 outbox.send(*other, color);
             }
         }
     }
 
     fn on_message(&self, _: u32, _: Vertex, state: &mut State, color: Vertex) -> bool {
-        let is_lower = color < state.color;
-        if is_lower {
+        let is_first = is_before(color, state.color);
+        if is_first {
             state.color = color;
         }
-        is_lower
+        is_first
     }
 }
 
-/// Goes back from the lowest vertex of each color, among those of the color.
+/// Goes back from the first vertex of each color, among those of the color.
 struct Back;
 
 impl VertexProgram for Back {
@@ -114,9 +122,9 @@ impl VertexProgram for Back {
 }
 
 /// Bytes of memory for each vertex.
-pub const STRONG_BYTES: u64 = 8 + 1;
+pub const STRONG_BYTES: u64 = 8 + 4 + 1;
 
-/// A vertex of each strongly connected component, for every vertex: what one edge leads into is trimmed both ways, then
+/// The lowest vertex of the strongly connected component of each vertex: what one edge leads into is trimmed both ways, then
 /// colors spread and are followed back (Orzan 2004; Slota, Rajamanickam, Madduri, "BFS and coloring-based parallel
 /// algorithms for strongly connected components", IPDPS 2014).
 ///
@@ -134,35 +142,51 @@ pub fn strong_components(
     };
     let mut states = vec![never; vertices];
     let mut active = Bits::none(vertices);
-    let none: &[ListIndex] = &[];
-    let graph = Graph { file, degrees: none };
+    let graph = Graph { file, degrees: None };
     loop {
         for (along, against) in [(Direction::Out, Direction::In), (Direction::In, Direction::Out)] {
-            begin_trim(file, against, &mut states, &mut active, means, watch)?;
+            count(file, against, &mut states, &mut active, means, watch)?;
+            choose(&states, &mut active, |_, state| state.color == 0);
             let mut trim = Trim { direction: [along] };
             run(&graph, &mut trim, &mut states, &mut active, means, &mut |_| {}, watch)?;
         }
-        for (vertex, state) in states.iter_mut().enumerate() {
-            if state.component == UNKNOWN {
-                state.color = vertex as Vertex;
-                active.insert(vertex as Vertex);
-            }
-        }
+        states
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(state, vertex)| state.color = vertex);
+        choose(&states, &mut active, |_, _| true);
         if active.is_empty() {
-            return Ok(states.into_iter().map(|state| state.component).collect());
+            return Ok(lowest(&mut states));
         }
         run(&graph, &mut Color, &mut states, &mut active, means, &mut |_| {}, watch)?;
-        for (vertex, state) in states.iter().enumerate() {
-            if state.component == UNKNOWN && state.color == vertex as Vertex {
-                active.insert(vertex as Vertex);
-            }
-        }
+        choose(&states, &mut active, |vertex, state| state.color == vertex);
         run(&graph, &mut Back, &mut states, &mut active, means, &mut |_| {}, watch)?;
     }
 }
 
-/// Counts, of every vertex that is left, the edges from others that are left, and chooses those without any.
-fn begin_trim(
+/// Makes those active that are left and are wanted.
+fn choose(states: &[State], active: &mut Bits, is_wanted: impl Fn(Vertex, &State) -> bool) {
+    active.clear();
+    for (state, vertex) in states.iter().zip(0..) {
+        if state.component == UNKNOWN && is_wanted(vertex, state) {
+            active.insert(vertex);
+        }
+    }
+}
+
+/// The lowest vertex of the component of each.
+fn lowest(states: &mut [State]) -> Vec<Vertex> {
+    states.iter_mut().for_each(|state| state.color = UNKNOWN);
+    for vertex in 0..states.len() {
+        let named = &mut states[states[vertex].component as usize];
+        named.color = named.color.min(vertex as Vertex);
+    }
+    let of = |state: &State| states[state.component as usize].color;
+    states.iter().map(of).collect()
+}
+
+/// Counts, of every vertex that is left, the edges from others that are left.
+fn count(
     file: &GraphFile,
     against: Direction,
     states: &mut [State],
@@ -170,26 +194,20 @@ fn begin_trim(
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(), EngineError> {
-    use super::batch::Chosen;
-    use super::sweep::{Scratch, Sweep, Wanted};
-    for (vertex, state) in states.iter_mut().enumerate() {
-        if state.component == UNKNOWN {
-            state.color = 0;
-            active.insert(vertex as Vertex);
-        }
-    }
+    states.iter_mut().for_each(|state| state.color = 0);
+    choose(states, active, |_, _| true);
     let wanted = Wanted {
         file,
         direction: against,
         chosen: Chosen::Of(active),
         weights: None,
     };
-    let mut counts: Vec<(Vertex, u32)> = vec![];
-    let known = &*states;
-    Sweep::new(wanted, means).whole().run(
-        means,
-        Scratch::default,
-        |scratch, lists| {
+    let sweep = Sweep::new(wanted, means);
+    // Counts are not looked at while others are made: they may come in parts.
+    for round in sweep.rounds(means.memory / 4) {
+        let mut counts: Vec<(Vertex, u32)> = vec![];
+        let known = &*states;
+        let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
             let mut found = vec![];
             lists.each(scratch, |list| {
                 let others = list.neighbours.iter().filter(|other| **other != list.vertex);
@@ -197,18 +215,15 @@ fn begin_trim(
                 found.push((list.vertex, left.count() as u32));
             })?;
             Ok(found)
-        },
-        |part| {
+        };
+        let take = |part: Vec<(Vertex, u32)>| {
             counts.extend(part);
             Ok(())
-        },
-        watch,
-    )?;
-    for (vertex, count) in counts {
-        states[vertex as usize].color = count;
-        if count > 0 {
-            active.remove(vertex);
-        }
+        };
+        round.run(means, Scratch::default, work, take, watch)?;
+        counts
+            .iter()
+            .for_each(|(vertex, count)| states[*vertex as usize].color = *count);
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use outcore_graph::{decode, Malformed, Vertex};
 use outcore_kernels::cast_kernel;
 use outcore_store::{AlignedBuffer, Direction, GraphFile, Io, Part, StoreError, PAGE};
 
-use super::batch::{batches, spans, Batch, Chosen, WeightIndex};
+use super::batch::{batches, spans, Batch, Chosen, WeightIndex, BATCH_VERTICES};
 use crate::EngineError;
 
 /// Watches for what ends the work early.
@@ -67,7 +67,7 @@ const LONG_RUN: u64 = 16;
 /// Threads that wait for short reads.
 const SHORT_READERS: usize = 16;
 /// Batches that are worked on and not handed over, for each thread.
-const BACKLOG: usize = 8;
+const BACKLOG: usize = 4;
 const POLL: Duration = Duration::from_millis(50);
 
 /// The least memory that a sweep does with, where each neighbour is sent a message of so many bytes.
@@ -84,8 +84,10 @@ pub fn least_memory(file: &GraphFile, message_bytes: u64) -> u64 {
     let largest = of(Direction::Out).max(of(Direction::In));
     // A neighbour takes a byte of a list at least: it is read, decoded and told, with its weight.
     let neighbour = 4 + weight + 8 * u64::from(weight > 0) + 2 * (4 + message_bytes.next_multiple_of(4));
+    // What is found at a vertex is sixteen bytes at most, in lists that have grown.
+    let waiting = BACKLOG as u64 * 32 * file.shape().vertices.min(u64::from(BATCH_VERTICES));
     let batch = BATCH_PAGES * PAGE as u64;
-    4 * batch + 2 * neighbour * batch.max(largest)
+    4 * batch + 2 * neighbour * batch.max(largest) + waiting
 }
 
 /// Which lists a sweep reads.

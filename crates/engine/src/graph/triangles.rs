@@ -102,15 +102,20 @@ impl Counter<'_> {
             self.means,
             Scratch::default,
             |scratch, lists| {
-                let (mut part, mut higher) = (vec![], vec![]);
+                let (mut ends, mut all, mut higher) = (vec![], vec![], vec![]);
                 lists.each(scratch, |list| {
                     self.higher(list, &mut higher);
-                    part.push((list.vertex, higher.clone()));
+                    all.extend(&higher);
+                    ends.push((list.vertex, all.len()));
                 })?;
-                Ok(part)
+                Ok((ends, all))
             },
-            |part| {
-                part.iter().for_each(|(vertex, higher)| block.add(*vertex, higher));
+            |(ends, all)| {
+                let mut begin = 0;
+                for (vertex, end) in ends {
+                    block.add(vertex, &all[begin..end]);
+                    begin = end;
+                }
                 Ok(())
             },
             watch,
