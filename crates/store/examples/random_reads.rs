@@ -32,7 +32,10 @@ fn main() -> Fallible<()> {
     let path = directory.join("random_reads.bin");
     write_file(&path, gib << 30)?;
     let pages = (gib << 30) / PAGE as u64;
-    println!("file of {gib} GiB, cache of {} MiB, {SECONDS} s each", CACHE_BYTES >> 20);
+    println!(
+        "file of {gib} GiB, cache of {} MiB, {SECONDS} s each",
+        CACHE_BYTES >> 20
+    );
     raw(&path, pages)?;
     for hits in [0.0, 0.5, 0.95, 1.0] {
         println!("{:.0} % hits:", hits * 100.0);
@@ -64,7 +67,10 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let mixed = (self.0 ^ self.0 >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ mixed >> 32
     }
@@ -78,7 +84,12 @@ impl Random {
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    let ticks = |at: usize| {
+        fields
+            .get(at)
+            .and_then(|field| field.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
     (ticks(11) + ticks(12)) / 100.0
 }
 
@@ -99,7 +110,9 @@ fn measure(what: &str, threads: usize, bytes: usize, job: impl Fn(usize, Instant
     let deadline = start + Duration::from_secs_f64(SECONDS);
     let reads: u64 = std::thread::scope(|scope| {
         let job = &job;
-        let all: Vec<_> = (0..threads).map(|thread| scope.spawn(move || job(thread, deadline))).collect();
+        let all: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || job(thread, deadline)))
+            .collect();
         all.into_iter().map(|thread| thread.join().expect("a job")).sum()
     });
     let seconds = start.elapsed().as_secs_f64();
@@ -122,7 +135,11 @@ struct Accesses {
 
 impl Accesses {
     fn new(pages: u64, hits: f64) -> Accesses {
-        Accesses { pages, hits, cold: AtomicU64::new(0) }
+        Accesses {
+            pages,
+            hits,
+            cold: AtomicU64::new(0),
+        }
     }
 
     fn next(&self, random: &mut Random) -> Option<u64> {
@@ -156,7 +173,10 @@ fn buffered(path: &Path, pages: u64, hits: f64, threads: usize) -> Fallible<Meas
     let accesses = Accesses::new(pages, hits);
     Ok(measure("buffered pread", threads, PAGE, |thread, deadline| {
         let (mut random, mut page, mut reads, mut sum) = (Random(thread as u64), [0; PAGE], 0, 0);
-        while let Some(next) = accesses.next(&mut random).filter(|_| reads % 64 > 0 || Instant::now() < deadline) {
+        while let Some(next) = accesses
+            .next(&mut random)
+            .filter(|_| reads % 64 > 0 || Instant::now() < deadline)
+        {
             file.read_exact_at(&mut page, next * PAGE as u64).expect("a read");
             sum += used(&page);
             reads += 1;
@@ -180,7 +200,10 @@ fn mapped(path: &Path, pages: u64, hits: f64, threads: usize) -> Fallible<Measur
     let accesses = Accesses::new(pages, hits);
     let measured = measure("mmap", threads, PAGE, |thread, deadline| {
         let (mut random, mut reads, mut sum) = (Random(thread as u64), 0, 0);
-        while let Some(next) = accesses.next(&mut random).filter(|_| reads % 64 > 0 || Instant::now() < deadline) {
+        while let Some(next) = accesses
+            .next(&mut random)
+            .filter(|_| reads % 64 > 0 || Instant::now() < deadline)
+        {
             sum += used(page(next));
             reads += 1;
         }
@@ -193,7 +216,12 @@ fn mapped(path: &Path, pages: u64, hits: f64, threads: usize) -> Fallible<Measur
 }
 
 fn cached(path: &Path, pages: u64, hits: f64, threads: usize) -> Fallible<Measured> {
-    let cache = PageCache::new(&Io::direct(), &Ledger::new(CACHE_BYTES), CACHE_BYTES, CacheOptions::default())?;
+    let cache = PageCache::new(
+        &Io::direct(),
+        &Ledger::new(CACHE_BYTES),
+        CACHE_BYTES,
+        CacheOptions::default(),
+    )?;
     let file = cache.open(path, Mode::Read)?;
     let visit = |file: &CachedFile, wanted: &[Span]| {
         let mut sum = 0;
@@ -201,7 +229,10 @@ fn cached(path: &Path, pages: u64, hits: f64, threads: usize) -> Fallible<Measur
         file.visit(wanted, &mut each).expect("a visit");
         std::hint::black_box(sum);
     };
-    let span = |page: u64| Span { offset: page * PAGE as u64, bytes: PAGE as u32 };
+    let span = |page: u64| Span {
+        offset: page * PAGE as u64,
+        bytes: PAGE as u32,
+    };
     for _ in 0..2 {
         visit(&file, &(0..HOT).map(span).collect::<Vec<_>>());
     }
@@ -266,8 +297,9 @@ fn raw(path: &Path, pages: u64) -> Fallible<()> {
                 let (mut random, mut reads) = (Random(thread as u64), 0);
                 let mut queue = Queue::new(&io);
                 assert!(queue.has_ring(), "no ring to be had");
-                let mut idle: Vec<Vec<AlignedBuffer>> =
-                    (0..depth).map(|_| vec![AlignedBuffer::new(bytes).expect("memory")]).collect();
+                let mut idle: Vec<Vec<AlignedBuffer>> = (0..depth)
+                    .map(|_| vec![AlignedBuffer::new(bytes).expect("memory")])
+                    .collect();
                 while Instant::now() < deadline {
                     for buffers in idle.drain(..) {
                         queue.read(&file, buffers, block(&mut random) * bytes as u64, bytes, 0);

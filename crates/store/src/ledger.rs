@@ -62,7 +62,7 @@ impl Ledger {
         Ledger::within(Process::current(), limit_bytes)
     }
 
-    fn within(process: &'static Process, limit_bytes: usize) -> Ledger {
+    pub(crate) fn within(process: &'static Process, limit_bytes: usize) -> Ledger {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 limit: limit_bytes,

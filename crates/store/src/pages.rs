@@ -89,7 +89,10 @@ impl PageMemory {
 
     fn find(&self, frame: u32) -> (&Part, usize) {
         let (part, at) = locate(self.base, frame as usize);
-        (self.parts[part].get().expect("frames are made before they are used"), at)
+        (
+            self.parts[part].get().expect("frames are made before they are used"),
+            at,
+        )
     }
 
     fn record(&self, frame: u32) -> &Record {

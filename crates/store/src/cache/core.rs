@@ -143,7 +143,10 @@ impl PageCache {
     pub fn new(io: &Io, ledger: &Ledger, bytes: usize, options: CacheOptions) -> Result<Arc<PageCache>, StoreError> {
         let page_bytes = options.page_bytes;
         let request_bytes = options.request_bytes.max(page_bytes);
-        let options = CacheOptions { request_bytes, ..options };
+        let options = CacheOptions {
+            request_bytes,
+            ..options
+        };
         if !page_bytes.is_power_of_two() || page_bytes < 512 {
             let reason = format!("a page of {page_bytes} bytes: a power of two from 512 on is needed");
             return Err(StoreError::Invalid(reason));
@@ -321,7 +324,9 @@ impl PageCache {
     /// joined are told the outcome.
     pub(super) fn publish(&self, name: Name, page: PageMut, outcome: &Result<(), StoreError>) -> Option<PageRef<'_>> {
         self.locked(name, |set| {
-            let way = self.find(set, name).expect("a page that is being read stays in its set");
+            let way = self
+                .find(set, name)
+                .expect("a page that is being read stays in its set");
             let frame = page.frame();
             drop(page);
             set.loading &= !(1 << way);
@@ -340,7 +345,9 @@ impl PageCache {
     /// Gives back a page that `claim` gave to read, unread. Whoever joined claims it anew.
     pub(super) fn abandon(&self, name: Name, page: PageMut) {
         self.locked(name, |set| {
-            let way = self.find(set, name).expect("a page that is being read stays in its set");
+            let way = self
+                .find(set, name)
+                .expect("a page that is being read stays in its set");
             drop(page);
             set.clear(way);
             self.joins.finish(name, &Ok(()));

@@ -44,11 +44,15 @@ impl PageCache {
         let file = self.io.open(path, mode)?;
         let (alignment, page_bytes) = (file.alignment(), self.options.page_bytes);
         if alignment > page_bytes {
-            return refuse(format!("it is read in units of {alignment} bytes, and pages have {page_bytes}"));
+            return refuse(format!(
+                "it is read in units of {alignment} bytes, and pages have {page_bytes}"
+            ));
         }
         let bytes = file.len()?;
         if bytes / page_bytes as u64 >= PAGES_MAX {
-            return refuse(format!("{bytes} bytes are more pages of {page_bytes} bytes than can be told apart"));
+            return refuse(format!(
+                "{bytes} bytes are more pages of {page_bytes} bytes than can be told apart"
+            ));
         }
         let writable = mode != Mode::Read;
         let mut files = lock(&self.files);

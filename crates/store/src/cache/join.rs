@@ -42,7 +42,12 @@ impl Joint {
         loop {
             match &*outcome {
                 Some(outcome) => return outcome.clone(),
-                None => outcome = self.known.wait(outcome).unwrap_or_else(|poisoned| poisoned.into_inner()),
+                None => {
+                    outcome = self
+                        .known
+                        .wait(outcome)
+                        .unwrap_or_else(|poisoned| poisoned.into_inner())
+                }
             }
         }
     }

@@ -79,7 +79,8 @@ impl PageCache {
                 let made = self.sets.load(Relaxed);
                 self.wanted.store(made, Relaxed);
                 // What is charged for what did not come: pages of the sets missing.
-                size.reservation.give_back((target - made) * WAYS * self.options.page_bytes);
+                size.reservation
+                    .give_back((target - made) * WAYS * self.options.page_bytes);
                 return Err(StoreError::io("the page cache".as_ref(), 0, "map memory", cause));
             }
         }
@@ -138,7 +139,11 @@ impl PageCache {
     fn dirty_of_last(&self) -> BTreeSet<(u32, u64)> {
         let last = self.sets.load(Relaxed) - 1;
         let names = [partner(self.unit, last), last].map(|at| self.dirty_of(&lock(&self.line(at).0)));
-        names.into_iter().flatten().map(|name| (name.file(), name.page())).collect()
+        names
+            .into_iter()
+            .flatten()
+            .map(|name| (name.file(), name.page()))
+            .collect()
     }
 
     /// Gives the last set up: the best pages of it and of its partner stay. Whether that could be done.
@@ -151,13 +156,23 @@ impl PageCache {
         let clean = |set: &Set| u32::from(set.held & !(set.loading | set.dirty | set.writing));
         let mut allowed = clean(&to) | clean(&from) << WAYS;
         while to.held.count_ones() + from.held.count_ones() > WAYS as u32 {
-            let uses = |way: usize| if way < WAYS { to.uses[way] } else { from.uses[way - WAYS] };
+            let uses = |way: usize| {
+                if way < WAYS {
+                    to.uses[way]
+                } else {
+                    from.uses[way - WAYS]
+                }
+            };
             let all = (0..2 * WAYS).filter(|way| allowed & (1 << way) != 0);
             let Some(way) = all.min_by_key(|&way| policy.rank(uses(way))) else {
                 return false;
             };
             allowed &= !(1 << way);
-            let (set, at) = if way < WAYS { (&mut to, way) } else { (&mut from, way - WAYS) };
+            let (set, at) = if way < WAYS {
+                (&mut to, way)
+            } else {
+                (&mut from, way - WAYS)
+            };
             if self.memory.own(set.frames[at]).is_some() {
                 set.clear(at);
                 self.totals.evictions.fetch_add(1, Relaxed);
@@ -187,8 +202,13 @@ impl Reclaim for PageCache {
     fn shrink_to(&self, allowed: usize) {
         let mut size = lock(&self.size);
         let sets = self.sets.load(Relaxed);
-        let excess = size.reservation.bytes().saturating_sub(self.bytes_of(self.unit) + allowed);
-        let target = sets.saturating_sub(excess.div_ceil(WAYS * self.options.page_bytes)).max(self.unit);
+        let excess = size
+            .reservation
+            .bytes()
+            .saturating_sub(self.bytes_of(self.unit) + allowed);
+        let target = sets
+            .saturating_sub(excess.div_ceil(WAYS * self.options.page_bytes))
+            .max(self.unit);
         self.wanted.fetch_min(target, Relaxed);
         // Dirty pages that cannot be written stay; so do pages in use until the visits that use them are over.
         let _ = self.shrink(&mut size, target);

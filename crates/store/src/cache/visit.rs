@@ -268,7 +268,9 @@ impl<'a> Visit<'a> {
     }
 
     fn pending(&mut self, pending: usize) -> &mut Pending<'a> {
-        self.pending[pending].as_mut().expect("a request is pending until its last page is there")
+        self.pending[pending]
+            .as_mut()
+            .expect("a request is pending until its last page is there")
     }
 
     fn page_of(&mut self, place: Place) -> u64 {
@@ -464,7 +466,11 @@ impl<'a> Visit<'a> {
                 break;
             }
         }
-        let mut pages: Vec<&[u8]> = request.pages.iter().map(|page| page.as_deref().unwrap_or_default()).collect();
+        let mut pages: Vec<&[u8]> = request
+            .pages
+            .iter()
+            .map(|page| page.as_deref().unwrap_or_default())
+            .collect();
         for (at, memory) in aside.iter().zip(spare.iter()) {
             pages[*at] = memory;
         }

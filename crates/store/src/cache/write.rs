@@ -153,7 +153,11 @@ impl PageCache {
         for name in dirty {
             let page = name.page();
             let near = |page: &u64| self.is_dirty(Name::new(name.file(), *page));
-            pages.extend((page + 1..=page + NEIGHBOURS).take_while(near).map(|page| (name.file(), page)));
+            pages.extend(
+                (page + 1..=page + NEIGHBOURS)
+                    .take_while(near)
+                    .map(|page| (name.file(), page)),
+            );
             let before = (page.saturating_sub(NEIGHBOURS)..page).rev();
             pages.extend(before.take_while(near).map(|page| (name.file(), page)));
             pages.insert((name.file(), page));
@@ -182,7 +186,10 @@ impl PageCache {
     }
 
     fn is_dirty(&self, name: Name) -> bool {
-        let dirty = |set: &mut Set| self.find(set, name).is_some_and(|way| set.dirty & !set.writing & (1 << way) != 0);
+        let dirty = |set: &mut Set| {
+            self.find(set, name)
+                .is_some_and(|way| set.dirty & !set.writing & (1 << way) != 0)
+        };
         self.locked(name, dirty)
     }
 
@@ -248,7 +255,11 @@ impl PageCache {
             for way in ways(set.dirty | set.writing) {
                 let name = Name(self.memory.name(set.frames[way]));
                 if name.file() == file {
-                    let list = if set.writing & (1 << way) != 0 { &mut writing } else { &mut dirty };
+                    let list = if set.writing & (1 << way) != 0 {
+                        &mut writing
+                    } else {
+                        &mut dirty
+                    };
                     list.push(name.page());
                 }
             }

@@ -29,7 +29,10 @@ fn queues(io: &Io) -> [Queue<AlignedBuffer>; 2] {
 fn check(done: &Done<AlignedBuffer>, offset: usize, bytes: usize) {
     done.outcome.as_ref().unwrap();
     let data = done.buffers.iter().flat_map(|buffer| buffer.iter());
-    assert!(data.take(bytes).enumerate().all(|(at, found)| *found == byte(offset + at)));
+    assert!(data
+        .take(bytes)
+        .enumerate()
+        .all(|(at, found)| *found == byte(offset + at)));
 }
 
 #[test]
@@ -71,14 +74,19 @@ fn requests_of_one_sector() {
     let file = io.open(&path, Mode::Read).unwrap();
     let mut queue = Queue::new(&io);
     for sector in 0..100 {
-        let mut frame = crate::FramePool::new(crate::Ledger::new(1 << 20)).allocate(512, "a sector").unwrap();
+        let mut frame = crate::FramePool::new(crate::Ledger::new(1 << 20))
+            .allocate(512, "a sector")
+            .unwrap();
         frame.fill(0);
         queue.read(&file, vec![frame], sector * 512, 512, sector);
     }
     while let Some(done) = queue.next_read(true) {
         done.outcome.unwrap();
         let start = done.token as usize * 512;
-        assert!(done.buffers[0].iter().enumerate().all(|(at, found)| *found == byte(start + at)));
+        assert!(done.buffers[0]
+            .iter()
+            .enumerate()
+            .all(|(at, found)| *found == byte(start + at)));
     }
 }
 
@@ -140,7 +148,11 @@ fn with_faults(io: &Io, file: &File, setting: &str, ring: bool) -> (Vec<u64>, St
             false => queue.read(file, buffers, offset, 4 * PAGE, number),
         }
     }
-    while let Some(done) = if write { queue.next_write(true) } else { queue.next_read(true) } {
+    while let Some(done) = if write {
+        queue.next_write(true)
+    } else {
+        queue.next_read(true)
+    } {
         match &done.outcome {
             Ok(()) => check(&done, done.token as usize * 4 * PAGE, 4 * PAGE),
             Err(error) => {
@@ -166,7 +178,10 @@ fn each_call_of_a_batch_can_fail_or_be_short_or_torn() {
                 let (failed, message) = with_faults(&io, &file, &format!("{setting}:{nth}"), ring);
                 assert_eq!(failed, [nth - 1], "{setting}");
                 let expected = format!("cannot {action} at byte {}: Input/output error", offset + at);
-                assert!(message.starts_with(path.to_str().unwrap()) && message.contains(&expected), "{message}");
+                assert!(
+                    message.starts_with(path.to_str().unwrap()) && message.contains(&expected),
+                    "{message}"
+                );
                 let made = io.counters().since(&before);
                 assert_eq!(made.bytes_read + made.bytes_written, 7 * 4 * PAGE as u64);
             }
@@ -194,7 +209,11 @@ fn a_file_that_ends_early_fails_its_request_alone() {
             while let Some(done) = queue.next_read(true) {
                 outcomes[done.token as usize] = done.outcome.err().map_or(String::new(), |error| error.to_string());
             }
-            assert!(outcomes[0].ends_with("the file ends 3996 bytes early"), "{}", outcomes[0]);
+            assert!(
+                outcomes[0].ends_with("the file ends 3996 bytes early"),
+                "{}",
+                outcomes[0]
+            );
             assert_eq!(outcomes[1], "");
         }
     }

@@ -28,7 +28,10 @@ fn every_read_that_fails_is_told_and_leaves_nothing_wrong() {
             let outcome = file.visit(&spans(), &mut |_, _| {});
             assert_eq!(io.counters().since(&before).bytes_read, cache.counters().bytes_read);
             if let Err(error) = &outcome {
-                assert!(setting == "read" && error.to_string().starts_with("pages: cannot read at byte "), "{error}");
+                assert!(
+                    setting == "read" && error.to_string().starts_with("pages: cannot read at byte "),
+                    "{error}"
+                );
             }
             let calls = io.counters().since(&before).read_calls;
             io.set_faults(None);

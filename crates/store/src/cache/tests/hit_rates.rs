@@ -38,7 +38,11 @@ impl Global {
     }
 
     fn key(&self, frame: usize) -> (u64, u64, usize) {
-        let uses = if self.policy == Policy::Lfu { self.uses[frame] } else { 0 };
+        let uses = if self.policy == Policy::Lfu {
+            self.uses[frame]
+        } else {
+            0
+        };
         (uses, self.since[frame], frame)
     }
 
@@ -142,7 +146,7 @@ fn sets_hit_as_often_as_one_global_cache() {
             let mut global = Global::new(policy, room);
             let (warm, counted) = trace.split_at(trace.len() / 2);
             let mut hits = 0;
-            warm.iter().for_each(|page| drop(global.hits(*page)));
+            warm.iter().for_each(|page| _ = global.hits(*page));
             counted.iter().for_each(|page| hits += u64::from(global.hits(*page)));
             let visit = |part: &[usize]| {
                 for page in part {
@@ -155,7 +159,10 @@ fn sets_hit_as_often_as_one_global_cache() {
             let share = |hits: u64| hits as f64 * 100.0 / counted.len() as f64;
             let (sets, one) = (share(cache.counters().hits - before), share(hits));
             println!("{what:8} {policy:?}: {sets:.2} % in sets, {one:.2} % in one");
-            assert!(sets > one - 1.0, "{what} {policy:?}: {sets:.2} % in sets, {one:.2} % in one of {room} pages");
+            assert!(
+                sets > one - 1.0,
+                "{what} {policy:?}: {sets:.2} % in sets, {one:.2} % in one of {room} pages"
+            );
         }
     }
 }

@@ -23,11 +23,28 @@ fn version_of(bytes: &[u8], number: usize) -> u32 {
 }
 
 /// Each thread writes cells of its own and reads all; versions never go back. `meanwhile` runs until they are done.
-fn storm(io: &Io, path: &Path, sets: usize, options: CacheOptions, rounds: usize, meanwhile: impl Fn(&PageCache, usize) + Sync) {
+fn storm(
+    io: &Io,
+    path: &Path,
+    sets: usize,
+    options: CacheOptions,
+    rounds: usize,
+    meanwhile: impl Fn(&PageCache, usize) + Sync,
+) {
     let cells = 4096;
     let file = io.open(path, Mode::Create).unwrap();
     let start: Vec<u8> = (0..cells).flat_map(|number| cell(number, 0)).collect();
-    io.write(&file, &crate::AlignedBuffer::new(start.len()).map(|mut all| { all.copy_from_slice(&start); all }).unwrap(), 0).unwrap();
+    io.write(
+        &file,
+        &crate::AlignedBuffer::new(start.len())
+            .map(|mut all| {
+                all.copy_from_slice(&start);
+                all
+            })
+            .unwrap(),
+        0,
+    )
+    .unwrap();
     let cache = cache_of(io, sets, options);
     let file = cache.open(path, Mode::Reopen).unwrap();
     let versions: Vec<AtomicU32> = (0..cells).map(|_| AtomicU32::new(0)).collect();
@@ -52,8 +69,10 @@ fn storm(io: &Io, path: &Path, sets: usize, options: CacheOptions, rounds: usize
                             })
                             .collect();
                         let least: Vec<u32> = wanted.iter().map(|(first, _)| versions[*first].load(SeqCst)).collect();
-                        let spans: Vec<Span> =
-                            wanted.iter().map(|(first, count)| span(first * CELL, count * CELL)).collect();
+                        let spans: Vec<Span> = wanted
+                            .iter()
+                            .map(|(first, count)| span(first * CELL, count * CELL))
+                            .collect();
                         let mut scratch = Vec::new();
                         let mut each = |index: usize, pages: crate::cache::Pages<'_>| {
                             let (first, _) = wanted[index];
@@ -85,14 +104,25 @@ fn storm(io: &Io, path: &Path, sets: usize, options: CacheOptions, rounds: usize
     let mut all = crate::AlignedBuffer::new(cells * CELL).unwrap();
     io.read(&stored, &mut all, 0, cells * CELL).unwrap();
     for (number, bytes) in all.chunks_exact(CELL).enumerate().take(cells) {
-        assert_eq!(version_of(bytes, number), versions[number].load(SeqCst), "cell {number}");
+        assert_eq!(
+            version_of(bytes, number),
+            versions[number].load(SeqCst),
+            "cell {number}"
+        );
     }
 }
 
 #[test]
 fn threads_see_what_was_written_under_every_policy() {
     for policy in POLICIES {
-        storm(&Io::memory(), Path::new("f"), 8, CacheOptions { policy, ..options() }, 1500, |_, _| {});
+        storm(
+            &Io::memory(),
+            Path::new("f"),
+            8,
+            CacheOptions { policy, ..options() },
+            1500,
+            |_, _| {},
+        );
     }
 }
 
@@ -109,14 +139,35 @@ fn resizing_loses_nothing() {
             let sets = 16 + Random(step as u64).below(60);
             cache.resize((sets * 12 + 17) * page).unwrap();
         };
-        storm(&Io::memory(), Path::new("f"), 16, CacheOptions { policy, ..options() }, 1500, resize);
+        storm(
+            &Io::memory(),
+            Path::new("f"),
+            16,
+            CacheOptions { policy, ..options() },
+            1500,
+            resize,
+        );
     }
 }
 
 #[test]
 fn files_on_disk_through_rings_and_without() {
     let dir = tempfile::tempdir().unwrap();
-    let options = CacheOptions { page_bytes: 4096, request_bytes: 16384, ..CacheOptions::default() };
+    let options = CacheOptions {
+        page_bytes: 4096,
+        request_bytes: 16384,
+        ..CacheOptions::default()
+    };
     storm(&Io::direct(), &dir.path().join("direct"), 2, options, 200, |_, _| {});
-    storm(&Io::buffered(), &dir.path().join("buffered"), 4, CacheOptions { page_bytes: 1024, ..options }, 400, |_, _| {});
+    storm(
+        &Io::buffered(),
+        &dir.path().join("buffered"),
+        4,
+        CacheOptions {
+            page_bytes: 1024,
+            ..options
+        },
+        400,
+        |_, _| {},
+    );
 }
