@@ -1,4 +1,5 @@
-//! Small reads at random, by every way there is: `cargo run --release --example random_reads <directory> [GiB]`.
+//! Small reads at random, by every way there is:
+//! `cargo run --release --example random_reads <directory> [GiB] [percent of hits, of all if none is given]`.
 //!
 //! Prints reads per second, bytes per second and processor time per read: of the page cache at several hit rates, beside
 //! buffered `pread` and `mmap` on the same file; of the ring, beside threads with `pread`, past all caches. The file is
@@ -36,8 +37,11 @@ fn main() -> Fallible<()> {
         "file of {gib} GiB, cache of {} MiB, {SECONDS} s each",
         CACHE_BYTES >> 20
     );
-    raw(&path, pages)?;
-    for hits in [0.0, 0.5, 0.95, 1.0] {
+    let percent: Option<f64> = arguments.next().map(|percent| percent.parse()).transpose()?;
+    if percent.is_none() {
+        raw(&path, pages)?;
+    }
+    for hits in percent.map_or(vec![0.0, 0.5, 0.95, 1.0], |percent| vec![percent / 100.0]) {
         println!("{:.0} % hits:", hits * 100.0);
         let base = buffered(&path, pages, hits, 1)?;
         buffered(&path, pages, hits, 32)?.beside("pread, 1 thread", &base);

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
 use rustix::mm::{madvise, Advice};
 
@@ -32,6 +32,8 @@ struct Part {
     pages: AlignedBuffer,
     /// `Record`s: zeroed memory is that of frames without name and loan, and is not there before it is touched.
     records: AlignedBuffer,
+    /// Done once memory has been given back: the kernel would fill the gaps to make huge pages of what is left.
+    no_huge_pages: Once,
 }
 
 /// What is known of a frame; it is told from its set's tag by the name, and pinned, in one cache line.
@@ -39,6 +41,23 @@ struct Part {
 struct Record {
     name: AtomicU64,
     lent: AtomicU32,
+}
+
+/// Begins to bring `value`, or its first two cache lines, to the processor, for who will look at it soon.
+#[inline]
+pub(crate) fn prefetch<T: ?Sized>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        let start = std::ptr::from_ref(value).cast::<i8>();
+        // SAFETY: hints about addresses, which change nothing whatever lies there. SSE is part of the architecture.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(start);
+            _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
 }
 
 /// Bytes that the ledger is charged for a frame besides its page.
@@ -76,6 +95,7 @@ impl PageMemory {
             let made = Part {
                 pages: AlignedBuffer::new(frames * self.page_bytes)?,
                 records: AlignedBuffer::new(frames * RECORD_BYTES)?,
+                no_huge_pages: Once::new(),
             };
             let _ = self.parts[part].set(made);
         }
@@ -239,6 +259,12 @@ impl PageMut {
         if !bytes.is_multiple_of(PAGE) {
             return 0;
         }
+        let (part, _) = self.memory.find(self.frame);
+        part.no_huge_pages.call_once(|| {
+            let (start, all) = (part.pages.start().as_ptr().cast(), part.pages.len());
+            // SAFETY: the range is a mapping of ours, or pages of one; the advice changes no bytes.
+            let _ = unsafe { madvise(start, all, Advice::LinuxNoHugepage) };
+        });
         // SAFETY: private anonymous memory of whole pages, which nobody else reads or writes (invariant 1).
         let done = unsafe { madvise(self.start.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
         if done.is_ok() {

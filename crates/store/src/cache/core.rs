@@ -128,8 +128,9 @@ pub(super) enum Room {
     Dirty,
 }
 
-/// Bytes that are charged for a page besides its own: its record, its share of the set, its place in a list to flush.
-pub(super) const PAGE_OVERHEAD: usize = RECORD_BYTES + size_of::<Line>() / WAYS + 1 + size_of::<u64>();
+/// Bytes that are charged for a page besides its own: its record, its share of its set and of one that may be made ahead
+/// (`part_len` doubles), its place in a list to flush.
+pub(super) const PAGE_OVERHEAD: usize = RECORD_BYTES + 2 * (size_of::<Line>() / WAYS + 1) + size_of::<u64>();
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -233,6 +234,13 @@ impl PageCache {
     pub(super) fn line(&self, set: usize) -> &Line {
         let (part, at) = locate(self.base, set);
         &self.lines[part].get().expect("sets are made before they are used")[at]
+    }
+
+    /// Says that the page's set will be looked at soon.
+    #[inline]
+    pub(super) fn expect(&self, name: Name) {
+        let line = self.line(set_of(name, self.unit, self.sets.load(Ordering::Relaxed)));
+        line.expect();
     }
 
     /// Runs `job` on the page's set.

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use super::policy::Policy;
+use crate::pages::prefetch;
 
 /// Pages of a set. Beyond 12 the hit rate hardly grows (SAFS, 2.5.2).
 pub(super) const WAYS: usize = 12;
@@ -36,6 +37,14 @@ pub(super) struct Set {
 /// A set under its lock.
 #[repr(align(128))]
 pub(super) struct Line(pub(super) Mutex<Set>);
+
+impl Line {
+    /// Has both cache lines come.
+    #[inline]
+    pub(super) fn expect(&self) {
+        prefetch(self);
+    }
+}
 
 const _: () = assert!(size_of::<Line>() == 128);
 

@@ -9,11 +9,17 @@ use super::core::{lock, Claim, PageCache};
 use super::file::{Busy, CachedFile, OpenFile};
 use super::join::Joint;
 use crate::io::{Done, Queue};
-use crate::pages::{PageMut, PageRef};
+use crate::pages::{prefetch, PageMut, PageRef};
 use crate::StoreError;
 
 /// Pages that are read by one call at most.
 const RUN_PAGES: usize = 256;
+
+/// How many requests before its turn a request's set is asked for.
+const AHEAD: usize = 8;
+
+/// How many pages that are there are found before their tasks run: a page is seldom in the processor's cache.
+const TOGETHER: usize = 4;
 
 /// A range of bytes that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +147,8 @@ struct Visit<'a> {
     file: &'a OpenFile,
     requests: &'a [Span],
     queue: Option<Queue<PageMut>>,
+    /// Requests whose one page is there, while it comes to the processor.
+    ready: Vec<(usize, PageRef<'a>)>,
     gathered: Vec<(u64, PageMut)>,
     /// First page and number of pages, by the queue's tokens.
     runs: Vec<(u64, usize)>,
@@ -168,6 +176,7 @@ impl<'a> Visit<'a> {
             file,
             requests,
             queue: None,
+            ready: Vec::new(),
             gathered: Vec::new(),
             runs: Vec::new(),
             idle_runs: Vec::new(),
@@ -195,10 +204,15 @@ impl<'a> Visit<'a> {
             let window = self.cache.window();
             if self.in_use <= window - window / 4 {
                 while next < self.requests.len() && self.in_use < window && self.stalled.is_empty() {
+                    if let Some(later) = self.requests.get(next + AHEAD) {
+                        let page = later.offset / self.cache.options.page_bytes as u64;
+                        self.cache.expect(self.name(page));
+                    }
                     self.start(next, each)?;
                     next += 1;
                 }
             }
+            self.serve_ready(each);
             self.read_gathered();
             if self.under_way() > 0 {
                 self.take_completed(each)?;
@@ -236,9 +250,11 @@ impl<'a> Visit<'a> {
             let claim = self.cache.claim(self.name(first));
             if let Claim::Hit(page) = claim {
                 self.hits += 1;
-                let start = (offset - first * page_bytes) as usize;
-                let slice = &page[start..start + bytes as usize];
-                each(index, Pages { slices: &[slice] });
+                prefetch(&page[(offset - first * page_bytes) as usize..]);
+                self.ready.push((index, page));
+                if self.ready.len() == TOGETHER {
+                    self.serve_ready(each);
+                }
                 return Ok(());
             }
             let place = self.pend(index, first, 1);
@@ -250,6 +266,18 @@ impl<'a> Visit<'a> {
             self.want(Place { pending, at }, each)?;
         }
         Ok(())
+    }
+
+    /// Serves the requests whose one page was there.
+    fn serve_ready(&mut self, each: &mut Task) {
+        let mut ready = std::mem::take(&mut self.ready);
+        for (index, page) in ready.drain(..) {
+            let Span { offset, bytes } = self.requests[index];
+            let start = (offset % page.len() as u64) as usize;
+            let slice = &page[start..start + bytes as usize];
+            each(index, Pages { slices: &[slice] });
+        }
+        self.ready = ready;
     }
 
     fn pend(&mut self, index: usize, first: u64, count: usize) -> Place {

@@ -342,9 +342,10 @@ impl WriteBack<'_> {
         for (at, pin) in done.buffers.into_iter().enumerate() {
             let name = Name::new(self.file.number, done.token + at as u64);
             self.cache.end_write(name, done.outcome.is_ok());
-            // Announces it to who waits to write to it, or for it to be written.
             drop(pin);
         }
+        // To who waits for them to be written: others may have them pinned still.
+        self.cache.memory.idle().announce();
         if let Err(error) = done.outcome {
             self.first_error.get_or_insert(error);
         }
