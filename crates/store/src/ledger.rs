@@ -31,6 +31,8 @@ struct State {
     cache: Option<Weak<dyn Reclaim>>,
     /// Tiles that stay between programs, part of `used`.
     kept: Option<Weak<dyn Reclaim>>,
+    /// Page caches, part of `used`.
+    pages: Vec<Weak<dyn Reclaim>>,
     /// The number of the last turn to run, and what was held when it began while it lasts.
     turn: u64,
     held: Option<usize>,
@@ -60,7 +62,7 @@ impl Ledger {
         Ledger::within(Process::current(), limit_bytes)
     }
 
-    fn within(process: &'static Process, limit_bytes: usize) -> Ledger {
+    pub(crate) fn within(process: &'static Process, limit_bytes: usize) -> Ledger {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 limit: limit_bytes,
@@ -126,6 +128,13 @@ impl Ledger {
         self.state().kept = Some(kept);
     }
 
+    /// Names a page cache, so that other sessions can have its room.
+    pub(crate) fn add_pages(&self, pages: Weak<dyn Reclaim>) {
+        let mut state = self.state();
+        state.pages.retain(|pages| pages.strong_count() > 0);
+        state.pages.push(pages);
+    }
+
     /// Queues for the turn to run: one at a time in the whole process, first come, first served.
     pub fn queue(&self) -> Turn {
         Turn::queue(self)
@@ -146,12 +155,13 @@ impl Ledger {
 
     /// Bytes granted to what outlives a program and cannot be taken back: results that the caller still holds.
     pub fn held(&self) -> usize {
-        let (used, held, kept) = {
+        let (used, held, kept, pages) = {
             let state = self.state();
-            (state.used, state.held, state.kept.clone())
+            (state.used, state.held, state.kept.clone(), state.pages.clone())
         };
+        let pages: usize = pages.iter().filter_map(Weak::upgrade).map(|pages| pages.bytes()).sum();
         // While a program runs, its own frames are no results: what was held when it started is.
-        held.unwrap_or_else(|| used.saturating_sub(bytes_of(&kept)))
+        held.unwrap_or_else(|| used.saturating_sub(bytes_of(&kept) + pages))
     }
 
     /// Bytes granted, and those that wait to be used again.
@@ -186,10 +196,14 @@ impl Ledger {
             shrink_by(&cache, excess());
         }
         for ledger in &others {
-            let (cache, kept) = {
+            let (cache, kept, pages) = {
                 let state = ledger.state();
-                (state.cache.clone(), state.kept.clone())
+                (state.cache.clone(), state.kept.clone(), state.pages.clone())
             };
+            // Pages can be read again; a tile may have to be computed.
+            for pages in pages {
+                shrink_by(&Some(pages), excess());
+            }
             shrink_by(&kept, excess());
             shrink_by(&cache, excess());
         }
@@ -252,6 +266,19 @@ pub struct Reservation {
 impl Reservation {
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Makes another reservation of the same ledger part of this one.
+    pub(crate) fn join(&mut self, mut other: Reservation) {
+        debug_assert!(Arc::ptr_eq(&self.ledger.0, &other.ledger.0));
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Gives a part back.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.ledger.state().used -= bytes;
     }
 }
 

@@ -4,11 +4,13 @@
 //! (arrays to write) and scratch (spilled tiles). Each of them says in advance exactly what it will transfer, so that a
 //! plan's forecast is what happens.
 //!
-//! Architecture invariant: `unsafe` lives in `mapping.rs`, `shared.rs` and `heap.rs` only.
+//! Architecture invariant: `unsafe` lives in `mapping.rs`, `pages.rs`, `shared.rs`, `heap.rs` and `io/ring.rs` only.
 #![deny(unsafe_code)]
 
+pub mod cache;
 mod error;
 mod frames;
+mod gate;
 mod graph;
 #[allow(unsafe_code)] // a call to the allocator
 mod heap;
@@ -21,6 +23,8 @@ mod locked;
 mod mapping;
 mod memory;
 mod npy;
+#[allow(unsafe_code)] // pages lent to readers or an owner
+mod pages;
 mod partial;
 mod pool;
 mod process;
@@ -36,6 +40,7 @@ mod sink;
 mod source;
 mod sparse;
 mod stamp;
+mod sync;
 mod text;
 mod zarr;
 

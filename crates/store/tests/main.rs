@@ -3,6 +3,7 @@
 mod chunks;
 mod faults;
 mod files;
+mod gate_model;
 mod old_files;
 mod outputs;
 mod raw;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::io::Errno;
 
+use super::ring::PIECES_MAX;
 use crate::frames::PAGE;
 use crate::stamp::Stamp;
 
@@ -37,6 +39,34 @@ pub trait Backend: Send + Sync {
 pub trait Blob: Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
     fn write_at(&self, data: &[u8], offset: u64) -> Result<usize>;
+    /// As `read_at`, into one buffer after the other.
+    fn read_vectored_at(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize> {
+        let mut done = 0;
+        for buffer in buffers {
+            let read = self.read_at(buffer, offset + done as u64)?;
+            done += read;
+            if read < buffer.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+    /// As `write_at`, from one buffer after the other.
+    fn write_vectored_at(&self, buffers: &[IoSlice<'_>], offset: u64) -> Result<usize> {
+        let mut done = 0;
+        for buffer in buffers {
+            let written = self.write_at(buffer, offset + done as u64)?;
+            done += written;
+            if written < buffer.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+    /// The file as the kernel knows it, for requests that are handed to the kernel in batches.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
     fn sync(&self) -> Result<()>;
     fn len(&self) -> Result<u64>;
     /// What the open file is now.
@@ -120,6 +150,21 @@ impl Blob for SystemFile {
 
     fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
         self.file.write_at(data, offset)
+    }
+
+    fn read_vectored_at(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize> {
+        // The kernel refuses longer vectors; who asked goes on.
+        let first = buffers.len().min(PIECES_MAX);
+        Ok(rustix::io::preadv(&self.file, &mut buffers[..first], offset)?)
+    }
+
+    fn write_vectored_at(&self, buffers: &[IoSlice<'_>], offset: u64) -> Result<usize> {
+        let first = buffers.len().min(PIECES_MAX);
+        Ok(rustix::io::pwritev(&self.file, &buffers[..first], offset)?)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
     }
 
     fn sync(&self) -> Result<()> {

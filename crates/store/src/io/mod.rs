@@ -2,6 +2,9 @@
 
 mod backend;
 mod faults;
+mod queue;
+#[allow(unsafe_code)] // buffers that the kernel fills
+mod ring;
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -10,6 +13,8 @@ use std::sync::Arc;
 
 pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode};
 pub use faults::{FaultKind, Faults};
+pub use queue::{Done, Queue};
+pub use ring::{Stable, StableMut};
 
 use rustix::time::{clock_gettime, ClockId};
 
@@ -97,6 +102,11 @@ impl File {
 
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         Ok(self.len()? == 0)
+    }
+
+    /// What offsets and lengths must be multiples of.
+    pub(crate) fn alignment(&self) -> usize {
+        self.blob.alignment()
     }
 
     /// Device and inode, where it has them.
@@ -332,3 +342,6 @@ impl Io {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod queue_tests;

@@ -1,0 +1,364 @@
+//! The cache itself: sets, their memory, and what happens to one page under its set's lock.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use super::address::{even, set_of, Name};
+use super::file::OpenFile;
+use super::join::{Joins, Joint};
+use super::policy::Policy;
+use super::set::{ways, Line, Set, ALL, WAYS};
+use crate::pages::{locate, part_len, PageMemory, PageMut, PageRef, RECORD_BYTES};
+use crate::{Io, Ledger, Reservation, StoreError};
+
+/// How a cache is made.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheOptions {
+    /// Bytes of a page: a power of two, 512 at least, and no less than the alignment of the files that are opened.
+    pub page_bytes: usize,
+    /// Which page goes when another comes.
+    pub policy: Policy,
+    /// Bytes of the largest request, a page at least, reserved besides the pages: a request that finds no room in the cache is served from
+    /// there, one at a time.
+    pub request_bytes: usize,
+    /// Pages that one visit holds at once, where the cache is large enough.
+    pub window_pages: usize,
+    /// Dirty pages of a set (of 12) above which they are written out.
+    pub dirty_most: usize,
+}
+
+impl Default for CacheOptions {
+    fn default() -> CacheOptions {
+        CacheOptions {
+            page_bytes: 4096,
+            policy: Policy::default(),
+            request_bytes: 1 << 20,
+            window_pages: 512,
+            dirty_most: 8,
+        }
+    }
+}
+
+/// What a cache has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// Pages that were there when asked for.
+    pub hits: u64,
+    /// Pages that had to be read.
+    pub misses: u64,
+    /// Pages that somebody was reading already.
+    pub joins: u64,
+    /// Pages that gave way to others.
+    pub evictions: u64,
+    /// Bytes read from files.
+    pub bytes_read: u64,
+    /// Bytes written to files.
+    pub bytes_written: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Totals {
+    pub(super) hits: AtomicU64,
+    pub(super) misses: AtomicU64,
+    pub(super) joins: AtomicU64,
+    pub(super) evictions: AtomicU64,
+    pub(super) bytes_read: AtomicU64,
+    pub(super) bytes_written: AtomicU64,
+}
+
+/// Pages of files in memory, in sets of twelve that are managed each on its own (SAFS: Zheng, 2.4).
+///
+/// Invariants:
+/// 1. Pages, what is known of them, and the memory for requests that find no room are reserved in the ledger.
+/// 2. A thread that waits for another's reading has none of its own under way, and a task is run under no lock but that
+///    of the spare memory, which is taken with nothing under way: so somebody always goes on.
+/// 3. Where a page belongs changes only while the set it leaves and the set it comes to are locked.
+pub struct PageCache {
+    pub(super) io: Io,
+    pub(super) ledger: Ledger,
+    pub(super) options: CacheOptions,
+    pub(super) unit: usize,
+    /// Sets now, and those that are meant to be once pages in use are let go of.
+    pub(super) sets: AtomicUsize,
+    pub(super) wanted: AtomicUsize,
+    base: usize,
+    lines: [OnceLock<Box<[Line]>>; 32],
+    pub(super) memory: Arc<PageMemory>,
+    pub(super) joins: Joins,
+    pub(super) totals: Totals,
+    pub(super) files: Mutex<Files>,
+    pub(super) size: Mutex<Size>,
+    pub(super) spare: Mutex<Vec<PageMut>>,
+}
+
+/// Files by their numbers, which are not given twice.
+#[derive(Default)]
+pub(super) struct Files {
+    pub(super) next: u32,
+    pub(super) open: HashMap<u32, Arc<OpenFile>>,
+}
+
+/// What resizing needs, one at a time.
+pub(super) struct Size {
+    pub(super) reservation: Reservation,
+    pub(super) frames: u32,
+    /// Frames of no set, with the bytes that they are charged still.
+    pub(super) free: Vec<(u32, usize)>,
+}
+
+/// What became of a wish for a page.
+pub(super) enum Claim<'a> {
+    /// It is there.
+    Hit(PageRef<'a>),
+    /// It is the caller's to read, and to publish.
+    Load(PageMut),
+    /// Somebody is reading it.
+    Joined(Arc<Joint>),
+    /// All pages of its set are in use.
+    Full,
+    /// Pages of its set must be written before it can come.
+    Dirty,
+}
+
+/// A place for a page.
+pub(super) enum Room {
+    Way(usize, PageMut),
+    Full,
+    Dirty,
+}
+
+/// Bytes that are charged for a page besides its own: its record, its share of its set and of one that may be made ahead
+/// (`part_len` doubles), its place in a list to flush.
+pub(super) const PAGE_OVERHEAD: usize = RECORD_BYTES + 2 * (size_of::<Line>() / WAYS + 1) + size_of::<u64>();
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl PageCache {
+    /// A cache of at most `bytes` bytes, all told, reserved in the ledger now.
+    ///
+    /// # Errors
+    /// When the ledger has less, or the bytes make no set besides the memory for one request.
+    pub fn new(io: &Io, ledger: &Ledger, bytes: usize, options: CacheOptions) -> Result<Arc<PageCache>, StoreError> {
+        let page_bytes = options.page_bytes;
+        let request_bytes = options.request_bytes.max(page_bytes);
+        let options = CacheOptions {
+            request_bytes,
+            ..options
+        };
+        if !page_bytes.is_power_of_two() || page_bytes < 512 {
+            let reason = format!("a page of {page_bytes} bytes: a power of two from 512 on is needed");
+            return Err(StoreError::Invalid(reason));
+        }
+        let whole = page_bytes + PAGE_OVERHEAD;
+        let spare = request_bytes.div_ceil(page_bytes) + 1;
+        let least = (spare + WAYS) * whole;
+        let Some(room) = bytes.checked_sub(spare * whole).filter(|_| bytes >= least) else {
+            let reason = format!("a page cache of {bytes} bytes: requests of {request_bytes} bytes need {least}");
+            return Err(StoreError::Invalid(reason));
+        };
+        let (unit, sets) = even(room / (WAYS * whole));
+        let frames = spare + sets * WAYS;
+        let reservation = ledger.reserve(frames * whole, "the page cache")?;
+        let memory = Arc::new(PageMemory::new(page_bytes, frames));
+        let map = |cause| StoreError::io("the page cache".as_ref(), 0, "map memory", cause);
+        memory.make(0).map_err(map)?;
+        let spare_pages = (0..spare as u32).filter_map(|frame| memory.own(frame)).collect();
+        let cache = Arc::new(PageCache {
+            io: io.clone(),
+            ledger: ledger.clone(),
+            options,
+            unit,
+            sets: AtomicUsize::new(sets),
+            wanted: AtomicUsize::new(sets),
+            base: sets,
+            lines: [const { OnceLock::new() }; 32],
+            memory,
+            joins: Joins::default(),
+            totals: Totals::default(),
+            files: Mutex::default(),
+            size: Mutex::new(Size {
+                reservation,
+                frames: frames as u32,
+                free: Vec::new(),
+            }),
+            spare: Mutex::new(spare_pages),
+        });
+        cache.make_lines(0);
+        for set in 0..sets {
+            let first = (spare + set * WAYS) as u32;
+            lock(&cache.line(set).0).frames = std::array::from_fn(|way| first + way as u32);
+        }
+        cache.register();
+        Ok(cache)
+    }
+
+    /// Counted since the cache was made.
+    pub fn counters(&self) -> CacheCounters {
+        let totals = &self.totals;
+        let of = |total: &AtomicU64| total.load(Ordering::Relaxed);
+        CacheCounters {
+            hits: of(&totals.hits),
+            misses: of(&totals.misses),
+            joins: of(&totals.joins),
+            evictions: of(&totals.evictions),
+            bytes_read: of(&totals.bytes_read),
+            bytes_written: of(&totals.bytes_written),
+        }
+    }
+
+    /// Pages that there is room for now.
+    pub fn pages(&self) -> usize {
+        self.sets.load(Ordering::Relaxed) * WAYS
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.options.page_bytes
+    }
+
+    /// Pages that a visit may hold at once: a part of the cache, so that several visits find room.
+    pub(super) fn window(&self) -> usize {
+        self.options.window_pages.min(self.pages() / 4).max(1)
+    }
+
+    /// Sees to it that set `set` can be used. Not from two threads at once.
+    pub(super) fn make_lines(&self, set: usize) {
+        let (part, _) = locate(self.base, set);
+        let fresh = || Line(Mutex::new(Set::new(self.options.policy, [0; WAYS])));
+        self.lines[part].get_or_init(|| (0..part_len(self.base, part)).map(|_| fresh()).collect());
+    }
+
+    pub(super) fn line(&self, set: usize) -> &Line {
+        let (part, at) = locate(self.base, set);
+        &self.lines[part].get().expect("sets are made before they are used")[at]
+    }
+
+    /// Says that the page's set will be looked at soon.
+    #[inline]
+    pub(super) fn expect(&self, name: Name) {
+        let line = self.line(set_of(name, self.unit, self.sets.load(Ordering::Relaxed)));
+        line.expect();
+    }
+
+    /// Runs `job` on the page's set.
+    #[inline]
+    pub(super) fn locked<R>(&self, name: Name, job: impl FnOnce(&mut Set) -> R) -> R {
+        loop {
+            let sets = self.sets.load(Ordering::Acquire);
+            let at = set_of(name, self.unit, sets);
+            let mut set = lock(&self.line(at).0);
+            // Where the page belongs cannot change any more if it has not (invariant 3).
+            let now = self.sets.load(Ordering::Acquire);
+            if now == sets || set_of(name, self.unit, now) == at {
+                return job(&mut set);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn find(&self, set: &Set, name: Name) -> Option<usize> {
+        set.find(name.tag(), |frame| self.memory.name(frame) == name.0)
+    }
+
+    /// The page, pinned, or what to do to have it.
+    pub(super) fn claim(&self, name: Name) -> Claim<'_> {
+        self.locked(name, |set| {
+            if let Some(there) = self.present(set, name) {
+                return there;
+            }
+            match self.room(set) {
+                Room::Full => Claim::Full,
+                Room::Dirty => Claim::Dirty,
+                Room::Way(way, page) => {
+                    self.enter(set, way, name);
+                    set.loading |= 1 << way;
+                    Claim::Load(page)
+                }
+            }
+        })
+    }
+
+    /// As `claim`, but only if the page is there or on its way.
+    pub(super) fn look(&self, name: Name) -> Option<Claim<'_>> {
+        self.locked(name, |set| self.present(set, name))
+    }
+
+    #[inline]
+    fn present(&self, set: &mut Set, name: Name) -> Option<Claim<'_>> {
+        let way = self.find(set, name)?;
+        if set.loading & (1 << way) != 0 {
+            return Some(Claim::Joined(self.joins.join(name)));
+        }
+        self.options.policy.touch(set, way);
+        let page = self.memory.pin(set.frames[way]);
+        Some(page.map_or(Claim::Full, Claim::Hit))
+    }
+
+    /// A frame for a page to come: one without page, or that of the page the policy can do without.
+    pub(super) fn room(&self, set: &mut Set) -> Room {
+        for way in ways(!set.held & ALL) {
+            if let Some(page) = self.memory.own(set.frames[way]) {
+                return Room::Way(way, page);
+            }
+        }
+        let mut clean = set.held & !(set.loading | set.dirty | set.writing);
+        while let Some(way) = self.options.policy.victim(set, clean) {
+            if let Some(page) = self.memory.own(set.frames[way]) {
+                set.clear(way);
+                self.totals.evictions.fetch_add(1, Ordering::Relaxed);
+                return Room::Way(way, page);
+            }
+            clean &= !(1 << way);
+        }
+        let idle = |way: usize| self.memory.own(set.frames[way]).is_some();
+        if ways(set.dirty & !set.writing).any(idle) {
+            Room::Dirty
+        } else {
+            Room::Full
+        }
+    }
+
+    pub(super) fn enter(&self, set: &mut Set, way: usize, name: Name) {
+        set.tags[way] = name.tag();
+        set.held |= 1 << way;
+        self.memory.set_name(set.frames[way], name.0);
+        self.options.policy.enter(set, way);
+    }
+
+    /// Ends the reading of a page that `claim` gave to read; pins it if it has been read, else the page is absent. All that
+    /// joined are told the outcome.
+    pub(super) fn publish(&self, name: Name, page: PageMut, outcome: &Result<(), StoreError>) -> Option<PageRef<'_>> {
+        self.locked(name, |set| {
+            let way = self
+                .find(set, name)
+                .expect("a page that is being read stays in its set");
+            let frame = page.frame();
+            drop(page);
+            set.loading &= !(1 << way);
+            let pinned = match outcome {
+                Ok(()) => self.memory.pin(frame),
+                Err(_) => {
+                    set.clear(way);
+                    None
+                }
+            };
+            self.joins.finish(name, outcome);
+            pinned
+        })
+    }
+
+    /// Gives back a page that `claim` gave to read, unread. Whoever joined claims it anew.
+    pub(super) fn abandon(&self, name: Name, page: PageMut) {
+        self.locked(name, |set| {
+            let way = self
+                .find(set, name)
+                .expect("a page that is being read stays in its set");
+            drop(page);
+            set.clear(way);
+            self.joins.finish(name, &Ok(()));
+        });
+    }
+}

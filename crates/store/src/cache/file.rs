@@ -1,0 +1,186 @@
+//! Files that are read and written through a cache.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+
+use super::address::{FILES_MAX, PAGES_MAX};
+use super::core::{lock, PageCache};
+use crate::io::{File, Mode};
+use crate::StoreError;
+
+/// A file that pages may be of.
+pub(super) struct OpenFile {
+    pub(super) number: u32,
+    pub(super) file: File,
+    pub(super) writable: bool,
+    pub(super) handles: AtomicUsize,
+    /// Bytes that it has for who reads, written out or not.
+    pub(super) bytes: AtomicU64,
+    /// Bytes up to which the file itself has been written. What is beyond reads as zeros.
+    pub(super) on_disk: AtomicU64,
+    /// Held to write pages, and exclusively to cut off what whole pages wrote too much.
+    pub(super) extent: RwLock<()>,
+}
+
+/// A file in a cache. Clones, and files opened by the same name or inode, share its pages.
+///
+/// The cache must be the only one to change the file. What was written and not flushed is written when the last handle
+/// is dropped, but then nobody hears of errors: call `flush`.
+pub struct CachedFile {
+    pub(super) cache: Arc<PageCache>,
+    pub(super) file: Arc<OpenFile>,
+}
+
+impl PageCache {
+    /// Opens a file, by the cache's own `Io`.
+    ///
+    /// # Errors
+    /// When it cannot be opened; when its alignment is more than a page; when it is open already and the other way of
+    /// opening it allows less.
+    pub fn open(self: &Arc<Self>, path: &Path, mode: Mode) -> Result<CachedFile, StoreError> {
+        let refuse = |reason: String| Err(StoreError::unsupported(path, reason));
+        let file = self.io.open(path, mode)?;
+        let (alignment, page_bytes) = (file.alignment(), self.options.page_bytes);
+        if alignment > page_bytes {
+            return refuse(format!(
+                "it is read in units of {alignment} bytes, and pages have {page_bytes}"
+            ));
+        }
+        let bytes = file.len()?;
+        if bytes / page_bytes as u64 >= PAGES_MAX {
+            return refuse(format!(
+                "{bytes} bytes are more pages of {page_bytes} bytes than can be told apart"
+            ));
+        }
+        let writable = mode != Mode::Read;
+        let mut files = lock(&self.files);
+        let same = |other: &OpenFile| match (other.file.identity(), file.identity()) {
+            (Some(mine), Some(its)) => mine == its,
+            _ => other.file.path() == path,
+        };
+        if let Some(open) = files.open.values().find(|other| same(other)) {
+            if writable && !open.writable {
+                return refuse("it is open in the page cache for reading only".into());
+            }
+            open.handles.fetch_add(1, Ordering::Relaxed);
+            return Ok(CachedFile {
+                cache: self.clone(),
+                file: open.clone(),
+            });
+        }
+        if u64::from(files.next) >= FILES_MAX {
+            return refuse(format!("{FILES_MAX} files have been opened in this page cache"));
+        }
+        let number = files.next;
+        files.next += 1;
+        let open = Arc::new(OpenFile {
+            number,
+            file,
+            writable,
+            handles: AtomicUsize::new(1),
+            bytes: AtomicU64::new(bytes),
+            on_disk: AtomicU64::new(bytes),
+            extent: RwLock::default(),
+        });
+        files.open.insert(number, open.clone());
+        Ok(CachedFile {
+            cache: self.clone(),
+            file: open,
+        })
+    }
+
+    pub(super) fn file(&self, number: u32) -> Option<Arc<OpenFile>> {
+        lock(&self.files).open.get(&number).cloned()
+    }
+}
+
+impl OpenFile {
+    pub(super) fn len(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// How many of `bytes` bytes at `offset` the file itself has.
+    pub(super) fn readable(&self, offset: u64, bytes: usize) -> usize {
+        let end = self.on_disk.load(Ordering::Acquire).min(self.len());
+        end.saturating_sub(offset).min(bytes as u64) as usize
+    }
+
+    /// Checks that a range lies in the file.
+    pub(super) fn check(&self, offset: u64, bytes: u64) -> Result<(), StoreError> {
+        let length = self.len();
+        let end = offset.saturating_add(bytes);
+        if end <= length {
+            return Ok(());
+        }
+        let reason = format!("the file ends {} bytes early", end - length);
+        let cause = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, reason);
+        Err(StoreError::io(self.file.path(), length.max(offset), "read", cause))
+    }
+}
+
+impl CachedFile {
+    /// Bytes in the file, with those not flushed yet.
+    pub fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// Whether the file has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The cache it is open in.
+    pub fn cache(&self) -> &Arc<PageCache> {
+        &self.cache
+    }
+}
+
+impl Clone for CachedFile {
+    fn clone(&self) -> CachedFile {
+        self.file.handles.fetch_add(1, Ordering::Relaxed);
+        CachedFile {
+            cache: self.cache.clone(),
+            file: self.file.clone(),
+        }
+    }
+}
+
+impl Drop for CachedFile {
+    fn drop(&mut self) {
+        // A file whose pages could not be written stays known: they may be yet, when others need their room.
+        if self.file.handles.load(Ordering::Relaxed) == 1 && self.cache.flush_file(&self.file).is_err() {
+            self.file.handles.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let mut files = lock(&self.cache.files);
+        if self.file.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
+            files.open.remove(&self.file.number);
+        }
+    }
+}
+
+thread_local! {
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it lives this thread is in a call of a cache, and may make no other: a task that waited for pages while it holds
+/// some could wait for ever.
+pub(super) struct Busy(());
+
+impl Busy {
+    pub(super) fn enter() -> Result<Busy, StoreError> {
+        if BUSY.replace(true) {
+            let reason = "a task that a page cache runs may not call a page cache: ask in the next visit";
+            return Err(StoreError::Invalid(reason.into()));
+        }
+        Ok(Busy(()))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        BUSY.set(false);
+    }
+}

@@ -1,0 +1,24 @@
+//! A set-associative page cache for small reads at random (SAFS: Zheng, chapter 2.4).
+//!
+//! `policy` and `set` are about one set, `address` says which; `core` holds them and knows what may happen to a page;
+//! `visit` serves reads, `write` changes pages, `flush` brings them to their files, `resize` grows and shrinks.
+
+mod address;
+mod core;
+mod file;
+mod flush;
+mod join;
+mod policy;
+mod request;
+mod resize;
+mod set;
+mod visit;
+mod write;
+
+pub use self::core::{CacheCounters, CacheOptions, PageCache};
+pub use file::CachedFile;
+pub use policy::{Policy, GCLOCK_MOST};
+pub use request::{Pages, Span};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Which page of a set goes: one byte per page is all that a policy remembers.
+
+use super::set::{Set, WAYS};
+
+/// How a set chooses the page to evict. A clean page goes before a dirty one under each of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// The page used longest ago. The byte is the page's place in that order.
+    Lru,
+    /// The page used least often, the one after the last evicted among equals. The byte counts; all are halved when one
+    /// is full.
+    Lfu,
+    /// The next page that was not used since the hand passed it. The byte is 0 or 1.
+    Clock,
+    /// As `Clock`, but the hand must pass a page as often as it was used, up to `GCLOCK_MOST` times.
+    #[default]
+    Gclock,
+}
+
+/// What a page's byte goes up to under `Policy::Gclock`: enough to tell hot pages, little enough to forget them.
+pub const GCLOCK_MOST: u8 = 5;
+
+impl Policy {
+    /// Bytes of a set without pages.
+    pub(super) fn fresh(self) -> [u8; WAYS] {
+        match self {
+            Policy::Lru => std::array::from_fn(|way| way as u8),
+            _ => [0; WAYS],
+        }
+    }
+
+    /// A page came.
+    pub(super) fn enter(self, set: &mut Set, way: usize) {
+        match self {
+            Policy::Lru => to_front(set, way),
+            _ => set.uses[way] = 1,
+        }
+    }
+
+    /// A page that is there was used.
+    #[inline]
+    pub(super) fn touch(self, set: &mut Set, way: usize) {
+        match self {
+            Policy::Lru => to_front(set, way),
+            Policy::Lfu => {
+                if set.uses[way] == u8::MAX {
+                    set.uses.iter_mut().for_each(|uses| *uses /= 2);
+                }
+                set.uses[way] += 1;
+            }
+            Policy::Clock => set.uses[way] = 1,
+            Policy::Gclock => set.uses[way] = (set.uses[way] + 1).min(GCLOCK_MOST),
+        }
+    }
+
+    /// The page to evict of those in `allowed`, a bit for each.
+    pub(super) fn victim(self, set: &mut Set, allowed: u16) -> Option<usize> {
+        let allows = |way: usize| allowed & (1 << way) != 0;
+        let hand = set.hand as usize;
+        let mut ways = (0..WAYS).map(|step| (hand + step) % WAYS).filter(|&way| allows(way));
+        let victim = match self {
+            Policy::Lru => ways.max_by_key(|&way| set.uses[way])?,
+            Policy::Lfu => ways.min_by_key(|&way| set.uses[way])?,
+            Policy::Clock | Policy::Gclock => {
+                // As many rounds of the hand as find a page that is down to 0, all at once.
+                let rounds = ways.clone().map(|way| set.uses[way]).min()?;
+                let found = ways.find(|&way| set.uses[way] == rounds)?;
+                for step in 0..WAYS {
+                    let way = (hand + step) % WAYS;
+                    let passed = rounds + u8::from((found + WAYS - hand) % WAYS > step);
+                    if allows(way) {
+                        set.uses[way] = set.uses[way].saturating_sub(passed);
+                    }
+                }
+                found
+            }
+        };
+        set.hand = ((victim + 1) % WAYS) as u8;
+        Some(victim)
+    }
+
+    /// The order in which pages go, last first, without changing anything: for sets that become one.
+    pub(super) fn rank(self, uses: u8) -> u8 {
+        match self {
+            Policy::Lru => u8::MAX - uses,
+            _ => uses,
+        }
+    }
+
+    /// Makes the bytes of pages that came from two sets those of one.
+    pub(super) fn settle(self, set: &mut Set) {
+        if self != Policy::Lru {
+            return;
+        }
+        let mut order: [usize; WAYS] = std::array::from_fn(|way| way);
+        order.sort_by_key(|&way| (set.held & (1 << way) == 0, set.uses[way]));
+        for (place, way) in order.into_iter().enumerate() {
+            set.uses[way] = place as u8;
+        }
+    }
+}
+
+#[inline]
+fn to_front(set: &mut Set, way: usize) {
+    let place = set.uses[way];
+    if place != 0 {
+        set.uses.iter_mut().for_each(|other| *other += u8::from(*other < place));
+        set.uses[way] = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(policy: Policy, order: &[usize]) -> Set {
+        let mut set = Set::new(policy, [0; WAYS]);
+        (0..WAYS).for_each(|way| policy.enter(&mut set, way));
+        order.iter().for_each(|&way| policy.touch(&mut set, way));
+        set
+    }
+
+    #[test]
+    fn lru_takes_the_page_used_longest_ago() {
+        let mut set = used(Policy::Lru, &[0, 1, 2, 5]);
+        assert_eq!(Policy::Lru.victim(&mut set, 0xfff), Some(3));
+        assert_eq!(Policy::Lru.victim(&mut set, 0b111), Some(0));
+        assert_eq!(Policy::Lru.victim(&mut set, 0), None);
+        let mut places = set.uses;
+        places.sort();
+        assert_eq!(places, Policy::Lru.fresh());
+    }
+
+    #[test]
+    fn lfu_takes_the_page_used_least_and_forgets_old_counts() {
+        let mut set = used(Policy::Lfu, &[0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(Policy::Lfu.victim(&mut set, 0xfff), Some(3));
+        (0..300).for_each(|_| Policy::Lfu.touch(&mut set, 0));
+        assert!(set.uses[0] > 100 && set.uses[1] == 1);
+    }
+
+    /// A clock as the books have it: one step of the hand at a time.
+    fn swept(set: &mut Set, allowed: u16) -> usize {
+        loop {
+            let way = set.hand as usize;
+            set.hand = ((way + 1) % WAYS) as u8;
+            if allowed & (1 << way) != 0 {
+                if set.uses[way] == 0 {
+                    return way;
+                }
+                set.uses[way] -= 1;
+            }
+        }
+    }
+
+    #[test]
+    fn all_rounds_at_once_do_what_single_steps_do() {
+        let mut state = 1u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize
+        };
+        for policy in [Policy::Clock, Policy::Gclock] {
+            for _ in 0..300 {
+                let touches: Vec<usize> = (0..random() % 40).map(|_| random() % WAYS).collect();
+                let mut set = used(policy, &touches);
+                let mut stepped = used(policy, &touches);
+                for _ in 0..5 {
+                    let allowed = (random() as u16 & 0xfff) | 1 << (random() % WAYS);
+                    let way = swept(&mut stepped, allowed);
+                    assert_eq!(policy.victim(&mut set, allowed), Some(way));
+                    assert_eq!((set.uses, set.hand), (stepped.uses, stepped.hand));
+                }
+            }
+        }
+    }
+}

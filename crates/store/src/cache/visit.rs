@@ -1,0 +1,471 @@
+//! Many requests at once, each served in place as soon as its pages are there.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+use super::address::Name;
+use super::core::{lock, Claim, PageCache};
+use super::file::{Busy, CachedFile, OpenFile};
+use super::join::Joint;
+use super::request::{Pages, Span};
+use crate::io::{Done, Queue};
+use crate::pages::{prefetch, PageMut, PageRef};
+use crate::StoreError;
+
+/// Pages that are read by one call at most.
+const RUN_PAGES: usize = 256;
+
+/// How many requests before its turn a request's set is asked for.
+const AHEAD: usize = 8;
+
+/// How many pages that are there are found before their tasks run: a page is seldom in the processor's cache.
+const TOGETHER: usize = 4;
+
+/// What runs on the pages of a request.
+type Task<'t> = dyn FnMut(usize, Pages<'_>) + 't;
+
+impl CachedFile {
+    /// Calls `each` with every request's index and bytes, in place: first those whose pages are there, the others as their
+    /// pages come. Reads of neighbouring pages become one, also those of several requests.
+    ///
+    /// A part of the requests is under way at a time, so many as find room. One that finds none, because others use
+    /// all pages of a set that it needs, is read to memory of its own, set aside when the cache was made. `each` may not
+    /// call a cache.
+    ///
+    /// # Errors
+    /// A request that leaves the file, or is larger than `CacheOptions::request_bytes`: before anything is read. The first
+    /// error of a read: requests that are not complete then are not served.
+    pub fn visit(&self, requests: &[Span], each: &mut dyn FnMut(usize, Pages<'_>)) -> Result<(), StoreError> {
+        let _busy = Busy::enter()?;
+        let most = self.cache.options.request_bytes;
+        for (index, request) in requests.iter().enumerate() {
+            if request.bytes as usize > most {
+                let reason = format!(
+                    "request {index} is of {} bytes, and the page cache serves at most {most} at once",
+                    request.bytes
+                );
+                return Err(StoreError::Invalid(reason));
+            }
+            self.file.check(request.offset, u64::from(request.bytes))?;
+        }
+        let outcome = Visit::new(&self.cache, &self.file, requests).run(each);
+        self.cache.shrink_if_wanted();
+        outcome
+    }
+
+    /// Fills `buffer` with the bytes at `offset`, by way of the cache.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), StoreError> {
+        let most = self.cache.options.request_bytes.min(u32::MAX as usize);
+        let spans: Vec<Span> = (0..buffer.len())
+            .step_by(most)
+            .map(|at| Span {
+                offset: offset + at as u64,
+                bytes: most.min(buffer.len() - at) as u32,
+            })
+            .collect();
+        self.visit(&spans, &mut |index, pages| {
+            let start = index * most;
+            pages.copy_to(&mut buffer[start..start + pages.len()]);
+        })
+    }
+}
+
+/// A request that waits for pages.
+struct Pending<'a> {
+    index: usize,
+    first: u64,
+    pages: Vec<Option<PageRef<'a>>>,
+    missing: usize,
+}
+
+/// A page of a pending request.
+#[derive(Clone, Copy)]
+struct Place {
+    pending: usize,
+    at: usize,
+}
+
+/// One call of `visit`.
+///
+/// Invariant: a page that `claim` gave to read is in `gathered`, or in the queue as part of a run in `runs`; whatever
+/// happens, it is published or abandoned before this is gone.
+struct Visit<'a> {
+    cache: &'a PageCache,
+    file: &'a OpenFile,
+    requests: &'a [Span],
+    queue: Option<Queue<PageMut>>,
+    /// Requests whose one page is there, while it comes to the processor.
+    ready: Vec<(usize, PageRef<'a>)>,
+    gathered: Vec<(u64, PageMut)>,
+    /// First page and number of pages, by the queue's tokens.
+    runs: Vec<(u64, usize)>,
+    idle_runs: Vec<usize>,
+    /// Who wants a page that this visit reads: the first, and the others.
+    wanted: HashMap<u64, Place>,
+    wanted_too: Vec<(u64, Place)>,
+    pending: Vec<Option<Pending<'a>>>,
+    idle_pending: Vec<usize>,
+    /// Pages that others read.
+    joined: VecDeque<(Arc<Joint>, Place)>,
+    /// Pages that found no room.
+    stalled: Vec<Place>,
+    /// Pages that are pinned or under way.
+    in_use: usize,
+    hits: u64,
+    misses: u64,
+    joins: u64,
+}
+
+impl<'a> Visit<'a> {
+    fn new(cache: &'a PageCache, file: &'a OpenFile, requests: &'a [Span]) -> Visit<'a> {
+        Visit {
+            cache,
+            file,
+            requests,
+            queue: None,
+            ready: Vec::new(),
+            gathered: Vec::new(),
+            runs: Vec::new(),
+            idle_runs: Vec::new(),
+            wanted: HashMap::new(),
+            wanted_too: Vec::new(),
+            pending: Vec::new(),
+            idle_pending: Vec::new(),
+            joined: VecDeque::new(),
+            stalled: Vec::new(),
+            in_use: 0,
+            hits: 0,
+            misses: 0,
+            joins: 0,
+        }
+    }
+
+    fn name(&self, page: u64) -> Name {
+        Name::new(self.file.number, page)
+    }
+
+    fn run(mut self, each: &mut Task) -> Result<(), StoreError> {
+        let mut next = 0;
+        loop {
+            // Some room must be free before more is asked for: neighbours in the list should be read together.
+            let window = self.cache.window();
+            if self.in_use <= window - window / 4 {
+                while next < self.requests.len() && self.in_use < window && self.stalled.is_empty() {
+                    if let Some(later) = self.requests.get(next + AHEAD) {
+                        let page = later.offset / self.cache.options.page_bytes as u64;
+                        self.cache.expect(self.name(page));
+                    }
+                    self.start(next, each)?;
+                    next += 1;
+                }
+            }
+            self.serve_ready(each);
+            self.read_gathered();
+            if self.under_way() > 0 {
+                self.take_completed(each)?;
+                self.retry_stalled(each)?;
+            } else if let Some((joint, place)) = self.joined.pop_front() {
+                // Nothing of this visit's own is under way: it may wait for others (invariant 2 of the cache).
+                joint.wait()?;
+                self.want(place, each)?;
+            } else if !self.stalled.is_empty() {
+                self.retry_stalled(each)?;
+                let stuck = self.gathered.is_empty() && self.joined.is_empty();
+                if let Some(place) = self.stalled.first().copied().filter(|_| stuck) {
+                    self.serve_aside(place.pending, each)?;
+                }
+            } else if next == self.requests.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn under_way(&self) -> usize {
+        self.queue.as_ref().map_or(0, Queue::under_way)
+    }
+
+    /// Serves a request whose page is there; notes what the others wait for.
+    fn start(&mut self, index: usize, each: &mut Task) -> Result<(), StoreError> {
+        let Span { offset, bytes } = self.requests[index];
+        let page_bytes = self.cache.options.page_bytes as u64;
+        if bytes == 0 {
+            each(index, Pages { slices: &[] });
+            return Ok(());
+        }
+        let (first, last) = (offset / page_bytes, (offset + u64::from(bytes) - 1) / page_bytes);
+        if first == last && !self.wanted.contains_key(&first) {
+            let claim = self.cache.claim(self.name(first));
+            if let Claim::Hit(page) = claim {
+                self.hits += 1;
+                prefetch(&page[(offset - first * page_bytes) as usize..]);
+                self.ready.push((index, page));
+                if self.ready.len() == TOGETHER {
+                    self.serve_ready(each);
+                }
+                return Ok(());
+            }
+            let place = self.pend(index, first, 1);
+            return self.take(place, claim, each);
+        }
+        let count = (last - first + 1) as usize;
+        let Place { pending, .. } = self.pend(index, first, count);
+        for at in 0..count {
+            self.want(Place { pending, at }, each)?;
+        }
+        Ok(())
+    }
+
+    /// Serves the requests whose one page was there.
+    fn serve_ready(&mut self, each: &mut Task) {
+        let mut ready = std::mem::take(&mut self.ready);
+        for (index, page) in ready.drain(..) {
+            let Span { offset, bytes } = self.requests[index];
+            let start = (offset % page.len() as u64) as usize;
+            let slice = &page[start..start + bytes as usize];
+            each(index, Pages { slices: &[slice] });
+        }
+        self.ready = ready;
+    }
+
+    fn pend(&mut self, index: usize, first: u64, count: usize) -> Place {
+        let pending = self.idle_pending.pop().unwrap_or_else(|| {
+            self.pending.push(None);
+            self.pending.len() - 1
+        });
+        self.pending[pending] = Some(Pending {
+            index,
+            first,
+            pages: (0..count).map(|_| None).collect(),
+            missing: count,
+        });
+        self.in_use += count;
+        Place { pending, at: 0 }
+    }
+
+    fn pending(&mut self, pending: usize) -> &mut Pending<'a> {
+        self.pending[pending]
+            .as_mut()
+            .expect("a request is pending until its last page is there")
+    }
+
+    fn page_of(&mut self, place: Place) -> u64 {
+        self.pending(place.pending).first + place.at as u64
+    }
+
+    fn want(&mut self, place: Place, each: &mut Task) -> Result<(), StoreError> {
+        let page = self.page_of(place);
+        if self.wanted.contains_key(&page) {
+            self.joins += 1;
+            self.wanted_too.push((page, place));
+            return Ok(());
+        }
+        let claim = self.cache.claim(self.name(page));
+        self.take(place, claim, each)
+    }
+
+    /// Goes by what became of the wish for a page.
+    fn take(&mut self, place: Place, mut claim: Claim<'a>, each: &mut Task) -> Result<(), StoreError> {
+        let page = self.page_of(place);
+        // Others may make the set's pages dirty anew; a stalled page is asked for again.
+        for _ in 0..3 {
+            if let Claim::Dirty = claim {
+                self.cache.clean_set(self.name(page))?;
+                claim = self.cache.claim(self.name(page));
+            }
+        }
+        match claim {
+            Claim::Hit(pinned) => {
+                self.hits += 1;
+                self.arrived(place, pinned, each);
+            }
+            Claim::Load(owned) => {
+                self.misses += 1;
+                self.gathered.push((page, owned));
+                self.wanted.insert(page, place);
+            }
+            Claim::Joined(joint) => {
+                self.joins += 1;
+                self.joined.push_back((joint, place));
+            }
+            Claim::Full | Claim::Dirty => self.stalled.push(place),
+        }
+        Ok(())
+    }
+
+    fn arrived(&mut self, place: Place, page: PageRef<'a>, each: &mut Task) {
+        let pending = self.pending(place.pending);
+        pending.pages[place.at] = Some(page);
+        pending.missing -= 1;
+        if pending.missing == 0 {
+            let complete = self.end(place.pending);
+            let pages: Vec<&[u8]> = complete.pages.iter().flatten().map(|page| &**page).collect();
+            self.serve(&complete, pages, each);
+        }
+    }
+
+    /// Takes a request out of those that wait.
+    fn end(&mut self, pending: usize) -> Pending<'a> {
+        let ended = self.pending[pending].take().expect("a request ends once");
+        self.idle_pending.push(pending);
+        self.in_use -= ended.pages.len();
+        ended
+    }
+
+    /// Runs the task on a request's pages, cut to the request.
+    fn serve(&self, complete: &Pending, mut pages: Vec<&[u8]>, each: &mut Task) {
+        let Span { offset, bytes } = self.requests[complete.index];
+        let start = (offset - complete.first * self.cache.options.page_bytes as u64) as usize;
+        let too_much: usize = pages.iter().map(|page| page.len()).sum::<usize>() - start - bytes as usize;
+        if let Some(last) = pages.last_mut() {
+            *last = &last[..last.len() - too_much];
+        }
+        if let Some(first) = pages.first_mut() {
+            *first = &first[start..];
+        }
+        each(complete.index, Pages { slices: &pages });
+    }
+
+    /// Reads what was gathered: neighbours together.
+    fn read_gathered(&mut self) {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let page_bytes = self.cache.options.page_bytes;
+        let queue = self.queue.get_or_insert_with(|| Queue::new(&self.cache.io));
+        self.gathered.sort_unstable_by_key(|(page, _)| *page);
+        let mut gathered = self.gathered.drain(..).peekable();
+        while let Some((first, page)) = gathered.next() {
+            let mut run = vec![page];
+            let follows = |run: &Vec<PageMut>, page: u64| page == first + run.len() as u64 && run.len() < RUN_PAGES;
+            while let Some((_, page)) = gathered.next_if(|(page, _)| follows(&run, *page)) {
+                run.push(page);
+            }
+            let token = self.idle_runs.pop().unwrap_or_else(|| {
+                self.runs.push((0, 0));
+                self.runs.len() - 1
+            });
+            self.runs[token] = (first, run.len());
+            let offset = first * page_bytes as u64;
+            let expected = self.file.readable(offset, run.len() * page_bytes);
+            queue.read(&self.file.file, run, offset, expected, token as u64);
+        }
+    }
+
+    /// Waits for a read to be complete, and takes those that are too.
+    fn take_completed(&mut self, each: &mut Task) -> Result<(), StoreError> {
+        let mut wait = true;
+        while let Some(done) = self.queue.as_mut().and_then(|queue| queue.next_read(wait)) {
+            wait = false;
+            self.publish(done, &mut |visit, place, page| visit.arrived(place, page, each))?;
+        }
+        Ok(())
+    }
+
+    /// Publishes what was read, or not, and has `arrived` know of each page for each who wants it.
+    fn publish(
+        &mut self,
+        done: Done<PageMut>,
+        arrived: &mut dyn FnMut(&mut Visit<'a>, Place, PageRef<'a>),
+    ) -> Result<(), StoreError> {
+        let (first, _) = std::mem::take(&mut self.runs[done.token as usize]);
+        self.idle_runs.push(done.token as usize);
+        let page_bytes = self.cache.options.page_bytes;
+        let mut here = Vec::with_capacity(done.buffers.len());
+        for (at, mut owned) in done.buffers.into_iter().enumerate() {
+            let page = first + at as u64;
+            let filled = self.file.readable(page * page_bytes as u64, page_bytes);
+            if done.outcome.is_ok() {
+                owned[filled..].fill(0);
+                self.cache.totals.bytes_read.fetch_add(filled as u64, Relaxed);
+            }
+            let pinned = self.cache.publish(self.name(page), owned, &done.outcome);
+            here.extend(pinned.map(|pinned| (page, pinned)));
+        }
+        // All are published before a task may panic.
+        for (page, pinned) in here {
+            let mut at = 0;
+            while at < self.wanted_too.len() {
+                if self.wanted_too[at].0 == page {
+                    let (_, place) = self.wanted_too.swap_remove(at);
+                    arrived(self, place, pinned.again());
+                } else {
+                    at += 1;
+                }
+            }
+            if let Some(place) = self.wanted.remove(&page) {
+                arrived(self, place, pinned);
+            }
+        }
+        done.outcome
+    }
+
+    fn retry_stalled(&mut self, each: &mut Task) -> Result<(), StoreError> {
+        for place in std::mem::take(&mut self.stalled) {
+            self.want(place, each)?;
+        }
+        Ok(())
+    }
+
+    /// Serves a request that finds no room, with nothing under way: what is not there is read to the spare memory, which
+    /// one thread has at a time.
+    fn serve_aside(&mut self, pending: usize, each: &mut Task) -> Result<(), StoreError> {
+        self.stalled.retain(|place| place.pending != pending);
+        let mut request = self.end(pending);
+        let page_bytes = self.cache.options.page_bytes;
+        let cache = self.cache;
+        let mut spare = lock(&cache.spare);
+        let mut aside = Vec::new();
+        for at in 0..request.pages.len() {
+            if request.pages[at].is_some() {
+                continue;
+            }
+            let page = request.first + at as u64;
+            loop {
+                match cache.look(self.name(page)) {
+                    Some(Claim::Hit(pinned)) => request.pages[at] = Some(pinned),
+                    Some(Claim::Joined(joint)) => {
+                        joint.wait()?;
+                        continue;
+                    }
+                    _ => {
+                        let offset = page * page_bytes as u64;
+                        let filled = self.file.readable(offset, page_bytes);
+                        let memory = &mut spare[aside.len()];
+                        memory[filled..].fill(0);
+                        cache.io.read(&self.file.file, memory, offset, filled)?;
+                        cache.totals.bytes_read.fetch_add(filled as u64, Relaxed);
+                        self.misses += 1;
+                        aside.push(at);
+                    }
+                }
+                break;
+            }
+        }
+        let mut pages: Vec<&[u8]> = request
+            .pages
+            .iter()
+            .map(|page| page.as_deref().unwrap_or_default())
+            .collect();
+        for (at, memory) in aside.iter().zip(spare.iter()) {
+            pages[*at] = memory;
+        }
+        self.serve(&request, pages, each);
+        Ok(())
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        for (page, owned) in std::mem::take(&mut self.gathered) {
+            self.cache.abandon(self.name(page), owned);
+        }
+        while let Some(done) = self.queue.as_mut().and_then(|queue| queue.next_read(true)) {
+            let _ = self.publish(done, &mut |_, _, _| {});
+        }
+        let totals = &self.cache.totals;
+        totals.hits.fetch_add(self.hits, Relaxed);
+        totals.misses.fetch_add(self.misses, Relaxed);
+        totals.joins.fetch_add(self.joins, Relaxed);
+    }
+}

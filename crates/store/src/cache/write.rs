@@ -1,0 +1,136 @@
+//! Writes to pages.
+
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::Arc;
+
+use super::address::Name;
+use super::core::{Claim, PageCache, Room};
+use super::file::{Busy, CachedFile, OpenFile};
+use super::join::Joint;
+use super::set::Set;
+use crate::StoreError;
+
+/// What became of a write to a page.
+enum Step {
+    /// So many pages of the set are dirty now.
+    Done(u32),
+    Joined(Arc<Joint>),
+    /// It, or all of its set, is being read in place.
+    InUse,
+    /// Pages of the set must be written first.
+    Dirty,
+    /// It must be read first.
+    Absent,
+}
+
+impl CachedFile {
+    /// Writes to the cache; the file has the bytes after `flush`. Grows the file where it ends before.
+    ///
+    /// Each page is changed at once for all who read it: who reads it in place is waited for.
+    pub fn write_at(&self, data: &[u8], offset: u64) -> Result<(), StoreError> {
+        let _busy = Busy::enter()?;
+        if !self.file.writable {
+            let reason = "it was opened in the page cache for reading only";
+            return Err(StoreError::unsupported(self.file.file.path(), reason));
+        }
+        // Before the bytes are there: a page that is written out must not be cut at the old end.
+        self.file.bytes.fetch_max(offset + data.len() as u64, AcqRel);
+        let page_bytes = self.cache.options.page_bytes as u64;
+        let (mut rest, mut offset) = (data, offset);
+        while !rest.is_empty() {
+            let at = (offset % page_bytes) as usize;
+            let (part, after) = rest.split_at(rest.len().min(page_bytes as usize - at));
+            self.write_page(Name::new(self.file.number, offset / page_bytes), at, part)?;
+            (rest, offset) = (after, offset + part.len() as u64);
+        }
+        self.cache.shrink_if_wanted();
+        Ok(())
+    }
+
+    /// Writes what the file has not yet: neighbouring pages together. Not durable before the file is synced.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        let _busy = Busy::enter()?;
+        self.cache.flush_file(&self.file)
+    }
+
+    fn write_page(&self, name: Name, at: usize, data: &[u8]) -> Result<(), StoreError> {
+        let cache = &*self.cache;
+        let attempt = || cache.locked(name, |set| cache.change(set, name, at, data));
+        loop {
+            // The memory announces each page that nobody uses any more.
+            let wait = || match attempt() {
+                Step::InUse => None,
+                step => Some(step),
+            };
+            match cache.memory.idle().wait_for(wait) {
+                Step::Done(dirty) if dirty as usize > cache.options.dirty_most => return cache.clean_set(name),
+                Step::Done(_) => return Ok(()),
+                Step::Joined(joint) => joint.wait()?,
+                Step::Dirty => cache.clean_set(name)?,
+                Step::Absent => cache.load(&self.file, name)?,
+                Step::InUse => {}
+            }
+        }
+    }
+}
+
+impl PageCache {
+    /// Writes to a page of a set that is locked, if that can be done now.
+    fn change(&self, set: &mut Set, name: Name, at: usize, data: &[u8]) -> Step {
+        let (way, mut page) = match self.find(set, name) {
+            Some(way) if set.loading & (1 << way) != 0 => return Step::Joined(self.joins.join(name)),
+            Some(way) => match self.memory.own(set.frames[way]) {
+                Some(page) => (way, page),
+                None => return Step::InUse,
+            },
+            None if data.len() < self.options.page_bytes => return Step::Absent,
+            None => match self.room(set) {
+                Room::Way(way, page) => (way, page),
+                Room::Full => return Step::InUse,
+                Room::Dirty => return Step::Dirty,
+            },
+        };
+        page[at..at + data.len()].copy_from_slice(data);
+        if set.held & (1 << way) == 0 {
+            self.enter(set, way, name);
+        } else {
+            self.options.policy.touch(set, way);
+        }
+        set.dirty |= 1 << way;
+        Step::Done(set.dirty.count_ones())
+    }
+
+    /// Reads one page, so that a part of it can be changed.
+    fn load(&self, file: &OpenFile, name: Name) -> Result<(), StoreError> {
+        let page_bytes = self.options.page_bytes;
+        match self.claim(name) {
+            Claim::Load(mut page) => {
+                let offset = name.page() * page_bytes as u64;
+                let filled = file.readable(offset, page_bytes);
+                page[filled..].fill(0);
+                let outcome = self.io.read(&file.file, &mut page, offset, filled);
+                if outcome.is_ok() {
+                    self.totals.misses.fetch_add(1, Relaxed);
+                    self.totals.bytes_read.fetch_add(filled as u64, Relaxed);
+                }
+                self.publish(name, page, &outcome);
+                outcome
+            }
+            Claim::Dirty => self.clean_set(name),
+            Claim::Full => {
+                let room = || match self.claim(name) {
+                    Claim::Full => None,
+                    Claim::Load(page) => {
+                        self.abandon(name, page);
+                        Some(())
+                    }
+                    _ => Some(()),
+                };
+                self.memory.idle().wait_for(room);
+                Ok(())
+            }
+            // Who looks again finds it.
+            Claim::Hit(_) | Claim::Joined(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Many reads or writes at once from one thread: a ring where there is one, plain calls where there is none.
+
+use std::collections::VecDeque;
+use std::io::{Error, ErrorKind, IoSlice, IoSliceMut};
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::faults::Injected;
+use super::ring::{descriptor, Completed, Ring, Stable, StableMut, DEPTH};
+use super::{File, Io};
+use crate::StoreError;
+
+/// Requests of one thread that are under way together. Each gets its buffers back with its outcome.
+///
+/// Invariants, those of `Io`: a request that succeeds adds exactly the bytes it was asked to transfer to the counters,
+/// one that fails adds none; each call of it can be made to fail, and one that transfers less is gone on with.
+/// A request whose `Done` is never asked for is waited for when the queue is dropped, and is not counted.
+pub struct Queue<B: Stable> {
+    io: Io,
+    ring: Option<Ring<B>>,
+    /// By the ring's numbers.
+    jobs: Vec<Option<Job>>,
+    ready: VecDeque<Done<B>>,
+}
+
+/// A request that is complete.
+pub struct Done<B> {
+    /// What the caller calls it.
+    pub token: u64,
+    /// Its buffers, in their order.
+    pub buffers: Vec<B>,
+    /// Whether all its bytes were transferred.
+    pub outcome: Result<(), StoreError>,
+}
+
+struct Job {
+    file: File,
+    token: u64,
+    write: bool,
+    offset: u64,
+    /// Bytes to transfer, bytes of the buffers, and bytes transferred.
+    expected: usize,
+    room: usize,
+    done: usize,
+    calls: u64,
+    /// What this call was told to do.
+    shortened: bool,
+    torn: Option<Error>,
+    /// Past the ring, which would not do it without blocking.
+    plain: bool,
+}
+
+impl Job {
+    fn error(&self, done: usize, cause: impl Into<Error>) -> StoreError {
+        let action = if self.write { "write" } else { "read" };
+        StoreError::io(&self.file.path, self.offset + done as u64, action, cause)
+    }
+}
+
+impl<B: StableMut> Queue<B> {
+    /// An empty queue for this thread.
+    pub fn new(io: &Io) -> Queue<B> {
+        Queue::with(io, Ring::take())
+    }
+
+    /// As `new`, by plain calls.
+    pub fn plain(io: &Io) -> Queue<B> {
+        Queue::with(io, None)
+    }
+
+    /// Takes a read of `expected` bytes at `offset` into the buffers, one after the other. For direct I/O the rules of
+    /// `Io::read` hold for each buffer.
+    pub fn read(&mut self, file: &File, buffers: Vec<B>, offset: u64, expected: usize, token: u64) {
+        let room = buffers.iter().map(|buffer| buffer.len()).sum();
+        let job = Job::new(file, false, offset, expected.min(room), room, token);
+        self.reading(job, buffers);
+    }
+
+    /// Requests that are complete without waiting, then, with `wait`, the next one to be. `None` with `wait` when there
+    /// are none under way.
+    pub fn next_read(&mut self, wait: bool) -> Option<Done<B>> {
+        loop {
+            if let Some(done) = self.ready.pop_front() {
+                return Some(done);
+            }
+            let completed = self.ring.as_mut()?.next(wait)?;
+            let (job, buffers, outcome) = self.matched(completed);
+            self.read_until(job, buffers, outcome);
+        }
+    }
+
+    /// Starts a call of a read, until one is under way or the read is complete.
+    fn reading(&mut self, mut job: Job, mut buffers: Vec<B>) {
+        loop {
+            if job.done >= job.expected {
+                return self.finish(job, buffers, Ok(()));
+            }
+            job.calls += 1;
+            job.shortened = match self.io.0.faults.before_read() {
+                Injected::Fail(cause) => {
+                    let error = job.error(job.done, cause);
+                    return self.finish(job, buffers, Err(error));
+                }
+                Injected::Short | Injected::Torn(_) => true,
+                Injected::Nothing => false,
+            };
+            if let Some(file) = self.ringed(&job) {
+                self.make_room_for_read();
+                let offset = job.offset + job.done as u64;
+                let ring = self.ring.as_mut().expect("looked at above");
+                let number = ring.read(file, buffers, job.done, job.room - job.done, offset);
+                return self.put(number, job);
+            }
+            let mut slices: Vec<IoSliceMut> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+            let mut rest = &mut slices[..];
+            IoSliceMut::advance_slices(&mut rest, job.done);
+            let outcome = job.file.blob.read_vectored_at(rest, job.offset + job.done as u64);
+            match job.after_read(outcome) {
+                Step::Over(outcome) => return self.finish(job, buffers, outcome),
+                Step::Again => {}
+            }
+        }
+    }
+
+    fn read_until(&mut self, mut job: Job, buffers: Vec<B>, outcome: std::io::Result<usize>) {
+        match job.after_read(outcome) {
+            Step::Over(outcome) => self.finish(job, buffers, outcome),
+            Step::Again => self.reading(job, buffers),
+        }
+    }
+
+    fn make_room_for_read(&mut self) {
+        while self.ring.as_ref().is_some_and(|ring| ring.flying() >= DEPTH) {
+            let completed = self.ring.as_mut().and_then(|ring| ring.next(true));
+            if let Some(completed) = completed {
+                let (job, buffers, outcome) = self.matched(completed);
+                self.read_until(job, buffers, outcome);
+            }
+        }
+    }
+}
+
+/// What follows a call.
+enum Step {
+    Over(Result<(), StoreError>),
+    Again,
+}
+
+impl Job {
+    fn new(file: &File, write: bool, offset: u64, expected: usize, room: usize, token: u64) -> Job {
+        Job {
+            file: file.clone(),
+            token,
+            write,
+            offset,
+            expected,
+            room,
+            done: 0,
+            calls: 0,
+            shortened: false,
+            torn: None,
+            plain: false,
+        }
+    }
+
+    fn after_read(&mut self, outcome: std::io::Result<usize>) -> Step {
+        let read = match outcome {
+            Ok(read) if self.shortened => read / 2,
+            Ok(read) => read,
+            Err(cause) if self.is_passing(&cause) => return Step::Again,
+            Err(cause) => return Step::Over(Err(self.error(self.done, cause))),
+        };
+        if self.done + read >= self.expected {
+            return Step::Over(Ok(()));
+        }
+        // A direct read resumes on a page; one that ends inside a page has met the end of the file.
+        let whole = read - read % self.file.blob.alignment();
+        if whole == 0 && !self.shortened {
+            let missing = self.expected - self.done - read;
+            let reason = format!("the file ends {missing} bytes early");
+            let cause = Error::new(ErrorKind::UnexpectedEof, reason);
+            return Step::Over(Err(self.error(self.done + read, cause)));
+        }
+        self.done += whole;
+        Step::Again
+    }
+
+    /// Whether a call that failed so is made again: a signal came, or a ring would have had to block.
+    fn is_passing(&mut self, cause: &Error) -> bool {
+        let blocks = cause.kind() == ErrorKind::WouldBlock && !std::mem::replace(&mut self.plain, true);
+        blocks || cause.kind() == ErrorKind::Interrupted
+    }
+
+    fn after_write(&mut self, outcome: std::io::Result<usize>) -> Step {
+        if let Some(cause) = self.torn.take() {
+            return Step::Over(Err(self.error(self.done, cause)));
+        }
+        match outcome {
+            Ok(written) if self.done + written >= self.expected => Step::Over(Ok(())),
+            Ok(written) => match written - written % self.file.blob.alignment() {
+                0 => Step::Over(Err(self.error(self.done + written, ErrorKind::WriteZero))),
+                whole => {
+                    self.done += whole;
+                    Step::Again
+                }
+            },
+            Err(cause) if self.is_passing(&cause) => Step::Again,
+            Err(cause) => Step::Over(Err(self.error(self.done, cause))),
+        }
+    }
+}
+
+impl<B: Stable> Queue<B> {
+    fn with(io: &Io, ring: Option<Ring<B>>) -> Queue<B> {
+        Queue {
+            io: io.clone(),
+            ring,
+            jobs: Vec::new(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// An empty queue for this thread, for writes alone.
+    pub fn for_writes(io: &Io) -> Queue<B> {
+        Queue::with(io, Ring::take())
+    }
+
+    /// Whether requests go through a ring, where their file does.
+    pub fn has_ring(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// Requests whose outcome has not been asked for.
+    pub fn under_way(&self) -> usize {
+        self.ready.len() + self.ring.as_ref().map_or(0, Ring::flying)
+    }
+
+    /// Starts what was taken, without waiting.
+    pub fn submit(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            ring.submit();
+        }
+    }
+
+    /// Takes a write of the first `bytes` bytes of the buffers, one after the other, to `offset`.
+    pub fn write(&mut self, file: &File, buffers: Vec<B>, offset: u64, bytes: usize, token: u64) {
+        self.writing(Job::new(file, true, offset, bytes, bytes, token), buffers);
+    }
+
+    /// As `next_read`, of a queue of writes.
+    pub fn next_write(&mut self, wait: bool) -> Option<Done<B>> {
+        loop {
+            if let Some(done) = self.ready.pop_front() {
+                return Some(done);
+            }
+            let completed = self.ring.as_mut()?.next(wait)?;
+            let (job, buffers, outcome) = self.matched(completed);
+            self.written(job, buffers, outcome);
+        }
+    }
+
+    fn written(&mut self, mut job: Job, buffers: Vec<B>, outcome: std::io::Result<usize>) {
+        match job.after_write(outcome) {
+            Step::Over(outcome) => self.finish(job, buffers, outcome),
+            Step::Again => self.writing(job, buffers),
+        }
+    }
+
+    /// Starts a call of a write, until one is under way or the write is complete.
+    fn writing(&mut self, mut job: Job, buffers: Vec<B>) {
+        while job.done < job.expected {
+            job.calls += 1;
+            let rest = job.expected - job.done;
+            let half = rest / 2 / job.file.blob.alignment() * job.file.blob.alignment();
+            let mut bytes = rest;
+            match self.io.0.faults.before_write() {
+                Injected::Fail(cause) => {
+                    let error = job.error(job.done, cause);
+                    return self.finish(job, buffers, Err(error));
+                }
+                Injected::Torn(cause) if half == 0 => {
+                    let error = job.error(job.done, cause);
+                    return self.finish(job, buffers, Err(error));
+                }
+                Injected::Torn(cause) => (bytes, job.torn) = (half, Some(cause)),
+                Injected::Short if half > 0 => bytes = half,
+                Injected::Short | Injected::Nothing => {}
+            }
+            let offset = job.offset + job.done as u64;
+            if let Some(file) = self.ringed(&job) {
+                self.make_room_for_write();
+                let ring = self.ring.as_mut().expect("looked at above");
+                let number = ring.write(file, buffers, job.done, bytes, offset);
+                return self.put(number, job);
+            }
+            let outcome = job.file.blob.write_vectored_at(&cut(&buffers, job.done, bytes), offset);
+            if let Step::Over(outcome) = job.after_write(outcome) {
+                return self.finish(job, buffers, outcome);
+            }
+        }
+        self.finish(job, buffers, Ok(()));
+    }
+
+    fn make_room_for_write(&mut self) {
+        while self.ring.as_ref().is_some_and(|ring| ring.flying() >= DEPTH) {
+            let completed = self.ring.as_mut().and_then(|ring| ring.next(true));
+            if let Some(completed) = completed {
+                let (job, buffers, outcome) = self.matched(completed);
+                self.written(job, buffers, outcome);
+            }
+        }
+    }
+
+    /// The file as a ring wants it, where there are both.
+    fn ringed(&self, job: &Job) -> Option<(std::os::fd::RawFd, std::sync::Arc<dyn super::Blob>)> {
+        self.ring.as_ref().filter(|_| !job.plain)?;
+        Some((descriptor(&job.file.blob)?, job.file.blob.clone()))
+    }
+
+    fn put(&mut self, number: usize, job: Job) {
+        if self.jobs.len() <= number {
+            self.jobs.resize_with(number + 1, || None);
+        }
+        self.jobs[number] = Some(job);
+    }
+
+    fn matched(&mut self, (number, buffers, outcome): Completed<B>) -> (Job, Vec<B>, std::io::Result<usize>) {
+        let job = self.jobs[number].take().expect("the ring's requests are this queue's");
+        (job, buffers, outcome)
+    }
+
+    fn finish(&mut self, job: Job, buffers: Vec<B>, outcome: Result<(), StoreError>) {
+        let totals = &self.io.0.totals;
+        let (calls, bytes) = if job.write {
+            (&totals.write_calls, &totals.bytes_written)
+        } else {
+            (&totals.read_calls, &totals.bytes_read)
+        };
+        // Writes that fail count as calls, as those of `Io::write` do.
+        if outcome.is_ok() || job.write {
+            calls.fetch_add(job.calls, Relaxed);
+        }
+        if outcome.is_ok() {
+            bytes.fetch_add(job.expected as u64, Relaxed);
+        }
+        self.ready.push_back(Done {
+            token: job.token,
+            buffers,
+            outcome,
+        });
+    }
+}
+
+/// `bytes` bytes of the buffers from byte `skip` on.
+fn cut<B: Stable>(buffers: &[B], skip: usize, bytes: usize) -> Vec<IoSlice<'_>> {
+    let (mut skip, mut bytes) = (skip, bytes);
+    let mut slices = Vec::with_capacity(buffers.len());
+    for buffer in buffers {
+        let passed = skip.min(buffer.len());
+        let taken = bytes.min(buffer.len() - passed);
+        if taken > 0 {
+            slices.push(IoSlice::new(&buffer[passed..passed + taken]));
+        }
+        (skip, bytes) = (skip - passed, bytes - taken);
+    }
+    slices
+}

@@ -1,0 +1,271 @@
+//! The fence around io_uring: buffers go in by value, and come back when the kernel has done with them.
+
+use std::cell::RefCell;
+use std::io::{Error, Result};
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+
+use io_uring::{opcode, types, IoUring};
+
+use super::backend::Blob;
+use crate::pages::{PageMut, PagePin};
+use crate::{AlignedBuffer, Frame};
+
+/// Requests under way in one ring at most.
+pub(super) const DEPTH: usize = 256;
+
+/// Buffers of one call at most, by the kernel's `UIO_MAXIOV`.
+pub(crate) const PIECES_MAX: usize = 1024;
+
+/// Bytes whose address does not change while the value lives, also when the value itself moves.
+///
+/// # Safety
+/// `deref` gives the same address and length at every call, and what is there is not changed by others while the value
+/// lives and is not used.
+pub unsafe trait Stable: Deref<Target = [u8]> + 'static {}
+
+/// `Stable` bytes that may be written.
+///
+/// # Safety
+/// As for `Stable`; and nobody else reads what is there while the value lives and is not used.
+pub unsafe trait StableMut: Stable + DerefMut {}
+
+// SAFETY: a mapping that the value owns.
+unsafe impl Stable for AlignedBuffer {}
+// SAFETY: as above.
+unsafe impl StableMut for AlignedBuffer {}
+// SAFETY: it owns an `AlignedBuffer`, and has a fixed capacity.
+unsafe impl Stable for Frame {}
+// SAFETY: as above.
+unsafe impl StableMut for Frame {}
+// SAFETY: a frame that never moves and has no owner while the pin lives.
+unsafe impl Stable for PagePin {}
+// SAFETY: a frame that never moves, lent to this value alone.
+unsafe impl Stable for PageMut {}
+// SAFETY: as above.
+unsafe impl StableMut for PageMut {}
+
+/// What is under way. It owns all that the kernel was told of.
+struct Transfer<B> {
+    buffers: Vec<B>,
+    pieces: Vec<libc::iovec>,
+    /// Keeps the file open until the kernel has taken the request.
+    _blob: Arc<dyn Blob>,
+}
+
+/// One thread's ring, for buffers of one kind.
+///
+/// Invariant: a request that the kernel may still serve has its `Transfer` in `transfers`; those leave it with the
+/// request's completion only, and a ring with requests under way is waited for, or leaked with all its transfers.
+pub(super) struct Ring<B: Stable> {
+    ring: ManuallyDrop<IoUring>,
+    transfers: ManuallyDrop<Vec<Option<Transfer<B>>>>,
+    free: Vec<usize>,
+    flying: usize,
+    /// Rings are made for one thread that submits.
+    _thread: PhantomData<*const ()>,
+}
+
+/// Once the kernel or a sandbox has refused rings, nobody asks again.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The ring that this thread has used before: it takes longer to make than many reads.
+    static IDLE: RefCell<Option<IoUring>> = const { RefCell::new(None) };
+}
+
+fn make() -> Option<IoUring> {
+    if REFUSED.load(Relaxed) {
+        return None;
+    }
+    let quiet = IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .build(DEPTH as u32);
+    // Kernels before 6.1 know no such flags.
+    match quiet.or_else(|_| IoUring::new(DEPTH as u32)) {
+        Ok(ring) => Some(ring),
+        Err(cause) => {
+            // Too little lockable memory may pass; a kernel without rings, or a sandbox, stays as it is.
+            if matches!(cause.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EACCES)) {
+                REFUSED.store(true, Relaxed);
+            }
+            None
+        }
+    }
+}
+
+/// A request's number, its buffers, and how many bytes were transferred.
+pub(super) type Completed<B> = (usize, Vec<B>, Result<usize>);
+
+impl<B: Stable> Ring<B> {
+    /// This thread's ring, or `None` where there is none to be had.
+    pub(super) fn take() -> Option<Ring<B>> {
+        let idle = IDLE.with(|idle| idle.borrow_mut().take());
+        let ring = idle.or_else(make)?;
+        Some(Ring {
+            ring: ManuallyDrop::new(ring),
+            transfers: ManuallyDrop::new(Vec::new()),
+            free: Vec::new(),
+            flying: 0,
+            _thread: PhantomData,
+        })
+    }
+
+    pub(super) fn flying(&self) -> usize {
+        self.flying
+    }
+
+    /// Takes a read into `bytes` bytes of the buffers, one after the other, from byte `skip` of the first on. Returns its
+    /// number. There must be fewer than `DEPTH` under way.
+    pub(super) fn read(
+        &mut self,
+        file: (RawFd, Arc<dyn Blob>),
+        mut buffers: Vec<B>,
+        skip: usize,
+        bytes: usize,
+        offset: u64,
+    ) -> usize
+    where
+        B: StableMut,
+    {
+        let all = buffers.iter_mut().map(|buffer| (buffer.as_mut_ptr(), buffer.len()));
+        let pieces = pieces_of(all, skip, bytes);
+        self.start(false, file, buffers, pieces, offset)
+    }
+
+    /// Takes a write of bytes from the buffers, as `read` does.
+    pub(super) fn write(
+        &mut self,
+        file: (RawFd, Arc<dyn Blob>),
+        buffers: Vec<B>,
+        skip: usize,
+        bytes: usize,
+        offset: u64,
+    ) -> usize {
+        // The kernel only reads what a write names.
+        let all = buffers.iter().map(|buffer| (buffer.as_ptr().cast_mut(), buffer.len()));
+        let pieces = pieces_of(all, skip, bytes);
+        self.start(true, file, buffers, pieces, offset)
+    }
+
+    fn start(
+        &mut self,
+        write: bool,
+        (descriptor, blob): (RawFd, Arc<dyn Blob>),
+        buffers: Vec<B>,
+        pieces: Vec<libc::iovec>,
+        offset: u64,
+    ) -> usize {
+        assert!(self.flying < DEPTH, "more requests than a ring takes");
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.transfers.push(None);
+            self.transfers.len() - 1
+        });
+        let entry = entry(write, types::Fd(descriptor), &pieces, offset).user_data(number as u64);
+        self.transfers[number] = Some(Transfer {
+            buffers,
+            pieces,
+            _blob: blob,
+        });
+        // SAFETY: the pieces and what they point to stay where they are until the completion: `transfers` owns both
+        // (moving a `Vec` moves no element, and `Stable` buffers do not move); reads have `StableMut` buffers, by the
+        // bound on `read`. The file is open until then too.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        assert!(pushed.is_ok(), "a ring has DEPTH entries");
+        self.flying += 1;
+        number
+    }
+
+    /// Tells the kernel what was taken since it was told last.
+    pub(super) fn submit(&mut self) {
+        // What it cannot take now is told with the next call.
+        let _ = self.ring.submit();
+    }
+
+    /// A request that is complete: those that are known to be without a call to the kernel first, then, with `wait`, the
+    /// next one that will be. `None` with `wait` when none is under way.
+    pub(super) fn next(&mut self, wait: bool) -> Option<Completed<B>> {
+        loop {
+            let completion = self.ring.completion().next();
+            if let Some(completion) = completion {
+                let number = completion.user_data() as usize;
+                let transfer = self.transfers[number].take().expect("a request completes once");
+                self.free.push(number);
+                self.flying -= 1;
+                let outcome = completion.result();
+                let outcome = usize::try_from(outcome).map_err(|_| Error::from_raw_os_error(-outcome));
+                drop(transfer.pieces);
+                return Some((number, transfer.buffers, outcome));
+            }
+            if self.flying == 0 || !wait {
+                return None;
+            }
+            match self.ring.submit_and_wait(1) {
+                Ok(_) => {}
+                Err(cause) => match cause.raw_os_error() {
+                    Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => std::thread::yield_now(),
+                    _ => panic!("a ring that was made works: {cause}"),
+                },
+            }
+        }
+    }
+}
+
+impl<B: Stable> Drop for Ring<B> {
+    fn drop(&mut self) {
+        // If waiting panics, ring and transfers are leaked: `ManuallyDrop` drops neither.
+        while self.next(true).is_some() {}
+        // SAFETY: neither is used after this, the end of the only `drop`; nothing is under way.
+        let ring = unsafe {
+            ManuallyDrop::drop(&mut self.transfers);
+            ManuallyDrop::take(&mut self.ring)
+        };
+        // A thread that ends has no place to keep it.
+        let _ = IDLE.try_with(|idle| *idle.borrow_mut() = Some(ring));
+    }
+}
+
+/// The parts of buffers that hold `bytes` bytes from byte `skip` on; as many as one call takes.
+fn pieces_of(buffers: impl Iterator<Item = (*mut u8, usize)>, skip: usize, bytes: usize) -> Vec<libc::iovec> {
+    let (mut skip, mut bytes) = (skip, bytes);
+    let mut pieces = Vec::with_capacity(buffers.size_hint().0.min(PIECES_MAX));
+    for (start, length) in buffers {
+        let passed = skip.min(length);
+        let taken = bytes.min(length - passed);
+        if taken > 0 && pieces.len() < PIECES_MAX {
+            pieces.push(libc::iovec {
+                iov_base: start.wrapping_add(passed).cast(),
+                iov_len: taken,
+            });
+        }
+        (skip, bytes) = (skip - passed, bytes - taken);
+    }
+    pieces
+}
+
+fn entry(write: bool, file: types::Fd, pieces: &[libc::iovec], offset: u64) -> io_uring::squeue::Entry {
+    let count = pieces.len() as u32;
+    match pieces {
+        // One buffer needs no vector for the kernel to copy. A call transfers less than 2 GiB anyway.
+        [piece] => {
+            let (start, length) = (piece.iov_base.cast::<u8>(), piece.iov_len.min(1 << 30) as u32);
+            if write {
+                opcode::Write::new(file, start, length).offset(offset).build()
+            } else {
+                opcode::Read::new(file, start, length).offset(offset).build()
+            }
+        }
+        _ if write => opcode::Writev::new(file, pieces.as_ptr(), count).offset(offset).build(),
+        _ => opcode::Readv::new(file, pieces.as_ptr(), count).offset(offset).build(),
+    }
+}
+
+/// The number by which the kernel knows a file, if it does.
+pub(super) fn descriptor(blob: &Arc<dyn Blob>) -> Option<RawFd> {
+    blob.descriptor().map(|descriptor| descriptor.as_raw_fd())
+}
