@@ -10,6 +10,8 @@ use outcore_engine::graph::{
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_graph::ListIndex;
+use outcore_store::cache::{CacheOptions, CachedFile, PageCache};
+use outcore_store::io::Mode;
 use outcore_store::{Direction, GraphFile, Io};
 use pyo3::prelude::*;
 
@@ -41,6 +43,8 @@ pub struct PyGraph {
 
 /// Memory for reading and sending: what is left of the session's beside what is known of vertices, within reason.
 const READING_MAX: u64 = 256 << 20;
+/// A smaller cache is not worth its while.
+const CACHE_LEAST: u64 = 4 << 20;
 /// Bytes for each vertex of an index of degrees.
 const DEGREE_BYTES: u64 = 2;
 
@@ -72,6 +76,18 @@ impl PyGraph {
         self.file.shape().vertices as usize
     }
 
+    /// A cache for pages of the file, where there is memory for one: it takes no more than all of them need.
+    fn cache(&self, session: &Session, bytes: u64) -> Option<Arc<PageCache>> {
+        let bytes = bytes.min(self.file.file_bytes() / 8 * 9 + CACHE_LEAST);
+        let cache = || PageCache::new(session.io(), session.ledger(), bytes as usize, CacheOptions::default());
+        (bytes >= CACHE_LEAST).then(cache)?.ok()
+    }
+
+    /// The file by way of a cache; without it, if it cannot be opened again, reading says why.
+    fn cached(&self, cache: &Arc<PageCache>) -> Option<CachedFile> {
+        cache.open(self.file.path(), Mode::Read).ok()
+    }
+
     /// Runs `work` with memory for so many bytes a vertex, and for reading.
     fn with_memory<T: Send>(
         &self,
@@ -85,21 +101,24 @@ impl PyGraph {
         let state = self.file.shape().vertices * vertex_bytes + self.file.memory_bytes();
         let least = graph::least_memory(&self.file, message_bytes);
         watching_signals(py, |watch| {
-            let left = session.budget().saturating_sub(state) / 2;
-            let memory = left.clamp(least, READING_MAX.max(least));
+            let left = session.budget().saturating_sub(state);
+            let memory = (left / 2).clamp(least, READING_MAX.max(least));
             let _held = session.set_aside(operator, state + memory)?;
-            work(&means_of(session, memory, &Frames::default()), watch)
+            let cache = self.cache(session, left.saturating_sub(memory) / 4 * 3);
+            let (frames, file) = (Frames::default(), cache.as_ref().and_then(|cache| self.cached(cache)));
+            work(&means_of(session, memory, &frames, file.as_ref()), watch)
         })
     }
 }
 
-fn means_of<'a>(session: &'a Session, memory: u64, frames: &'a Frames) -> Means<'a> {
+fn means_of<'a>(session: &'a Session, memory: u64, frames: &'a Frames, cache: Option<&'a CachedFile>) -> Means<'a> {
     Means {
         memory,
         threads: session.options().threads,
         io_threads: session.options().io_threads,
         io: session.io(),
         frames,
+        cache,
     }
 }
 
@@ -272,7 +291,7 @@ impl PyGraph {
             |means, watch| {
                 let both = [Direction::Out, Direction::In];
                 let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
-                    let (out, into) = (out?, into?);
+                let (out, into) = (out?, into?);
                 let mut states = vec![Reached::NEVER; vertices];
                 let mut active = Bits::none(vertices);
                 for source in sources {
@@ -482,7 +501,7 @@ impl PyGraph {
             let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64 + of_weights;
             let _held = session.set_aside("graph: lists", memory)?;
             let frames = Frames::default();
-            let means = means_of(&session, memory, &frames);
+            let means = means_of(&session, memory, &frames, None);
             let degrees = match self.file.shape().weights {
                 Some(_) => Some(self.degrees_of(direction, means.io)?),
                 None => None,

@@ -42,6 +42,8 @@ impl<'a> WeightIndex<'a> {
 const BRIDGED: u64 = 8;
 /// The most of them in a row.
 const BRIDGE_PAGES: u64 = 4;
+/// Pages in a run on the average from which on reading is one after the other.
+const LONG_RUN: u64 = 16;
 /// Vertices of a batch, at most: what is found at each waits until it is taken.
 pub(super) const BATCH_VERTICES: Vertex = 1 << 16;
 /// Vertices whose lists are looked for together: those of one anchor of the index.
@@ -84,6 +86,16 @@ impl Runs {
         let at = self.pages;
         self.pages += pages.end - pages.start;
         self.runs.push(Run { pages, at });
+    }
+
+    /// Whether there are so many of them that most of the time goes into finding them.
+    pub fn are_short(&self) -> bool {
+        self.pages < LONG_RUN * self.runs.len() as u64
+    }
+
+    /// The runs, and where in the part's bytes each of them begins.
+    pub fn placed(&self) -> impl Iterator<Item = (Range<u64>, usize)> + '_ {
+        self.runs.iter().map(|run| (run.pages.clone(), run.at as usize * PAGE))
     }
 
     /// Where in the pages that were read a span lies. `run` is that of a span before it, and of this one after.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use outcore_dtype::DType;
 use outcore_graph::{decode, Malformed, Vertex};
 use outcore_kernels::cast_kernel;
+use outcore_store::cache::CachedFile;
 use outcore_store::{AlignedBuffer, Direction, GraphFile, Io, Part, StoreError, PAGE};
 
 use super::batch::{batches, spans, Batch, Chosen, WeightIndex, BATCH_VERTICES};
@@ -25,6 +26,8 @@ pub struct Means<'a> {
     pub io_threads: usize,
     pub io: &'a Io,
     pub frames: &'a Frames,
+    /// What short runs are read by way of: whoever asks for few lists asks for others of their pages soon.
+    pub cache: Option<&'a CachedFile>,
 }
 
 /// Memory that was read into and waits for the next batch: fresh pages cost more than reading does.
@@ -62,8 +65,6 @@ impl Frames {
 const BATCH_PAGES: u64 = 256;
 /// Bytes of a frame: a batch ends with the list that fills it.
 const FRAME_BYTES: u64 = (BATCH_PAGES + BATCH_PAGES / 16) * PAGE as u64;
-/// Pages in a run on the average from which on reading is one after the other.
-const LONG_RUN: u64 = 16;
 /// Threads that wait for short reads.
 const SHORT_READERS: usize = 16;
 /// Batches that are worked on and not handed over, for each thread.
@@ -166,17 +167,16 @@ impl Lists<'_> {
 }
 
 impl Wanted<'_> {
-    fn read(&self, batch: &Batch, frame: &mut [u8], io: &Io) -> Result<(), EngineError> {
+    fn read(&self, batch: &Batch, frame: &mut [u8], means: &Means<'_>) -> Result<(), EngineError> {
         let (lists, weights) = frame.split_at_mut(batch.lists.pages as usize * PAGE);
         for (part, runs, area) in [
             (Part::Lists, &batch.lists, lists),
             (Part::Weights, &batch.weights, weights),
         ] {
-            for run in &runs.runs {
-                let place = run.at as usize * PAGE..(run.at + run.pages.end - run.pages.start) as usize * PAGE;
-                self.file
-                    .read_pages(self.direction, part, run.pages.clone(), &mut area[place], io)?;
-            }
+            let cache = means.cache.filter(|_| runs.are_short());
+            let runs: Vec<_> = runs.placed().collect();
+            self.file
+                .read_pages(self.direction, part, &runs, area, cache, means.io)?;
         }
         Ok(())
     }
@@ -256,7 +256,7 @@ impl Round<'_> {
             let mut worker = worker();
             for batch in batches {
                 let mut frame = means.frames.take(wanted, batch.bytes())?;
-                wanted.read(batch, &mut frame, means.io)?;
+                wanted.read(batch, &mut frame, means)?;
                 let lists = Lists {
                     wanted,
                     batch,
@@ -294,15 +294,11 @@ impl Round<'_> {
     }
 }
 
-/// How many threads read: short requests wait for the disk, long ones for each other.
+/// How many threads read: where there is no cache that has many requests under way, each short one waits for the disk.
 fn readers(batches: &[Batch], means: &Means<'_>) -> usize {
-    let runs: usize = batches.iter().map(|batch| batch.lists.runs.len()).sum();
-    let read: u64 = batches.iter().map(|batch| batch.lists.pages).sum();
-    let readers = match read / runs.max(1) as u64 {
-        LONG_RUN.. => means.io_threads.max(1),
-        _ => SHORT_READERS.max(means.io_threads),
-    };
-    readers.min(batches.len())
+    let are_short = means.cache.is_none() && batches.iter().any(|batch| batch.lists.are_short());
+    let readers = if are_short { SHORT_READERS } else { 0 };
+    readers.max(means.io_threads).clamp(1, batches.len())
 }
 
 /// What readers, workers and the one who takes tell each other.
@@ -371,7 +367,7 @@ impl<T> Queue<T> {
         while let Some(number) = self.claim(batches) {
             let batch = &batches[number];
             let mut frame = means.frames.take(wanted, batch.bytes())?;
-            wanted.read(batch, &mut frame, means.io)?;
+            wanted.read(batch, &mut frame, means)?;
             self.lock().read.insert(number, frame);
             self.changed.notify_all();
         }

@@ -83,6 +83,7 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
             io_threads: 2,
             io,
             frames: &frames,
+            cache: None,
         })
     });
     let [first, others @ ..] = found;
@@ -222,6 +223,7 @@ fn strong_components_reach_each_other() {
             io_threads: 1,
             io: &io,
             frames: &means_frames,
+            cache: None,
         };
         let mut near = vec![];
         for vertex in (0..made.vertices as u32).step_by(7) {
@@ -335,6 +337,7 @@ fn a_read_that_fails_ends_a_run_with_its_name() {
             io_threads: 2,
             io: &io,
             frames: &frames,
+            cache: None,
         };
         match graph::components(&made.file, &means, &mut go) {
             Ok(_) => {}
@@ -358,6 +361,7 @@ fn whoever_watches_ends_a_run() {
         io_threads: 2,
         io: &io,
         frames: &frames,
+        cache: None,
     };
     let mut watch = || Err(EngineError::Cancelled);
     let ended = graph::components(&made.file, &means, &mut watch);
@@ -375,7 +379,7 @@ proptest! {
         let mut bits = Bits::none(3000);
         chosen.iter().for_each(|vertex| bits.insert(*vertex));
         let frames = Frames::default();
-        let means = Means { memory: 1 << memory, threads: 2, io_threads: 2, io: &io, frames: &frames };
+        let means = Means { memory: 1 << memory, threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None };
         let wanted = Wanted {
             file: &made.file,
             direction: Direction::In,

@@ -8,6 +8,7 @@ use crc32c::crc32c;
 use outcore_graph::{IndexParts, ListIndex, Malformed};
 
 use super::header::{GraphShape, Header, Places, HEADER_BYTES, LARGE_BYTES};
+use crate::cache::{self, CachedFile};
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
 use crate::region::Region;
@@ -192,7 +193,8 @@ impl GraphFile {
         Ok(degrees)
     }
 
-    /// Reads pages of a part into the front of `frame`, each of which is held against its checksum.
+    /// Reads runs of pages of a part, each to its place in `frame`: by way of the cache, if there is one. Each page is held
+    /// against its checksum.
     ///
     /// # Errors
     /// The file cannot be read, or has changed; a page is not what was written.
@@ -200,30 +202,57 @@ impl GraphFile {
         &self,
         direction: Direction,
         part: Part,
-        pages: Range<u64>,
+        runs: &[(Range<u64>, usize)],
         frame: &mut [u8],
+        cache: Option<&CachedFile>,
         io: &Io,
     ) -> Result<(), StoreError> {
         let section = self.section(direction);
         let (begin, _) = section.part(part);
-        let bytes = (pages.end - pages.start) as usize * PAGE;
-        let at = begin + pages.start * PAGE as u64;
-        io.read(&self.file, &mut frame[..bytes], at, bytes)?;
-        let sums = section.checksums(part, pages.clone());
-        let wrong = frame[..bytes]
-            .chunks_exact(PAGE)
-            .zip(sums)
-            .position(|(page, sum)| crc32c(page) != *sum);
-        match wrong {
-            None => Ok(()),
-            Some(page) => {
-                self.check_unchanged()?;
-                Err(self.malformed(format!(
-                    "the page at byte {} is not what was written: its checksum does not agree",
-                    at + (page * PAGE) as u64
-                )))
+        let offset = |page: u64| begin + page * PAGE as u64;
+        match cache {
+            None => {
+                for (pages, at) in runs {
+                    let bytes = (pages.end - pages.start) as usize * PAGE;
+                    io.read(&self.file, &mut frame[*at..at + bytes], offset(pages.start), bytes)?;
+                }
+            }
+            Some(cache) => {
+                // Page by page: none is larger than what a cache takes at once, and neighbours are read together.
+                let pages = runs.iter().flat_map(|(pages, at)| {
+                    let places = (0..).map(move |number| at + number * PAGE);
+                    pages.clone().zip(places)
+                });
+                let (spans, places): (Vec<_>, Vec<_>) = pages
+                    .map(|(page, place)| {
+                        let offset = offset(page);
+                        (
+                            cache::Span {
+                                offset,
+                                bytes: PAGE as u32,
+                            },
+                            place,
+                        )
+                    })
+                    .unzip();
+                cache.visit(&spans, &mut |number, pages| {
+                    pages.copy_to(&mut frame[places[number]..places[number] + PAGE]);
+                })?;
             }
         }
+        for (pages, at) in runs {
+            let sums = section.checksums(part, pages.clone());
+            let found = frame[*at..].chunks_exact(PAGE).zip(sums);
+            let wrong = found.zip(pages.clone()).find(|((page, sum), _)| crc32c(page) != **sum);
+            if let Some((_, page)) = wrong {
+                self.check_unchanged()?;
+                return Err(self.malformed(format!(
+                    "the page at byte {} is not what was written: its checksum does not agree",
+                    offset(page)
+                )));
+            }
+        }
+        Ok(())
     }
 }
 
