@@ -14,7 +14,8 @@ requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("
 	> $(VENV)/requirements.txt && echo $(VENV)/requirements.txt)
 
 .PHONY: demo test test-rust test-python test-large lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
-	bench-overhead bench-nas bench-sort bench-algorithms bench-learning bench-sparse bench-sparse-ingest build clean fuzz
+	bench-overhead bench-nas bench-sort bench-algorithms bench-learning bench-sparse bench-sparse-ingest \
+	bench-graph build clean fuzz
 
 demo: build
 	$(BIN)/python -m outcore.demo --size $(SIZE)
@@ -47,22 +48,23 @@ lint: $(VENV)/.core $(VENV)/.test
 	$(BIN)/python -m pytest -q tests/test_stub.py
 
 bench: bench-speed bench-matmul bench-transpose bench-overhead bench-tilepack bench-nas bench-sort bench-algorithms bench-learning \
-	bench-sparse bench-sparse-ingest
+	bench-sparse bench-sparse-ingest bench-graph
 
 bench-tilepack bench-speed bench-matmul bench-transpose bench-overhead bench-nas bench-sort bench-algorithms bench-learning \
-	bench-sparse bench-sparse-ingest: bench-%: $(VENV)/.core $(VENV)/.bench
+	bench-sparse bench-sparse-ingest bench-graph: bench-%: $(VENV)/.core $(VENV)/.bench
 	$(BIN)/python -m benchmarks.$(subst -,_,$*) $(BENCH_FLAGS)
 
 # Needs cargo-fuzz. Ten minutes for each parser, from the fixtures as seeds.
 FUZZ_SECONDS ?= 600
 fuzz:
-	mkdir -p fuzz/corpus/npy_header fuzz/corpus/zarr_json fuzz/corpus/sparse fuzz/corpus/lines
+	mkdir -p fuzz/corpus/npy_header fuzz/corpus/zarr_json fuzz/corpus/sparse fuzz/corpus/lines fuzz/corpus/graph
 	cp crates/store/tests/fixtures/*.ocs fuzz/corpus/sparse/
+	cp crates/store/tests/fixtures/*.ocg fuzz/corpus/graph/
 	cp crates/store/tests/fixtures/*.npy fuzz/corpus/npy_header/
 	for file in crates/store/tests/fixtures/*.zarr; do \
 		cp $$file/zarr.json fuzz/corpus/zarr_json/$$(basename $$file).json; done
 	printf ' 1 2 0.5\n# a\n3,4;-inf\n' > fuzz/corpus/lines/edges
-	for target in npy_header zarr_json sparse lines; do \
+	for target in npy_header zarr_json sparse lines graph; do \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536; done
 
 clean:
