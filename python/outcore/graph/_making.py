@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from outcore import _core, sparse
-from outcore.errors import ArgumentError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, PathLike, _session, open
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Work, stamp_of
@@ -33,13 +33,15 @@ def _made(store: Store, path: PathLike, directed: bool, overwrite: bool, key: st
                 options["symmetrize"] = True
             store(rows, columns, options)
             work.note("edges", True)
-        _build(rows, columns, target, overwrite)
+        _build(sparse.open(rows), None if columns is None else sparse.open(columns), target, overwrite)
     return open(target)
 
 
-def _build(rows: Path, columns: Path | None, target: Path, overwrite: bool) -> None:
-    others = None if columns is None else sparse.open(columns)._core
-    _core.build_graph(_session(), sparse.open(rows)._core, others, str(target), overwrite)
+def _build(rows: SparseMatrix, columns: SparseMatrix | None, target: Path, overwrite: bool) -> None:
+    """Raises DTypeError for complex weights: lists come with weights of float64."""
+    if rows.dtype.kind == "c":
+        raise DTypeError(f"graph: weights of {rows.dtype}; real ones can be stored")
+    _core.build_graph(_session(), rows._core, None if columns is None else columns._core, str(target), overwrite)
 
 
 def from_edges(
@@ -145,18 +147,17 @@ def from_sparse(A: SparseMatrix, path: PathLike, *, directed: bool = True, overw
         if directed:
             # A transposed view has no file of its own.
             first = A.copy() if A._transposed else A
-            other = first.T.copy()
-            _core.build_graph(_session(), first._core, other._core, str(target), overwrite)
+            _build(first, first.T.copy(), target, overwrite)
         else:
-            both = A.maximum(A.T)
-            _core.build_graph(_session(), both._core, None, str(target), overwrite)
+            _build(A.maximum(A.T), None, target, overwrite)
     return open(target)
 
 
 def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
     """Stores the matrix of a graph, whose entries are its edges and their weights, and opens it: A[i, j] for i to j.
 
-    An undirected graph has a symmetric matrix. `options` are those of `sparse.from_entries`. I/O: one read of the
+    An undirected graph has a symmetric matrix. Whole weights beyond 2⁵³ are rounded. `options` are those of
+    `sparse.from_entries`. I/O: one read of the
     lists, then that of `sparse.from_entries`.
 
     >>> import outcore as oc, tempfile, pathlib
