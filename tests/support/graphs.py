@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -130,9 +131,14 @@ def file_of(graph: Any, dtype: str = "") -> bytes:
 
 
 def write(graph: Any, folder: Path, dtype: str = "", name: str = "g.ocg") -> oc.graph.Graph:
-    path = folder / name
+    return opened(folder / name, file_of(graph, dtype))
+
+
+def opened(path: Path, data: bytes) -> oc.graph.Graph:
+    """The file of some bytes. It is long written: what is new is looked at twice, some milliseconds apart."""
     path.unlink(missing_ok=True)
-    path.write_bytes(file_of(graph, dtype))
+    path.write_bytes(data)
+    os.utime(path, (1e9, 1e9))
     return oc.graph.open(path)
 
 

@@ -157,8 +157,7 @@ def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
     """Stores the matrix of a graph, whose entries are its edges and their weights, and opens it: A[i, j] for i to j.
 
     An undirected graph has a symmetric matrix. Whole weights beyond 2⁵³ are rounded. `options` are those of
-    `sparse.from_entries`. I/O: one read of the
-    lists, then that of `sparse.from_entries`.
+    `sparse.from_entries`. I/O: one read of the lists, then that of `sparse.from_entries`.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
