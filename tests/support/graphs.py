@@ -208,3 +208,19 @@ def graphs(draw: st.DrawFn, directed: bool | None = None) -> Any:
         power = draw(st.sampled_from((1, 3)))
         graph.add_edges_from((count * random.random((edges, 2)) ** power).astype(int).tolist())
     return weighted(graph, draw(st.integers(0, 5)))
+
+
+def circulant(n: int, steps: Sequence[int], *, weights: bool = False) -> bytes:
+    """The file of a circle of vertices, each with neighbours so many steps away both ways; steps are the weights."""
+    around = sorted([*steps, *(-step for step in steps)])
+    far = max(steps)
+    inner = encode(far, [far + step for step in around])
+    edge = {v: sorted(((v + step) % n, abs(step)) for step in around) for v in (*range(far), *range(n - far, n))}
+    lists = [encode(v, [u for u, _ in edge[v]]) if v in edge else inner for v in range(n)]
+    values = b""
+    if weights:
+        inner_weights = np.abs(np.array(around, np.float64)).tobytes()
+        values = b"".join(
+            np.array([w for _, w in edge[v]], np.float64).tobytes() if v in edge else inner_weights for v in range(n)
+        )
+    return assemble([Section(lists, [len(around)] * n, values)], dtype="float64" if weights else "")

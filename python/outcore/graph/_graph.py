@@ -138,7 +138,7 @@ class Graph:
 
         return run(self, program, active, iterations)
 
-    def _parts(self, direction: str, step: int = 8 << 20) -> Any:
+    def _parts(self, direction: str, step: int = 2 << 20) -> Any:
         """All lists, some megabytes at a time: vertices, where each list begins, neighbours, weights."""
         begin = 0
         while begin < self.number_of_vertices:
