@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore.errors import ArgumentError
-from outcore.graph._graph import Graph, _session, ids_of
+from outcore.graph._graph import Graph, _session, ids_of, whole
 
 
 def pagerank(
@@ -31,6 +31,7 @@ def pagerank(
         raise ArgumentError(
             f"pagerank: damping={damping}, iterations={iterations}, tol={tol}: 0 to 1, at least 1, from 0"
         )
+    whole("pagerank", 2**32 - 1, iterations=iterations)
     if G.number_of_vertices == 0:
         return (np.zeros(0), 0) if full_output else np.zeros(0)
     ranks, done = G._core.ranks(_session(), damping, tol, iterations)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from outcore.graph._graph import Graph, _session, undirected
+from outcore.graph._graph import Graph, _session, undirected, whole
 
 
 def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.NDArray[np.uint32]:
@@ -13,8 +13,8 @@ def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.
     Kumara 2007): uint32 (n,).
 
     In an iteration one half of the vertices, drawn with `seed`, looks at its neighbours; it ends where nothing changes.
-    The same seed gives the same labels. Memory: 12 bytes a vertex. Raises ArgumentError for a directed graph. I/O: a
-    read of the lists an iteration at most.
+    The same seed gives the same labels. Memory: 12 bytes a vertex. Raises ArgumentError for a directed graph, or a
+    number that is below 0. I/O: a read of the lists an iteration at most.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"
@@ -24,6 +24,8 @@ def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.
     (1, 1)
     """
     undirected("label_propagation", G)
+    whole("label_propagation", 2**32 - 1, iterations=iterations)
+    whole("label_propagation", 2**64 - 1, seed=seed)
     return G._core.spread(_session(), iterations, seed)[0]
 
 
@@ -39,6 +41,7 @@ def maximal_independent_set(G: Graph, *, seed: int = 0) -> npt.NDArray[np.uint32
     True
     """
     undirected("maximal_independent_set", G)
+    whole("maximal_independent_set", 2**64 - 1, seed=seed)
     return G._core.independent(_session(), seed)
 
 

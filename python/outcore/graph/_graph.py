@@ -90,17 +90,18 @@ class Graph:
 
         A loop of an undirected graph counts once here. I/O: one read of the degrees, about a byte a vertex.
         """
-        names = [direction]
-        if direction == "both":
-            names = ["out", "in"] if self.directed else ["out"]
         found = np.zeros(self.number_of_vertices, dtype=np.int64)
-        for name in names:
+        for name in directions("degrees", self, direction):
             found += self._core.degrees(_session(), name).view(np.int64)
         return found
 
     def neighbors(self, vertex: int, direction: str = "out") -> npt.NDArray[np.int64]:
-        """The neighbours of a vertex, ascending: int64. Raises IndexingError. I/O: the pages that hold them."""
-        return self.lists([vertex], direction)[1].astype(np.int64)
+        """The neighbours of a vertex, ascending: int64; those that edges lead to ("out"), come from ("in"), or "both".
+
+        Raises IndexingError for what is no vertex. I/O: the pages that hold them.
+        """
+        found = [self.lists([vertex], name)[1] for name in directions("neighbors", self, direction)]
+        return np.unique(np.concatenate(found)).astype(np.int64)
 
     def lists(
         self, vertices: Any, direction: str = "out"
@@ -108,9 +109,12 @@ class Graph:
         """The lists of several vertices, one behind the other: where each begins, neighbours, and weights if there are
         any.
 
-        `begins` has one number more than there are vertices, as in a compressed row. Raises IndexingError for what is
-        no vertex. I/O: the pages that hold the lists, each once.
+        `begins` has one number more than there are vertices, as in a compressed row. Weights come as float64. Raises
+        IndexingError for what is no vertex, ArgumentError for a direction but "out" and "in". I/O: the pages that hold
+        the lists, each once; of a graph with weights also the degrees, about a byte for each of its vertices.
         """
+        if direction not in ("out", "in"):
+            raise ArgumentError(f"lists: direction={direction!r}; out and in are right")
         ids = np.atleast_1d(np.asarray(vertices))
         if ids.ndim != 1 or (len(ids) and not np.issubdtype(ids.dtype, np.integer)):
             raise IndexingError(f"graph: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
@@ -134,7 +138,7 @@ class Graph:
 
         return run(self, program, active, iterations)
 
-    def _parts(self, direction: str, step: int = 8 << 20) -> Any:
+    def _parts(self, direction: str, step: int = 2 << 20) -> Any:
         """All lists, some megabytes at a time: vertices, where each list begins, neighbours, weights."""
         begin = 0
         while begin < self.number_of_vertices:
@@ -171,6 +175,15 @@ def open(path: PathLike) -> Graph:
     return Graph(_core.open_graph(_session(), str(Path(path).absolute())))
 
 
+def directions(name: str, G: Graph, direction: str) -> list[str]:
+    """Those that are meant; of an undirected graph both are one. Raises ArgumentError."""
+    if direction not in ("out", "in", "both"):
+        raise ArgumentError(f"{name}: direction={direction!r}; out, in and both are right")
+    if not G.directed:
+        return ["out"]
+    return ["out", "in"] if direction == "both" else [direction]
+
+
 def _check_ids(G: Graph, ids: npt.NDArray[Any]) -> None:
     outside = ids[(ids < 0) | (ids >= G.number_of_vertices)]
     if len(outside):
@@ -180,10 +193,17 @@ def _check_ids(G: Graph, ids: npt.NDArray[Any]) -> None:
 def ids_of(name: str, G: Graph, vertices: Any) -> list[int]:
     """Vertices that an algorithm begins with. Raises IndexingError."""
     ids = np.atleast_1d(np.asarray(vertices))
-    if len(ids) and not np.issubdtype(ids.dtype, np.integer):
-        raise IndexingError(f"{name}: vertices are whole numbers, not {ids.dtype}")
+    if ids.ndim != 1 or (len(ids) and not np.issubdtype(ids.dtype, np.integer)):
+        raise IndexingError(f"{name}: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
     _check_ids(G, ids)
     return [int(vertex) for vertex in ids]
+
+
+def whole(name: str, highest: int, **given: Any) -> None:
+    """Raises ArgumentError for what is no whole number from 0 to `highest`."""
+    for argument, value in given.items():
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value <= highest:
+            raise ArgumentError(f"{name}: {argument}={value!r}; a whole number from 0 to {highest} is right")
 
 
 def undirected(name: str, G: Graph) -> None:
@@ -198,4 +218,4 @@ def directed(name: str, G: Graph) -> None:
         raise ArgumentError(f"{name}: of directed graphs only; this one was stored with directed=False")
 
 
-__all__ = ["Graph", "directed", "ids_of", "open", "undirected"]
+__all__ = ["Graph", "directed", "directions", "ids_of", "open", "undirected", "whole"]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from outcore import _core, sparse
-from outcore.errors import ArgumentError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, PathLike, _session, open
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Work, stamp_of
@@ -19,8 +20,18 @@ from outcore.sparse._tiles import check_target
 Store = Callable[[Path, Path | None, dict[str, Any]], object]
 
 
-def _made(store: Store, path: PathLike, directed: bool, overwrite: bool, key: str | None) -> Graph:
-    """Stores the edges as matrices beside, and the graph of those."""
+# What becomes of an edge that is there again: of undirected ones none comes first.
+_ORDERED = ("last", "any")
+
+
+def _made(
+    store: Store, path: PathLike, directed: bool, overwrite: bool, key: str | None, *, mirrored: bool = False
+) -> Graph:
+    """Stores the edges as matrices beside, and the graph of those.
+
+    Where weights are added in the order in which they come, a matrix that is mirrored as it is stored is not symmetric
+    to the last bit: with `mirrored` that comes after.
+    """
     target = Path(path).absolute()
     with Work(None if key is None else f"{target}\n{directed}\n{key}", target) as work:
         check_target(target, overwrite, work, "graph")
@@ -29,17 +40,45 @@ def _made(store: Store, path: PathLike, directed: bool, overwrite: bool, key: st
             options: dict[str, Any] = {"overwrite": True}
             if key is not None:
                 options["resume"] = True
-            if not directed:
+            if not directed and not mirrored:
                 options["symmetrize"] = True
             store(rows, columns, options)
             work.note("edges", True)
-        _build(rows, columns, target, overwrite)
+        found = sparse.open(rows)
+        if mirrored and not directed:
+            found = _entries(found, found.blocks(), work.path("both.ocs"))
+        _build(found, None if columns is None else sparse.open(columns), target, overwrite)
+        labels = rows.with_name(rows.name + ".labels.npy")
+        if labels.exists():
+            shutil.move(labels, target.with_name(target.name + ".labels.npy"))
     return open(target)
 
 
-def _build(rows: Path, columns: Path | None, target: Path, overwrite: bool) -> None:
-    others = None if columns is None else sparse.open(columns)._core
-    _core.build_graph(_session(), sparse.open(rows)._core, others, str(target), overwrite)
+def _entries(A: SparseMatrix, blocks: Iterable[tuple[Any, ...]], path: Path, **options: Any) -> SparseMatrix:
+    """Stores entries of a matrix, and their mirror images."""
+
+    def chunks() -> Iterator[tuple[Any, ...]]:
+        # A matrix without entries has a type as well.
+        yield (*np.zeros((2, 0), np.uint64), np.zeros(0, A.dtype))[: 3 - A.is_pattern]
+        for block in blocks:
+            yield block[: 3 - A.is_pattern]
+
+    return sparse.from_entries(chunks(), path, shape=A.shape, symmetrize=True, overwrite=True, **options)
+
+
+def _halves(A: SparseMatrix) -> Iterator[tuple[Any, ...]]:
+    """All entries in the upper triangle, those that stood there behind the others."""
+    for upper in (False, True):
+        for rows, columns, values in A.blocks():
+            own = (rows <= columns) == upper
+            yield np.minimum(rows, columns)[own], np.maximum(rows, columns)[own], values[own]
+
+
+def _build(rows: SparseMatrix, columns: SparseMatrix | None, target: Path, overwrite: bool) -> None:
+    """Raises DTypeError for complex weights: lists come with weights of float64."""
+    if rows.dtype.kind == "c":
+        raise DTypeError(f"graph: weights of {rows.dtype}; real ones can be stored")
+    _core.build_graph(_session(), rows._core, None if columns is None else columns._core, str(target), overwrite)
 
 
 def from_edges(
@@ -58,8 +97,8 @@ def from_edges(
     Edges that are there again are one; their weights are added. Of an undirected graph each edge may stand either way
     round. `weights` says which number of a line is the weight: True the third, False none. `vertices` is how many there
     are, unless given one more than the highest. `options` are those of `sparse.from_edges`: `columns`, `separators`,
-    `comments`, `base`, `drop_loops`, `relabel`, `duplicates`. With `resume` a killed call goes on when it is made
-    again.
+    `comments`, `base`, `drop_loops`, `relabel` (whose labels come beside, as `<path>.labels.npy`), `duplicates`. With
+    `resume` a killed call goes on when it is made again.
 
     Raises FormatError that names the line which is not as it should be, TargetExistsError. I/O: that of
     `sparse.from_edges`, then one read and one write of the edges.
@@ -70,6 +109,9 @@ def from_edges(
     >>> oc.graph.from_edges(folder / "edges.txt", folder / "g.ocg").number_of_edges
     2
     """
+    _check_options("from_edges", options)
+    if not directed and weights is not False and options.get("duplicates") in _ORDERED:
+        raise ArgumentError(f"from_edges: duplicates={options['duplicates']!r} of edges without a direction")
     if vertices is not None:
         options["shape"] = (vertices, vertices)
     given = dict(options)
@@ -79,7 +121,7 @@ def from_edges(
         return sparse.from_edges(source, rows, values=values, transpose=columns, **given, **more)
 
     key = f"{stamp_of(source)} {weights} {sorted(given.items())}" if resume else None
-    return _made(store, path, directed, overwrite, key)
+    return _made(store, path, directed, overwrite, key, mirrored=weights is not False)
 
 
 def from_arrays(
@@ -104,8 +146,11 @@ def from_arrays(
     >>> oc.graph.bfs(G, 0).tolist()
     [0, 1, 2]
     """
+    _check_options("from_arrays", options)
     if vertices is not None:
         options["shape"] = (vertices, vertices)
+    if not directed:
+        sources, targets = _ascending(sources, targets)
     entries = (sources, targets) if weights is None else (sources, targets, weights)
 
     def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
@@ -114,6 +159,26 @@ def from_arrays(
         return sparse.from_entries(entries, rows, transpose=columns, shape=shape, **options, **more)
 
     return _made(store, path, directed, overwrite, None)
+
+
+def _check_options(name: str, options: dict[str, Any]) -> None:
+    for taken in ("symmetrize", "transpose", "shape"):
+        if taken in options:
+            raise ArgumentError(f"{name}: there is no option {taken}; directed= and vertices= are right")
+
+
+def _ascending(sources: Any, targets: Any) -> tuple[Any, Any]:
+    """The same ends, the lower one first: so weights of an edge are added in one order, whichever way it is told."""
+    import outcore as oc
+
+    first, second = (end if isinstance(end, oc.Array) else np.asarray(end) for end in (sources, targets))
+    if first.shape != second.shape or not len(first) or {first.dtype.kind, second.dtype.kind} - {"i", "u"}:
+        return sources, targets  # which is refused, or nothing
+    if first.dtype != second.dtype:
+        first, second = first.astype(np.int64), second.astype(np.int64)
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.minimum(first, second), np.maximum(first, second)
+    return oc.minimum(first, second), oc.maximum(first, second)
 
 
 def _square(sources: Any, targets: Any) -> tuple[int, int]:
@@ -128,8 +193,9 @@ def _square(sources: Any, targets: Any) -> tuple[int, int]:
 def from_sparse(A: SparseMatrix, path: PathLike, *, directed: bool = True, overwrite: bool = False) -> Graph:
     """Stores the graph of a square sparse matrix, an edge from i to j for each entry A[i, j], its value the weight.
 
-    With `directed=False` A and its transpose are put together: of two different weights the larger one counts. Raises
-    ShapeError for a matrix that is not square. I/O: the matrix is sorted the other way once, read, and written.
+    With `directed=False` A and its transpose are put together: of two different weights that above the diagonal counts.
+    Raises ShapeError for a matrix that is not square. I/O: the matrix is sorted the other way once, read, and written;
+    of an undirected graph it is read twice and sorted anew.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -145,19 +211,18 @@ def from_sparse(A: SparseMatrix, path: PathLike, *, directed: bool = True, overw
         if directed:
             # A transposed view has no file of its own.
             first = A.copy() if A._transposed else A
-            other = first.T.copy()
-            _core.build_graph(_session(), first._core, other._core, str(target), overwrite)
+            _build(first, first.T.copy(), target, overwrite)
         else:
-            both = A.maximum(A.T)
-            _core.build_graph(_session(), both._core, None, str(target), overwrite)
+            both = _entries(A, _halves(A), work.path("both.ocs"), duplicates="last")
+            _build(both, None, target, overwrite)
     return open(target)
 
 
 def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
     """Stores the matrix of a graph, whose entries are its edges and their weights, and opens it: A[i, j] for i to j.
 
-    An undirected graph has a symmetric matrix. `options` are those of `sparse.from_entries`. I/O: one read of the
-    lists, then that of `sparse.from_entries`.
+    An undirected graph has a symmetric matrix. Whole weights beyond 2⁵³ are rounded. `options` are those of
+    `sparse.from_entries`. I/O: one read of the lists, then that of `sparse.from_entries`.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -168,6 +233,9 @@ def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
     n = G.number_of_vertices
 
     def chunks() -> Iterator[tuple[Any, ...]]:
+        # A graph without vertices has a type as well.
+        if n == 0 and G.dtype is not None:
+            yield (*np.zeros((2, 0), np.uint32), np.zeros(0, G.dtype))
         for ids, begins, neighbours, weights in G._parts("out"):
             rows = np.repeat(ids, np.diff(begins))
             yield (rows, neighbours) if G.dtype is None else (rows, neighbours, weights.astype(G.dtype))

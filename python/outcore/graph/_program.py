@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore.errors import ArgumentError, IndexingError, ShapeError
-from outcore.graph._graph import Graph, _session
+from outcore.graph._graph import Graph, _session, directions
 
 # Vertices that `run` is called with, and bytes of lists that `on_edges` is called with, at most; a list is never cut.
 _VERTICES = 1 << 20
@@ -118,8 +118,10 @@ class VertexProgram:
         """Behind an iteration."""
 
     def request(self, ids: Any, direction: str = "out") -> None:
-        """Asks for the lists of vertices: in `run` those of this iteration."""
-        self._requested.setdefault(direction, []).append(self._checked("request", ids))
+        """Asks for the lists of vertices: in `run` those of this iteration; "out", "in", or one after the other."""
+        found = self._checked("request", ids)
+        for name in directions("request", self.graph, direction):
+            self._requested.setdefault(name, []).append(found)
 
     def activate(self, ids: Any) -> None:
         """Makes vertices active in the next iteration."""
@@ -168,7 +170,7 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None) -
     if active is None:
         now = np.arange(G.number_of_vertices, dtype=np.uint32)
     else:
-        now = np.unique(program._checked("run", np.asarray(active) if len(active) else np.zeros(0, np.uint32)))
+        now = np.unique(program._checked("run", np.atleast_1d(np.asarray(active))))
     program.iteration = 0
     with ThreadPoolExecutor(1) as ahead:
         while len(now) and (iterations is None or program.iteration < iterations):

@@ -61,7 +61,9 @@ def _weights(G: Graph) -> tuple[float, float]:
         for *_, weights in G._parts("out"):
             if np.isnan(weights).any():
                 raise ArgumentError("shortest_paths: a weight is not a number")
-            lowest, total = min(lowest, weights.min(initial=np.inf)), total + weights.sum()
+            # What is too large together is infinite: then all distances are worked on at once.
+            with np.errstate(over="ignore"):
+                lowest, total = min(lowest, weights.min(initial=np.inf)), total + weights.sum()
         G._weights = (lowest, total / max(G.number_of_entries, 1))  # type: ignore[attr-defined]
     return G._weights  # type: ignore[attr-defined, no-any-return]
 

@@ -1,0 +1,363 @@
+"""Graphs made of text, arrays, sparse matrices and networkx's graphs: duplicates, loops, weights, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import HealthCheck, given, settings
+from support.graphs import KINDS, directed_of, graphs, weighted, write
+from support.running import files_below, session, tree_hash
+
+import outcore as oc
+from outcore.errors import (
+    ArgumentError,
+    DTypeError,
+    FormatError,
+    IndexingError,
+    MemoryLimitError,
+    OutcoreError,
+    ShapeError,
+    TargetExistsError,
+)
+from outcore.graph import Graph
+
+DRAWN = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ROWS, COLUMNS, WEIGHTS = [2, 0, 2, 0, 4, 2, 1], [0, 1, 0, 1, 4, 4, 0], [1, 2, 4, 8, 16, 32, 64]
+
+
+def dense(G: Graph) -> Any:
+    """The matrix of a graph, from its lists."""
+    n = G.number_of_vertices
+    begins, neighbours, weights = G.lists(np.arange(n))
+    found = np.zeros((n, n))
+    found[np.repeat(np.arange(n), np.diff(begins)), neighbours] = 1 if weights is None else weights
+    return found
+
+
+def summed(directed: bool) -> Any:
+    """Edges that are there again, either way round where there is none, with their weights together."""
+    found = np.zeros((5, 5))
+    np.add.at(found, (ROWS, COLUMNS), WEIGHTS)
+    return found if directed else found + np.triu(found.T, 1) + np.tril(found.T, -1)
+
+
+# -- arrays and text --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("dtype", [None, "uint8", "int64", "float32", "float64"])
+def test_edges_that_are_there_again_are_one(directed: bool, dtype: str | None, data: Path, out: Path) -> None:
+    wanted = summed(directed)
+    weights = None if dtype is None else np.array(WEIGHTS, dtype)
+    lines = "".join(f"{u}\t{v}\t{w}\n" for u, v, w in zip(ROWS, COLUMNS, WEIGHTS, strict=True))
+    (data / "e.txt").write_text("# from to weight\n" + lines)
+    with session(out):
+        ends = [np.array(ROWS), np.array(COLUMNS)]
+        made = {
+            "lists": oc.graph.from_arrays(ROWS, COLUMNS, out / "l.ocg", weights=weights, directed=directed),
+            "arrays": oc.graph.from_arrays(*ends, out / "a.ocg", weights=weights, directed=directed, vertices=5),
+            "lazy": oc.graph.from_arrays(
+                *map(oc.asarray, ends),
+                out / "z.ocg",
+                weights=None if weights is None else oc.asarray(weights),
+                directed=directed,
+            ),
+        }
+        for G in made.values():
+            assert G.directed == directed
+            assert np.array_equal(dense(G), wanted if dtype else wanted > 0)
+            assert (G.number_of_edges, G.number_of_loops) == (5 if directed else 4, 1)
+            assert G.dtype is None if dtype is None else G.dtype is not None
+        text = oc.graph.from_edges(data / "e.txt", out / "t.ocg", directed=directed, weights=dtype is not None)
+        assert np.array_equal(dense(text), wanted if dtype else wanted > 0)
+        wider = oc.graph.from_edges(data / "e.txt", out / "w.ocg", directed=directed, vertices=70, drop_loops=True)
+        assert wider.number_of_vertices == 70
+        assert wider.number_of_edges == text.number_of_edges - 1
+    assert sorted(files_below(out)) == ["a.ocg", "l.ocg", "t.ocg", "w.ocg", "z.ocg"]
+
+
+def test_text_of_other_shapes(data: Path, out: Path) -> None:
+    (data / "e.csv").write_text("% weight,from,to\n0.5,1,2\n0.25,3,1\n")
+    with session(out):
+        given: dict[str, Any] = {"columns": (1, 2), "separators": ",", "comments": "%", "base": 1}
+        G = oc.graph.from_edges(data / "e.csv", out / "g.ocg", weights=0, **given)
+        assert np.array_equal(dense(G), [[0, 0.5, 0], [0, 0, 0], [0.25, 0, 0]])
+        (data / "e.txt").write_text("0 1\n1 b\n")
+        with pytest.raises(FormatError, match="line 2: '1 b'"):
+            oc.graph.from_edges(data / "e.txt", out / "b.ocg")
+        (data / "none.txt").write_text("# nothing\n")
+        assert oc.graph.from_edges(data / "none.txt", out / "e.ocg").number_of_vertices == 0
+        again = oc.graph.from_edges(data / "none.txt", out / "e.ocg", vertices=3, overwrite=True, directed=False)
+        assert (again.number_of_vertices, again.number_of_edges) == (3, 0)
+
+
+def test_no_vertex_and_no_edge(out: Path) -> None:
+    with session(out):
+        for directed in (False, True):
+            G = oc.graph.from_arrays([], [], out / "g.ocg", directed=directed, overwrite=True)
+            assert (G.number_of_vertices, G.number_of_edges, G.number_of_loops) == (0, 0, 0)
+            assert G.lists([])[0].tolist() == [0]
+            G = oc.graph.from_arrays([], [], out / "g.ocg", directed=directed, vertices=3, overwrite=True)
+            assert [G.neighbors(vertex).tolist() for vertex in range(3)] == [[], [], []]
+
+
+# -- there and back ---------------------------------------------------------------------------------------------------
+
+
+@DRAWN
+@given(graph=graphs())
+def test_matrices_there_and_back(graph: Any, out: Path) -> None:
+    with session(out):
+        G = write(graph, out, "float64")
+        A = oc.graph.to_sparse(G, out / "a.ocs", overwrite=True)
+        wanted = nx.to_numpy_array(graph, nodelist=range(len(graph))) if len(graph) else np.zeros((0, 0))
+        assert np.array_equal(A.to_scipy().toarray(), wanted)
+        back = oc.graph.from_sparse(A, out / "b.ocg", directed=G.directed, overwrite=True)
+        assert back.path.read_bytes() == G.path.read_bytes()
+        turned = oc.graph.from_sparse(A.T, out / "t.ocg", overwrite=True)
+        assert np.array_equal(dense(turned), wanted.T)
+
+
+def test_a_matrix_of_one_way_made_both(out: Path) -> None:
+    def stored(values: Any, dtype: str = "float64") -> oc.sparse.SparseMatrix:
+        return oc.sparse.from_scipy(scipy.sparse.csr_array(np.array(values, dtype)), out / "a.ocs", overwrite=True)
+
+    def both(A: oc.sparse.SparseMatrix) -> Graph:
+        return oc.graph.from_sparse(A, out / "g.ocg", directed=False, overwrite=True)
+
+    with session(out):
+        G = both(stored([[1, -2, 0], [-5, 0, 0], [0, -7, 0]], "int16"))
+        assert G.dtype == np.dtype("int16")
+        assert np.array_equal(dense(G), [[1, -2, 0], [-2, 0, -7], [0, -7, 0]])
+        assert np.array_equal(
+            dense(both(stored([[1, 2, 0], [2, 0, 4], [0, 4, 0]]).T)), [[1, 2, 0], [2, 0, 4], [0, 4, 0]]
+        )
+        # An edge of the length 0 is one.
+        nothing = oc.sparse.from_coo([0, 1], [1, 2], np.zeros(2), (3, 3), out / "z.ocs")
+        assert both(nothing).number_of_edges == 2
+        pattern = oc.sparse.from_coo([0, 2], [1, 1], None, (3, 3), out / "p.ocs")
+        assert both(pattern).dtype is None
+        assert both(pattern).lists([1])[1].tolist() == [0, 2]
+        for ways in (True, False):
+            with pytest.raises(ShapeError, match=r"shape \(3, 2\)"):
+                oc.graph.from_sparse(stored([[1, 0], [0, 0], [0, 0]]), out / "h.ocg", directed=ways)
+
+
+def test_an_edge_weighs_the_same_both_ways(data: Path, out: Path) -> None:
+    """Sums depend on the order: an edge that is told both ways round has one."""
+    rows, columns, weights = [0, 0, 1, 1], [1, 1, 0, 2], [1e16, 1.0, -1e16, 0.5]
+    (data / "e.txt").write_text("".join(f"{u} {v} {w}\n" for u, v, w in zip(rows, columns, weights, strict=True)))
+    with session(out):
+        given: dict[str, Any] = {"directed": False, "overwrite": True}
+        mixed = np.array(rows, np.int64), np.array(columns, np.uint64)
+        for G in (
+            oc.graph.from_arrays(rows, columns, out / "g.ocg", weights=weights, **given),
+            oc.graph.from_arrays(*mixed, out / "h.ocg", weights=weights, **given),
+            oc.graph.from_arrays(oc.asarray(mixed[0]), mixed[1], out / "i.ocg", weights=oc.asarray(weights), **given),
+            oc.graph.from_edges(data / "e.txt", out / "j.ocg", weights=True, **given),
+            oc.graph.from_arrays(rows, columns, out / "k.ocg", weights=weights, duplicates="last", **given),
+        ):
+            assert np.array_equal(dense(G), dense(G).T)
+        assert G.lists([0])[2] == [-1e16]
+        with pytest.raises(ArgumentError, match="duplicates='last' of edges without a direction"):
+            oc.graph.from_edges(data / "e.txt", out / "l.ocg", weights=True, duplicates="last", directed=False)
+        for option in ("symmetrize", "transpose", "shape"):
+            with pytest.raises(ArgumentError, match=f"no option {option}"):
+                oc.graph.from_arrays(rows, columns, out / "l.ocg", **{option: True})
+            with pytest.raises(ArgumentError, match=f"no option {option}"):
+                oc.graph.from_edges(data / "e.txt", out / "l.ocg", **{option: True})
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_labels_of_vertices_come_beside(directed: bool, data: Path, out: Path) -> None:
+    rows, columns = [4, 1, 2, 4], [3, 3, 3, 0]
+    (data / "e.txt").write_text("".join(f"{u} {v}\n" for u, v in zip(rows, columns, strict=True)))
+    wanted = np.zeros((5, 5))
+    wanted[rows, columns] = 1
+    if not directed:
+        wanted = np.maximum(wanted, wanted.T)
+    with session(out):
+        for G in (
+            oc.graph.from_edges(data / "e.txt", out / "t.ocg", directed=directed, relabel="degree"),
+            oc.graph.from_arrays(rows, columns, out / "a.ocg", directed=directed, relabel="degree"),
+        ):
+            new = np.load(f"{G.path}.labels.npy")
+            assert sorted(new) == list(range(5))
+            assert np.array_equal(dense(G)[np.ix_(new, new)], wanted)
+    assert files_below(out) == ["a.ocg", "a.ocg.labels.npy", "t.ocg", "t.ocg.labels.npy"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("directed", [False, True])
+def test_graphs_of_networkx(kind: str, directed: bool, out: Path) -> None:
+    graph = weighted(directed_of(KINDS[kind]()) if directed else KINDS[kind]())
+    named = nx.relabel_nodes(graph, {vertex: f"node {vertex}" for vertex in graph})
+    with session(out):
+        G = oc.graph.from_networkx(named, out / "g.ocg", weight="weight")
+        assert G.path.read_bytes() == write(graph, out, "float64", "h.ocg").path.read_bytes()
+        plain = oc.graph.from_networkx(graph, out / "g.ocg", overwrite=True)
+        assert (plain.dtype, plain.directed) == (None, directed)
+
+
+def test_multigraphs_of_networkx(out: Path) -> None:
+    graph = nx.MultiGraph([("a", "b", {"weight": 2}), ("b", "a", {"weight": 3}), ("a", "b"), ("c", "c")])
+    with session(out):
+        G = oc.graph.from_networkx(graph, out / "g.ocg", weight="weight")
+        assert np.array_equal(dense(G), [[0, 6, 0], [6, 0, 0], [0, 0, 1]])
+        with pytest.raises(ArgumentError, match="list is no graph of networkx"):
+            oc.graph.from_networkx([(0, 1)], out / "h.ocg")
+
+
+# -- looking at one ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["", "float64"])
+def test_lists_of_vertices_in_any_order(dtype: str, out: Path) -> None:
+    graph = weighted(directed_of(KINDS["isolated"]()))
+    n = len(graph)
+    random = np.random.default_rng(0)
+    with session(out):
+        G = write(graph, out, dtype)
+        assert repr(G).startswith(f"Graph('{G.path}', {n} vertices, {graph.number_of_edges()} entries, directed")
+        for direction, of in (("out", graph.adj), ("in", graph.pred)):
+            for ids in (random.integers(0, n, 300), np.arange(n)[::-1], np.array([8]), np.zeros(5, np.uint16)):
+                begins, neighbours, weights = G.lists(ids, direction)
+                assert len(begins) == len(ids) + 1
+                for at, vertex in enumerate(ids.tolist()):
+                    around = slice(begins[at], begins[at + 1])
+                    assert neighbours[around].tolist() == sorted(of[vertex])
+                    if dtype:
+                        assert weights is not None
+                        assert weights[around].tolist() == [of[vertex][v]["weight"] for v in sorted(of[vertex])]
+                assert (weights is None) == (not dtype)
+        both = set(graph.successors(8)) | set(graph.predecessors(8))
+        assert G.neighbors(8, "both").tolist() == sorted(both)
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+WRONG: dict[str, tuple[Callable[[Graph], Any], type[OutcoreError], str]] = {
+    "source": (lambda G: oc.graph.bfs(G, 5), IndexingError, "5 is no vertex; there are 5"),
+    "below": (lambda G: oc.graph.shortest_paths(G, [0, -1]), IndexingError, "-1 is no vertex"),
+    "float": (lambda G: oc.graph.bfs(G, 0.0), IndexingError, "not float64"),
+    "bool": (lambda G: oc.graph.bfs(G, True), IndexingError, "not bool"),
+    "table": (lambda G: oc.graph.bfs(G, [[0, 1]]), IndexingError, r"shape \(1, 2\)"),
+    "name": (lambda G: oc.graph.bfs(G, "a"), IndexingError, "whole numbers"),
+    "neighbors": (lambda G: G.neighbors(5), IndexingError, "5 is no vertex"),
+    "list": (lambda G: G.lists([2**40]), IndexingError, "is no vertex"),
+    "lists of floats": (lambda G: G.lists([1.5]), IndexingError, "not float64"),
+    "lists both ways": (lambda G: G.lists([1], "both"), ArgumentError, "direction='both'; out and in"),
+    "way": (lambda G: oc.graph.bfs(G, 0, direction="up"), ArgumentError, 'direction="up"; out, in and both'),
+    "way of neighbors": (lambda G: G.neighbors(0, "up"), ArgumentError, "direction='up'"),
+    "way of degrees": (lambda G: G.degrees("up"), ArgumentError, "direction='up'"),
+    "way of a histogram": (lambda G: oc.graph.degree_histogram(G, "up"), ArgumentError, "direction='up'"),
+    "step": (lambda G: oc.graph.shortest_paths(G, 0, step=0), ArgumentError, "step=0 is not positive"),
+    "no step": (lambda G: oc.graph.shortest_paths(G, 0, step=float("nan")), ArgumentError, "step=nan"),
+    "damping": (lambda G: oc.graph.pagerank(G, 1.5), ArgumentError, "damping=1.5"),
+    "no damping": (lambda G: oc.graph.pagerank(G, float("nan")), ArgumentError, "damping=nan"),
+    "tolerance": (lambda G: oc.graph.pagerank(G, tol=-1), ArgumentError, "tol=-1"),
+    "ranks": (lambda G: oc.graph.pagerank(G, iterations=0), ArgumentError, "iterations=0"),
+    "many ranks": (lambda G: oc.graph.pagerank(G, iterations=2**32), ArgumentError, "iterations=4294967296"),
+    "sweeps": (lambda G: oc.graph.diameter(G, sweeps=0), ArgumentError, "sweeps=0"),
+    "from where": (lambda G: oc.graph.diameter(G, source=5), IndexingError, "5 is no vertex"),
+    "between": (lambda G: oc.graph.betweenness_centrality(G, [0, 5]), IndexingError, "5 is no vertex"),
+}
+ONE_WAY: dict[str, tuple[Callable[[Graph], Any], str]] = {
+    "strong": (oc.graph.strongly_connected_components, "directed graphs only"),
+    "order": (oc.graph.topological_sort, "directed graphs only"),
+}
+BOTH_WAYS: dict[str, tuple[Callable[[Graph], Any], str]] = {
+    "triangles": (oc.graph.triangles, "undirected graphs only"),
+    "clustering": (oc.graph.clustering, "undirected graphs only"),
+    "average": (oc.graph.average_clustering, "undirected graphs only"),
+    "scan": (oc.graph.scan_statistics, "undirected graphs only"),
+    "labels": (oc.graph.label_propagation, "undirected graphs only"),
+    "set": (oc.graph.maximal_independent_set, "undirected graphs only"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_refused(wrong: str, out: Path) -> None:
+    call, error, text = WRONG[wrong]
+    with session(out):
+        for graph in (nx.path_graph(5), nx.path_graph(5, create_using=nx.DiGraph)):
+            with pytest.raises(error, match=text):
+                call(write(graph, out))
+
+
+def test_what_edges_of_one_way_or_both_have_not(out: Path) -> None:
+    with session(out):
+        one = write(nx.path_graph(5, create_using=nx.DiGraph), out)
+        both = write(nx.path_graph(5), out, name="b.ogc")
+        for wrong, G in ((ONE_WAY, both), (BOTH_WAYS, one)):
+            for name, (call, text) in wrong.items():
+                with pytest.raises(ArgumentError, match=f"{text}.*directed=False" if wrong is BOTH_WAYS else text):
+                    call(G)
+                assert name
+        for call in (
+            lambda: oc.graph.label_propagation(both, iterations=-1),
+            lambda: oc.graph.label_propagation(both, seed=-1),
+            lambda: oc.graph.maximal_independent_set(both, seed=2**64),
+        ):
+            with pytest.raises(ArgumentError, match="a whole number from 0 to"):
+                call()
+
+
+def test_weights_that_have_no_shortest_paths(out: Path) -> None:
+    with session(out):
+        G = oc.graph.from_arrays([0, 1], [1, 2], out / "g.ocg", weights=[1.0, -0.5])
+        with pytest.raises(ArgumentError, match=r"a weight of -0\.5"):
+            oc.graph.shortest_paths(G, 0)
+        G = oc.graph.from_arrays([0, 1], [1, 2], out / "h.ocg", weights=[1.0, np.nan])
+        with pytest.raises(ArgumentError, match="not a number"):
+            oc.graph.shortest_paths(G, 0)
+        for weights in ([1.0, np.inf], [1e308, 1e308], [0.0, 0.0], [5e-324, 5e-324]):
+            G = oc.graph.from_arrays([0, 1], [1, 2], out / "i.ocg", weights=weights, overwrite=True)
+            assert oc.graph.shortest_paths(G, 0).tolist() == [0.0, weights[0], sum(weights)]
+        with pytest.raises(DTypeError, match="weights of complex128"):
+            oc.graph.from_arrays([0, 1], [1, 2], out / "j.ocg", weights=[1j, 2])
+    assert files_below(out) == ["g.ocg", "h.ocg", "i.ocg"]
+
+
+def test_edges_that_cannot_be(out: Path) -> None:
+    path = out / "g.ocg"
+    makes: list[tuple[Callable[[], Any], type[OutcoreError], str]] = [
+        (lambda: oc.graph.from_arrays([0, -1], [1, 1], path), ArgumentError, "rows has -1"),
+        (lambda: oc.graph.from_arrays([0, 5], [1, 1], path, vertices=3), ArgumentError, "rows has 5, the matrix 3"),
+        (lambda: oc.graph.from_arrays([0.5], [1.0], path), DTypeError, "float64"),
+        (lambda: oc.graph.from_arrays([0, 1], [1], path), ShapeError, r"\(2,\), \(1,\)"),
+        (lambda: oc.graph.from_arrays([0], [1], path, weights=[1.0, 2.0]), ShapeError, r"\(2,\)"),
+        (lambda: oc.graph.from_arrays([0], [1], path, vertices=2**32 - 1), MemoryLimitError, "needs"),
+    ]
+    with session(out, memory_limit=2 << 30):
+        for call, error, text in makes:
+            with pytest.raises(error, match=text):
+                call()
+    assert files_below(out) == []
+
+
+def test_what_is_there_is_not_replaced_unless_it_may_be(out: Path, data: Path) -> None:
+    (data / "e.txt").write_text("0 1\n")
+    with session(out):
+        G = oc.graph.from_arrays([0, 1], [1, 2], out / "g.ocg")
+        A = oc.sparse.from_coo([0], [1], None, (4, 4), data / "a.ocs")
+        before = tree_hash(out)
+        makes: list[Callable[..., Graph]] = [
+            lambda **more: oc.graph.from_arrays([0], [0], out / "g.ocg", **more),
+            lambda **more: oc.graph.from_edges(data / "e.txt", out / "g.ocg", **more),
+            lambda **more: oc.graph.from_sparse(A, out / "g.ocg", **more),
+            lambda **more: oc.graph.from_networkx(nx.path_graph(2), out / "g.ocg", **more),
+        ]
+        for make in makes:
+            with pytest.raises(TargetExistsError, match=r"g\.ocg"):
+                make()
+        assert tree_hash(out) == before
+        assert G.number_of_vertices == 3
+        assert [make(overwrite=True).number_of_vertices for make in makes] == [1, 2, 4, 2]
+    assert files_below(out) == ["g.ocg"]

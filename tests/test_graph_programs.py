@@ -1,0 +1,250 @@
+"""Vertex programs of users: searches, components, ranks by messages, and what goes wrong in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from support.graphs import KINDS, directed_of, graphs, weighted, write
+from support.running import assert_nothing_but_kept, session
+
+import outcore as oc
+from outcore.errors import ArgumentError, IndexingError, ShapeError
+from outcore.graph import Graph, VertexProgram, state
+
+DRAWN = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+class Levels(VertexProgram):
+    level = state("int32", fill=-1)
+
+    def __init__(self, direction: str = "out") -> None:
+        self.direction = direction
+
+    def run(self, v: Any) -> None:
+        new = v.ids[self.level[v.ids] < 0]
+        self.level[new] = self.iteration
+        self.request(new, self.direction)
+
+    def on_edges(self, e: Any) -> None:
+        self.activate(e.neighbours)
+
+
+class Labels(VertexProgram):
+    """The lowest vertex of the component, sent along."""
+
+    label = state("uint32")
+
+    def run(self, v: Any) -> None:
+        if self.iteration == 0:
+            self.label[v.ids] = v.ids
+        self.request(v.ids, "both")
+
+    def on_edges(self, e: Any) -> None:
+        self.send(e.neighbours, self.label[e.ids])
+
+    def on_message(self, m: Any) -> None:
+        before = self.label[m.ids]
+        np.minimum.at(self.label, m.ids, m.values)
+        self.activate(m.ids[self.label[m.ids] < before])
+
+
+class Ranks(VertexProgram):
+    """PageRank, every vertex in every iteration."""
+
+    rank = state("float64")
+    next = state("float64")
+
+    def run(self, v: Any) -> None:
+        if self.iteration == 0:
+            self.rank[v.ids] = 1 / self.graph.number_of_vertices
+            self.degrees = self.graph.degrees()
+        self.request(v.ids)
+        self.activate(v.ids)
+
+    def on_edges(self, e: Any) -> None:
+        self.send(e.neighbours, self.rank[e.ids] / self.degrees[e.ids])
+
+    def on_message(self, m: Any) -> None:
+        np.add.at(self.next, m.ids, m.values)
+
+    def on_iteration_end(self) -> None:
+        lost = self.rank[self.degrees == 0].sum()
+        self.rank[:] = 0.85 * (self.next + lost / len(self.rank)) + 0.15 / len(self.rank)
+        self.next[:] = 0
+
+
+class Lightest(VertexProgram):
+    """Degrees, and the least weight around, without a message."""
+
+    degree = state("int64")
+    least = state("float64", fill=np.inf)
+
+    def on_edges(self, e: Any) -> None:
+        assert np.array_equal(e.ids, np.repeat(e.vertices, np.diff(e.begins)))
+        self.degree[e.vertices] = np.diff(e.begins)
+        if e.weights is not None:
+            np.minimum.at(self.least, e.ids, e.weights)
+
+
+def check(graph: Any, G: Graph) -> None:
+    n = len(graph)
+    for source in range(min(n, 2)):
+        for direction in ("out", "in", "both"):
+            found = G.run(Levels(direction), active=[source]).level
+            assert found.dtype == np.int32
+            assert np.array_equal(found, oc.graph.bfs(G, source, direction=direction))
+    assert np.array_equal(G.run(Labels()).label, oc.graph.connected_components(G))
+    ranks = G.run(Ranks(), iterations=6).rank
+    np.testing.assert_allclose(ranks, oc.graph.pagerank(G, tol=0, iterations=6), rtol=1e-12)
+    ran = G.run(Lightest())
+    assert np.array_equal(ran.degree, G.degrees())
+    lightest = [min((d["weight"] for *_, d in graph.edges(v, data=True)), default=np.inf) for v in range(n)]
+    assert ran.least.tolist() == (lightest if G.dtype is not None else [np.inf] * n)
+    assert ran.iteration == (n > 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("directed", [False, True])
+def test_programs_find_what_algorithms_find(kind: str, directed: bool, out: Path) -> None:
+    graph = weighted(directed_of(KINDS[kind]()) if directed else KINDS[kind]())
+    with session(out) as current:
+        check(graph, write(graph, out, "float64" if directed else ""))
+        assert_nothing_but_kept(current)
+
+
+@DRAWN
+@given(graph=graphs())
+def test_drawn_graphs(graph: Any, out: Path) -> None:
+    with session(out):
+        check(graph, write(graph, out, "int32"))
+
+
+def test_lists_come_in_parts_and_none_is_cut(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = KINDS["star"]()
+    monkeypatch.setattr("outcore.graph._program._LIST_BYTES", 64)
+    monkeypatch.setattr("outcore.graph._program._VERTICES", 100)
+    calls: list[tuple[int, int]] = []
+
+    class Counting(Lightest):
+        def run(self, v: Any) -> None:
+            assert (np.diff(v.ids.astype(int)) > 0).all()
+            assert len(v.ids) <= 100
+            self.request(v.ids[::-1])
+
+        def on_edges(self, e: Any) -> None:
+            super().on_edges(e)
+            calls.append((e.vertices[0], e.begins[-1]))
+
+    with session(out):
+        G = write(graph, out)
+        assert np.array_equal(G.run(Counting()).degree, G.degrees())
+    assert calls[0] == (0, 700), "the center by itself"
+    assert len(calls) > 20
+    assert calls == sorted(calls)
+
+
+def test_iterations_and_whom_they_begin_with(out: Path) -> None:
+    class Walk(VertexProgram):
+        seen = state(bool)
+
+        def run(self, v: Any) -> None:
+            self.seen[v.ids] = True
+            self.activate((v.ids.astype(np.int64) + 1) % self.graph.number_of_vertices)
+
+    with session(out):
+        G = write(nx.path_graph(9), out)
+        for iterations, wanted in ((0, []), (1, [7]), (4, [7, 8, 0, 1])):
+            ran = G.run(Walk(), active=[7, 7], iterations=iterations)
+            assert ran.iteration == iterations
+            assert set(np.flatnonzero(ran.seen)) == set(wanted)
+        for active in (3, np.int64(3), np.array([3], np.uint8), (3,), range(3, 4)):
+            assert np.flatnonzero(G.run(Walk(), active=active, iterations=1).seen).tolist() == [3]
+        for nobody in ([], np.zeros(0, np.uint32)):
+            assert G.run(Walk(), active=nobody).iteration == 0
+        again = Walk()
+        G.run(again, active=[0], iterations=2)
+        assert G.run(again, active=[5], iterations=1).seen.sum() == 1, "a program that runs again knows nothing"
+
+
+def test_messages_come_as_they_were_sent(out: Path) -> None:
+    class Sending(VertexProgram):
+        def run(self, v: Any) -> None:
+            self.send([4, 2], 7)
+            self.send([2], np.array([[8]])[0])
+            self.send(np.array([], float), [])
+
+        def on_message(self, m: Any) -> None:
+            self.got = m.ids.tolist(), m.values.tolist()
+
+    class Pairs(Sending):
+        def run(self, v: Any) -> None:
+            self.send([1, 3], [[1, 2], [3, 4]])
+
+    with session(out):
+        G = write(nx.path_graph(5), out)
+        assert G.run(Sending()).got == ([4, 2, 2], [7, 7, 8])  # type: ignore[attr-defined]
+        assert G.run(Pairs()).got == ([1, 3], [[1, 2], [3, 4]])  # type: ignore[attr-defined]
+
+
+class OwnError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("place", ["run", "on_edges", "on_message", "on_iteration_end"])
+def test_what_a_program_raises_comes_out_as_it_is(place: str, out: Path) -> None:
+    raised = OwnError(place)
+
+    def fail(*_: Any) -> None:
+        raise raised
+
+    program = Labels()
+    setattr(program, place, fail)
+    with session(out) as current:
+        G = write(nx.path_graph(70), out)
+        with pytest.raises(OwnError) as caught:
+            G.run(program)
+        assert caught.value is raised
+        assert_nothing_but_kept(current)
+        assert G.run(Labels()).label.max() == 0
+
+
+WRONG: list[tuple[Any, type[Exception], str]] = [
+    (lambda p: p.request([5]), IndexingError, "request: 5 is no vertex; there are 5"),
+    (lambda p: p.request(np.array([5], np.uint32)), IndexingError, "request: 5 is no vertex"),
+    (lambda p: p.activate([-1]), IndexingError, "activate: -1 is no vertex"),
+    (lambda p: p.send([2**40], 1), IndexingError, "send: 1099511627776 is no vertex"),
+    (lambda p: p.request([0.0]), IndexingError, "request: vertices are whole numbers in a row, not float64"),
+    (lambda p: p.activate([True]), IndexingError, "not bool"),
+    (lambda p: p.activate(3), IndexingError, r"of shape \(\)"),
+    (lambda p: p.activate(np.zeros((1, 1), np.uint32)), IndexingError, r"of shape \(1, 1\)"),
+    (lambda p: p.send([1, 2], [1, 2, 3]), ShapeError, r"send: 2 vertices, values of shape \(3,\)"),
+    (lambda p: p.request([0], "up"), ArgumentError, "request: direction='up'"),
+]
+
+
+@pytest.mark.parametrize("wrong", range(len(WRONG)))
+def test_wrong_vertices_and_values_are_refused(wrong: int, out: Path) -> None:
+    call, error, text = WRONG[wrong]
+
+    class Wrong(VertexProgram):
+        def run(self, v: Any) -> None:
+            call(self)
+
+    with session(out):
+        G = write(nx.path_graph(5), out)
+        with pytest.raises(error, match=text):
+            G.run(Wrong())
+
+
+def test_what_is_no_program_or_no_vertex_is_refused(out: Path) -> None:
+    with session(out):
+        G = write(nx.path_graph(5), out)
+        with pytest.raises(ArgumentError, match="object is no VertexProgram"):
+            G.run(object())  # type: ignore[arg-type]
+        with pytest.raises(IndexingError, match="run: 5 is no vertex"):
+            G.run(Levels(), active=[5])
