@@ -9,7 +9,7 @@
 The functions are those of the array API standard. Nothing runs until `compute`, `store` or `persist`.
 """
 
-from outcore import config, constants, dates, elementwise, errors, fft, graph, linalg, random, sparse, stats
+from outcore import config, constants, dates, elementwise, errors, fft, graph, io, linalg, random, sparse, stats
 from outcore._array import Array
 from outcore._core import version as _version
 from outcore._explanation import Explanation
@@ -434,6 +434,7 @@ __all__ = [
     "imag",
     "inf",
     "inner",
+    "io",
     "insert",
     "int16",
     "int32",

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod blocks;
+mod cached;
 mod error;
 mod expr;
 mod function;
@@ -26,5 +27,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     session::register(module)?;
     sparse::register(module)?;
     graph::register(module)?;
+    cached::register(module)?;
     text::register(module)
 }

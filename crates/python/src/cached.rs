@@ -1,0 +1,105 @@
+//! Files read at random through a page cache.
+
+use std::path::PathBuf;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use outcore_engine::EngineError;
+use outcore_store::cache::{CacheOptions, CachedFile, PageCache, Policy, Span};
+use outcore_store::io::Mode;
+use outcore_store::Reservation;
+use pyo3::prelude::*;
+
+use crate::error::to_python;
+use crate::session::PySession;
+
+/// A file, by way of a page cache of its own.
+#[pyclass(frozen, name = "CachedFile", module = "outcore._core")]
+pub struct PyCachedFile {
+    file: CachedFile,
+    session: Py<PySession>,
+}
+
+fn policy_named(name: &str) -> PyResult<Policy> {
+    Ok(match name {
+        "lru" => Policy::Lru,
+        "lfu" => Policy::Lfu,
+        "clock" => Policy::Clock,
+        "gclock" => Policy::Gclock,
+        other => {
+            let text = format!("cached: policy={other:?}; lru, lfu, clock and gclock are right");
+            return Err(to_python(EngineError::Argument(text)));
+        }
+    })
+}
+
+#[pymethods]
+impl PyCachedFile {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        session: Py<PySession>,
+        path: PathBuf,
+        memory: u64,
+        page_bytes: usize,
+        policy: &str,
+    ) -> PyResult<PyCachedFile> {
+        let options = CacheOptions {
+            page_bytes,
+            policy: policy_named(policy)?,
+            ..CacheOptions::default()
+        };
+        let inner = session.get().0.clone();
+        let opened = py.detach(|| {
+            let cache = PageCache::new(inner.io(), inner.ledger(), memory as usize, options)?;
+            cache.open(&path, Mode::Read)
+        });
+        let file = opened.map_err(|error| to_python(error.into()))?;
+        Ok(PyCachedFile { file, session })
+    }
+
+    /// Bytes of the file.
+    #[getter]
+    fn length(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// Hits, misses, joins, evictions, bytes read.
+    #[getter]
+    fn counters(&self) -> (u64, u64, u64, u64, u64) {
+        let counted = self.file.cache().counters();
+        (
+            counted.hits,
+            counted.misses,
+            counted.joins,
+            counted.evictions,
+            counted.bytes_read,
+        )
+    }
+
+    /// The bytes at each of the offsets, one behind the other.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        offsets: PyReadonlyArray1<'_, u64>,
+        bytes: u32,
+    ) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        let offsets = offsets.as_slice()?;
+        let total = offsets.len() * bytes as usize;
+        let session = self.session.get().0.clone();
+        let found = py.detach(|| -> Result<Vec<u8>, EngineError> {
+            // What the caller gets is the caller's; it is looked at whether there is room for it.
+            let _held: Reservation = session.ledger().reserve(total, "read_at")?;
+            let mut found = vec![0; total];
+            let spans: Vec<Span> = offsets.iter().map(|offset| Span { offset: *offset, bytes }).collect();
+            self.file.visit(&spans, &mut |number, pages| {
+                pages.copy_to(&mut found[number * bytes as usize..][..bytes as usize]);
+            })?;
+            Ok(found)
+        });
+        Ok(PyArray1::from_vec(py, found.map_err(to_python)?))
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyCachedFile>()
+}
