@@ -67,7 +67,8 @@ class CachedFile:
             raise IndexingError(f"{self.path}: {count} bytes at {outside[0]} of {len(self)}")
         if not count:
             return np.zeros((places.size, size), kind)
-        return self._core.read(places.astype(np.uint64), count).view(kind).reshape(places.size, size)
+        found: npt.NDArray[Any] = self._core.read(places.astype(np.uint64), count).view(kind)
+        return found.reshape(places.size, size)
 
 
 def cached(
