@@ -467,6 +467,17 @@ impl PyGraph {
         Ok((found.0, PyArray1::from_vec(py, found.1)))
     }
 
+    /// The vertex with the most edges around it, how many, and how many vertices were looked at.
+    fn scan(&self, py: Python<'_>, session: PyRef<'_, PySession>) -> PyResult<Option<(u32, u64, u64)>> {
+        let session = session.0.clone();
+        let bytes = graph::SCAN_BYTES + 4 + DEGREE_BYTES;
+        let found = self.with_memory(py, &session, "graph: scan statistics", bytes, 8, |means, watch| {
+            let degrees = self.degrees_of(Direction::Out, means.io)?;
+            graph::scan(&self.file, &degrees, means, watch)
+        })?;
+        Ok(found.map(|found| (found.vertex, found.edges, found.looked_at)))
+    }
+
     /// The lists of some vertices, which ascend: where each begins, the neighbours, and the weights if there are any.
     #[allow(clippy::type_complexity)] // three arrays
     fn lists<'py>(

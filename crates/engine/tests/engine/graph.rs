@@ -320,6 +320,31 @@ fn triangles_are_those_of_three_loops() {
 }
 
 #[test]
+fn the_most_edges_are_around_one_vertex() {
+    for made in shapes()
+        .into_iter()
+        .filter(|made| !made.file.shape().directed && made.vertices <= 500)
+    {
+        let io = Io::direct();
+        let degrees = made.file.degrees(Direction::Out, &io).unwrap();
+        let (_, triangles) = the_same(&made, &io, |means| {
+            graph::triangles(&made.file, &degrees, true, 1 << 20, means, &mut go).unwrap()
+        });
+        let mut around = triangles;
+        let plain = made.edges.iter().filter(|(from, to)| from != to);
+        plain.for_each(|(from, _)| around[*from as usize] += 1);
+        let most = around.iter().max().copied().unwrap();
+        let lowest = around.iter().position(|edges| *edges == most).unwrap() as u32;
+        let found = the_same(&made, &io, |means| {
+            graph::scan(&made.file, &degrees, means, &mut go).unwrap()
+        });
+        let found = found.unwrap();
+        assert_eq!((found.vertex, found.edges), (lowest, most));
+        assert!(found.looked_at <= made.vertices as u64);
+    }
+}
+
+#[test]
 fn a_read_that_fails_ends_a_run_with_its_name() {
     let made = made(3000, &skewed(3000, 30_000), false);
     let frames = Frames::default();
