@@ -10,7 +10,7 @@ use super::bits::Bits;
 use super::sweep::{List, Lists, Means, Round, Scratch, Sweep, Wanted, Watch};
 use crate::EngineError;
 
-/// Lists of some vertices that follow each other, each of the neighbours that stand higher.
+/// Lists of some vertices that follow each other, each of the ranks of the neighbours that stand higher.
 #[derive(Default)]
 struct Block {
     first: Vertex,
@@ -51,13 +51,14 @@ impl Block {
 }
 
 /// Bytes of memory for each vertex, and for each vertex and thread.
-pub const TRIANGLES_BYTES: (u64, u64) = (8 + 4 + 16, 1);
+pub const TRIANGLES_BYTES: (u64, u64) = (8 + 8 + 4 + 16, 1);
 
 /// What triangles are counted with.
 struct Counter<'a> {
     file: &'a GraphFile,
-    degrees: Vec<u32>,
-    /// Triangles of each vertex, where they are wanted.
+    /// Of each vertex: 0 for that with the most neighbours. Marks of those that have many lie close together, in a cache.
+    ranks: Vec<u32>,
+    /// Triangles of each vertex by its rank, where they are wanted.
     of: Vec<AtomicU64>,
     all: AtomicU64,
     means: &'a Means<'a>,
@@ -74,7 +75,11 @@ impl Counter<'_> {
     /// Every edge leads from the lower to the higher: few lead away from a vertex with many
     /// (Schank, Wagner 2005; Ortmann, Brandes 2014).
     fn is_higher(&self, other: Vertex, than: Vertex) -> bool {
-        (self.degrees[other as usize], other) > (self.degrees[than as usize], than)
+        self.rank(other) < self.rank(than)
+    }
+
+    fn rank(&self, vertex: Vertex) -> u32 {
+        self.ranks[vertex as usize]
     }
 
     /// The neighbours that stand higher, each once.
@@ -105,7 +110,7 @@ impl Counter<'_> {
                 let (mut ends, mut all, mut higher) = (vec![], vec![], vec![]);
                 lists.each(scratch, |list| {
                     self.higher(list, &mut higher);
-                    all.extend(&higher);
+                    all.extend(higher.iter().map(|other| self.rank(*other)));
                     ends.push((list.vertex, all.len()));
                 })?;
                 Ok((ends, all))
@@ -127,7 +132,7 @@ impl Counter<'_> {
         let marks = || Marks {
             scratch: Scratch::default(),
             higher: vec![],
-            marked: Bits::none(self.degrees.len()),
+            marked: Bits::none(self.ranks.len()),
         };
         let work = |marks: &mut Marks, lists: &Lists<'_>| {
             let Marks {
@@ -137,9 +142,9 @@ impl Counter<'_> {
             } = marks;
             lists.each(scratch, |list| {
                 self.higher(list, higher);
-                higher.iter().for_each(|vertex| marked.insert(*vertex));
+                higher.iter().for_each(|other| marked.insert(self.rank(*other)));
                 self.count_of(list.vertex, higher, marked, block);
-                higher.iter().for_each(|vertex| marked.remove(*vertex));
+                higher.iter().for_each(|other| marked.remove(self.rank(*other)));
             })
         };
         sweep.whole().run(self.means, marks, work, Ok, watch)
@@ -160,13 +165,13 @@ impl Counter<'_> {
                 self.of[*end as usize].fetch_add(1, Relaxed);
             }
             if found > 0 {
-                self.of[*middle as usize].fetch_add(found, Relaxed);
+                self.of[self.rank(*middle) as usize].fetch_add(found, Relaxed);
                 all += found;
             }
         }
         if all > 0 {
             self.all.fetch_add(all, Relaxed);
-            if let Some(of) = self.of.get(vertex as usize) {
+            if let Some(of) = self.of.get(self.rank(vertex) as usize) {
                 of.fetch_add(all, Relaxed);
             }
         }
@@ -190,10 +195,7 @@ pub fn triangles(
     let vertices = degrees.len();
     let counter = Counter {
         file,
-        degrees: degrees
-            .spans(0..vertices as Vertex)
-            .map(|(_, span)| span.bytes as u32)
-            .collect(),
+        ranks: ranks(degrees),
         of: (0..if each { vertices } else { 0 })
             .map(|_| AtomicU64::new(0))
             .collect(),
@@ -212,6 +214,23 @@ pub fn triangles(
         counter.load(&round, &mut block, watch)?;
     }
     counter.count(&sweep, &block, watch)?;
-    let of = counter.of.into_iter().map(AtomicU64::into_inner).collect();
+    let by_rank: Vec<u64> = counter.of.into_iter().map(AtomicU64::into_inner).collect();
+    let ranks = counter.ranks.iter().filter(|_| each);
+    let of = ranks.map(|rank| by_rank[*rank as usize]).collect();
     Ok((counter.all.into_inner(), of))
+}
+
+/// The place of each vertex in the order of degrees, the highest first; of several the lowest vertex first.
+fn ranks(degrees: &ListIndex) -> Vec<u32> {
+    let mut order: Vec<Vertex> = (0..degrees.len() as Vertex).collect();
+    let of: Vec<u32> = degrees
+        .spans(0..Vertex::MAX)
+        .map(|(_, span)| span.bytes as u32)
+        .collect();
+    order.sort_unstable_by_key(|vertex| (std::cmp::Reverse(of[*vertex as usize]), *vertex));
+    let mut ranks = of;
+    for (vertex, rank) in order.into_iter().zip(0..) {
+        ranks[vertex as usize] = rank;
+    }
+    ranks
 }
