@@ -41,6 +41,11 @@ def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatc
     assert doctest.testfile(str(ROOT / "docs" / "sparse.md"), module_relative=False) == (0, 13)
 
 
+def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 25)
+
+
 def test_the_map_names_every_crate_and_every_python_module():
     text = (ROOT / "ARCHITECTURE.md").read_text()
     crates = {f"crates/{path.parent.name}/" for path in (ROOT / "crates").glob("*/Cargo.toml")}

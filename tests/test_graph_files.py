@@ -27,7 +27,7 @@ from support.graphs import (
     section,
     weighted,
 )
-from support.running import session
+from support.running import assert_nothing_but_kept, session
 
 import outcore as oc
 from outcore.errors import FormatError, MissingFileError, OutcoreError, SourceChangedError
@@ -292,6 +292,22 @@ def test_a_list_that_is_none(broken: str, out: Path) -> None:
         ):
             with pytest.raises(FormatError, match=r"g\.ocg: .*(list|neighbour)"):
                 call()
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_a_list_that_is_none_ends_all_threads(threads: int, out: Path) -> None:
+    """One far within megabytes of others."""
+    n = 60_000
+    inner = encode(40, [v for v in range(81) if v != 40])
+    lists = [b""] * 40 + [inner] * (n - 80) + [b""] * 40
+    lists[n // 2] = encode(n // 2, [n] * 80)
+    with session(out, threads=threads) as current:
+        G = opened(out / "g.ocg", assemble([Section(lists, [80 * bool(each) for each in lists])]))
+        for call in (oc.graph.connected_components, oc.graph.pagerank, oc.graph.triangles, oc.graph.core_number):
+            with pytest.raises(FormatError, match=r"g\.ocg: .*no vertex"):
+                call(G)
+            assert_nothing_but_kept(current)
+        assert G.neighbors(n // 2 - 1)[0] == n // 2 - 41
 
 
 def test_degrees_that_are_not_those_of_the_lists(out: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -104,13 +105,9 @@ class Sums(VertexProgram):
 
 CALLS: dict[str, Callable[[Graph], Any]] = {
     "bfs": lambda G: oc.graph.bfs(G, 0),
-    "components": oc.graph.connected_components,
     "ranks": lambda G: oc.graph.pagerank(G, tol=0, iterations=2),
     "triangles": lambda G: oc.graph.triangles(G, each=True),
-    "cores": oc.graph.core_number,
     "paths": lambda G: oc.graph.shortest_paths(G, 0),
-    "between": lambda G: oc.graph.betweenness_centrality(G, [0]),
-    "labels": lambda G: oc.graph.label_propagation(G, iterations=2),
     "independent": oc.graph.maximal_independent_set,
     "lists": lambda G: G.lists(np.arange(G.number_of_vertices))[1],
     "program": lambda G: G.run(Sums()).total,
@@ -207,11 +204,11 @@ def test_a_short_transfer_goes_on_where_it_stopped(short: str, out: Path, scratc
 
 
 def test_states_that_do_not_fit_are_refused(out: Path) -> None:
-    """Two hundred million vertices without an edge: a file of some hundred megabytes that says so."""
-    n = 200_000_000
+    """Fifty million vertices without an edge but one."""
+    n = 50_000_000
     with session(out, memory_limit=3 << 30):
         G = oc.graph.from_arrays([0], [n - 1], out / "g.ocg", vertices=n, directed=False)
-    with session(out, memory_limit=1 << 30, pool_limit=700 << 20) as current:
+    with session(out, pool_limit=200 << 20) as current:
         G = oc.graph.open(G.path)
         for call, name in ((lambda: oc.graph.bfs(G, 0), "levels"), (lambda: oc.graph.pagerank(G), "pagerank")):
             with pytest.raises(MemoryLimitError, match=rf"graph: {name}: needs [0-9]+ bytes") as refused:
@@ -220,6 +217,22 @@ def test_states_that_do_not_fit_are_refused(out: Path) -> None:
             assert need > 5 * n
             assert need > refused.value.details["limit"]
         assert_nothing_but_kept(current)
+
+
+def test_ctrl_c_ends_a_search(out: Path) -> None:
+    """An alarm, as Ctrl-C would come, in a search from twenty thousand vertices in turn."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with session(out) as current:
+            G = opened(out / "g.ocg", circulant(20_000, STEPS))
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(KeyboardInterrupt):
+                oc.graph.betweenness_centrality(G)
+            assert_nothing_but_kept(current)
+            assert (oc.graph.bfs(G, 0) >= 0).all()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 # -- kills ------------------------------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "loop": lambda: nx.Graph([(0, 0)]),
     "edgeless": lambda: nx.empty_graph(70),
     "path": lambda: nx.path_graph(70),
-    "star": lambda: nx.star_graph(700),
+    "star": lambda: nx.star_graph(400),
     "complete": lambda: nx.complete_graph(80),
     "circles": lambda: nx.disjoint_union(nx.cycle_graph(65), nx.cycle_graph(3)),
     "tree": lambda: nx.balanced_tree(3, 4),

@@ -30,6 +30,9 @@ class Graph:
     array([1, 2])
     """
 
+    # By this networkx knows whose functions are called: `networkx.pagerank(G)`.
+    __networkx_backend__ = "outcore"
+
     def __init__(self, core: _core.Graph) -> None:
         self._core = core
 
@@ -63,6 +66,14 @@ class Graph:
     def directed(self) -> bool:
         """Whether edges lead one way."""
         return self._core.directed
+
+    def is_directed(self) -> bool:
+        """As `directed`: what networkx asks. No I/O."""
+        return self.directed
+
+    def is_multigraph(self) -> bool:
+        """False: edges that are there again are one. What networkx asks. No I/O."""
+        return False
 
     @property
     def dtype(self) -> np.dtype[Any] | None:

@@ -1,0 +1,368 @@
+"""What networkx dispatches to graphs on disk: `networkx.pagerank(G)` for a `Graph`, or `backend="outcore"` for its own.
+
+networkx itself is imported where it calls: whoever has a graph of its own, or an error to raise, has it loaded.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore.graph import _centrality, _communities, _components, _counts, _searching
+from outcore.graph._graph import Graph, _session
+from outcore.graph._making import from_networkx
+
+Nodes = Iterable[Hashable] | Hashable | None
+
+
+class Converted(Graph):
+    """A graph of networkx's, stored in scratch while this lives; its nodes have names."""
+
+    def __init__(self, graph: Any, weight: str | None) -> None:
+        path = Path(_session().unused_path())
+        super().__init__(from_networkx(graph, path, weight=weight)._core)
+        self.names = list(graph)
+        self.numbers = {name: number for number, name in enumerate(self.names)}
+        weakref.finalize(self, path.unlink, missing_ok=True)
+
+
+# -- names and numbers ------------------------------------------------------------------------------------------------
+
+
+def _number(G: Graph, node: Any) -> int:
+    """The number of a node. Raises networkx's NodeNotFound."""
+    import networkx as nx
+
+    if isinstance(G, Converted):
+        if node in G.numbers:
+            return G.numbers[node]
+    elif isinstance(node, (int, np.integer)) and 0 <= node < G.number_of_vertices:
+        return int(node)
+    raise nx.NodeNotFound(f"Node {node} is not in the graph")
+
+
+def _is_node(G: Graph, node: Any) -> bool:
+    if isinstance(G, Converted):
+        return isinstance(node, Hashable) and node in G.numbers
+    return isinstance(node, (int, np.integer)) and 0 <= int(node) < G.number_of_vertices
+
+
+def _names(G: Graph, numbers: npt.NDArray[Any]) -> list[Any]:
+    found = numbers.tolist()
+    return [G.names[number] for number in found] if isinstance(G, Converted) else found
+
+
+def _by_node(G: Graph, values: npt.NDArray[Any]) -> dict[Any, Any]:
+    names = G.names if isinstance(G, Converted) else range(G.number_of_vertices)
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def _of_nodes(G: Graph, values: npt.NDArray[Any], nodes: Nodes) -> Any:
+    """Of a node its value; of several, or all, a dictionary. As networkx does, what is no node is left out."""
+    if nodes is None:
+        return _by_node(G, values)
+    if _is_node(G, nodes):
+        return values[_number(G, nodes)].item()
+    chosen = [node for node in nodes if _is_node(G, node)]  # type: ignore[union-attr]
+    return {node: values[_number(G, node)].item() for node in chosen}
+
+
+def _groups(G: Graph, labels: npt.NDArray[Any]) -> Iterator[set[Any]]:
+    """Nodes of equal labels, by the lowest of each group."""
+    order = np.argsort(labels, kind="stable")
+    begins = np.flatnonzero(np.diff(labels[order])) + 1
+    parts = [part for part in np.split(order, begins) if len(part)]
+    for part in sorted(parts, key=lambda part: int(part[0])):
+        yield set(_names(G, part))
+
+
+def _reached(G: Graph, distances: npt.NDArray[Any], cutoff: float | None) -> dict[Any, Any]:
+    """The nearest first, as far as there is a way."""
+    far = np.inf if cutoff is None else cutoff
+    met = np.flatnonzero((distances >= 0) & (distances <= far) & (distances < np.inf))
+    met = met[np.argsort(distances[met], kind="stable")]
+    return dict(zip(_names(G, met), distances[met].tolist(), strict=True))
+
+
+def _not_empty(G: Graph) -> None:
+    import networkx as nx
+
+    if G.number_of_vertices == 0:
+        raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
+
+
+def _labels(G: Graph, strong: bool = False) -> npt.NDArray[np.uint32]:
+    return _components.strongly_connected_components(G) if strong else _components.connected_components(G)
+
+
+def _is_one(G: Graph, strong: bool = False) -> bool:
+    _not_empty(G)
+    labels = _labels(G, strong)
+    return bool((labels == labels[0]).all())
+
+
+# -- what networkx calls, with its own arguments ----------------------------------------------------------------------
+
+
+def pagerank(
+    G: Graph,
+    alpha: float = 0.85,
+    personalization: Any = None,
+    max_iter: int = 100,
+    tol: float = 1.0e-6,
+    nstart: Any = None,
+    weight: str | None = "weight",
+    dangling: Any = None,
+) -> dict[Any, float]:
+    import networkx as nx
+
+    ranks, done = _centrality.pagerank(G, alpha, tol=tol, iterations=max_iter, full_output=True)
+    if done is None:
+        raise nx.PowerIterationFailedConvergence(max_iter)
+    return _by_node(G, ranks)
+
+
+def betweenness_centrality(
+    G: Graph,
+    k: int | None = None,
+    normalized: bool = True,
+    weight: str | None = None,
+    endpoints: bool = False,
+    seed: Any = None,
+) -> dict[Any, float]:
+    return _by_node(G, _centrality.betweenness_centrality(G, normalized=normalized))
+
+
+def connected_components(G: Graph) -> Iterator[set[Any]]:
+    yield from _groups(G, _labels(G))
+
+
+def number_connected_components(G: Graph) -> int:
+    return len(np.unique(_labels(G)))
+
+
+def is_connected(G: Graph) -> bool:
+    return _is_one(G)
+
+
+def strongly_connected_components(G: Graph) -> Iterator[set[Any]]:
+    yield from _groups(G, _labels(G, strong=True))
+
+
+def number_strongly_connected_components(G: Graph) -> int:
+    return len(np.unique(_labels(G, strong=True)))
+
+
+def is_strongly_connected(G: Graph) -> bool:
+    return _is_one(G, strong=True)
+
+
+def core_number(G: Graph) -> dict[Any, int]:
+    import networkx as nx
+
+    if G.number_of_loops:
+        raise nx.NetworkXNotImplemented("Input graph has self loops which is not permitted.")
+    return _by_node(G, _components.core_number(G))
+
+
+def triangles(G: Graph, nodes: Nodes = None) -> Any:
+    return _of_nodes(G, np.asarray(_counts.triangles(G, each=True)), nodes)
+
+
+def clustering(G: Graph, nodes: Nodes = None, weight: str | None = None) -> Any:
+    return _of_nodes(G, _counts.clustering(G), nodes)
+
+
+def average_clustering(G: Graph, nodes: Nodes = None, weight: str | None = None, count_zeros: bool = True) -> float:
+    found: dict[Any, float] = _of_nodes(G, _counts.clustering(G), nodes)
+    values = [value for value in found.values() if count_zeros or value > 0]
+    return sum(values) / len(values)
+
+
+def single_source_shortest_path_length(G: Graph, source: Any, cutoff: int | None = None) -> dict[Any, int]:
+    return _reached(G, _searching.bfs(G, _number(G, source)), cutoff)
+
+
+def single_source_dijkstra_path_length(
+    G: Graph, source: Any, cutoff: float | None = None, weight: str = "weight"
+) -> dict[Any, float]:
+    return _reached(G, _searching.shortest_paths(G, _number(G, source)), cutoff)
+
+
+def _beyond(G: Graph, source: Any, direction: str) -> set[Any]:
+    levels = _searching.bfs(G, _number(G, source), direction=direction)
+    return set(_names(G, np.flatnonzero(levels > 0)))
+
+
+def descendants(G: Graph, source: Any) -> set[Any]:
+    return _beyond(G, source, "out")
+
+
+def ancestors(G: Graph, source: Any) -> set[Any]:
+    return _beyond(G, source, "in")
+
+
+def topological_generations(G: Graph) -> Iterator[list[Any]]:
+    import networkx as nx
+
+    if not G.directed:
+        raise nx.NetworkXError("Topological sort not defined on undirected graphs.")
+    generations = G._core.generations(_session())
+    if (generations < 0).any():
+        raise nx.NetworkXUnfeasible("Graph contains a cycle.")
+    order = np.argsort(generations, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(generations[order])) + 1):
+        if len(part):
+            yield _names(G, part)
+
+
+def topological_sort(G: Graph) -> Iterator[Any]:
+    for generation in topological_generations(G):
+        yield from generation
+
+
+def maximal_independent_set(G: Graph, nodes: Any = None, seed: Any = None) -> list[Any]:
+    # networkx makes a generator of whatever it was given.
+    return _names(G, _communities.maximal_independent_set(G, seed=seed.getrandbits(64)))
+
+
+def degree_histogram(G: Graph) -> list[int]:
+    degrees = G.degrees("both")
+    if not G.directed:
+        # A loop counts twice here.
+        degrees = 2 * degrees - _counts._simple_degrees(G)
+    return [int(count) for count in np.bincount(degrees)]
+
+
+# -- what networkx asks -----------------------------------------------------------------------------------------------
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        ancestors,
+        average_clustering,
+        betweenness_centrality,
+        clustering,
+        connected_components,
+        core_number,
+        degree_histogram,
+        descendants,
+        is_connected,
+        is_strongly_connected,
+        maximal_independent_set,
+        number_connected_components,
+        number_strongly_connected_components,
+        pagerank,
+        single_source_dijkstra_path_length,
+        single_source_shortest_path_length,
+        strongly_connected_components,
+        topological_generations,
+        topological_sort,
+        triangles,
+    )
+} | {
+    "weakly_connected_components": connected_components,
+    "number_weakly_connected_components": number_connected_components,
+    "is_weakly_connected": is_connected,
+}
+# Arguments that must be what they are unless given.
+_FIXED = {
+    "pagerank": ("personalization", "nstart", "dangling"),
+    "betweenness_centrality": ("k", "weight", "endpoints"),
+    "clustering": ("weight",),
+    "average_clustering": ("weight",),
+    "maximal_independent_set": ("nodes",),
+}
+_UNDIRECTED = ("clustering", "average_clustering")
+
+
+def _has(graph: Any, weight: str) -> bool:
+    """Whether an edge has a weight."""
+    if isinstance(graph, Graph):
+        return graph.dtype is not None
+    return any(weight in data for *_, data in graph.edges(data=True))
+
+
+def _reason(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> str | None:
+    """Why a call cannot be run here."""
+    G = given["G"]
+    for argument in _FIXED.get(name, ()):
+        if given[argument] is not defaults[argument] and given[argument] != defaults[argument]:
+            return f"{argument}={given[argument]!r} is not supported"
+    if name in _UNDIRECTED and G.is_directed():
+        return "of undirected graphs only"
+    if G.is_multigraph():
+        return "edges that are there again would be one"
+    weight = given.get("weight")
+    if name == "pagerank" and weight is not None and _has(G, weight):
+        return "weights do not count; weight=None is right"
+    if name == "single_source_dijkstra_path_length":
+        if not isinstance(weight, str):
+            return "weight is the name of an attribute"
+        if isinstance(G, Graph) and weight != "weight" and not isinstance(G, Converted):
+            return 'the weights of a stored graph are called "weight"'
+    return None
+
+
+def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Whether a call means what networkx means by it; else why not."""
+    signature = inspect.signature(_FUNCTIONS[name])
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        return str(error)
+    bound.apply_defaults()
+    defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
+    return _reason(name, bound.arguments, defaults) or True
+
+
+def convert_from_nx(graph: Any, *, edge_attrs: dict[str, Any] | None = None, name: str = "", **_: Any) -> Graph:
+    """Stores a graph of networkx's in scratch."""
+    if graph.is_multigraph() or (edge_attrs is not None and set(edge_attrs.values()) - {1, None}):
+        raise NotImplementedError("outcore: multigraphs, and edges that weigh something but 1 unless they say so")
+    attributes = [] if edge_attrs is None else [attribute for attribute in edge_attrs if _has(graph, attribute)]
+    if len(attributes) > 1:
+        raise NotImplementedError(f"outcore: {len(attributes)} attributes of edges; there is room for one")
+    return Converted(graph, attributes[0] if attributes else None)
+
+
+def convert_to_nx(found: Any, **_: Any) -> Any:
+    """A stored graph as networkx has it, in memory; other results are what they are."""
+    import networkx as nx
+
+    if not isinstance(found, Graph):
+        return found
+    graph = nx.DiGraph() if found.directed else nx.Graph()
+    graph.add_nodes_from(found.names if isinstance(found, Converted) else range(found.number_of_vertices))
+    for ids, begins, neighbours, weights in found._parts("out"):
+        ends = _names(found, np.repeat(ids, np.diff(begins))), _names(found, neighbours)
+        if found.dtype is None:
+            graph.add_edges_from(zip(*ends, strict=True))
+        else:
+            graph.add_weighted_edges_from(zip(*ends, weights.astype(found.dtype).tolist(), strict=True))
+    return graph
+
+
+def get_info() -> dict[str, Any]:
+    """What networkx tells of this backend in its documentation."""
+    return {
+        "backend_name": "outcore",
+        "project": "outcore",
+        "package": "outcore",
+        "short_summary": "Graphs on disk, larger than memory.",
+        "functions": {name: {} for name in _FUNCTIONS},
+    }
+
+
+backend_interface = SimpleNamespace(
+    **_FUNCTIONS, can_run=can_run, convert_from_nx=convert_from_nx, convert_to_nx=convert_to_nx
+)
+
+__all__ = ["Converted", "backend_interface", "can_run", "convert_from_nx", "convert_to_nx", "get_info"]

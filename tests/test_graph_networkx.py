@@ -1,0 +1,290 @@
+"""What networkx dispatches to graphs on disk: the same answers in the same shapes, and refusals of what means more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from support.graphs import KINDS, directed_of, weighted, write
+from support.running import files_below, session
+
+import outcore as oc
+from outcore.graph import Graph
+from outcore.graph._networkx import backend_interface, can_run, convert_from_nx, convert_to_nx, get_info
+
+ROOT = Path(__file__).parent.parent
+EITHER = ["degree_histogram", "pagerank", "betweenness_centrality"]
+UNDIRECTED = ["connected_components", "number_connected_components", "is_connected", "triangles", "clustering"]
+DIRECTED = [
+    "weakly_connected_components",
+    "number_weakly_connected_components",
+    "is_weakly_connected",
+    "strongly_connected_components",
+    "number_strongly_connected_components",
+    "is_strongly_connected",
+]
+
+
+def plain(found: Any) -> Any:
+    """What a generator gives, in a list."""
+    return list(found) if hasattr(found, "__next__") else found
+
+
+def agree(found: Any, wanted: Any) -> None:
+    found, wanted = plain(found), plain(wanted)
+    if isinstance(wanted, dict):
+        assert list(found) == list(wanted)
+        assert {type(value) for value in found.values()} <= {int, float}
+        np.testing.assert_allclose(list(found.values()), list(wanted.values()), rtol=1e-5, atol=1e-9)
+    elif isinstance(wanted, list) and wanted and isinstance(wanted[0], set):
+        assert {frozenset(part) for part in found} == {frozenset(part) for part in wanted}
+        assert len(found) == len(wanted)
+    else:
+        assert type(found) is type(wanted)
+        assert found == pytest.approx(wanted) if isinstance(wanted, float) else found == wanted
+
+
+def both(name: str, graph: Any, G: Graph, *args: Any, **kwargs: Any) -> None:
+    """Calls both; networkx's errors are those of the backend."""
+    ours = getattr(backend_interface, name)
+    # Beyond what is dispatched: so no other backend and no cache comes between.
+    theirs = getattr(nx, name)
+    try:
+        wanted = plain(theirs(graph, *args, **kwargs))
+    except (nx.NetworkXException, ZeroDivisionError) as error:
+        with pytest.raises(type(error)):
+            plain(ours(G, *args, **kwargs))
+        return
+    agree(ours(G, *args, **kwargs), wanted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("directed", [False, True])
+def test_functions_give_what_networkx_gives(kind: str, directed: bool, out: Path) -> None:
+    graph = directed_of(KINDS[kind]()) if directed else KINDS[kind]()
+    named = nx.relabel_nodes(graph, {vertex: f"v{vertex}" for vertex in graph})
+    with session(out):
+        stored, converted = write(graph, out), convert_from_nx(named)
+        for each, G, node in ((graph, stored, lambda v: v), (named, converted, lambda v: f"v{v}")):
+            assert G.is_directed() == each.is_directed()
+            for name in [*EITHER, *(DIRECTED if directed else UNDIRECTED)]:
+                if name != "betweenness_centrality" or len(graph) < 90:
+                    both(name, each, G)
+            if not directed:
+                both("average_clustering", each, G)
+                both("average_clustering", each, G, count_zeros=False)
+            both("core_number", each, G)
+            for vertex in (0, len(graph) // 2, len(graph)):
+                for name in ("single_source_shortest_path_length", "descendants", "ancestors"):
+                    check_source(name, each, G, node(vertex))
+
+
+def check_source(name: str, graph: Any, G: Graph, source: Any) -> None:
+    ours = getattr(backend_interface, name)
+    if source not in graph:
+        with pytest.raises(nx.NodeNotFound):
+            ours(G, source)
+        return
+    wanted = getattr(nx, name)(graph, source)
+    found = ours(G, source)
+    assert found == wanted
+    if isinstance(found, dict):
+        assert list(found.values()) == sorted(found.values())
+        assert ours(G, source, cutoff=2) == getattr(nx, name)(graph, source, cutoff=2)
+
+
+def test_weighted_paths(out: Path) -> None:
+    graph = weighted(directed_of(KINDS["rmat"]()))
+    with session(out):
+        for G in (write(graph, out, "float64"), convert_from_nx(graph, edge_attrs={"weight": 1})):
+            for cutoff in (None, 6):
+                found = backend_interface.single_source_dijkstra_path_length(G, 3, cutoff)
+                assert found == nx.single_source_dijkstra_path_length(graph, 3, cutoff)
+                assert list(found.values()) == sorted(found.values())
+
+
+def test_topological_order(out: Path) -> None:
+    graph = nx.DiGraph([(int(u), int(v)) for u, v in KINDS["rmat"]().edges() if u != v])
+    graph.add_nodes_from(range(512))
+    with session(out):
+        G = write(graph, out)
+        assert [sorted(part) for part in nx.topological_generations(graph)] == list(
+            backend_interface.topological_generations(G)
+        )
+        place = {node: at for at, node in enumerate(backend_interface.topological_sort(G))}
+        assert all(place[u] < place[v] for u, v in graph.edges())
+        circle = write(nx.cycle_graph(3, create_using=nx.DiGraph), out, name="c.ocg")
+        with pytest.raises(nx.NetworkXUnfeasible):
+            list(backend_interface.topological_sort(circle))
+
+
+def test_some_nodes_only(out: Path) -> None:
+    graph = nx.relabel_nodes(KINDS["complete"](), str)
+    graph.remove_edge("1", "2")
+    with session(out):
+        G = convert_from_nx(graph)
+        for name in ("triangles", "clustering"):
+            for nodes in ("1", ["2", "5"], [], ["none", "7"]):
+                both(name, graph, G, nodes)
+        both("average_clustering", graph, G, ["1", "2", "3"])
+
+
+def test_what_is_converted_lives_as_long_as_it_is_wanted(out: Path) -> None:
+    graph = weighted(nx.relabel_nodes(directed_of(KINDS["isolated"]()), str))
+    with session(out):
+        G = convert_from_nx(graph, edge_attrs={"weight": 1})
+        assert len(files_below(out)) == 1
+        back = convert_to_nx(G)
+        assert nx.utils.graphs_equal(back, graph)
+        assert list(back) == list(graph)
+        assert convert_to_nx(5) == 5
+        del G
+        assert files_below(out) == []
+        for wrong in (
+            lambda: convert_from_nx(nx.MultiGraph()),
+            lambda: convert_from_nx(graph, edge_attrs={"weight": 7}),
+            lambda: convert_from_nx(nx.Graph([(0, 1, {"a": 1, "b": 2})]), edge_attrs={"a": 1, "b": 1}),
+        ):
+            with pytest.raises(NotImplementedError, match="outcore: "):
+                wrong()
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("pagerank", {"personalization": {0: 1}}, "personalization"),
+    ("pagerank", {"nstart": {0: 1}}, "nstart"),
+    ("pagerank", {"dangling": {0: 1}}, "dangling"),
+    ("pagerank", {}, "weights do not count"),
+    ("betweenness_centrality", {"k": 3}, "k=3"),
+    ("betweenness_centrality", {"endpoints": True}, "endpoints"),
+    ("betweenness_centrality", {"weight": "weight"}, "weight"),
+    ("clustering", {"weight": "weight"}, "weight"),
+    ("maximal_independent_set", {"nodes": [0]}, "nodes"),
+    ("single_source_dijkstra_path_length", {"source": 0, "weight": len}, "name of an attribute"),
+    ("single_source_dijkstra_path_length", {"source": 0, "weight": "length"}, 'called "weight"'),
+    ("single_source_shortest_path_length", {"source": 0, "target": 0}, "unexpected"),
+    ("triangles", {"source": 0}, "unexpected"),
+]
+
+
+@pytest.mark.parametrize("refused", range(len(REFUSED)))
+def test_what_means_more_than_is_there_is_not_run(refused: int, out: Path) -> None:
+    name, kwargs, text = REFUSED[refused]
+    with session(out):
+        G = write(weighted(nx.path_graph(5)), out, "float64")
+        said = can_run(name, (G,), kwargs)
+        assert isinstance(said, str)
+        assert text in said
+
+
+def test_what_can_be_run(out: Path) -> None:
+    graph = nx.path_graph(5)
+    with session(out):
+        for G in (graph, write(graph, out)):
+            assert can_run("pagerank", (G, 0.9), {"tol": 1e-3}) is True
+            assert can_run("betweenness_centrality", (), {"G": G, "normalized": False}) is True
+        assert "undirected" in str(can_run("clustering", (nx.DiGraph(),), {}))
+        assert "again" in str(can_run("pagerank", (nx.MultiGraph(),), {}))
+        assert "weights" in str(can_run("pagerank", (weighted(nx.path_graph(5)),), {}))
+        assert can_run("pagerank", (weighted(nx.path_graph(5)),), {"weight": None}) is True
+    assert set(get_info()["functions"]) == set(vars(backend_interface)) - {
+        "can_run",
+        "convert_from_nx",
+        "convert_to_nx",
+    }
+
+
+# -- as networkx does it ----------------------------------------------------------------------------------------------
+
+DISPATCHED = """
+import sys
+import networkx as nx, outcore as oc
+from outcore.graph._networkx import backend_interface
+
+assert "outcore" in nx.utils.backends.backends
+for name in vars(backend_interface):
+    assert hasattr(nx, name) or name in ("can_run", "convert_from_nx", "convert_to_nx"), name
+graph = nx.relabel_nodes(nx.karate_club_graph(), lambda node: f"member {node}")
+with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.argv[1]]):
+    G = oc.graph.from_networkx(graph, sys.argv[1] + "/g.ocg")
+    # A stored graph goes to its own functions.
+    ranks = nx.pagerank(G)
+    wanted = nx.pagerank(graph, weight=None)
+    assert all(abs(ranks[number] - wanted[node]) < 1e-6 for number, node in enumerate(graph))
+    assert nx.is_connected(G) and nx.number_connected_components(G) == 1
+    assert nx.triangles(G, 0) == nx.triangles(graph, "member 0")
+    assert nx.average_clustering(G) == nx.average_clustering(graph)
+    assert [len(part) for part in nx.connected_components(G)] == [34]
+    assert set(nx.betweenness_centrality(G)) == set(range(34))
+    chosen = set(nx.maximal_independent_set(G, seed=1))
+    assert all((v in chosen) != any(u in chosen for u in G.neighbors(v)) for v in range(34))
+    for call in (lambda: nx.pagerank(G, nstart={0: 1}), lambda: nx.eigenvector_centrality(G)):
+        try:
+            call()
+        except NotImplementedError:
+            pass
+        else:
+            raise AssertionError("networkx has run it")
+    try:
+        nx.strongly_connected_components(G)
+        raise AssertionError("of directed graphs only")
+    except nx.NetworkXNotImplemented:
+        pass
+    # Where the user allows it what is missing is done in memory.
+    with nx.config(fallback_to_nx=True):
+        assert len(nx.eigenvector_centrality(G)) == 34
+        assert nx.pagerank(G, nstart={0: 1})
+    # Graphs of networkx's are stored in scratch.
+    assert nx.single_source_shortest_path_length(graph, "member 3", backend="outcore") == dict(
+        nx.single_source_shortest_path_length(graph, "member 3")
+    )
+    far = nx.single_source_dijkstra_path_length(graph, "member 3", backend="outcore")
+    assert far == nx.single_source_dijkstra_path_length(graph, "member 3")
+    try:
+        nx.pagerank(graph, backend="outcore")
+        raise AssertionError("weights do not count")
+    except NotImplementedError:
+        pass
+    with nx.config.backend_priority(algos=["outcore"]):
+        assert nx.core_number(graph) == nx.core_number(graph, backend="networkx")
+        assert nx.pagerank(graph), "networkx takes the weights"
+print("right")
+"""
+
+
+def test_networkx_finds_the_backend(tmp_path: Path, scratch: Path) -> None:
+    """By the entry points, which an installed package has: here they lie in a folder of their own."""
+    points = "".join(
+        f"[{group}]\noutcore = outcore.graph._networkx:{name}\n"
+        for group, name in (("networkx.backends", "backend_interface"), ("networkx.backend_info", "get_info"))
+    )
+    text = (ROOT / "pyproject.toml").read_text()
+    assert all(line in text for line in ('outcore = "outcore.graph._networkx:backend_interface"', "_networkx:get_info"))
+    paths = [str(Path(oc.__file__).parent.parent)]
+    from importlib.metadata import entry_points
+
+    if not [point for point in entry_points(group="networkx.backends") if point.name == "outcore"]:
+        info = tmp_path / "points" / "points-0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: points\nVersion: 0\n")
+        (info / "entry_points.txt").write_text(points)
+        paths.append(str(info.parent))
+    ran = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", DISPATCHED, str(scratch)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout == "right\n", ran.stderr
+
+
+def test_networkx_is_not_imported(tmp_path: Path) -> None:
+    code = "import outcore, outcore.graph, sys; print('networkx' in sys.modules)"
+    given = os.environ | {"PYTHONPATH": str(Path(oc.__file__).parent.parent)}
+    assert subprocess.check_output([sys.executable, "-c", code], env=given, text=True) == "False\n"

@@ -1,0 +1,145 @@
+"""What graphs on disk refuse: vertices that are none, edges of the wrong kind, weights without paths, names taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from support.graphs import write
+from support.running import files_below, session, tree_hash
+
+import outcore as oc
+from outcore.errors import (
+    ArgumentError,
+    DTypeError,
+    IndexingError,
+    MemoryLimitError,
+    OutcoreError,
+    ShapeError,
+    TargetExistsError,
+)
+from outcore.graph import Graph
+
+WRONG: dict[str, tuple[Callable[[Graph], Any], type[OutcoreError], str]] = {
+    "source": (lambda G: oc.graph.bfs(G, 5), IndexingError, "5 is no vertex; there are 5"),
+    "below": (lambda G: oc.graph.shortest_paths(G, [0, -1]), IndexingError, "-1 is no vertex"),
+    "float": (lambda G: oc.graph.bfs(G, 0.0), IndexingError, "not float64"),
+    "bool": (lambda G: oc.graph.bfs(G, True), IndexingError, "not bool"),
+    "table": (lambda G: oc.graph.bfs(G, [[0, 1]]), IndexingError, r"shape \(1, 2\)"),
+    "name": (lambda G: oc.graph.bfs(G, "a"), IndexingError, "whole numbers"),
+    "neighbors": (lambda G: G.neighbors(5), IndexingError, "5 is no vertex"),
+    "list": (lambda G: G.lists([2**40]), IndexingError, "is no vertex"),
+    "lists of floats": (lambda G: G.lists([1.5]), IndexingError, "not float64"),
+    "lists both ways": (lambda G: G.lists([1], "both"), ArgumentError, "direction='both'; out and in"),
+    "way": (lambda G: oc.graph.bfs(G, 0, direction="up"), ArgumentError, 'direction="up"; out, in and both'),
+    "way of neighbors": (lambda G: G.neighbors(0, "up"), ArgumentError, "direction='up'"),
+    "way of degrees": (lambda G: G.degrees("up"), ArgumentError, "direction='up'"),
+    "way of a histogram": (lambda G: oc.graph.degree_histogram(G, "up"), ArgumentError, "direction='up'"),
+    "step": (lambda G: oc.graph.shortest_paths(G, 0, step=0), ArgumentError, "step=0 is not positive"),
+    "no step": (lambda G: oc.graph.shortest_paths(G, 0, step=float("nan")), ArgumentError, "step=nan"),
+    "damping": (lambda G: oc.graph.pagerank(G, 1.5), ArgumentError, "damping=1.5"),
+    "no damping": (lambda G: oc.graph.pagerank(G, float("nan")), ArgumentError, "damping=nan"),
+    "tolerance": (lambda G: oc.graph.pagerank(G, tol=-1), ArgumentError, "tol=-1"),
+    "ranks": (lambda G: oc.graph.pagerank(G, iterations=0), ArgumentError, "iterations=0"),
+    "many ranks": (lambda G: oc.graph.pagerank(G, iterations=2**32), ArgumentError, "iterations=4294967296"),
+    "sweeps": (lambda G: oc.graph.diameter(G, sweeps=0), ArgumentError, "sweeps=0"),
+    "from where": (lambda G: oc.graph.diameter(G, source=5), IndexingError, "5 is no vertex"),
+    "between": (lambda G: oc.graph.betweenness_centrality(G, [0, 5]), IndexingError, "5 is no vertex"),
+}
+ONE_WAY: dict[str, tuple[Callable[[Graph], Any], str]] = {
+    "strong": (oc.graph.strongly_connected_components, "directed graphs only"),
+    "order": (oc.graph.topological_sort, "directed graphs only"),
+}
+BOTH_WAYS: dict[str, tuple[Callable[[Graph], Any], str]] = {
+    "triangles": (oc.graph.triangles, "undirected graphs only"),
+    "clustering": (oc.graph.clustering, "undirected graphs only"),
+    "average": (oc.graph.average_clustering, "undirected graphs only"),
+    "scan": (oc.graph.scan_statistics, "undirected graphs only"),
+    "labels": (oc.graph.label_propagation, "undirected graphs only"),
+    "set": (oc.graph.maximal_independent_set, "undirected graphs only"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_refused(wrong: str, out: Path) -> None:
+    call, error, text = WRONG[wrong]
+    with session(out):
+        for graph in (nx.path_graph(5), nx.path_graph(5, create_using=nx.DiGraph)):
+            with pytest.raises(error, match=text):
+                call(write(graph, out))
+
+
+def test_what_edges_of_one_way_or_both_have_not(out: Path) -> None:
+    with session(out):
+        one = write(nx.path_graph(5, create_using=nx.DiGraph), out)
+        both = write(nx.path_graph(5), out, name="b.ogc")
+        for wrong, G in ((ONE_WAY, both), (BOTH_WAYS, one)):
+            for name, (call, text) in wrong.items():
+                with pytest.raises(ArgumentError, match=f"{text}.*directed=False" if wrong is BOTH_WAYS else text):
+                    call(G)
+                assert name
+        for call in (
+            lambda: oc.graph.label_propagation(both, iterations=-1),
+            lambda: oc.graph.label_propagation(both, seed=-1),
+            lambda: oc.graph.maximal_independent_set(both, seed=2**64),
+        ):
+            with pytest.raises(ArgumentError, match="a whole number from 0 to"):
+                call()
+
+
+def test_weights_that_have_no_shortest_paths(out: Path) -> None:
+    with session(out):
+        G = oc.graph.from_arrays([0, 1], [1, 2], out / "g.ocg", weights=[1.0, -0.5])
+        with pytest.raises(ArgumentError, match=r"a weight of -0\.5"):
+            oc.graph.shortest_paths(G, 0)
+        G = oc.graph.from_arrays([0, 1], [1, 2], out / "h.ocg", weights=[1.0, np.nan])
+        with pytest.raises(ArgumentError, match="not a number"):
+            oc.graph.shortest_paths(G, 0)
+        for weights in ([1.0, np.inf], [1e308, 1e308], [0.0, 0.0], [5e-324, 5e-324]):
+            G = oc.graph.from_arrays([0, 1], [1, 2], out / "i.ocg", weights=weights, overwrite=True)
+            assert oc.graph.shortest_paths(G, 0).tolist() == [0.0, weights[0], sum(weights)]
+        with pytest.raises(DTypeError, match="weights of complex128"):
+            oc.graph.from_arrays([0, 1], [1, 2], out / "j.ocg", weights=[1j, 2])
+    assert files_below(out) == ["g.ocg", "h.ocg", "i.ocg"]
+
+
+def test_edges_that_cannot_be(out: Path) -> None:
+    path = out / "g.ocg"
+    makes: list[tuple[Callable[[], Any], type[OutcoreError], str]] = [
+        (lambda: oc.graph.from_arrays([0, -1], [1, 1], path), ArgumentError, "rows has -1"),
+        (lambda: oc.graph.from_arrays([0, 5], [1, 1], path, vertices=3), ArgumentError, "rows has 5, the matrix 3"),
+        (lambda: oc.graph.from_arrays([0.5], [1.0], path), DTypeError, "float64"),
+        (lambda: oc.graph.from_arrays([0, 1], [1], path), ShapeError, r"\(2,\), \(1,\)"),
+        (lambda: oc.graph.from_arrays([0], [1], path, weights=[1.0, 2.0]), ShapeError, r"\(2,\)"),
+        (lambda: oc.graph.from_arrays([0], [1], path, vertices=2**32 - 1), MemoryLimitError, "needs"),
+    ]
+    with session(out, memory_limit=2 << 30):
+        for call, error, text in makes:
+            with pytest.raises(error, match=text):
+                call()
+    assert files_below(out) == []
+
+
+def test_what_is_there_is_not_replaced_unless_it_may_be(out: Path, data: Path) -> None:
+    (data / "e.txt").write_text("0 1\n")
+    with session(out):
+        G = oc.graph.from_arrays([0, 1], [1, 2], out / "g.ocg")
+        A = oc.sparse.from_coo([0], [1], None, (4, 4), data / "a.ocs")
+        before = tree_hash(out)
+        makes: list[Callable[..., Graph]] = [
+            lambda **more: oc.graph.from_arrays([0], [0], out / "g.ocg", **more),
+            lambda **more: oc.graph.from_edges(data / "e.txt", out / "g.ocg", **more),
+            lambda **more: oc.graph.from_sparse(A, out / "g.ocg", **more),
+            lambda **more: oc.graph.from_networkx(nx.path_graph(2), out / "g.ocg", **more),
+        ]
+        for make in makes:
+            with pytest.raises(TargetExistsError, match=r"g\.ocg"):
+                make()
+        assert tree_hash(out) == before
+        assert G.number_of_vertices == 3
+        assert [make(overwrite=True).number_of_vertices for make in makes] == [1, 2, 4, 2]
+    assert files_below(out) == ["g.ocg"]
