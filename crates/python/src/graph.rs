@@ -12,7 +12,7 @@ use outcore_engine::EngineError;
 use outcore_graph::ListIndex;
 use outcore_store::cache::{CacheOptions, CachedFile, PageCache};
 use outcore_store::io::Mode;
-use outcore_store::{Direction, GraphFile, Io};
+use outcore_store::{return_freed_memory, Direction, GraphFile, Io};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -45,6 +45,8 @@ pub struct PyGraph {
 const READING_MAX: u64 = 256 << 20;
 /// A smaller cache is not worth its while.
 const CACHE_LEAST: u64 = 4 << 20;
+/// Bytes of lists from which on it is worth while to give back what they took meanwhile.
+const FREED_LEAST: u64 = 1 << 20;
 /// Bytes for each vertex of an index of degrees.
 const DEGREE_BYTES: u64 = 2;
 
@@ -106,7 +108,10 @@ impl PyGraph {
             let _held = session.set_aside(operator, state + memory)?;
             let cache = self.cache(session, left.saturating_sub(memory) / 4 * 3);
             let (frames, file) = (Frames::default(), cache.as_ref().and_then(|cache| self.cached(cache)));
-            work(&means_of(session, memory, &frames, file.as_ref()), watch)
+            let found = work(&means_of(session, memory, &frames, file.as_ref()), watch);
+            // What was sent and found in parts is nobody's now, and others count on it.
+            return_freed_memory();
+            found
         })
     }
 }
@@ -517,13 +522,26 @@ impl PyGraph {
                 Some(_) => Some(self.degrees_of(direction, means.io)?),
                 None => None,
             };
-            graph::lists(&self.file, direction, degrees.as_deref(), vertices, &means, watch)
+            let found = graph::lists(&self.file, direction, degrees.as_deref(), vertices, &means, watch);
+            if bytes > FREED_LEAST {
+                return_freed_memory();
+            }
+            found
         })?;
         Ok((
             PyArray1::from_vec(py, found.begins),
             PyArray1::from_vec(py, found.neighbours),
             PyArray1::from_vec(py, found.weights),
         ))
+    }
+
+    /// The lowest weight, their sum, and whether one of them is not a number.
+    fn weights(&self, py: Python<'_>, session: PyRef<'_, PySession>) -> PyResult<(f64, f64, bool)> {
+        let session = session.0.clone();
+        self.with_memory(py, &session, "graph: weights", DEGREE_BYTES, 0, |means, watch| {
+            let degrees = self.degrees_of(Direction::Out, means.io)?;
+            graph::weights(&self.file, &degrees, means, watch)
+        })
     }
 
     /// The vertex from a vertex on before which there are so many bytes of lists.

@@ -70,3 +70,40 @@ pub fn lists(
     found.begins.resize(vertices.len() + 1, end);
     Ok(found)
 }
+
+/// The lowest weight, the sum of all, and whether one is not a number. I/O: one read of lists and weights.
+///
+/// # Errors
+/// The file cannot be read, or is not what it says; what `watch` says.
+pub fn weights(
+    file: &GraphFile,
+    degrees: &ListIndex,
+    means: &Means<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<(f64, f64, bool), EngineError> {
+    let wanted = Wanted {
+        file,
+        direction: Direction::Out,
+        chosen: Chosen::All,
+        weights: WeightIndex::new(file, Some(degrees)),
+    };
+    let (mut lowest, mut sum, mut is_nan) = (f64::INFINITY, 0.0, false);
+    Sweep::new(wanted, means).whole().run(
+        means,
+        Scratch::default,
+        |scratch, lists| {
+            let (mut lowest, mut sum) = (f64::INFINITY, 0.0);
+            lists.each(scratch, |list| {
+                lowest = list.weights.iter().copied().fold(lowest, f64::min);
+                sum += list.weights.iter().sum::<f64>();
+            })?;
+            Ok((lowest, sum))
+        },
+        |(least, part)| {
+            (lowest, sum, is_nan) = (lowest.min(least), sum + part, is_nan || part.is_nan());
+            Ok(())
+        },
+        watch,
+    )?;
+    Ok((lowest, sum, is_nan))
+}

@@ -30,7 +30,7 @@ pub use components::{components, COMPONENTS_BYTES};
 pub use cores::{Left, Peeling};
 pub use labels::{independent, spread, LABELS_BYTES};
 pub use levels::{Levels, UNMET};
-pub use lists::{lists, Found};
+pub use lists::{lists, weights, Found};
 pub use order::{Generations, Place};
 pub use paths::{Distances, Reached};
 pub use program::{run, Graph, Iteration, Outbox, VertexProgram};
