@@ -115,7 +115,10 @@ def test_edges_that_cannot_be(out: Path) -> None:
         (lambda: oc.graph.from_arrays([0.5], [1.0], path), DTypeError, "float64"),
         (lambda: oc.graph.from_arrays([0, 1], [1], path), ShapeError, r"\(2,\), \(1,\)"),
         (lambda: oc.graph.from_arrays([0], [1], path, weights=[1.0, 2.0]), ShapeError, r"\(2,\)"),
-        (lambda: oc.graph.from_arrays([0], [1], path, vertices=2**32 - 1), MemoryLimitError, "needs"),
+        (lambda: oc.graph.from_arrays([0], [1], path, vertices=2**32 - 2), MemoryLimitError, "needs"),
+        (lambda: oc.graph.from_arrays([0], [1], path, vertices=2**32 - 1), ArgumentError, "from 0 to 4294967294"),
+        (lambda: oc.graph.from_arrays([0], [1], path, vertices=-1), ArgumentError, "vertices=-1"),
+        (lambda: oc.graph.from_arrays([0], [1], path, vertices=2.5), ArgumentError, r"vertices=2\.5"),  # type: ignore[arg-type]
     ]
     with session(out, memory_limit=2 << 30):
         for call, error, text in makes:

@@ -119,6 +119,17 @@ def reductions(x: oc.Array) -> None:
     assert_type(groups.aggregate(x, ["min", "max"]), tuple[oc.Array, ...])
 
 
+def graphs() -> None:
+    stored = oc.graph.open("a.ocg")
+    assert_type(stored, oc.graph.Graph)
+    assert_type(stored.neighbors(0), npt.NDArray[np.int64])
+    assert_type(oc.graph.bfs(stored, [0, 1], direction="both"), npt.NDArray[np.int32])
+    assert_type(oc.graph.shortest_paths(stored, 0, step=0.5), npt.NDArray[np.float64])
+    assert_type(oc.graph.connected_components(stored), npt.NDArray[np.uint32])
+    assert_type(oc.graph.scan_statistics(stored), tuple[int, int])
+    assert_type(oc.graph.from_sparse(oc.graph.to_sparse(stored, "a.ocs"), "b.ocg"), oc.graph.Graph)
+
+
 def statistics(x: oc.Array) -> None:
     assert_type([oc.stats.gmean(x), oc.stats.hmean(x), oc.stats.iqr(x), oc.stats.kurtosis(x)], list[oc.Array])
     assert_type([oc.stats.moment(x, 3), oc.stats.sem(x), oc.stats.skew(x), oc.stats.variation(x)], list[oc.Array])

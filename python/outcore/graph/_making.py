@@ -11,7 +11,7 @@ import numpy as np
 
 from outcore import _core, sparse
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.graph._graph import Graph, PathLike, _session, open
+from outcore.graph._graph import Graph, PathLike, _session, open, whole
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Work, stamp_of
 from outcore.sparse._tiles import check_target
@@ -109,7 +109,7 @@ def from_edges(
     >>> oc.graph.from_edges(folder / "edges.txt", folder / "g.ocg").number_of_edges
     2
     """
-    _check_options("from_edges", options)
+    _check_options("from_edges", options, vertices)
     if not directed and weights is not False and options.get("duplicates") in _ORDERED:
         raise ArgumentError(f"from_edges: duplicates={options['duplicates']!r} of edges without a direction")
     if vertices is not None:
@@ -146,7 +146,7 @@ def from_arrays(
     >>> oc.graph.bfs(G, 0).tolist()
     [0, 1, 2]
     """
-    _check_options("from_arrays", options)
+    _check_options("from_arrays", options, vertices)
     if vertices is not None:
         options["shape"] = (vertices, vertices)
     if not directed:
@@ -161,7 +161,9 @@ def from_arrays(
     return _made(store, path, directed, overwrite, None)
 
 
-def _check_options(name: str, options: dict[str, Any]) -> None:
+def _check_options(name: str, options: dict[str, Any], vertices: int | None) -> None:
+    if vertices is not None:
+        whole(name, 2**32 - 2, vertices=vertices)
     for taken in ("symmetrize", "transpose", "shape"):
         if taken in options:
             raise ArgumentError(f"{name}: there is no option {taken}; directed= and vertices= are right")
