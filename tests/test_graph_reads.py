@@ -9,7 +9,6 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-import pytest
 from support.graphs import PAGE, circulant, opened, rmat, write
 from support.running import session
 
@@ -52,7 +51,6 @@ def test_a_list_is_read_by_its_page(out: Path) -> None:
         assert read_by(current, lambda: G.degrees()) < 2 * N
 
 
-@pytest.mark.skip(reason="lists of a weighted graph read the degrees of all its vertices at every call (lists.rs)")
 def test_a_list_with_weights_is_read_by_its_pages(out: Path) -> None:
     with session(out) as current:
         G = opened(out / "g.ocg", circulant(N, [1, 2], weights=True))
@@ -68,9 +66,9 @@ def test_whole_reads_are_one_read_of_the_lists(out: Path) -> None:
         degrees = 2 * len(graph)
         assert read_by(current, lambda: oc.graph.connected_components(G)) == forward
         three = read_by(current, lambda: oc.graph.pagerank(G, tol=0, iterations=3))
-        assert 3 * backward <= three <= 3 * backward + degrees
+        assert backward <= three <= 3 * backward + degrees  # few pages stay in the cache
         counted = read_by(current, lambda: oc.graph.triangles(U))
-        assert 2 * pages(U)[0] <= counted <= 2 * pages(U)[0] + degrees
+        assert pages(U)[0] <= counted <= 2 * pages(U)[0] + degrees
         assert read_by(current, lambda: U.number_of_loops) == pages(U)[0]
         assert read_by(current, lambda: U.number_of_loops) == 0, "they are known"
         halves = read_by(current, lambda: oc.graph.label_propagation(U, iterations=4))
@@ -98,7 +96,6 @@ def test_the_index_is_read_once(out: Path) -> None:
         assert read_by(current, lambda: repr(G)) == 0
 
 
-@pytest.mark.skip(reason="one component is found in a round: 400 circles in a row take half a minute (strong.rs)")
 def test_a_chain_of_circles_is_cut_in_few_rounds(out: Path) -> None:
     graph = nx.DiGraph()
     for at in range(0, 2000, 2):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -252,7 +253,7 @@ def test_a_killed_call_goes_on(data: Path, out: Path, scratch: Path) -> None:
             command, env=os.environ | {"PYTHONPATH": paths}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         while child.poll() is None and wait_for is not None:
-            notes = {path.name for path in scratch.glob("**/notes/*.json")}
+            notes = {Path(path).name for path in glob(f"{scratch}/**/notes/*.json", recursive=True)}
             if wait_for in notes:
                 child.kill()
                 seen |= notes

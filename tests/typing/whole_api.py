@@ -127,6 +127,7 @@ def graphs() -> None:
     assert_type(oc.graph.shortest_paths(stored, 0, step=0.5), npt.NDArray[np.float64])
     assert_type(oc.graph.connected_components(stored), npt.NDArray[np.uint32])
     assert_type(oc.graph.scan_statistics(stored), tuple[int, int])
+    assert_type(oc.io.cached("a.bin", memory="1MiB"), oc.io.CachedFile)
     assert_type(oc.graph.from_sparse(oc.graph.to_sparse(stored, "a.ocs"), "b.ocg"), oc.graph.Graph)
 
 

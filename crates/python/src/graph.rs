@@ -584,8 +584,8 @@ fn build_graph(
             directed: transpose.is_some(),
             weights: shape.dtype,
         });
-        // Entries of a tile are there three times: read, row by row, and in lists.
-        let _held = session.set_aside("graph", memory + 8 * largest.unwrap_or(0))?;
+        // Entries of a tile are read, put row by row with columns of eight bytes, and their values beside.
+        let _held = session.set_aside("graph", memory + 5 * largest.unwrap_or(0))?;
         graph::build(&matrix, transpose.as_ref(), &path, overwrite, session.io(), watch)
     })?;
     Ok(())

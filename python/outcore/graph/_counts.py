@@ -74,8 +74,8 @@ def scan_statistics(G: Graph) -> tuple[int, int]:
     Conroy, Marchette, Park 2005). Of several the lowest; loops do not count.
 
     Vertices are looked at by how many there can be, 64 at a time, until there cannot be more around the others. Memory:
-    23 bytes a vertex. Raises ArgumentError for a directed graph or one without vertices. I/O: one read of the lists, and
-    those of the neighbours of the vertices that are looked at.
+    23 bytes a vertex. Raises ArgumentError for a directed graph or one without vertices. I/O: one read of the lists,
+    and those of the neighbours of the vertices that are looked at.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"

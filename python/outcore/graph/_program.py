@@ -15,7 +15,7 @@ from outcore.graph._graph import Graph, _session, directions
 
 # Vertices that `run` is called with, and bytes of lists that `on_edges` is called with, at most; a list is never cut.
 _VERTICES = 1 << 20
-_LIST_BYTES = 4 << 20
+_LIST_BYTES = 2 << 20
 
 
 class _State(NamedTuple):

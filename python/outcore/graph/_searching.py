@@ -57,13 +57,10 @@ def shortest_paths(
 def _weights(G: Graph) -> tuple[float, float]:
     """The lowest weight, and their mean; looked up once."""
     if not hasattr(G, "_weights"):
-        lowest, total = np.inf, 0.0
-        for *_, weights in G._parts("out"):
-            if np.isnan(weights).any():
-                raise ArgumentError("shortest_paths: a weight is not a number")
-            # What is too large together is infinite: then all distances are worked on at once.
-            with np.errstate(over="ignore"):
-                lowest, total = min(lowest, weights.min(initial=np.inf)), total + weights.sum()
+        lowest, total, is_nan = G._core.weights(_session())
+        if is_nan:
+            raise ArgumentError("shortest_paths: a weight is not a number")
+        # What is too large together is infinite: then all distances are worked on at once.
         G._weights = (lowest, total / max(G.number_of_entries, 1))  # type: ignore[attr-defined]
     return G._weights  # type: ignore[attr-defined, no-any-return]
 

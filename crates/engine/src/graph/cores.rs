@@ -83,7 +83,8 @@ impl VertexProgram for Peeling {
     }
 
     fn on_message(&self, _: u32, _: Vertex, state: &mut Left, (): ()) -> bool {
-        state.degree -= 1;
+        // A file that is not what it was made as may take more than there are.
+        state.degree = state.degree.saturating_sub(1);
         !state.gone && state.degree == self.core
     }
 

@@ -36,7 +36,8 @@ impl VertexProgram for Generations {
     }
 
     fn on_message(&self, _: u32, _: Vertex, state: &mut Place, (): ()) -> bool {
-        state.edges -= 1;
-        state.edges == 0
+        let left = state.edges.checked_sub(1);
+        state.edges = left.unwrap_or(0);
+        left == Some(0)
     }
 }

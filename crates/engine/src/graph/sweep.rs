@@ -443,8 +443,9 @@ impl<T> Queue<T> {
             };
             self.changed.notify_all();
             take(done)?;
+            watch()?;
         }
-        watch()
+        Ok(())
     }
 
     /// Ends all threads; the first error is kept.
