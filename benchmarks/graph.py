@@ -133,7 +133,7 @@ def pagerank(nk: Any, graph: Any) -> Any:
 
 def child(function: str, options: argparse.Namespace, limit: int | None, **given: Any) -> dict[str, Any]:
     cgroup.drop_page_cache(options.folder)
-    cgroup.touch_memory()
+    cgroup.touch_memory(2 << 30)
     outcome = cgroup.run_limited(f"benchmarks.graph:{function}", given, limit, options.timeout)
     if outcome.reason:
         return {"failed": f"{outcome.reason}: {outcome.stderr.splitlines()[-1] if outcome.stderr else ''}"}

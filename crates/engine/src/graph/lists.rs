@@ -38,7 +38,14 @@ pub fn lists(
         chosen: Chosen::Of(&chosen),
         weights: WeightIndex::new(file, degrees),
     };
-    let mut found = Found::default();
+    // Room for as many as the bytes can be, of which what is not used is never touched: what grows is there twice.
+    let section = file.section(direction);
+    let most: u64 = vertices.iter().map(|vertex| section.index.bytes_of(*vertex)).sum();
+    let mut found = Found {
+        begins: Vec::with_capacity(vertices.len() + 1),
+        neighbours: Vec::with_capacity(most as usize),
+        weights: Vec::with_capacity(if degrees.is_some() { most as usize } else { 0 }),
+    };
     let mut next = vertices.iter();
     Sweep::new(wanted, means).whole().run(
         means,
@@ -68,6 +75,8 @@ pub fn lists(
     )?;
     let end = found.neighbours.len() as i64;
     found.begins.resize(vertices.len() + 1, end);
+    found.neighbours.shrink_to_fit();
+    found.weights.shrink_to_fit();
     Ok(found)
 }
 
