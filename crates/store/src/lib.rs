@@ -42,6 +42,7 @@ mod sparse;
 mod stamp;
 mod sync;
 mod text;
+mod words;
 mod zarr;
 
 pub use error::{Standing, StoreError};

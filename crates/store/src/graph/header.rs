@@ -4,6 +4,7 @@ use crc32c::crc32c;
 use outcore_dtype::DType;
 
 use crate::frames::PAGE;
+use crate::words::{dtype_named, u32_at, u64_at};
 
 const MARK: &[u8; 8] = b"OCGRAPHS";
 const VERSION: u32 = 1;
@@ -117,14 +118,6 @@ pub(super) struct Header {
     pub places: Vec<Places>,
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(*bytes[at..].first_chunk().expect("the length was looked at"))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(*bytes[at..].first_chunk().expect("the length was looked at"))
-}
-
 impl Header {
     pub fn parse(bytes: &[u8], file_bytes: u64) -> Result<Header, String> {
         if bytes.len() < HEADER_BYTES || !bytes.starts_with(MARK) {
@@ -139,12 +132,8 @@ impl Header {
         if crc32c(&bytes[..END]) != u32_at(bytes, END) {
             return Err("the header's checksum does not agree with it".into());
         }
-        let name = &bytes[32..PLACES];
-        let name = std::str::from_utf8(&name[..name.iter().position(|byte| *byte == 0).unwrap_or(16)]).unwrap_or("?");
-        let weights = match name {
-            "" => None,
-            name => Some(DType::from_name(name).ok_or_else(|| format!("weights of the unknown type {name:?}"))?),
-        };
+        let weights =
+            dtype_named(&bytes[32..PLACES], "").map_err(|name| format!("weights of the unknown type {name:?}"))?;
         let shape = GraphShape {
             vertices: u64_at(bytes, 16),
             edges: u64_at(bytes, 24),

@@ -4,6 +4,7 @@ use crc32c::crc32c;
 use outcore_dtype::DType;
 
 use crate::frames::PAGE;
+use crate::words::{dtype_named, u32_at, u64_at};
 
 const MARK: &[u8; 8] = b"OCSPARSE";
 const VERSION: u32 = 1;
@@ -46,14 +47,6 @@ pub(super) struct Header {
     pub checksum: u32,
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(*bytes[at..].first_chunk().expect("the length was looked at"))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(*bytes[at..].first_chunk().expect("the length was looked at"))
-}
-
 impl Header {
     pub fn parse(bytes: &[u8], file_bytes: u64) -> Result<Header, String> {
         if bytes.len() < HEADER_BYTES || !bytes.starts_with(MARK) {
@@ -68,12 +61,8 @@ impl Header {
         if crc32c(&bytes[..76]) != u32_at(bytes, 76) {
             return Err("the header's checksum does not agree with it".into());
         }
-        let name = &bytes[56..72];
-        let name = std::str::from_utf8(&name[..name.iter().position(|byte| *byte == 0).unwrap_or(16)]).unwrap_or("?");
-        let dtype = match name {
-            "pattern" => None,
-            name => Some(DType::from_name(name).ok_or_else(|| format!("values of the unknown type {name:?}"))?),
-        };
+        let dtype =
+            dtype_named(&bytes[56..72], "pattern").map_err(|name| format!("values of the unknown type {name:?}"))?;
         let header = Header {
             shape: SparseShape {
                 side: u32_at(bytes, 12),
