@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
-    self, Bits, Distances, Frames, Generations, Graph, Iteration, Left, Levels, Means, Peeling, Place, Ranking, Reached,
+    self, Bits, Distances, Frames, Generations, Graph, Left, Levels, Means, Peeling, Place, Ranking, Reached,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
@@ -127,19 +127,6 @@ fn means_of<'a>(session: &'a Session, memory: u64, frames: &'a Frames, cache: Op
     }
 }
 
-/// Number, active, asked, bytes read, messages: of each iteration.
-type Course = Vec<(u32, u64, u64, u64, u64)>;
-
-fn told(iteration: &Iteration) -> (u32, u64, u64, u64, u64) {
-    (
-        iteration.number,
-        iteration.active,
-        iteration.asked,
-        iteration.bytes_read,
-        iteration.messages,
-    )
-}
-
 #[pymethods]
 impl PyGraph {
     #[getter]
@@ -191,14 +178,14 @@ impl PyGraph {
         Ok(PyArray1::from_vec(py, found.map_err(to_python)?))
     }
 
-    /// Distances from the nearest source in edges, and the course of the search.
+    /// Distances from the nearest source in edges.
     fn levels<'py>(
         &self,
         py: Python<'py>,
         session: PyRef<'_, PySession>,
         sources: Vec<u32>,
         direction: &str,
-    ) -> PyResult<(Bound<'py, PyArray1<i32>>, Course)> {
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
         let session = session.0.clone();
@@ -217,20 +204,10 @@ impl PyGraph {
                 file: &self.file,
                 degrees: None,
             };
-            let mut course = vec![];
-            let mut observe = |iteration: &Iteration| course.push(told(iteration));
-            graph::run(
-                &graph,
-                &mut program,
-                &mut levels,
-                &mut active,
-                means,
-                &mut observe,
-                watch,
-            )?;
-            Ok((levels, course))
+            graph::run(&graph, &mut program, &mut levels, &mut active, means, watch)?;
+            Ok(levels)
         })?;
-        Ok((PyArray1::from_vec(py, found.0), found.1))
+        Ok(PyArray1::from_vec(py, found))
     }
 
     /// The lowest vertex that each is connected with; along the directions of edges where `strong`.
@@ -283,7 +260,7 @@ impl PyGraph {
         sources: Vec<u32>,
         step: f64,
         direction: &str,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Course)> {
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
         let session = session.0.clone();
@@ -308,22 +285,11 @@ impl PyGraph {
                     file: &self.file,
                     degrees: Some((&out, &into)),
                 };
-                let mut course = vec![];
-                let mut observe = |iteration: &Iteration| course.push(told(iteration));
-                graph::run(
-                    &graph,
-                    &mut program,
-                    &mut states,
-                    &mut active,
-                    means,
-                    &mut observe,
-                    watch,
-                )?;
-                let distances: Vec<f64> = states.into_iter().map(|state| state.distance).collect();
-                Ok((distances, course))
+                graph::run(&graph, &mut program, &mut states, &mut active, means, watch)?;
+                Ok(states.into_iter().map(|state| state.distance).collect())
             },
         )?;
-        Ok((PyArray1::from_vec(py, found.0), found.1))
+        Ok(PyArray1::from_vec(py, found))
     }
 
     /// The core that each vertex is in.
@@ -344,15 +310,7 @@ impl PyGraph {
                 file: &self.file,
                 degrees: None,
             };
-            graph::run(
-                &graph,
-                &mut program,
-                &mut states,
-                &mut active,
-                means,
-                &mut |_| {},
-                watch,
-            )?;
+            graph::run(&graph, &mut program, &mut states, &mut active, means, watch)?;
             Ok(states.into_iter().map(|state| state.core).collect())
         })?;
         Ok(PyArray1::from_vec(py, found))
@@ -385,15 +343,7 @@ impl PyGraph {
                     file: &self.file,
                     degrees: None,
                 };
-                graph::run(
-                    &graph,
-                    &mut Generations,
-                    &mut states,
-                    &mut active,
-                    means,
-                    &mut |_| {},
-                    watch,
-                )?;
+                graph::run(&graph, &mut Generations, &mut states, &mut active, means, watch)?;
                 let generations = states.into_iter().map(|state| state.generation.map_or(-1, i64::from));
                 Ok(generations.collect())
             },

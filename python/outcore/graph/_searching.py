@@ -22,7 +22,7 @@ def bfs(G: Graph, source: Any, *, direction: str = "out") -> npt.NDArray[np.int3
     >>> oc.graph.bfs(G, 0)
     array([ 0,  1,  2, -1], dtype=int32)
     """
-    return G._core.levels(_session(), ids_of("bfs", G, source), direction)[0]
+    return G._core.levels(_session(), ids_of("bfs", G, source), direction)
 
 
 def shortest_paths(
@@ -46,12 +46,12 @@ def shortest_paths(
     if step is not None and not step > 0:
         raise ArgumentError(f"shortest_paths: step={step} is not positive")
     if G.dtype is None:
-        levels = G._core.levels(_session(), sources, direction)[0]
+        levels = G._core.levels(_session(), sources, direction)
         return np.where(levels < 0, np.inf, levels)
     lowest, mean = _weights(G)
     if lowest < 0:
         raise ArgumentError(f"shortest_paths: a weight of {lowest}; the paths of negative weights have no end")
-    return G._core.distances(_session(), sources, step or max(2 * mean, np.finfo(float).tiny), direction)[0]
+    return G._core.distances(_session(), sources, step or max(2 * mean, np.finfo(float).tiny), direction)
 
 
 def _weights(G: Graph) -> tuple[float, float]:

@@ -79,15 +79,7 @@ pub fn betweenness(
         active.clear();
         active.insert(*source);
         let graph = Graph { file, degrees: None };
-        let levels = run(
-            &graph,
-            &mut Counting,
-            &mut paths,
-            &mut active,
-            means,
-            &mut |_| {},
-            watch,
-        )?;
+        let levels = run(&graph, &mut Counting, &mut paths, &mut active, means, watch)?;
         behind.fill(0.0);
         let (order, begins) = by_level(&paths, levels as usize);
         // Those farthest away have none behind them.

@@ -33,7 +33,7 @@ pub use levels::{Levels, UNMET};
 pub use lists::{lists, weights, Found};
 pub use order::{Generations, Place};
 pub use paths::{Distances, Reached};
-pub use program::{run, Graph, Iteration, Outbox, VertexProgram};
+pub use program::{run, Graph, Outbox, VertexProgram};
 pub use ranking::{ranks, Ranking, RANKS_BYTES};
 pub use scan::{scan, Densest, SCAN_BYTES};
 pub use strong::{strong_components, STRONG_BYTES};

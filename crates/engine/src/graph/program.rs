@@ -67,19 +67,6 @@ impl<M: Copy> Outbox<M> {
     }
 }
 
-/// Of an iteration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Iteration {
-    pub number: u32,
-    /// Vertices that were active.
-    pub active: u64,
-    /// Those of them that asked for their lists.
-    pub asked: u64,
-    /// Bytes that were read.
-    pub bytes_read: u64,
-    pub messages: u64,
-}
-
 /// Bytes of states that are worked on together: they stay in a core's cache.
 const PART_BYTES: usize = 1 << 18;
 const PARTS_MAX: usize = 1 << 10;
@@ -112,7 +99,7 @@ fn part_shift(vertices: usize, state_bytes: usize) -> u32 {
     shift
 }
 
-/// Runs a program from the active vertices on until none is, or `watch` ends it; `observe` is told of each iteration.
+/// Runs a program from the active vertices on until none is, or `watch` ends it. Gives the number of iterations.
 ///
 /// # Errors
 /// The file cannot be read, or is not what it says; what `watch` says.
@@ -122,22 +109,15 @@ pub fn run<P: VertexProgram>(
     states: &mut [P::State],
     active: &mut Bits,
     means: &Means<'_>,
-    observe: &mut dyn FnMut(&Iteration),
     watch: &mut Watch<'_>,
 ) -> Result<u32, EngineError> {
     let shift = part_shift(states.len(), size_of::<P::State>());
     let mut wanted = Bits::none(active.vertices());
     let mut number = 0;
     while !active.is_empty() {
-        let mut facts = Iteration {
-            number,
-            active: active.count(),
-            ..Iteration::default()
-        };
         wanted.words_mut().copy_from_slice(active.words());
         active.clear();
         begin(program, number, states, &mut wanted, shift, means.threads);
-        facts.asked = wanted.count();
         for direction in program.directions().to_vec() {
             let asked = Wanted {
                 file: graph.file,
@@ -146,7 +126,6 @@ pub fn run<P: VertexProgram>(
                 weights: graph.weights(direction).filter(|_| program.wants_weights()),
             };
             let sweep = Sweep::new(asked, means);
-            facts.bytes_read += sweep.bytes();
             // A byte of a list is a message at most, and what has grown is half empty.
             let list_bytes = means.memory / 4 / size_of::<(Vertex, P::Message)>() as u64;
             for round in sweep.rounds(list_bytes) {
@@ -166,12 +145,10 @@ pub fn run<P: VertexProgram>(
                     },
                     watch,
                 )?;
-                facts.messages += outboxes.iter().map(|outbox| outbox.count() as u64).sum::<u64>();
                 deliver(program, number, states, active, shift, &outboxes, means.threads);
             }
         }
         program.on_iteration_end(number, states, active);
-        observe(&facts);
         number += 1;
     }
     Ok(number)

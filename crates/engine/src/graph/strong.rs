@@ -148,7 +148,7 @@ pub fn strong_components(
             count(file, against, &mut states, &mut active, means, watch)?;
             choose(&states, &mut active, |_, state| state.color == 0);
             let mut trim = Trim { direction: [along] };
-            run(&graph, &mut trim, &mut states, &mut active, means, &mut |_| {}, watch)?;
+            run(&graph, &mut trim, &mut states, &mut active, means, watch)?;
         }
         states
             .iter_mut()
@@ -158,9 +158,9 @@ pub fn strong_components(
         if active.is_empty() {
             return Ok(lowest(&mut states));
         }
-        run(&graph, &mut Color, &mut states, &mut active, means, &mut |_| {}, watch)?;
+        run(&graph, &mut Color, &mut states, &mut active, means, watch)?;
         choose(&states, &mut active, |vertex, state| state.color == vertex);
-        run(&graph, &mut Back, &mut states, &mut active, means, &mut |_| {}, watch)?;
+        run(&graph, &mut Back, &mut states, &mut active, means, watch)?;
     }
 }
 

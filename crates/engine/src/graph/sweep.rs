@@ -199,11 +199,6 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Bytes that are read.
-    pub fn bytes(&self) -> u64 {
-        self.batches.iter().map(Batch::bytes).sum()
-    }
-
     /// The sweep in rounds, in each of which no more bytes of lists are read than these, or one batch.
     pub fn rounds(&self, list_bytes: u64) -> impl Iterator<Item = Round<'_>> {
         let mut rest = &self.batches[..];

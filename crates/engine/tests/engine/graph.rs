@@ -116,15 +116,7 @@ fn levels(made: &Made, source: u32, directions: &[Direction], means: &Means<'_>)
         directions,
         met: active.clone(),
     };
-    graph::run(
-        &plain(made),
-        &mut program,
-        &mut levels,
-        &mut active,
-        means,
-        &mut |_| {},
-        &mut go,
-    )?;
+    graph::run(&plain(made), &mut program, &mut levels, &mut active, means, &mut go)?;
     Ok(levels)
 }
 
@@ -270,16 +262,7 @@ fn distances_are_the_shortest() {
                     degrees: Some((&degrees[0], &degrees[1])),
                 };
                 let mut program = Distances::new(&OUT, step, made.vertices);
-                graph::run(
-                    &graph,
-                    &mut program,
-                    &mut states,
-                    &mut active,
-                    means,
-                    &mut |_| {},
-                    &mut go,
-                )
-                .unwrap();
+                graph::run(&graph, &mut program, &mut states, &mut active, means, &mut go).unwrap();
                 states.iter().map(|state| state.distance).collect::<Vec<f64>>()
             });
             assert_eq!(found, expected);
