@@ -15,10 +15,9 @@ use super::Semiring;
 /// Adds the product of a tile and a dense block to another block.
 pub type TileProduct = fn(SparseTile<'_>, &[u8], &mut [u8], &mut Option<&'static str>);
 
-/// Sums of the tile's rows, with or without values of its own.
-struct Forward<R, const VALUES: bool>(PhantomData<R>);
-/// The same of the transposed tile.
-struct Transposed<R, const VALUES: bool>(PhantomData<R>);
+/// Sums of the tile's rows, or of its columns where `BACK`, which is the transposed tile's product; with or without values
+/// of its own.
+struct Sums<R, const VALUES: bool, const BACK: bool>(PhantomData<R>);
 
 /// A tile times the rows of `x`, added to those of `y`; both are `width` elements wide.
 ///
@@ -72,7 +71,7 @@ fn for_segments<T: bytemuck::Pod, const VALUES: bool>(
     }
 }
 
-impl<R: Ring, const VALUES: bool> TileBody for Forward<R, VALUES> {
+impl<R: Ring, const VALUES: bool, const BACK: bool> TileBody for Sums<R, VALUES, BACK> {
     #[inline(always)]
     fn run(tile: SparseTile<'_>, x: &[u8], y: &mut [u8], fault: &mut Option<&'static str>) {
         let (x, y): (&[R::T], &mut [R::T]) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(y));
@@ -81,23 +80,7 @@ impl<R: Ring, const VALUES: bool> TileBody for Forward<R, VALUES> {
             tile,
             fault,
             #[inline(always)]
-            |segment, values| {
-                if width > 1 {
-                    let rows = Rows { segment, values, width };
-                    return rows.beside::<R, VALUES>(x, y);
-                }
-                let rows = Rows {
-                    segment,
-                    values,
-                    width: 1,
-                };
-                match segment.width {
-                    1 => rows.add::<R, VALUES, 1, 1>(0, x, y),
-                    2 => rows.add::<R, VALUES, 1, 2>(0, x, y),
-                    3 => rows.add::<R, VALUES, 1, 3>(0, x, y),
-                    _ => rows.add::<R, VALUES, 1, 0>(0, x, y),
-                }
-            },
+            |segment, values| Rows { segment, values, width }.of_all_columns::<R, VALUES, BACK>(x, y),
         );
     }
 }
@@ -110,30 +93,46 @@ struct Rows<'a, T> {
 }
 
 impl<T: bytemuck::Pod> Rows<'_, T> {
-    /// All columns of the dense block, as many at a time as there are sums in registers.
+    /// All columns of the dense block, as many at a time as there are sums in registers; `BACK` for the transposed tile.
     #[inline(always)]
-    fn beside<R: Ring<T = T>, const VALUES: bool>(&self, x: &[T], y: &mut [T]) {
+    fn of_all_columns<R: Ring<T = T>, const VALUES: bool, const BACK: bool>(&self, x: &[T], y: &mut [T]) {
+        if self.width == 1 {
+            // Known to the compiler to be one column.
+            Rows { width: 1, ..*self }.lanes::<R, VALUES, BACK, 1>(0, x, y);
+            return;
+        }
         let mut lane = 0;
         while lane < self.width {
             lane += match self.width - lane {
-                16.. if R::WIDE => self.lanes::<R, VALUES, 16>(lane, x, y),
-                8.. if R::WIDE => self.lanes::<R, VALUES, 8>(lane, x, y),
-                4.. => self.lanes::<R, VALUES, 4>(lane, x, y),
-                2.. if R::WIDE => self.lanes::<R, VALUES, 2>(lane, x, y),
-                _ => self.lanes::<R, VALUES, 1>(lane, x, y),
+                16.. if R::WIDE => self.lanes::<R, VALUES, BACK, 16>(lane, x, y),
+                8.. if R::WIDE => self.lanes::<R, VALUES, BACK, 8>(lane, x, y),
+                4.. => self.lanes::<R, VALUES, BACK, 4>(lane, x, y),
+                2.. if R::WIDE => self.lanes::<R, VALUES, BACK, 2>(lane, x, y),
+                _ => self.lanes::<R, VALUES, BACK, 1>(lane, x, y),
             };
         }
     }
 
+    /// Rows of few entries are most of a matrix without structure: a loop of known length keeps more of them under way.
     #[inline(always)]
-    fn lanes<R: Ring<T = T>, const VALUES: bool, const W: usize>(&self, lane: usize, x: &[T], y: &mut [T]) -> usize {
-        self.add::<R, VALUES, W, 0>(lane, x, y);
+    fn lanes<R: Ring<T = T>, const VALUES: bool, const BACK: bool, const W: usize>(
+        &self,
+        lane: usize,
+        x: &[T],
+        y: &mut [T],
+    ) -> usize {
+        match self.segment.width {
+            1 if R::WIDE || self.width == 1 => self.add::<R, VALUES, BACK, W, 1>(lane, x, y),
+            2 if R::WIDE || self.width == 1 => self.add::<R, VALUES, BACK, W, 2>(lane, x, y),
+            3 if R::WIDE || self.width == 1 => self.add::<R, VALUES, BACK, W, 3>(lane, x, y),
+            _ => self.add::<R, VALUES, BACK, W, 0>(lane, x, y),
+        }
         W
     }
 
     /// `W` columns from `lane` on. Each row has `K` entries, or with 0 as many as the segment says.
     #[inline(always)]
-    fn add<R: Ring<T = T>, const VALUES: bool, const W: usize, const K: usize>(
+    fn add<R: Ring<T = T>, const VALUES: bool, const BACK: bool, const W: usize, const K: usize>(
         &self,
         lane: usize,
         x: &[T],
@@ -149,19 +148,21 @@ impl<T: bytemuck::Pod> Rows<'_, T> {
                     let columns = &segment.columns[at..at + count];
                     let values: &[T] = if VALUES { &self.values[at..at + count] } else { &[] };
                     let value = |entry: usize| if VALUES { values[entry] } else { R::ONE };
-                    let sums: &mut [T; W] = y[usize::from(*row) * width + lane..]
-                        .first_chunk_mut()
-                        .expect("rows are whole");
-                    let mut own = *sums;
-                    for (entry, column) in columns.iter().enumerate() {
-                        let x: &[T; W] = x[usize::from(*column) * width + lane..]
-                            .first_chunk()
-                            .expect("rows are whole");
-                        for lane in 0..W {
-                            own[lane] = R::add(own[lane], R::multiply(value(entry), x[lane]));
+                    let row = usize::from(*row) * width + lane;
+                    let place = |column: &u16| usize::from(*column) * width + lane;
+                    if BACK {
+                        let x: [T; W] = *lanes_of(x, row);
+                        for (entry, column) in columns.iter().enumerate() {
+                            add_products::<R, W>(sums_of(y, place(column)), value(entry), &x);
                         }
+                    } else {
+                        let sums: &mut [T; W] = sums_of(y, row);
+                        let mut own = *sums;
+                        for (entry, column) in columns.iter().enumerate() {
+                            add_products::<R, W>(&mut own, value(entry), lanes_of(x, place(column)));
+                        }
+                        *sums = own;
                     }
-                    *sums = own;
                     at += count;
                 }
             },
@@ -169,106 +170,76 @@ impl<T: bytemuck::Pod> Rows<'_, T> {
     }
 }
 
-impl<R: Ring, const VALUES: bool> TileBody for Transposed<R, VALUES> {
-    #[inline(always)]
-    fn run(tile: SparseTile<'_>, x: &[u8], y: &mut [u8], fault: &mut Option<&'static str>) {
-        let (x, y): (&[R::T], &mut [R::T]) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(y));
-        let width = tile.width;
-        for_segments::<R::T, VALUES>(
-            tile,
-            fault,
-            #[inline(always)]
-            |segment, values| match width {
-                1 => scatter::<R, VALUES>(segment, values, 1, x, y),
-                _ => scatter::<R, VALUES>(segment, values, width, x, y),
-            },
-        );
+#[inline(always)]
+fn lanes_of<T, const W: usize>(x: &[T], at: usize) -> &[T; W] {
+    x[at..].first_chunk().expect("rows are whole")
+}
+
+#[inline(always)]
+fn sums_of<T, const W: usize>(y: &mut [T], at: usize) -> &mut [T; W] {
+    y[at..].first_chunk_mut().expect("rows are whole")
+}
+
+/// Adds the products of an entry with `W` columns.
+#[inline(always)]
+fn add_products<R: Ring, const W: usize>(sums: &mut [R::T; W], value: R::T, x: &[R::T; W]) {
+    for lane in 0..W {
+        sums[lane] = R::add(sums[lane], R::multiply(value, x[lane]));
     }
 }
 
-/// Adds to the rows of `y` that the columns of a segment are.
-#[inline(always)]
-fn scatter<R: Ring, const VALUES: bool>(
-    segment: &Segment<'_>,
-    values: &[R::T],
-    width: usize,
-    x: &[R::T],
-    y: &mut [R::T],
-) {
-    let mut at = 0;
-    segment.for_rows(
-        #[inline(always)]
-        |first, numbers| {
-            for (position, row) in numbers.iter().enumerate() {
-                let x = &x[usize::from(*row) * width..][..width];
-                let count = segment.count(first + position);
-                for (entry, column) in segment.columns[at..at + count].iter().enumerate() {
-                    let value = if VALUES { values[at + entry] } else { R::ONE };
-                    let sums = &mut y[usize::from(*column) * width..][..width];
-                    for (sum, x) in sums.iter_mut().zip(x) {
-                        *sum = R::add(*sum, R::multiply(value, *x));
-                    }
-                }
-                at += count;
-            }
-        },
-    );
+impl<R: Ring, const VALUES: bool, const BACK: bool> Sums<R, VALUES, BACK> {
+    /// Only what has many columns in registers is worth other instructions than every processor has: one column waits for
+    /// memory.
+    fn product() -> TileProduct {
+        match R::WIDE {
+            true => Self::kernel(),
+            false => Self::run,
+        }
+    }
 }
 
-/// Which way a tile is multiplied.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Forward,
-    Transposed,
-}
-
-/// The kernel of a ring. Only those that have many columns in registers are worth other instructions than every processor
-/// has: one column waits for memory.
-fn of_ring<R: Ring>(way: Way, valued: bool) -> TileProduct {
-    match (way, valued) {
-        (Way::Forward, true) if R::WIDE => Forward::<R, true>::kernel(),
-        (Way::Forward, false) if R::WIDE => Forward::<R, false>::kernel(),
-        (Way::Forward, true) => Forward::<R, true>::run,
-        (Way::Forward, false) => Forward::<R, false>::run,
-        (Way::Transposed, true) if R::WIDE => Transposed::<R, true>::kernel(),
-        (Way::Transposed, false) if R::WIDE => Transposed::<R, false>::kernel(),
-        (Way::Transposed, true) => Transposed::<R, true>::run,
-        (Way::Transposed, false) => Transposed::<R, false>::run,
+fn of_ring<R: Ring>(back: bool, valued: bool) -> TileProduct {
+    match (back, valued) {
+        (false, false) => Sums::<R, false, false>::product(),
+        (false, true) => Sums::<R, true, false>::product(),
+        (true, false) => Sums::<R, false, true>::product(),
+        (true, true) => Sums::<R, true, true>::product(),
     }
 }
 
 /// The kernel of a semiring over an ordered type.
 macro_rules! ordered_kernel {
-    ($module:ident, $semiring:expr, $way:expr, $valued:expr) => {
+    ($module:ident, $semiring:expr, $back:expr, $valued:expr) => {
         match $semiring {
             Semiring::LorLand => return None,
-            Semiring::PlusTimes => of_ring::<$module::PlusTimes>($way, $valued),
-            Semiring::PlusPair => of_ring::<$module::PlusPair>($way, $valued),
-            Semiring::PlusFirst => of_ring::<$module::PlusFirst>($way, $valued),
-            Semiring::PlusSecond => of_ring::<$module::PlusSecond>($way, $valued),
-            Semiring::MinPlus => of_ring::<$module::MinPlus>($way, $valued),
-            Semiring::MaxPlus => of_ring::<$module::MaxPlus>($way, $valued),
-            Semiring::MinTimes => of_ring::<$module::MinTimes>($way, $valued),
-            Semiring::MaxTimes => of_ring::<$module::MaxTimes>($way, $valued),
-            Semiring::MinFirst => of_ring::<$module::MinFirst>($way, $valued),
-            Semiring::MinSecond => of_ring::<$module::MinSecond>($way, $valued),
-            Semiring::MaxFirst => of_ring::<$module::MaxFirst>($way, $valued),
-            Semiring::MaxSecond => of_ring::<$module::MaxSecond>($way, $valued),
-            Semiring::AnyPair => of_ring::<$module::AnyPair>($way, $valued),
+            Semiring::PlusTimes => of_ring::<$module::PlusTimes>($back, $valued),
+            Semiring::PlusPair => of_ring::<$module::PlusPair>($back, $valued),
+            Semiring::PlusFirst => of_ring::<$module::PlusFirst>($back, $valued),
+            Semiring::PlusSecond => of_ring::<$module::PlusSecond>($back, $valued),
+            Semiring::MinPlus => of_ring::<$module::MinPlus>($back, $valued),
+            Semiring::MaxPlus => of_ring::<$module::MaxPlus>($back, $valued),
+            Semiring::MinTimes => of_ring::<$module::MinTimes>($back, $valued),
+            Semiring::MaxTimes => of_ring::<$module::MaxTimes>($back, $valued),
+            Semiring::MinFirst => of_ring::<$module::MinFirst>($back, $valued),
+            Semiring::MinSecond => of_ring::<$module::MinSecond>($back, $valued),
+            Semiring::MaxFirst => of_ring::<$module::MaxFirst>($back, $valued),
+            Semiring::MaxSecond => of_ring::<$module::MaxSecond>($back, $valued),
+            Semiring::AnyPair => of_ring::<$module::AnyPair>($back, $valued),
         }
     };
 }
 
-fn kernel(semiring: Semiring, dtype: DType, valued: bool, way: Way) -> Option<TileProduct> {
+fn kernel(semiring: Semiring, dtype: DType, valued: bool, back: bool) -> Option<TileProduct> {
     use Semiring::{AnyPair, LorLand, PlusTimes};
     Some(match (dtype, semiring) {
-        (DType::C64, PlusTimes) => of_ring::<complex::Single>(way, valued),
-        (DType::C128, PlusTimes) => of_ring::<complex::Double>(way, valued),
-        (DType::Bool, LorLand) => of_ring::<truth::LorLand>(way, valued),
-        (DType::Bool, AnyPair) => of_ring::<truth::AnyPair>(way, valued),
-        (DType::F64, _) => ordered_kernel!(float64, semiring, way, valued),
-        (DType::F32, _) => ordered_kernel!(float32, semiring, way, valued),
-        (DType::I64, _) => ordered_kernel!(int64, semiring, way, valued),
+        (DType::C64, PlusTimes) => of_ring::<complex::Single>(back, valued),
+        (DType::C128, PlusTimes) => of_ring::<complex::Double>(back, valued),
+        (DType::Bool, LorLand) => of_ring::<truth::LorLand>(back, valued),
+        (DType::Bool, AnyPair) => of_ring::<truth::AnyPair>(back, valued),
+        (DType::F64, _) => ordered_kernel!(float64, semiring, back, valued),
+        (DType::F32, _) => ordered_kernel!(float32, semiring, back, valued),
+        (DType::I64, _) => ordered_kernel!(int64, semiring, back, valued),
         _ => return None,
     })
 }
@@ -276,10 +247,10 @@ fn kernel(semiring: Semiring, dtype: DType, valued: bool, way: Way) -> Option<Ti
 /// The product of a tile in a semiring over elements of a type; `valued` says whether the matrix has values, which are of
 /// that type. Nothing where the type does not make the semiring.
 pub fn product_kernel(semiring: Semiring, dtype: DType, valued: bool) -> Option<TileProduct> {
-    kernel(semiring, dtype, valued, Way::Forward)
+    kernel(semiring, dtype, valued, false)
 }
 
 /// As [`product_kernel`], of the transposed tile.
 pub fn transposed_kernel(semiring: Semiring, dtype: DType, valued: bool) -> Option<TileProduct> {
-    kernel(semiring, dtype, valued, Way::Transposed)
+    kernel(semiring, dtype, valued, true)
 }

@@ -6,7 +6,7 @@ use outcore_sparse::multiply_tile;
 
 use super::bands::{bytes_of, Bands};
 use super::pieces::{fill, Fill, Join};
-use super::times::Times;
+use super::times::{by_columns, Times};
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -145,23 +145,14 @@ impl Work for Band {
         let first = self.of.pieces[task as usize].0;
         let row = |rows: u64| bytes_of(rows * width as u64, self.of.dtype());
         let kernel = self.of.kernel()?;
-        // One column of tiles after the other, so that what they share of the dense matrix stays in the cache.
-        while let Some(block) = rows.iter().filter_map(|row| row.next.map(|tile| tile.block)).min() {
-            let start = u64::from(block) * side;
-            let columns = side.min(matrix.columns - start);
+        by_columns(&mut rows, |number, tile| {
+            let start = u64::from(tile.block) * side;
+            let (columns, height) = (side.min(matrix.columns - start), side.min(matrix.rows - number * side));
+            let at = row(number * side - first);
             let x = &x[row(start)..row(start + columns)];
-            for tile_row in rows
-                .iter_mut()
-                .filter(|row| row.next.is_some_and(|tile| tile.block == block))
-            {
-                let tile = tile_row.next.expect("filtered");
-                let height = side.min(matrix.rows - tile_row.number * side);
-                let at = row(tile_row.number * side - first);
-                let y = &mut y[at..at + row(height)];
-                multiply_tile(kernel, tile, width, x, y).map_err(|fault| self.of.malformed(task, fault))?;
-                tile_row.advance();
-            }
-        }
+            let y = &mut y[at..at + row(height)];
+            multiply_tile(kernel, tile, width, x, y).map_err(|fault| self.of.malformed(task, fault))
+        })?;
         Ok(())
     }
 }

@@ -49,15 +49,26 @@ impl Times {
 
 /// A tile row on the way through its tiles.
 pub(super) struct OpenRow<'a> {
-    pub number: u64,
-    pub next: Option<Tile<'a>>,
+    number: u64,
+    next: Option<Tile<'a>>,
     tiles: std::vec::IntoIter<Tile<'a>>,
 }
 
-impl OpenRow<'_> {
-    pub fn advance(&mut self) {
-        self.next = self.tiles.next();
+/// Calls `each` with the number of a tile row and a tile of it: one column of tiles after the other, so that the rows or
+/// sums that they share stay in the cache.
+pub(super) fn by_columns<'a>(
+    rows: &mut [OpenRow<'a>],
+    mut each: impl FnMut(u64, Tile<'a>) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    while let Some(block) = rows.iter().filter_map(|row| Some(row.next?.block)).min() {
+        for row in rows.iter_mut() {
+            if let Some(tile) = row.next.filter(|tile| tile.block == block) {
+                each(row.number, tile)?;
+                row.next = row.tiles.next();
+            }
+        }
     }
+    Ok(())
 }
 
 impl Times {

@@ -8,7 +8,7 @@ use outcore_sparse::multiply_tile;
 use super::bands::{bytes_of, Bands};
 use super::multiply::listed_grid;
 use super::pieces::{fill, Cut, Join};
-use super::times::Times;
+use super::times::{by_columns, Times};
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -151,18 +151,15 @@ impl Work for Add {
         let row = |rows: u64| bytes_of(rows * width as u64, self.of.dtype());
         let kernel = self.of.kernel()?;
         let blocks = begin / side..(begin + length).div_ceil(side);
-        for mut tile_row in self.of.opened(tile, tiles.reads[0], &blocks, workspace)? {
-            let height = side.min(matrix.rows - tile_row.number * side);
-            let at = row(tile_row.number * side - first);
-            let x = &x[at..at + row(height)];
-            while let Some(next) = tile_row.next {
-                let start = u64::from(next.block) * side;
-                let columns = side.min(matrix.columns - start);
-                let y = &mut y[row(start - begin)..row(start - begin + columns)];
-                multiply_tile(kernel, next, width, x, y).map_err(|fault| self.of.malformed(tile, fault))?;
-                tile_row.advance();
-            }
-        }
+        let mut rows = self.of.opened(tile, tiles.reads[0], &blocks, workspace)?;
+        by_columns(&mut rows, |number, next| {
+            let start = u64::from(next.block) * side;
+            let (columns, height) = (side.min(matrix.columns - start), side.min(matrix.rows - number * side));
+            let at = row(number * side - first);
+            let y = &mut y[row(start - begin)..row(start - begin + columns)];
+            multiply_tile(kernel, next, width, &x[at..at + row(height)], y)
+                .map_err(|fault| self.of.malformed(tile, fault))
+        })?;
         Ok(())
     }
 }
