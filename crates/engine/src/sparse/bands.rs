@@ -1,5 +1,7 @@
 //! How the dense sides of a product are cut: rows by the tiles of the sparse matrix, columns by what fits into memory.
 
+use std::ops::Range;
+
 use outcore_dtype::DType;
 use outcore_store::SparseFile;
 
@@ -21,18 +23,44 @@ impl Bands {
     }
 }
 
-/// Rows that belong to each tile of a sparse matrix: first and number. They ascend, and there may be rows between them.
-pub(super) fn rows_of(file: &SparseFile) -> Vec<(u64, u64)> {
-    let (side, rows) = (u64::from(file.matrix().side), file.matrix().rows);
-    (0..file.tiles())
-        .map(|tile| {
-            let mut numbers = file.tile_rows(tile).map(|(record, _)| record.number);
-            let first = numbers.next().unwrap_or(0);
-            let last = numbers.last().unwrap_or(first);
-            (first * side, ((last + 1) * side).min(rows) - first * side)
-        })
-        .collect()
+/// Tiles of a sparse matrix that are worked on together, and the rows that belong to them.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    pub tiles: Range<u64>,
+    /// First and number. They ascend, and there may be rows between those of two pieces.
+    pub rows: (u64, u64),
 }
+
+/// The matrix in pieces of so many bytes, or of one tile: in a larger one more tile rows share what they need of the dense
+/// matrix while it is in the cache (the super tiles of FlashX 4.3.3).
+pub(super) fn pieces_of(file: &SparseFile, bytes: u64) -> Vec<Piece> {
+    let (side, rows) = (u64::from(file.matrix().side), file.matrix().rows);
+    let mut pieces: Vec<Piece> = vec![];
+    let mut held = 0;
+    for tile in 0..file.tiles() {
+        let mut numbers = file.tile_rows(tile).map(|(record, _)| record.number);
+        let first = numbers.next().unwrap_or(0);
+        let end = ((numbers.last().unwrap_or(first) + 1) * side).min(rows);
+        held += file.tile_bytes(tile);
+        match pieces.last_mut() {
+            Some(piece) if held <= bytes && end - piece.rows.0 <= PIECE_ROWS * side => {
+                piece.tiles.end += 1;
+                piece.rows.1 = end - piece.rows.0;
+            }
+            _ => {
+                held = file.tile_bytes(tile);
+                pieces.push(Piece {
+                    tiles: tile as u64..tile as u64 + 1,
+                    rows: (first * side, end - first * side),
+                });
+            }
+        }
+    }
+    pieces
+}
+
+/// Tile rows of a piece of several tiles, at most: their sums stay in the cache that processors share.
+const PIECE_ROWS: u64 = 64;
 
 /// The pieces that some rows meet: a range of their numbers.
 pub(super) fn meeting(pieces: &[(u64, u64)], start: u64, length: u64) -> std::ops::Range<usize> {

@@ -31,7 +31,7 @@ impl Multiply {
         let dtype = times.dtype();
         let row = |width: u64| width * dtype.size() as u64;
         let lengths: Arc<[u64]> = (0..bands.count())
-            .flat_map(|band| times.pieces.iter().map(move |(_, rows)| (band, *rows)))
+            .flat_map(|band| times.pieces.iter().map(move |piece| (band, piece.rows.1)))
             .map(|(band, rows)| rows * row(bands.width_of(band)))
             .collect();
         let held = Grid {
@@ -71,6 +71,7 @@ impl Algorithm for Multiply {
     fn key(&self) -> Vec<u8> {
         let mut key = vec![self.times.semiring as u8];
         key.extend(self.bands.width.to_ne_bytes());
+        key.extend(self.times.pieces.len().to_ne_bytes());
         key
     }
     fn results(&self) -> &[Grid] {
@@ -100,7 +101,7 @@ impl Algorithm for Multiply {
         works.push(Arc::new(Join {
             bands: self.bands,
             result: self.results[0].clone(),
-            pieces: self.times.pieces.clone(),
+            pieces: self.times.rows(),
             zero: self.times.zero.clone(),
             sets: (PRODUCTS, RESULT),
         }));
@@ -125,24 +126,27 @@ impl Work for Band {
         self.of.pieces.len() as u64
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        each(0, task, Access::Read);
+        let piece = &self.of.pieces[task as usize];
+        piece.tiles.clone().for_each(|tile| each(0, tile, Access::Read));
         each(self.held, if self.held == HELD { self.band } else { 0 }, Access::Read);
         each(PRODUCTS, self.band * self.tasks() + task, Access::Create);
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
-        self.of.values_bytes(task)
+        self.of.values_bytes(&self.of.pieces[task as usize])
     }
     fn operations(&self) -> f64 {
         2.0 * self.of.file.matrix().entries as f64 * self.bands.width_of(self.band) as f64
     }
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let width = self.bands.width_of(self.band) as usize;
-        let (x, y) = (tiles.reads[1], &mut *tiles.writes[0]);
+        let piece = &self.of.pieces[task as usize];
+        let (x, own) = tiles.reads.split_last().expect("the dense matrix comes last");
+        let y = &mut *tiles.writes[0];
         fill(y, &self.of.zero);
-        let mut rows = self.of.opened(task, tiles.reads[0], &(0..u64::MAX), workspace)?;
+        let mut rows = self.of.opened(piece, own, &(0..u64::MAX), workspace)?;
         let matrix = self.of.file.matrix();
         let side = u64::from(matrix.side);
-        let first = self.of.pieces[task as usize].0;
+        let first = piece.rows.0;
         let row = |rows: u64| bytes_of(rows * width as u64, self.of.dtype());
         let kernel = self.of.kernel()?;
         by_columns(&mut rows, |number, tile| {
@@ -151,7 +155,7 @@ impl Work for Band {
             let at = row(number * side - first);
             let x = &x[row(start)..row(start + columns)];
             let y = &mut y[at..at + row(height)];
-            multiply_tile(kernel, tile, width, x, y).map_err(|fault| self.of.malformed(task, fault))
+            multiply_tile(kernel, tile, width, x, y).map_err(|fault| self.of.malformed(number, fault))
         })?;
         Ok(())
     }

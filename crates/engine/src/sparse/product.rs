@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outcore_sparse::Semiring;
 use outcore_store::Io;
 
-use super::bands::{rows_of, Bands};
+use super::bands::{pieces_of, Bands};
 use super::multiply::Multiply;
 use super::times::Times;
 use super::transposed::MultiplyTransposed;
@@ -45,7 +45,7 @@ pub fn product(matrix: &Matrix, transposed: bool, x: &Expr, semiring: Semiring) 
     let result_shape = [rows, columns];
     let tile = grid::uncut(&result_shape, x.dtype, grid::default_tile(&result_shape, x.dtype), &[1]);
     let times = Times {
-        pieces: rows_of(&matrix.file).into(),
+        pieces: pieces_of(&matrix.file, 0).into(),
         file: matrix.file.clone(),
         transposed,
         semiring,
@@ -63,17 +63,38 @@ pub fn product(matrix: &Matrix, transposed: bool, x: &Expr, semiring: Semiring) 
 /// A tile of the dense matrix takes no more, unless it is one row.
 const DENSE_BYTES: u64 = 4 << 20;
 
+/// A piece has no more bytes than this, unless a tile has: with more the dense rows are shared no better.
+const PIECE_BYTES: u64 = 64 << 20;
+/// What of the memory, and of the matrix, a piece is at most: there are enough of them for all threads to end together.
+const PIECES: u64 = 32;
+
 impl Times {
+    /// The same in larger pieces, where they cost no column of a band.
+    fn in_room(&self, room: Room) -> (Times, Bands) {
+        let (least, file) = (self.bands(room), &self.file);
+        let matrix: u64 = (0..file.tiles()).map(|tile| file.tile_bytes(tile)).sum();
+        let bytes = (matrix / PIECES).min(room.memory / PIECES).min(PIECE_BYTES);
+        let larger = Times {
+            pieces: pieces_of(file, bytes).into(),
+            ..self.clone()
+        };
+        match larger.bands(room) {
+            bands if bands == least => (larger, bands),
+            _ => (self.clone(), least),
+        }
+    }
+
     /// As many columns as there is room for beside what passes by: of two tasks at once, so that a refusal of one column is
     /// one of all.
     fn bands(&self, room: Room) -> Bands {
         let columns = self.result[0].shape[1].max(1);
         let item = self.dtype().size() as u64;
-        let tiles = 0..self.file.tiles() as u64;
-        let largest = tiles
-            .map(|tile| self.values_bytes(tile) + self.file.tile_bytes(tile as usize))
+        let largest = self
+            .pieces
+            .iter()
+            .map(|piece| self.values_bytes(piece) + self.piece_bytes(piece))
             .max();
-        let rows = self.pieces.iter().map(|(_, rows)| *rows).max();
+        let rows = self.pieces.iter().map(|piece| piece.rows.1).max();
         let passing = 2 * (largest.unwrap_or(0) + DENSE_BYTES);
         let each = (self.file.matrix().columns + 2 * rows.unwrap_or(0)) * item;
         let fit = (room.memory.saturating_sub(passing) / each.max(1)).clamp(1, columns);
@@ -110,7 +131,7 @@ impl Times {
             let zero = ops::broadcast_to(&zero, &result.shape)?;
             return Ok(vec![ops::in_tiles(&zero, result.tile.clone())]);
         }
-        let bands = self.bands(room);
+        let (times, bands) = self.in_room(room);
         let mut tile = grid::default_tile(&inputs[1].shape, self.dtype());
         tile[1] = bands.width;
         let tile = match bands.count() {
@@ -121,8 +142,8 @@ impl Times {
         let dense = x.grid();
         let inputs = [inputs[0].clone(), x];
         let mut nodes = match self.transposed {
-            false => ops::algorithm(Arc::new(Multiply::new(self.clone(), bands, dense)), &inputs)?,
-            true => ops::algorithm(Arc::new(MultiplyTransposed::new(self.clone(), bands, dense)), &inputs)?,
+            false => ops::algorithm(Arc::new(Multiply::new(times, bands, dense)), &inputs)?,
+            true => ops::algorithm(Arc::new(MultiplyTransposed::new(times, bands, dense)), &inputs)?,
         };
         nodes.truncate(1);
         Ok(nodes)

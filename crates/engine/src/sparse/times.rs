@@ -8,6 +8,7 @@ use outcore_kernels::{cast_kernel, UnaryKernel};
 use outcore_sparse::{product_kernel, transposed_kernel, Malformed, Semiring, Tile, TileProduct, TileRow};
 use outcore_store::SparseFile;
 
+use super::bands::Piece;
 use crate::task::Grid;
 use crate::EngineError;
 
@@ -15,8 +16,8 @@ use crate::EngineError;
 #[derive(Clone, Debug)]
 pub(super) struct Times {
     pub file: Arc<SparseFile>,
-    /// Rows of each tile of the sparse matrix.
-    pub pieces: Arc<[(u64, u64)]>,
+    /// What a task works on of the sparse matrix.
+    pub pieces: Arc<[Piece]>,
     pub transposed: bool,
     pub semiring: Semiring,
     /// The sum of nothing.
@@ -72,12 +73,26 @@ pub(super) fn by_columns<'a>(
 }
 
 impl Times {
-    /// Bytes that the values of a tile take in the type of the product, where that is another.
-    pub(super) fn values_bytes(&self, task: u64) -> u64 {
+    /// First row and number of rows of each piece.
+    pub(super) fn rows(&self) -> Arc<[(u64, u64)]> {
+        self.pieces.iter().map(|piece| piece.rows).collect()
+    }
+
+    /// Bytes of a piece.
+    pub(super) fn piece_bytes(&self, piece: &Piece) -> u64 {
+        piece
+            .tiles
+            .clone()
+            .map(|tile| self.file.tile_bytes(tile as usize))
+            .sum()
+    }
+
+    /// Bytes that the values of a piece take in the type of the product, where that is another.
+    pub(super) fn values_bytes(&self, piece: &Piece) -> u64 {
         if !self.converts() {
             return 0;
         }
-        let rows = self.file.tile_rows(task as usize);
+        let rows = piece.tiles.clone().flat_map(|tile| self.file.tile_rows(tile as usize));
         rows.map(|(record, _)| (record.entries * self.dtype().size() as u64).next_multiple_of(8))
             .sum()
     }
@@ -92,11 +107,12 @@ impl Times {
             .ok_or_else(|| EngineError::Internal(format!("no product in {} of {}", self.semiring.name(), self.dtype())))
     }
 
-    /// The tile rows of a tile, and in them the tiles of some columns of tiles, with their values in the type of the product.
+    /// The tile rows of a piece, whose tiles these are, and in them the tiles of some columns of tiles, with their values in
+    /// the type of the product.
     pub(super) fn opened<'a>(
         &self,
-        task: u64,
-        bytes: &'a [u8],
+        piece: &Piece,
+        tiles: &[&'a [u8]],
         blocks: &Range<u64>,
         workspace: &'a mut [u8],
     ) -> Result<Vec<OpenRow<'a>>, EngineError> {
@@ -108,9 +124,13 @@ impl Times {
         };
         let mut workspace = workspace;
         let mut rows = vec![];
-        for (record, place) in self.file.tile_rows(task as usize) {
-            let malformed = |fault| self.malformed(task, fault);
-            let row = TileRow::new(&bytes[place], item).map_err(malformed)?;
+        let tile_rows = piece.tiles.clone().zip(tiles).flat_map(|(tile, bytes)| {
+            let rows = self.file.tile_rows(tile as usize);
+            rows.map(move |(record, place)| (record, &bytes[place]))
+        });
+        for (record, bytes) in tile_rows {
+            let malformed = |fault| self.malformed(record.number, fault);
+            let row = TileRow::new(bytes, item).map_err(malformed)?;
             let is_wanted = |tile: &Result<Tile<'_>, Malformed>| match tile {
                 Ok(tile) => blocks.contains(&u64::from(tile.block)),
                 Err(_) => true,
@@ -134,14 +154,9 @@ impl Times {
         Ok(rows)
     }
 
-    /// A tile that cannot be what was written.
-    pub(super) fn malformed(&self, task: u64, Malformed(what): Malformed) -> EngineError {
-        let first = self.file.tile_rows(task as usize).next();
-        let first = first.map_or(0, |(record, _)| record.number);
-        EngineError::Store(
-            self.file
-                .malformed(format!("{what}, in tile row {first} or one of the next")),
-        )
+    /// A tile row that cannot be what was written.
+    pub(super) fn malformed(&self, tile_row: u64, Malformed(what): Malformed) -> EngineError {
+        EngineError::Store(self.file.malformed(format!("{what}, in tile row {tile_row}")))
     }
 }
 

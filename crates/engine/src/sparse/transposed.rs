@@ -47,7 +47,7 @@ impl MultiplyTransposed {
                 .flat_map(|band| pieces.iter().map(move |(_, rows)| rows * bands.width_of(band) * item))
                 .collect()
         };
-        let lengths = [lengths(&times.pieces), lengths(&blocks)];
+        let lengths = [lengths(&times.rows()), lengths(&blocks)];
         MultiplyTransposed {
             results: [
                 times.result[0].clone(),
@@ -70,6 +70,7 @@ impl Algorithm for MultiplyTransposed {
     fn key(&self) -> Vec<u8> {
         let mut key = vec![self.times.semiring as u8];
         key.extend(self.bands.width.to_ne_bytes());
+        key.extend(self.times.pieces.len().to_ne_bytes());
         key
     }
     fn results(&self) -> &[Grid] {
@@ -83,7 +84,7 @@ impl Algorithm for MultiplyTransposed {
         let cut = Cut {
             bands: self.bands,
             dense: self.dense.clone(),
-            pieces: self.times.pieces.clone(),
+            pieces: self.times.rows(),
             sets: (DENSE, ROWS),
         };
         let join = Join {
@@ -102,7 +103,7 @@ impl Algorithm for MultiplyTransposed {
     }
 }
 
-/// Band by band, tile by tile, block by block.
+/// Band by band, piece by piece, block by block.
 #[derive(Clone, Debug)]
 struct Add {
     of: Times,
@@ -111,10 +112,10 @@ struct Add {
 }
 
 impl Add {
-    /// Band, tile and block of a task.
+    /// Band, piece and block of a task.
     fn place(&self, task: u64) -> (u64, u64, u64) {
-        let (tiles, blocks) = (self.of.pieces.len() as u64, self.blocks.len() as u64);
-        (task / blocks / tiles, task / blocks % tiles, task % blocks)
+        let (pieces, blocks) = (self.of.pieces.len() as u64, self.blocks.len() as u64);
+        (task / blocks / pieces, task / blocks % pieces, task % blocks)
     }
 }
 
@@ -126,39 +127,42 @@ impl Work for Add {
         self.bands.count() * self.of.pieces.len() as u64 * self.blocks.len() as u64
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let (band, tile, block) = self.place(task);
-        each(0, tile, Access::Read);
-        each(ROWS, band * self.of.pieces.len() as u64 + tile, Access::Read);
-        let access = if tile == 0 { Access::Create } else { Access::Update };
+        let (band, piece, block) = self.place(task);
+        let tiles = self.of.pieces[piece as usize].tiles.clone();
+        tiles.for_each(|tile| each(0, tile, Access::Read));
+        each(ROWS, band * self.of.pieces.len() as u64 + piece, Access::Read);
+        let access = if piece == 0 { Access::Create } else { Access::Update };
         each(SUMS, band * self.blocks.len() as u64 + block, access);
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
-        self.of.values_bytes(self.place(task).1)
+        self.of.values_bytes(&self.of.pieces[self.place(task).1 as usize])
     }
     fn operations(&self) -> f64 {
         2.0 * self.of.file.matrix().entries as f64 * self.bands.columns as f64
     }
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
-        let (band, tile, block) = self.place(task);
+        let (band, piece, block) = self.place(task);
         let width = self.bands.width_of(band) as usize;
-        let (x, y) = (tiles.reads[1], &mut *tiles.writes[0]);
-        if tile == 0 {
+        let (x, own) = tiles.reads.split_last().expect("the rows come last");
+        let y = &mut *tiles.writes[0];
+        if piece == 0 {
             fill(y, &self.of.zero);
         }
         let matrix = self.of.file.matrix();
         let side = u64::from(matrix.side);
-        let (first, (begin, length)) = (self.of.pieces[tile as usize].0, self.blocks[block as usize]);
+        let piece = &self.of.pieces[piece as usize];
+        let (first, (begin, length)) = (piece.rows.0, self.blocks[block as usize]);
         let row = |rows: u64| bytes_of(rows * width as u64, self.of.dtype());
         let kernel = self.of.kernel()?;
         let blocks = begin / side..(begin + length).div_ceil(side);
-        let mut rows = self.of.opened(tile, tiles.reads[0], &blocks, workspace)?;
+        let mut rows = self.of.opened(piece, own, &blocks, workspace)?;
         by_columns(&mut rows, |number, next| {
             let start = u64::from(next.block) * side;
             let (columns, height) = (side.min(matrix.columns - start), side.min(matrix.rows - number * side));
             let at = row(number * side - first);
             let y = &mut y[row(start - begin)..row(start - begin + columns)];
             multiply_tile(kernel, next, width, &x[at..at + row(height)], y)
-                .map_err(|fault| self.of.malformed(tile, fault))
+                .map_err(|fault| self.of.malformed(number, fault))
         })?;
         Ok(())
     }
