@@ -171,6 +171,7 @@ def dense_on_disk(graphs: Graphs, options: argparse.Namespace) -> Section:
     best = {"session": session(options)} | given
     cases: dict[str, Callable[[], dict[str, Any]]] = {
         "disk": disk_of(x, options),
+        "writes": lambda: {"bytes_per_second": probes.write_bandwidth(options.folder)},
         "resident": lambda: child("dense_resident", best, None, options),
     }
     told = {"threads": options.threads, "scratch": [str(options.folder)], "memory_limit": options.memory}
@@ -181,7 +182,8 @@ def dense_on_disk(graphs: Graphs, options: argparse.Namespace) -> Section:
     for left in (x, out):
         left.unlink(missing_ok=True)
     columns = [*("columns in memory", "bands", "pool", "seconds", "spread", "read", "written", "as forecast", "GB/s")]
-    columns += ["resident ÷ this", "wanted", "bits", "holds"]
+    columns += ["÷ disk", "resident ÷ this", "wanted", "bits", "holds"]
+    reads, writes = (results[name]["bytes_per_second"] for name in ("disk", "writes"))
     lines, moved, resident_run = [], None, results["resident"]
     for held in HELD:
         found = results[str(held)]
@@ -201,15 +203,17 @@ def dense_on_disk(graphs: Graphs, options: argparse.Namespace) -> Section:
             times_of(found),
         ]
         shown += [common.show_bytes(found[name]) for name in ("bytes_read", "bytes_written")]
-        shown += ["yes" if exact else "**NO**", f"{total / found['seconds'] / 1e9:.2f}", f"{ratio:.2f}"]
+        bound = found["bytes_read"] / reads + found["bytes_written"] / writes
+        shown += ["yes" if exact else "**NO**", f"{total / found['seconds'] / 1e9:.2f}"]
+        shown += [f"{found['seconds'] / bound:.2f}", f"{ratio:.2f}"]
         shown += [f"≥ {WANTED_HELD[held]}", "same" if same else "**differ**"]
         lines.append([*shown, "yes" if exact and same and falls and ratio >= WANTED_HELD[held] else "**NO**"])
-    disk = results["disk"]["bytes_per_second"] / 1e9
     best_seconds = resident_run.get("seconds", float("nan"))
     said = (
         f"{small.said}, float64, times X of {ON_DISK} columns from .npy to .npy; the pool is the least that takes as "
-        f"few bands as the columns in memory ask for. Resident: {best_seconds:.2f} s. The disk read {disk:.2f} GB/s. "
-        "Bytes must not grow from row to row."
+        f"few bands as the columns in memory ask for. Resident: {best_seconds:.2f} s; of both the product after a "
+        f"first one. The disk read {reads / 1e9:.2f} GB/s and wrote {writes / 1e9:.2f}; ÷ disk is what a product took over "
+        "what its bytes take one after the other. Bytes must not grow from row to row."
     )
     return f"## X on disk\n\n{said}\n\n{common.table(columns, lines)}", results
 

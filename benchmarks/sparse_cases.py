@@ -161,7 +161,10 @@ def dense_resident(path: str, x: str, session: Mapping[str, Any]) -> dict[str, A
 
 
 def dense_on_disk(path: str, x: str, out: str, held: int, session: Mapping[str, Any]) -> dict[str, Any]:
-    """A @ X from one file to another with memory for some columns of X, and its forecast."""
+    """A @ X from one file to another with memory for some columns of X, and its forecast.
+
+    The first product is not counted: it touches its memory for the first time, as that of `dense_resident` does.
+    """
     import outcore as oc
 
     a, wide = oc.sparse.open(path), oc.open(x)
@@ -171,10 +174,11 @@ def dense_on_disk(path: str, x: str, out: str, held: int, session: Mapping[str, 
     pool = pool_for(lambda: {out: a @ wide}, session["threads"], most, a.shape[1] * 4)
     with oc.Session(progress=False, pool_limit=pool, **session):
         targets = {out: a @ wide}
-        said = oc.explain(targets, overwrite=True)
-        started = time.perf_counter()
-        done = oc.store(targets, overwrite=True)
-        seconds = time.perf_counter() - started
+        for _ in range(2):
+            said = oc.explain(targets, overwrite=True)
+            started = time.perf_counter()
+            done = oc.store(targets, overwrite=True)
+            seconds = time.perf_counter() - started
     names = ("bytes_read", "bytes_written", "peak_bytes")
     return {
         "seconds": seconds,

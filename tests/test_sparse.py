@@ -255,6 +255,26 @@ def test_threads_and_memory_change_no_bit(tmp_path: Path, transposed: bool, dtyp
     assert len(bits) == 1
 
 
+@pytest.mark.parametrize("transposed", [False, True], ids=["", "transposed"])
+def test_with_memory_several_tiles_are_worked_on_together(tmp_path: Path, transposed: bool) -> None:
+    matrix = random_matrix(30_000, 20_000, 2_000_000)
+    x = np.random.default_rng(1).normal(size=(30_000 if transposed else 20_000, 1))
+    with session():
+        a = write(matrix, tmp_path, 16)
+    given = a.T if transposed else a
+    tasks, bits = [], set()
+    for pool in (pools_of(lambda: given @ x, 1)[0], 1 << 30):
+        with session(pool_limit=pool):
+            said = oc.explain(given @ x)
+            tasks.append(said.tasks)
+            found = oc.compute(given @ x)
+        bits.add(found.tobytes())
+        assert said.peak_bytes <= pool
+    assert tasks[1] < tasks[0] / 2, "pieces of several tiles"
+    assert len(bits) == 1
+    np.testing.assert_allclose(found, (matrix.T if transposed else matrix) @ x, rtol=1e-9, atol=1e-9)
+
+
 def test_a_matrix_larger_than_the_pool(tmp_path: Path) -> None:
     matrix = random_matrix(200_000, 100_000, 2_000_000)
     x = np.random.default_rng(1).normal(size=100_000)
