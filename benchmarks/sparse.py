@@ -212,8 +212,8 @@ def dense_on_disk(graphs: Graphs, options: argparse.Namespace) -> Section:
     said = (
         f"{small.said}, float64, times X of {ON_DISK} columns from .npy to .npy; the pool is the least that takes as "
         f"few bands as the columns in memory ask for. Resident: {best_seconds:.2f} s; of both the product after a "
-        f"first one. The disk read {reads / 1e9:.2f} GB/s and wrote {writes / 1e9:.2f}; ÷ disk is what a product took over "
-        "what its bytes take one after the other. Bytes must not grow from row to row."
+        f"first one. The disk read {reads / 1e9:.2f} GB/s and wrote {writes / 1e9:.2f}; ÷ disk is what a product took "
+        "over what its bytes take one after the other. Bytes must not grow from row to row."
     )
     return f"## X on disk\n\n{said}\n\n{common.table(columns, lines)}", results
 
