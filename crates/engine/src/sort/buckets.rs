@@ -86,7 +86,11 @@ fn take(left: &mut [u64], at: &mut [u64], mut count: u64) {
 }
 
 /// The segments of a group as they lie in its tile: each on pages of its own, as in the file, so that nothing is moved.
-fn places(segments: &Segments, group: u64, item: usize) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+pub(super) fn places(
+    segments: &Segments,
+    group: u64,
+    item: usize,
+) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     let mut page = 0;
     segments.of(group).map(move |(start, length)| {
         let begin = page + (start as usize * item) % PAGE;
