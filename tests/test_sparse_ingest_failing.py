@@ -124,7 +124,7 @@ class _Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("step", ["rows-places", "rows-sorted", "rows-began", "rows-written"])
+@pytest.mark.parametrize("step", ["rows-parts", "rows-cuts", "rows-began", "rows-written"])
 def test_gone_on_with_from_every_note(
     step: str, data: Path, out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

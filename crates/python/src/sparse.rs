@@ -267,6 +267,12 @@ fn parting(
     Ok(found.map(|parting| (parting.run, parting.splitters)))
 }
 
+/// Some of the keys, in which all are about as often as in all of them: pages evenly apart; nothing of fewer than a page.
+#[pyfunction]
+fn sample_keys(keys: &PyExpr) -> PyResult<Option<PyExpr>> {
+    Ok(sort::sample(&keys.0).map_err(to_python)?.map(PyExpr::new))
+}
+
 /// Keys and values in runs of buckets that lie between `splitters` (the bytes of keys in order), and how many elements each bucket has in each run.
 #[pyfunction]
 fn part(
@@ -453,6 +459,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySparse>()?;
     module.add_class::<PySparseWriter>()?;
     module.add_function(wrap_pyfunction!(parting, module)?)?;
+    module.add_function(wrap_pyfunction!(sample_keys, module)?)?;
     module.add_function(wrap_pyfunction!(part, module)?)?;
     module.add_function(wrap_pyfunction!(assemble_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(spgemm, module)?)?;

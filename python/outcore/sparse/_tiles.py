@@ -26,9 +26,6 @@ from outcore.sparse._writer import Writer
 
 # The first key of what is not stored: behind all others.
 _LEFT_OUT = np.uint64(2**64 - 1)
-# Places in the entries that are looked at to find out how their keys are distributed, and how many are looked at there.
-_SAMPLES = 256
-_SAMPLE = 2048
 
 
 @dataclass(frozen=True)
@@ -96,9 +93,7 @@ def write_sorted(wanted: Wanted, target: Path, work: Work, name: str) -> None:
         work.note(f"{name}-written", count)
 
 
-def write_keyed(
-    keyed: Keyed, given: Callable[[], Given], length: int, target: Path, work: Work, name: str
-) -> int:
+def write_keyed(keyed: Keyed, given: Callable[[], Given], length: int, target: Path, work: Work, name: str) -> int:
     """Writes the matrix of so many entries by their keys, and gives how many these are. `given` is asked only where
     they are not stored already."""
     if not length:
@@ -198,12 +193,10 @@ def _stored(columns: Sequence[Array], facts: Sequence[Array], files: Sequence[st
 
 def _splitters(pieces: Sequence[Array], wanted: int) -> list[int]:
     """Keys that cut all of them about evenly, by looking at some."""
-    each = max(1, _SAMPLES // len(pieces))
-    found: list[Array] = []
-    for piece in pieces:
-        step = max(1, piece.shape[0] // each)
-        found += [piece[begin : begin + _SAMPLE] for begin in range(0, piece.shape[0], max(step, _SAMPLE))]
-    sample = np.sort(compute(concat(found)))
+    sampled = [_core.sample_keys(piece._expr) for piece in pieces]
+    # Fewer than a page are looked at whole.
+    pages = [piece if few is None else Array(few) for piece, few in zip(pieces, sampled, strict=True)]
+    sample = np.sort(np.concatenate([compute(page).ravel() for page in pages]))
     cuts = np.arange(1, wanted + 1) * len(sample) // (wanted + 1)
     return [int(key) for key in np.unique(sample[cuts])]
 

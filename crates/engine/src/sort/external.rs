@@ -15,7 +15,8 @@ use super::records::Method;
 use super::segments::{Assumed, Partitioned, Segments};
 use super::Records;
 use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
-use crate::expr::{AxisSlice, Expr, Node, Op, SourceKey};
+use crate::expr::{Expr, Node, Op, SourceKey};
+use crate::ops::Blocks;
 use crate::task::Grid;
 use crate::{ops, EngineError};
 
@@ -150,19 +151,22 @@ fn most(records: &Records, room: Room, workspace: impl Fn(u64) -> u64) -> u64 {
     }
 }
 
-/// Pages of the keys, evenly apart.
-pub fn sample(keys: &Expr) -> Result<Expr, EngineError> {
-    let page = PAGE as u64 / keys.dtype.size() as u64;
-    let pages = keys.shape[0] / page;
+/// Pages of the keys, evenly apart; nothing where there is no whole page.
+///
+/// # Errors
+/// Keys that are not one column.
+pub fn sample(keys: &Expr) -> Result<Option<Expr>, EngineError> {
+    let rows = PAGE as u64 / keys.dtype.size() as u64;
+    let pages = keys.elements() / rows;
+    if pages == 0 {
+        return Ok(None);
+    }
     let wanted = (pages / SAMPLE_SHARE)
         .clamp(SAMPLE_PAGES_MIN, SAMPLE_PAGES_MAX)
         .min(pages);
-    let every = |step: i64| AxisSlice { start: 0, step };
-    let whole = ops::slice(keys, &[every(1)], &[pages * page])?;
-    let rows = ops::reshape(&whole, &[pages, page])?;
     // Odd, so that no period of a power of two shows the same pages again and again.
     let step = (pages / wanted).max(1).next_multiple_of(2) - 1;
-    ops::slice(&rows, &[every(step as i64), every(1)], &[pages.div_ceil(step), page])
+    ops::blocks(keys, Blocks { rows, step }).map(Some)
 }
 
 impl Sorting {
@@ -253,7 +257,10 @@ impl Sorting {
         Ok(Next::Stage {
             label: "sample keys".into(),
             awaits: "splitters that cut the keys evenly".into(),
-            outputs: vec![(sample(&self.inputs[0])?, Keep::Fact)],
+            outputs: sample(&self.inputs[0])?
+                .into_iter()
+                .map(|pages| (pages, Keep::Fact))
+                .collect(),
         })
     }
 

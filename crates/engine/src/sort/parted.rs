@@ -101,11 +101,9 @@ impl Parts {
     ) -> Result<Option<Parts>, EngineError> {
         let buckets = Splitters::buckets(parting.splitters) as u64;
         let counts = Counts::new(parting.run, buckets, counts);
-        let length: i64 = counts.counts.iter().sum();
-        if columns.first().is_none_or(|keys| keys.elements() != length as u64) {
-            return Err(EngineError::Shape(
-                "sort: counts of buckets are of other elements".into(),
-            ));
+        let length = columns.first().map_or(0, |keys| keys.elements());
+        if !counts.fill(length) {
+            return Err(EngineError::Shape("sort: counts of buckets are of other elements".into()));
         }
         counts
             .groups(wanted, most)

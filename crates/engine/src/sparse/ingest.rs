@@ -111,13 +111,18 @@ impl Shared {
     }
 }
 
-/// Ends the work of all, also where its thread panics.
-struct Ending<'a>(&'a Shared);
+/// Ends the work of all when its thread panics, or has written.
+struct Ending<'a> {
+    shared: &'a Shared,
+    is_early: bool,
+}
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.turns().is_over = true;
-        self.0.changed.notify_all();
+        if self.is_early {
+            self.shared.turns().is_over = true;
+            self.shared.changed.notify_all();
+        }
     }
 }
 
@@ -131,16 +136,16 @@ pub struct Ingest<'a> {
 }
 
 impl Ingest<'_> {
-    /// A thread's part: ends all only where it does not come to its own end.
+    /// A thread's part.
     fn work(self, encoding: &Encoding, shared: &Shared, ahead: u64) {
-        let ending = Ending(shared);
+        let mut ending = Ending { shared, is_early: true };
         let mut space = Space::default();
         while let Some(group) = shared.begin(self.parts.groups(), ahead) {
             let encoded = self.encode(group, encoding, &mut space);
             shared.turns().ready.insert(group, encoded);
             shared.changed.notify_all();
         }
-        std::mem::forget(ending);
+        ending.is_early = false;
     }
 
     fn encode(self, group: u64, encoding: &Encoding, space: &mut Space) -> Result<Encoded, EngineError> {
@@ -171,7 +176,10 @@ pub fn assemble(
     let (shared, encoding) = (Shared::default(), assembler.encoding());
     let (parts, io, ahead) = (ingest.parts, ingest.io, &(workers as u64 + 1));
     std::thread::scope(|scope| {
-        let _ending = Ending(&shared);
+        let _ending = Ending {
+            shared: &shared,
+            is_early: true,
+        };
         for _ in 0..workers {
             scope.spawn(|| ingest.work(&encoding, &shared, *ahead));
         }
