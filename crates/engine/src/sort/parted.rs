@@ -19,6 +19,9 @@ use crate::{ops, EngineError};
 /// that are long all the same.
 const AT_ONCE: Range<u64> = 1..7;
 
+/// Bytes of keys that a run has of a bucket: shorter pieces cost the disk more than their bytes.
+const PIECE_BYTES: u64 = 128 << 10;
+
 /// How elements are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parting {
@@ -47,9 +50,16 @@ pub fn parting(
     // Elements come to a task, go from it, and are read and made for the next one.
     let bytes = |count: u64| 3 * count * records.record_bytes() + form::spread_bytes(&records, count);
     let run_of = |beside: u64| largest(room.memory / (room.threads as u64 + beside), bytes);
-    let run = AT_ONCE.rev().map(run_of).find(|run| *run >= UNIT);
+    // What a run has of a bucket is read in one piece; longer runs than that asks for would only take memory.
+    let item = records.order.dtype().size() as u64;
+    let long = (PIECE_BYTES / item * (splitters + 1)).next_multiple_of(UNIT);
+    let runs = || AT_ONCE.rev().map(run_of);
+    let run = runs()
+        .find(|run| *run >= long)
+        .or_else(|| runs().rfind(|run| *run >= UNIT));
+    let most_of_all = long.min(records.length.next_multiple_of(UNIT));
     Ok(run.filter(|_| bucket + bucket / 2 <= most).map(|run| Parting {
-        run: run.min(records.length.next_multiple_of(UNIT)),
+        run: run.min(most_of_all),
         splitters: splitters as usize,
     }))
 }
@@ -103,7 +113,9 @@ impl Parts {
         let counts = Counts::new(parting.run, buckets, counts);
         let length = columns.first().map_or(0, |keys| keys.elements());
         if !counts.fill(length) {
-            return Err(EngineError::Shape("sort: counts of buckets are of other elements".into()));
+            return Err(EngineError::Shape(
+                "sort: counts of buckets are of other elements".into(),
+            ));
         }
         counts
             .groups(wanted, most)

@@ -17,6 +17,8 @@ use crate::EngineError;
 
 /// Entries of a group, where memory has room: what is sorted stays near the processor, and pieces of runs are long.
 const GROUP: u64 = 1 << 20;
+/// Groups are about a multiple of so many entries.
+const UNIT: u64 = 1 << 12;
 /// Bytes of an entry that is alone in its tile, beside its value.
 const ENCODED: u64 = 24;
 /// How long the thread that writes waits before it looks for signals.
@@ -37,12 +39,12 @@ pub struct Groups {
 /// As [`crate::sort::sort_by`].
 pub fn groups_in(keys: &Expr, values: &[Expr], memory: u64, threads: usize) -> Result<Groups, EngineError> {
     let item: usize = values.iter().map(|values| values.dtype.size()).sum();
-    let each = group_bytes(keys, values, 1 << 16)? + (ENCODED + item as u64) * (1 << 16);
-    let within = |workers: u64| memory / (each + each * workers) * (1 << 16);
+    let each = group_bytes(keys, values, UNIT)? + (ENCODED + item as u64) * UNIT;
+    let within = |workers: u64| memory / (each + each * workers) * UNIT;
     // What is there of wide places and of single runs may be a little more.
     Ok(Groups {
-        wanted: within(threads as u64 + 1).clamp(1 << 12, GROUP),
-        most: (within(1) / 8 * 7).max(1 << 12),
+        wanted: within(threads as u64).clamp(UNIT, GROUP),
+        most: (within(1) / 8 * 7).max(UNIT),
     })
 }
 
