@@ -274,10 +274,8 @@ def _runs(parts: dict[str, Any], work: Work, name: str) -> tuple[int, int, npt.N
     """How stored entries lie in runs of buckets; nothing where they are in order."""
     if "run" not in parts:
         return None
-    if parts["splitters"]:
-        counts = np.load(work.path(f"{name}-counts.npy"))
-    else:
-        counts = np.asarray([parts["run"], 0], np.int64)
+    file = work.path(f"{name}-counts.npy")
+    counts = np.load(file) if parts["splitters"] else np.asarray([parts["run"], 0], np.int64)
     return parts["run"], len(parts["splitters"]), counts.ravel().view(np.uint8)
 
 
