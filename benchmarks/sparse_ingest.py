@@ -28,9 +28,9 @@ BINARY, TEXT = "binary pairs", "text"
 # Stages of an ingest, by the function that is each of them.
 STAGES = {
     "reading entries": "outcore.sparse._ingest.spooled",
-    "storing places": "outcore.sparse._tiles._store_keys",
-    "sorting": "outcore.sparse._tiles._sort",
-    "writing tiles": "outcore.sparse._tiles._write",
+    "cutting into buckets": "outcore.sparse._tiles._parted",
+    "sorting all": "outcore.sparse._tiles._sorted",
+    "sorting buckets, writing tiles": "outcore.sparse._tiles._write",
 }
 WANTED_SHARE, WANTED_RATE = 0.25, {BINARY: 15e6, TEXT: 8e6}
 PAIR_BYTES = PLACE_BYTES = 8

@@ -579,7 +579,7 @@ def test_a_killed_ingest_goes_on(kind: str, data: Path, out: Path, scratch: Path
         source.write_text("".join(f"{r} {c}\n" for r, c in zip(rows.tolist(), columns.tolist(), strict=True)))
     command = [sys.executable, "-c", CHILD, str(source), str(out / "a.ocs"), str(scratch)]
     seen = set()
-    for wait_for in ("rows-places.json", "rows-sorted.json", None):
+    for wait_for in ("rows-cuts.json", "rows-parts.json", None):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while child.poll() is None and wait_for is not None:
             notes = {Path(path).name for path in glob(f"{scratch}/*/notes/*.json")}
@@ -591,7 +591,7 @@ def test_a_killed_ingest_goes_on(kind: str, data: Path, out: Path, scratch: Path
         assert child.returncode in ((0,) if wait_for is None else (0, -9)), text
         if child.returncode == 0 and wait_for is not None:
             pytest.fail("it ended before it could be killed")
-    assert {"rows-places.json", "rows-sorted.json"} <= seen
+    assert {"rows-cuts.json", "rows-parts.json"} <= seen
     assert files_below(scratch) == []
     expected = sp.coo_array((np.ones(len(rows), bool), (rows, columns)), (1 << 20, 1 << 20)).tocsr()
     found = oc.sparse.open(out / "a.ocs")

@@ -201,6 +201,23 @@ class SparseWriter:
     ) -> None: ...
     def finish(self) -> int: ...
 
+def parting(session: Session, keys: Expr, values: list[Expr]) -> tuple[int, int] | None: ...
+def sample_keys(keys: Expr) -> Expr | None: ...
+def part(keys: Expr, values: list[Expr], splitters: npt.NDArray[np.uint8], run: int) -> list[Expr]: ...
+def assemble_sparse(
+    session: Session,
+    path: str | Path,
+    shape: tuple[int, int],
+    dtype: str,
+    side: int,
+    duplicates: str,
+    overwrite: bool,
+    columns: list[Expr],
+    keys: int,
+    count: int,
+    runs: tuple[int, int, npt.NDArray[np.uint8]] | None,
+    told: Callable[[int], None] | None,
+) -> int | None: ...
 def open_rows(
     session: Session,
     name: str,

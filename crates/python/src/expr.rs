@@ -110,7 +110,7 @@ fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     Ok(Scalar::Float(value.extract()?))
 }
 
-fn exprs(nodes: &[PyRef<'_, PyExpr>]) -> Vec<Expr> {
+pub fn exprs(nodes: &[PyRef<'_, PyExpr>]) -> Vec<Expr> {
     nodes.iter().map(|node| node.0.clone()).collect()
 }
 

@@ -4,14 +4,17 @@ use std::path::PathBuf;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_dtype::DType;
+use outcore_engine::expr::staged::Room;
 use outcore_engine::expr::Expr;
-use outcore_engine::sparse::{self, Assembler, Duplicates, Matrix, Means, Semiring, SparseProduct};
+use outcore_engine::run::Session;
+use outcore_engine::sort::{self, Parting, Parts};
+use outcore_engine::sparse::{self, Assembler, Duplicates, Ingest, Matrix, Means, Semiring, SparseProduct};
 use outcore_engine::EngineError;
-use outcore_store::{Io, Reservation, Source, SparseShape};
+use outcore_store::{return_freed_memory, Io, Reservation, Source, SparseShape};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
-use crate::expr::PyExpr;
+use crate::expr::{exprs, PyExpr};
 use crate::session::{watching_signals, PySession};
 
 fn argument(text: String) -> PyErr {
@@ -30,6 +33,26 @@ fn values_named(name: &str) -> PyResult<Option<DType>> {
 
 fn semiring_named(name: &str) -> PyResult<Semiring> {
     Semiring::named(name).ok_or_else(|| argument(format!("sparse product: no semiring is called {name}")))
+}
+
+fn duplicates_named(name: &str) -> PyResult<Duplicates> {
+    match name {
+        "sum" => Ok(Duplicates::Sum),
+        "last" => Ok(Duplicates::Last),
+        "refuse" => Ok(Duplicates::Refuse),
+        other => Err(argument(format!("sparse: duplicates={other:?}"))),
+    }
+}
+
+/// The shape of a matrix whose entries are not counted yet.
+fn shape_of((rows, columns): (u64, u64), side: u32, dtype: &str) -> PyResult<SparseShape> {
+    Ok(SparseShape {
+        rows,
+        columns,
+        side,
+        entries: 0,
+        dtype: values_named(dtype)?,
+    })
 }
 
 #[pyclass(frozen, name = "Sparse", module = "outcore._core")]
@@ -146,19 +169,7 @@ impl PySparseWriter {
         duplicates: &str,
         overwrite: bool,
     ) -> PyResult<PySparseWriter> {
-        let shape = SparseShape {
-            rows: shape.0,
-            columns: shape.1,
-            side,
-            entries: 0,
-            dtype: values_named(dtype)?,
-        };
-        let duplicates = match duplicates {
-            "sum" => Duplicates::Sum,
-            "last" => Duplicates::Last,
-            "refuse" => Duplicates::Refuse,
-            other => return Err(argument(format!("sparse: duplicates={other:?}"))),
-        };
+        let (shape, duplicates) = (shape_of(shape, side, dtype)?, duplicates_named(duplicates)?);
         let io = session.get().0.io().clone();
         let workers = session.get().0.options().threads.max(1);
         let assembler = py.detach(|| Assembler::new(&path, shape, duplicates, overwrite, workers, &io));
@@ -225,6 +236,132 @@ impl PySparseWriter {
 
 fn finished() -> PyErr {
     to_python(EngineError::Session("sparse: this writer has finished".into()))
+}
+
+/// The part of the session's memory that groups of entries are sorted and encoded in.
+fn grouping_bytes(session: &Session) -> u64 {
+    session.budget() / 4 * 3
+}
+
+/// How entries are cut into groups by their keys: elements of a run, and splitters, none where all of them are a group.
+/// Nothing where there is no room for that.
+#[pyfunction]
+fn parting(
+    session: PyRef<'_, PySession>,
+    keys: &PyExpr,
+    values: Vec<PyRef<'_, PyExpr>>,
+) -> PyResult<Option<(u64, usize)>> {
+    let (session, values) = (&session.0, exprs(&values));
+    let threads = session.options().threads.max(1);
+    let groups = sparse::groups_in(&keys.0, &values, grouping_bytes(session), threads).map_err(to_python)?;
+    let length = keys.0.elements();
+    if length <= groups.wanted {
+        return Ok(Some((length, 0)));
+    }
+    let budget = session.budget();
+    let room = Room {
+        memory: budget - budget / 8,
+        threads,
+    };
+    let found = sort::parting(&keys.0, &values, groups.wanted, groups.most, room).map_err(to_python)?;
+    Ok(found.map(|parting| (parting.run, parting.splitters)))
+}
+
+/// Some of the keys, in which all are about as often as in all of them: pages evenly apart; nothing of fewer than a page.
+#[pyfunction]
+fn sample_keys(keys: &PyExpr) -> PyResult<Option<PyExpr>> {
+    Ok(sort::sample(&keys.0).map_err(to_python)?.map(PyExpr::new))
+}
+
+/// Keys and values in runs of buckets that lie between `splitters` (the bytes of keys in order), and how many elements each bucket has in each run.
+#[pyfunction]
+fn part(
+    keys: &PyExpr,
+    values: Vec<PyRef<'_, PyExpr>>,
+    splitters: PyReadonlyArray1<'_, u8>,
+    run: u64,
+) -> PyResult<Vec<PyExpr>> {
+    let splitters = splitters.as_slice()?;
+    let parting = Parting {
+        run,
+        splitters: splitters.len() / keys.0.dtype.size(),
+    };
+    let found = sort::part(&keys.0, &exprs(&values), splitters, parting).map_err(to_python)?;
+    Ok(found.into_iter().map(PyExpr::new).collect())
+}
+
+/// Writes the first `count` entries of stored columns, keys first, to a file: columns in order, or in runs of so many
+/// elements, each of so many buckets, whose lengths are given (the bytes of int64). Gives the number of entries in the file; nothing where
+/// a bucket is larger than there is memory for. `told` hears how many entries are done.
+#[pyfunction]
+#[pyo3(signature = (session, path, shape, dtype, side, duplicates, overwrite, columns, keys, count, runs, told))]
+#[allow(clippy::too_many_arguments)] // of the Python side, by name
+fn assemble_sparse(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    path: PathBuf,
+    shape: (u64, u64),
+    dtype: &str,
+    side: u32,
+    duplicates: &str,
+    overwrite: bool,
+    columns: Vec<PyRef<'_, PyExpr>>,
+    keys: usize,
+    count: u64,
+    runs: Option<(u64, usize, PyReadonlyArray1<'_, u8>)>,
+    told: Option<Py<PyAny>>,
+) -> PyResult<Option<u64>> {
+    let (shape, duplicates) = (shape_of(shape, side, dtype)?, duplicates_named(duplicates)?);
+    let item = shape.dtype.map_or(0, |dtype| dtype.size());
+    let wanted_columns = keys + usize::from(item > 0);
+    let (session, columns) = (session.0.clone(), exprs(&columns));
+    if !(1..=2).contains(&keys)
+        || columns.len() != wanted_columns
+        || columns[..keys].iter().any(|keys| keys.dtype != DType::U64)
+        || columns.get(keys).map(|values| values.dtype) != shape.dtype
+    {
+        return Err(argument(format!("sparse: {} columns are no entries", columns.len())));
+    }
+    let (memory, threads) = (grouping_bytes(&session), session.options().threads.max(1));
+    let groups = sparse::groups_in(&columns[0], &columns[1..], memory, threads).map_err(to_python)?;
+    let parts = match &runs {
+        None => Parts::of_sorted(&columns, groups.wanted).map(Some),
+        Some((run, splitters, counts)) => {
+            let (run, splitters) = (*run, *splitters);
+            let parting = Parting { run, splitters };
+            Parts::of_runs(&columns, counts.as_slice()?, parting, groups.wanted, groups.most)
+        }
+    };
+    let Some(parts) = parts.map_err(to_python)? else {
+        return Ok(None);
+    };
+    let shape = watching_signals(py, |watch| {
+        let (workers, bytes) = sparse::workers_in(&parts, item as u64, memory, threads);
+        let mut held = session.set_aside("sparse: entries", bytes)?;
+        let (io, mut held_bytes) = (session.io(), HELD_STEP);
+        let assembler = Assembler::new(&path, shape, duplicates, overwrite, workers, io)?;
+        let ingest = Ingest {
+            parts: &parts,
+            keys,
+            count,
+            io,
+        };
+        let made = sparse::assemble(ingest, assembler, workers, &mut |done, now| {
+            let now = now.next_multiple_of(HELD_STEP);
+            if now > held_bytes {
+                held.grow((now - held_bytes) as u64)?;
+                held_bytes = now;
+            }
+            if let Some(told) = &told {
+                let called = Python::attach(|py| told.call1(py, (done,)).map(|_| ()));
+                called.map_err(|error| EngineError::Internal(format!("sparse: progress: {error}")))?;
+            }
+            watch()
+        });
+        return_freed_memory();
+        made
+    })?;
+    Ok(Some(shape.entries))
 }
 
 /// Writes the product of two sparse matrices to `path`, with values of the type `stored` ("pattern" for none): `dtype` is
@@ -321,6 +458,10 @@ fn open_rows(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySparse>()?;
     module.add_class::<PySparseWriter>()?;
+    module.add_function(wrap_pyfunction!(parting, module)?)?;
+    module.add_function(wrap_pyfunction!(sample_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(part, module)?)?;
+    module.add_function(wrap_pyfunction!(assemble_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(spgemm, module)?)?;
     module.add_function(wrap_pyfunction!(open_rows, module)?)?;
     module.add_function(wrap_pyfunction!(join_sparse, module)?)?;

@@ -97,9 +97,10 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
     Notes
     -----
     I/O: one read of the entries (another where `shape` or `relabel` has to be found; an iterator's are stored in
-    scratch first), then three writes and three reads of 8 bytes and the value of each: places, the two passes of a
-    distribution sort (Vengroff, Vitter: TPIE, 4.2); one write of the matrix. Places of shapes that need more than 64
-    bits are 16 bytes, and sorted twice.
+    scratch first), a write and a read of 8 bytes and the value of each: places, cut into buckets by a sample of them
+    and sorted bucket by bucket (Vengroff, Vitter: TPIE, 4.2); one write of the matrix. Relabelled places are stored
+    once more before. Where the sample has misled it so far that a bucket exceeds memory, and for places of shapes that
+    need more than 64 bits (16 bytes), what is stored is sorted as by `sort_by` (the latter twice).
 
     Examples
     --------

@@ -22,7 +22,7 @@ from outcore.sparse._convert import PathLike
 from outcore.sparse._ingest import Options, Settings, Symmetry, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Chunk, Done, stamp_of
-from outcore.sparse._text import Columns, blocks_of, parse_behind
+from outcore.sparse._text import Columns, ahead, blocks_of, parse_behind
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _SYMMETRIES: dict[str, Symmetry] = {
@@ -108,7 +108,7 @@ def from_edges(
 
     def chunks(done: Done) -> Iterator[Chunk]:
         with opened(source) as file:
-            yield from parse_behind(lines, done.chunks, _blocks(source, file))
+            yield from ahead(parse_behind(lines, done.chunks, ahead(_blocks(source, file))))
 
     _exists(source)
     read_as = f"{stamp_of(source)} {columns} {values} {separators} {comments} {base}"
@@ -226,7 +226,7 @@ def _market_entries(source: PathLike, done: Done) -> Iterator[Chunk]:
         )
         lines.skip(number)
         found = done.entries
-        for parts in parse_behind(lines, done.chunks, _blocks(source, file)):
+        for parts in ahead(parse_behind(lines, done.chunks, ahead(_blocks(source, file)))):
             found += len(parts[0])
             yield _valued(parts, field)
     if found != count:

@@ -15,7 +15,7 @@ from outcore import _core
 from outcore._array import Array
 from outcore.sparse._places import PathLike, is_wide, keys_of, order_of
 from outcore.sparse._spool import Work, spooled
-from outcore.sparse._tiles import Keyed, write_keyed
+from outcore.sparse._tiles import Given, Keyed, write_keyed
 from outcore.sparse._writer import Writer
 
 if TYPE_CHECKING:
@@ -176,8 +176,13 @@ def resorted(
 
     with Work(None, file.path) as work:
         kinds = [np.dtype(np.uint64)] * keys + ([] if dtype is None else [dtype])
-        given = Keyed(shape, dtype, side, "refuse", overwrite, keys)
-        write_keyed(given, lambda: spooled(lambda _: entries(), work, kinds), a.nnz, file.path, work, "rows")
+        keyed = Keyed(shape, dtype, side, "refuse", overwrite, keys)
+
+        def given() -> Given:
+            columns = spooled(lambda _: entries(), work, kinds)
+            return Given(columns, columns[:1], [], lambda _: a.nnz)
+
+        write_keyed(keyed, given, a.nnz, file.path, work, "rows")
     return file.opened()
 
 

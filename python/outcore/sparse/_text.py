@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import IO, Any, TypeVar
 
 import numpy.typing as npt
 
 from outcore import _core
 
 Columns = list[npt.NDArray[Any]]
+T = TypeVar("T")
 
 # Text that is read at once.
 _BLOCK = 1 << 20
+_END: Any = object()
 
 
 def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
@@ -27,6 +31,21 @@ def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
         rest = block[cut:]
     if rest:
         yield rest + b"\n"
+
+
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same, each made by another thread while the one before is worked on."""
+    source = iter(items)
+    with ThreadPoolExecutor(1) as other:
+
+        def begin() -> Any:
+            # The session in use is that of the context.
+            return other.submit(copy_context().run, lambda: next(source, _END))
+
+        following = begin()
+        while (item := following.result()) is not _END:
+            following = begin()
+            yield item
 
 
 def parse_behind(lines: _core.TextLines, done: int, blocks: Iterable[bytes]) -> Iterator[Columns]:
@@ -48,4 +67,4 @@ def parse_behind(lines: _core.TextLines, done: int, blocks: Iterable[bytes]) -> 
         place += 1
 
 
-__all__ = ["Columns", "blocks_of", "parse_behind"]
+__all__ = ["Columns", "ahead", "blocks_of", "parse_behind"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,22 +13,19 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
+from outcore._node import expr_dtype
 from outcore._progress import live
 from outcore._run import compute, open, plan_and_run, store
-from outcore._system_errors import refusing
-from outcore.errors import ArgumentError, MemoryLimitError, TargetExistsError
+from outcore.errors import ArgumentError, TargetExistsError
 from outcore.manipulation import concat
 from outcore.searching import where
 from outcore.sorting import sort, sort_by
 from outcore.sparse._places import is_wide, keys_of
-from outcore.sparse._spool import Work, npy_header
+from outcore.sparse._spool import Work
 from outcore.sparse._writer import Writer
 
 # The first key of what is not stored: behind all others.
 _LEFT_OUT = np.uint64(2**64 - 1)
-# Entries that are handed to the writer at once: the most, and the part of the budget that they may take.
-_SLICE_MAX = 1 << 20
-_SLICE_SHARE = 8
 
 
 @dataclass(frozen=True)
@@ -75,83 +70,145 @@ def check_target(target: Path, overwrite: bool, work: Work, name: str) -> None:
         raise TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
 
 
+class Given(NamedTuple):
+    """Entries that are to be sorted: keys, the most significant first, then values, if any."""
+
+    columns: Sequence[Array]
+    # Arrays that the first keys are put together of.
+    pieces: Sequence[Array]
+    # Numbers found in the same sweep, and how many entries they say that there are, or what they refuse.
+    facts: Sequence[Array]
+    counted: Callable[[Sequence[int]], int]
+
+
 def write_sorted(wanted: Wanted, target: Path, work: Work, name: str) -> None:
-    """Stores the keys of entries, sorts them, writes the matrix. `name` tells the files of this one in `work`."""
+    """Writes the matrix of entries. `name` tells the files of this one in `work`."""
     if work.noted(f"{name}-written") is not None and target.exists():
         return
     keys = 1 + is_wide(wanted.shape, wanted.side, int(wanted.drop_loops or wanted.mirror))
-    files = [f"{name}-key{place}.npy" for place in range(keys)]
-    count = _store_keys(wanted, files, work, name) if wanted.rows.shape[0] else 0
     dtype = None if wanted.values is None else wanted.values.dtype
-    values = () if wanted.values is None else (wanted.values,)
     keyed = Keyed(wanted.shape, dtype, wanted.side, wanted.duplicates, wanted.overwrite, keys)
-    write_keyed(keyed, lambda: [*(open(work.path(file)) for file in files), *values], count, target, work, name, files)
+    count = write_keyed(keyed, lambda: _given(wanted, keys), wanted.rows.shape[0], target, work, name)
     if work.resumes:
         work.note(f"{name}-written", count)
 
 
-def write_keyed(
-    keyed: Keyed,
-    columns: Callable[[], Sequence[Array]],
-    count: int,
-    target: Path,
-    work: Work,
-    name: str,
-    files: Sequence[str] = (),
-) -> None:
-    """Sorts stored keys with their values and writes the matrix of the first `count` of them.
-
-    `columns` gives the keys, the most significant first, and the values if any; it is asked only where they are not
-    sorted already. `files` are those that nothing reads after the sort.
-    """
-    _write(keyed, _sort(keyed.keys, columns, work, name, files) if count else [], count, target, work, name)
+def write_keyed(keyed: Keyed, given: Callable[[], Given], length: int, target: Path, work: Work, name: str) -> int:
+    """Writes the matrix of so many entries by their keys, and gives how many these are. `given` is asked only where
+    they are not stored already."""
+    if not length:
+        _write(keyed, None, target, work, name)
+        return 0
+    parts = _parted(keyed, given, work, name)
+    count = int(parts["count"])
+    if keyed.keys > 1 or work.noted(f"{name}-sorted") is not None or not _write(keyed, parts, target, work, name):
+        _write(keyed, _sorted(keyed.keys, parts, work, name), target, work, name)
+    return count
 
 
-def _store_keys(wanted: Wanted, files: list[str], work: Work, name: str) -> int:
-    """Stores the keys: a sort of stored keys is a distribution, which took 0.7 of the time of merging computed ones.
-
-    Gives how many of them count. The numbers are checked in the same sweep.
-    """
-    note = work.noted(f"{name}-places")
-    if note is not None:
-        return int(note)
-    rows, columns, of = wanted.rows, wanted.columns, (wanted.shape, wanted.side, len(files) > 1)
-    keys = keys_of(rows, columns, *of)
+def _given(wanted: Wanted, keys: int) -> Given:
+    """The keys of entries, and of their mirror images behind all of them; their numbers are checked on the way."""
+    rows, columns, of = wanted.rows, wanted.columns, (wanted.shape, wanted.side, keys > 1)
+    found = keys_of(rows, columns, *of)
     loops = rows.astype(np.uint64) == columns.astype(np.uint64)
     if wanted.drop_loops:
-        keys = (where(loops, _LEFT_OUT, keys[0]), *keys[1:])
+        found = (where(loops, _LEFT_OUT, found[0]), *found[1:])
+    pieces = [found[0]]
     if wanted.mirror:
         first, *others = keys_of(columns, rows, *of)
         images = (where(loops, _LEFT_OUT, first), *others)
-        keys = tuple(concat([key, image]) for key, image in zip(keys, images, strict=True))
+        pieces.append(images[0])
+        found = tuple(concat([key, image]) for key, image in zip(found, images, strict=True))
+
+    def counted(facts: Sequence[int]) -> int:
+        low_row, high_row, low_column, high_column, on_diagonal = facts
+        for axis, low, high, length in (
+            ("rows", low_row, high_row, wanted.shape[0]),
+            ("columns", low_column, high_column, wanted.shape[1]),
+        ):
+            if low < 0 or high >= length:
+                raise ArgumentError(f"sparse: {axis} has {low if low < 0 else high}, the matrix {length}")
+        left_out = on_diagonal * (wanted.drop_loops + wanted.mirror)
+        return int(rows.shape[0]) * (1 + wanted.mirror) - left_out
+
     facts = [rows.min(), rows.max(), columns.min(), columns.max(), loops.sum()]
+    return Given([*found, *([] if wanted.values is None else [wanted.values])], pieces, facts, counted)
+
+
+def _parted(keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> dict[str, Any]:
+    """Stores the entries in runs whose keys are cut into buckets, where memory does not hold all of them.
+
+    Says how many count, in which files they are, the elements of a run and the splitters of the buckets.
+    """
+    note: dict[str, Any] | None = work.noted(f"{name}-parts")
+    if note is None:
+        note = _part(keyed, given(), work, name)
+        work.note(f"{name}-parts", note)
+    return note
+
+
+def _part(keyed: Keyed, given: Given, work: Work, name: str) -> dict[str, Any]:
+    from outcore._session import current
+
+    columns, found = list(given.columns), None
+    cuts = work.noted(f"{name}-cuts")
+    if cuts is None:
+        cuts = {"run": columns[0].shape[0], "splitters": []}
+        nodes = [column._expr for column in columns]
+        parting = _core.parting(current()._core, nodes[0], nodes[1:]) if keyed.keys == 1 else None
+        if parting is not None and parting[1]:
+            if not all(_core.is_made_of_stored(piece._expr) for piece in given.pieces):
+                # To look at some of them would be to compute all.
+                found, columns = _stored(columns[:1], given.facts, [f"{name}-keys.npy"], work), columns[1:]
+                columns.insert(0, open(work.path(f"{name}-keys.npy")))
+                given = given._replace(pieces=columns[:1], facts=[])
+            cuts = {"run": parting[0], "splitters": _splitters(given.pieces, parting[1])}
+        if work.resumes:
+            work.note(f"{name}-cuts", cuts)
+    files = [f"{name}-part-{place}.npy" for place in range(len(columns))]
+    if cuts["splitters"]:
+        splitters = np.asarray(cuts["splitters"], np.uint64)
+        nodes = [column._expr for column in columns]
+        parts = map(Array, _core.part(nodes[0], nodes[1:], splitters.view(np.uint8), cuts["run"]))
+        facts = _stored(list(parts), given.facts, [*files, f"{name}-counts.npy"], work)
+    else:
+        facts = _stored(columns, given.facts, files, work)
+    try:
+        count = given.counted(facts if found is None else found)
+    except ArgumentError:
+        work.drop(*files)
+        raise
+    return {"count": count, "files": files, **cuts}
+
+
+def _stored(columns: Sequence[Array], facts: Sequence[Array], files: Sequence[str], work: Work) -> list[int]:
+    """Stores columns, and finds facts in the same sweep."""
     targets: list[_core.Target | None] = [
         {"path": str(work.path(file)), "overwrite": True, "chunks": None, "resume": work.resumes} for file in files
     ]
-    nodes = [part._expr for part in (*keys, *facts)]
+    nodes = [part._expr for part in (*columns, *facts)]
     found, _ = plan_and_run(nodes, [*targets, *[None] * len(facts)])
-    low_row, high_row, low_column, high_column, on_diagonal = (int(fact) for fact in found[len(files) :])  # type: ignore[arg-type]  # numbers
-    for axis, low, high, length in (
-        ("rows", low_row, high_row, wanted.shape[0]),
-        ("columns", low_column, high_column, wanted.shape[1]),
-    ):
-        if low < 0 or high >= length:
-            work.drop(*files)
-            raise ArgumentError(f"sparse: {axis} has {low if low < 0 else high}, the matrix {length}")
-    left_out = on_diagonal * (wanted.drop_loops + wanted.mirror)
-    count = rows.shape[0] * (1 + wanted.mirror) - left_out
-    work.note(f"{name}-places", count)
-    return int(count)
+    return [int(fact) for fact in found[len(files) :]]  # type: ignore[arg-type]  # numbers
 
 
-def _sort(keys: int, columns: Callable[[], Sequence[Array]], work: Work, name: str, files: Sequence[str]) -> list[Path]:
-    """The columns sorted by the first `keys` of them, in files. The sort is stable: the least significant is the first
-    to be sorted by."""
-    found: list[Array] = []
+def _splitters(pieces: Sequence[Array], wanted: int) -> list[int]:
+    """Keys that cut all of them about evenly, by looking at some."""
+    sampled = [_core.sample_keys(piece._expr) for piece in pieces]
+    # Fewer than a page are looked at whole.
+    pages = [piece if few is None else Array(few) for piece, few in zip(pieces, sampled, strict=True)]
+    sample = np.sort(np.concatenate([compute(page).ravel() for page in pages]))
+    cuts = np.arange(1, wanted + 1) * len(sample) // (wanted + 1)
+    return [int(key) for key in np.unique(sample[cuts])]
+
+
+def _sorted(keys: int, parts: dict[str, Any], work: Work, name: str) -> dict[str, Any]:
+    """Stored columns sorted by the first `keys` of them. The sort is stable: the least significant is the first to be
+    sorted by."""
+    files = parts["files"]
     for key in reversed(range(keys)):
-        step = "sorted" if not key else f"sorted-by-{key}"
-        if work.noted(step := f"{name}-{step}") is None:
-            found = found or list(columns())
+        step = f"{name}-sorted" if not key else f"{name}-sorted-by-{key}"
+        if work.noted(step) is None:
+            found = [open(work.path(file)) for file in files]
             by, rest = found[key], found[:key] + found[key + 1 :]
             ordered, *others = sort_by(by, *rest) if rest else (sort(by),)
             others.insert(key, ordered)
@@ -161,12 +218,11 @@ def _sort(keys: int, columns: Callable[[], Sequence[Array]], work: Work, name: s
             del found, by, rest, ordered, others
             work.drop(*files)
         files = work.noted(step)
-        found = [open(work.path(file)) for file in files] if key else []
-    return [work.path(file) for file in files]
+    return {"count": parts["count"], "files": files}
 
 
-def _write(keyed: Keyed, columns: list[Path], count: int, target: Path, work: Work, name: str) -> None:
-    """Hands the sorted entries to the writer, some at a time."""
+def _write(keyed: Keyed, parts: dict[str, Any] | None, target: Path, work: Work, name: str) -> bool:
+    """Writes stored entries, in order or in runs of buckets, as a matrix; whether there was memory for each bucket."""
     from outcore._session import current
 
     session = current()
@@ -177,72 +233,50 @@ def _write(keyed: Keyed, columns: list[Path], count: int, target: Path, work: Wo
     if work.resumes:
         work.note(began, True)
     duplicates = "last" if keyed.duplicates == "any" else keyed.duplicates
-    item = 8 * keyed.keys + (0 if keyed.dtype is None else keyed.dtype.itemsize)
-    step = max(1, min(session.counters()["budget_bytes"] // _SLICE_SHARE // item, _SLICE_MAX))
     overwrite = keyed.overwrite or is_there
-    with (
-        Writer(path, keyed.shape, keyed.dtype, keyed.side, duplicates, overwrite) as writer,
-        live(session.options["progress"]) as bar,
-    ):
-        for end, parts in _slices(columns, count, step):
-            writer.add(parts[: keyed.keys], parts[-1])
-            del parts  # they are of the budget that the next ones need
-            if bar is not None:
-                bar.label = "writing tiles"
-                bar.report(end * item, count * item, end, count, end / count, None)
-        writer.finish()
+    if parts is None:
+        with Writer(path, keyed.shape, keyed.dtype, keyed.side, duplicates, overwrite) as writer:
+            writer.finish()
+    else:
+        count, runs = int(parts["count"]), _runs(parts, work, name)
+        columns = [open(work.path(file))._expr for file in parts["files"]]
+        item = sum(expr_dtype(column).itemsize for column in columns)
+        kind = "pattern" if keyed.dtype is None else keyed.dtype.name
+        with live(session.options["progress"]) as bar:
+
+            def told(done: int) -> None:
+                if bar is not None:
+                    bar.label = "writing tiles"
+                    bar.report(done * item, count * item, done, count, done / max(count, 1), None)
+
+            made = _core.assemble_sparse(
+                session._core,
+                str(path),
+                keyed.shape,
+                kind,
+                keyed.side,
+                duplicates,
+                overwrite,
+                columns,
+                keyed.keys,
+                count,
+                runs,
+                None if bar is None else told,
+            )
+        if made is None:
+            return False
     if is_there and not filecmp.cmp(path, target, shallow=False):
         raise TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
+    return True
 
 
-def _slices(columns: list[Path], count: int, step: int) -> Iterator[tuple[int, tuple[npt.NDArray[Any], ...]]]:
-    """Stored columns, `step` entries at a time, and where each part ends.
-
-    The next one is read while one is worked on, if there is memory for both; else after it.
-    """
-    stored = [_Stored.of(column) for column in columns]
-
-    def read(begin: int) -> tuple[npt.NDArray[Any], ...]:
-        part = compute(*(column.part(begin, min(begin + step, count)) for column in stored))
-        return part if isinstance(part, tuple) else (part,)
-
-    if not count:
-        return
-    with ThreadPoolExecutor(1) as ahead:
-        # The session in use is that of the context.
-        following = ahead.submit(copy_context().run, read, 0)
-        for begin in range(0, count, step):
-            try:
-                parts = following.result()
-            except MemoryLimitError:
-                # What it stood beside is gone now.
-                parts = read(begin)
-            if begin + step < count:
-                following = ahead.submit(copy_context().run, read, begin + step)
-            yield min(begin + step, count), parts
-            del parts
+def _runs(parts: dict[str, Any], work: Work, name: str) -> tuple[int, int, npt.NDArray[np.uint8]] | None:
+    """How stored entries lie in runs of buckets; nothing where they are in order."""
+    if "run" not in parts:
+        return None
+    file = work.path(f"{name}-counts.npy")
+    counts = np.load(file) if parts["splitters"] else np.asarray([parts["run"], 0], np.int64)
+    return parts["run"], len(parts["splitters"]), counts.ravel().view(np.uint8)
 
 
-class _Stored(NamedTuple):
-    """A `.npy` file of one axis whose parts are read whole: tiles of the file would be cut, and take more memory."""
-
-    path: Path
-    begin: int
-    dtype: np.dtype[Any]
-
-    @classmethod
-    def of(cls, path: Path) -> _Stored:
-        """Looks at its header."""
-        with refusing(path, "read"), path.open("rb") as file:
-            _, dtype = npy_header(file)
-            return cls(path, file.tell(), dtype)
-
-    def part(self, begin: int, end: int) -> Array:
-        """Elements, lazily."""
-        from outcore._session import current
-
-        at = self.begin + begin * self.dtype.itemsize
-        return Array(_core.open_raw(current()._core, str(self.path), at, [end - begin], self.dtype.name, False))
-
-
-__all__ = ["Keyed", "Wanted", "check_target", "write_keyed", "write_sorted"]
+__all__ = ["Given", "Keyed", "Wanted", "check_target", "write_keyed", "write_sorted"]

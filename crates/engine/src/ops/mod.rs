@@ -3,6 +3,7 @@
 //! A builder checks its operands, names both sides when they do not go together, and interns the node.
 
 mod algorithm;
+mod blocks;
 mod compress;
 mod concat;
 mod describe;
@@ -24,6 +25,7 @@ mod tally;
 mod view;
 
 pub use algorithm::algorithm;
+pub use blocks::{blocks, Blocks};
 pub use compress::{compress, count_granules, nonzero};
 pub use concat::concat;
 pub use describe::described;

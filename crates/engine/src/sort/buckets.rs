@@ -31,6 +31,19 @@ impl Counts {
         }
     }
 
+    /// Whether these are counts of runs of so many elements together.
+    pub fn fill(&self, length: u64) -> bool {
+        let filled = |(at, counts): (usize, &[i64])| {
+            let left = length.saturating_sub((at as u64).saturating_mul(self.run));
+            let sum = counts
+                .iter()
+                .try_fold(0u64, |sum, count| sum.checked_add(u64::try_from(*count).ok()?));
+            sum == Some(left.min(self.run))
+        };
+        let runs = length.div_ceil(self.run.max(1)).checked_mul(self.buckets as u64);
+        runs == Some(self.counts.len() as u64) && self.counts.chunks_exact(self.buckets).enumerate().all(filled)
+    }
+
     fn of(&self, bucket: usize) -> impl Iterator<Item = u64> + '_ {
         let runs = self.counts.chunks_exact(self.buckets);
         runs.map(move |counts| counts[bucket].max(0) as u64)
@@ -86,7 +99,11 @@ fn take(left: &mut [u64], at: &mut [u64], mut count: u64) {
 }
 
 /// The segments of a group as they lie in its tile: each on pages of its own, as in the file, so that nothing is moved.
-fn places(segments: &Segments, group: u64, item: usize) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+pub(super) fn places(
+    segments: &Segments,
+    group: u64,
+    item: usize,
+) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     let mut page = 0;
     segments.of(group).map(move |(start, length)| {
         let begin = page + (start as usize * item) % PAGE;

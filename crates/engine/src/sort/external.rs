@@ -15,12 +15,13 @@ use super::records::Method;
 use super::segments::{Assumed, Partitioned, Segments};
 use super::Records;
 use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
-use crate::expr::{AxisSlice, Expr, Node, Op, SourceKey};
+use crate::expr::{Expr, Node, Op, SourceKey};
+use crate::ops::Blocks;
 use crate::task::Grid;
 use crate::{ops, EngineError};
 
 /// Runs and partitions are this many elements long, or a multiple of it: whole tiles and whole pages of every type.
-const UNIT: u64 = 1 << 16;
+pub(super) const UNIT: u64 = 1 << 16;
 /// Bytes of the keys noted of all runs together, at most.
 const NOTED_BYTES_MAX: u64 = 8 << 20;
 /// Pieces that a task reads of each run are this long at least; shorter ones cost the disk more than their bytes.
@@ -120,7 +121,7 @@ fn source_node(source: &Arc<dyn Source>, tile: Vec<u64>) -> Expr {
 }
 
 /// The largest number of elements, in units, of which `bytes` says at most `memory`.
-fn largest(memory: u64, bytes: impl Fn(u64) -> u64) -> u64 {
+pub(super) fn largest(memory: u64, bytes: impl Fn(u64) -> u64) -> u64 {
     let (mut low, mut high) = (0, memory / UNIT + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -148,6 +149,24 @@ fn most(records: &Records, room: Room, workspace: impl Fn(u64) -> u64) -> u64 {
     } else {
         at_most(1).max(UNIT)
     }
+}
+
+/// Pages of the keys, evenly apart; nothing where there is no whole page.
+///
+/// # Errors
+/// Keys that are not one column.
+pub fn sample(keys: &Expr) -> Result<Option<Expr>, EngineError> {
+    let rows = PAGE as u64 / keys.dtype.size() as u64;
+    let pages = keys.elements() / rows;
+    if pages == 0 {
+        return Ok(None);
+    }
+    let wanted = (pages / SAMPLE_SHARE)
+        .clamp(SAMPLE_PAGES_MIN, SAMPLE_PAGES_MAX)
+        .min(pages);
+    // Odd, so that no period of a power of two shows the same pages again and again.
+    let step = (pages / wanted).max(1).next_multiple_of(2) - 1;
+    ops::blocks(keys, Blocks { rows, step }).map(Some)
 }
 
 impl Sorting {
@@ -233,28 +252,15 @@ impl Sorting {
         })
     }
 
-    /// Pages of the keys, evenly apart.
-    fn sample(&self) -> Result<Expr, EngineError> {
-        let keys = &self.inputs[0];
-        let page = PAGE as u64 / keys.dtype.size() as u64;
-        let pages = keys.shape[0] / page;
-        let wanted = (pages / SAMPLE_SHARE)
-            .clamp(SAMPLE_PAGES_MIN, SAMPLE_PAGES_MAX)
-            .min(pages);
-        let every = |step: i64| AxisSlice { start: 0, step };
-        let whole = ops::slice(keys, &[every(1)], &[pages * page])?;
-        let rows = ops::reshape(&whole, &[pages, page])?;
-        // Odd, so that no period of a power of two shows the same pages again and again.
-        let step = (pages / wanted).max(1).next_multiple_of(2) - 1;
-        ops::slice(&rows, &[every(step as i64), every(1)], &[pages.div_ceil(step), page])
-    }
-
     fn begin_sample(&mut self, room: Room) -> Result<Next, EngineError> {
         self.begun = Some(room);
         Ok(Next::Stage {
             label: "sample keys".into(),
             awaits: "splitters that cut the keys evenly".into(),
-            outputs: vec![(self.sample()?, Keep::Fact)],
+            outputs: sample(&self.inputs[0])?
+                .into_iter()
+                .map(|pages| (pages, Keep::Fact))
+                .collect(),
         })
     }
 

@@ -15,6 +15,7 @@ mod cut;
 mod external;
 mod form;
 mod merge;
+mod parted;
 mod quantile;
 mod records;
 mod search;
@@ -25,15 +26,14 @@ pub(crate) use records::Records;
 
 use std::sync::Arc;
 
+pub use external::sample;
+pub use parted::{group_bytes, part, parting, Parting, Parts, Space};
 pub use quantile::order_statistics;
 pub use records::Method;
 pub use search::search_sorted;
 pub use take::take;
 
-use outcore_kernels::sort::KeyOrder;
-
-use crate::expr::{grid, Expr};
-use crate::task::Grid;
+use crate::expr::Expr;
 use crate::{ops, EngineError};
 
 /// One-dimensional `keys` sorted, and `values` of the same length in the order of their keys: as nodes, the keys first.
@@ -47,30 +47,7 @@ pub fn sort_by(
     descending: bool,
     method: Option<Method>,
 ) -> Result<Vec<Expr>, EngineError> {
-    let order = KeyOrder::new(keys.dtype, descending)
-        .ok_or_else(|| EngineError::DType(format!("sort: {} has no order", keys.dtype)))?;
-    let all: Vec<&Expr> = std::iter::once(keys).chain(values).collect();
-    for column in &all {
-        if column.ndim() != 1 || column.shape != keys.shape {
-            return Err(EngineError::Shape(format!(
-                "sort: keys of shape {} and a column of shape {} are not two columns of one length",
-                ops::show(&keys.shape),
-                ops::show(&column.shape)
-            )));
-        }
-    }
-    let widest = all.iter().map(|column| column.dtype).max_by_key(|dtype| dtype.size());
-    let tile = grid::default_tile(&keys.shape, widest.unwrap_or(keys.dtype));
-    let columns = all.iter().map(|column| Grid {
-        shape: keys.shape.clone(),
-        tile: tile.clone(),
-        dtype: column.dtype,
-    });
-    let records = Records {
-        order,
-        length: keys.shape[0],
-        columns: columns.collect(),
-    };
-    let inputs: Vec<Expr> = all.into_iter().cloned().collect();
+    let records = Records::of(keys, values, descending)?;
+    let inputs: Vec<Expr> = std::iter::once(keys).chain(values).cloned().collect();
     ops::staged(Arc::new(external::SortBy { records, method }), &inputs)
 }

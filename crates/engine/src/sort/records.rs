@@ -2,7 +2,9 @@
 
 use outcore_kernels::sort::KeyOrder;
 
+use crate::expr::{grid, Expr};
 use crate::task::Grid;
+use crate::{ops, EngineError};
 
 /// What is sorted: columns of one length, the first of which is the key.
 #[derive(Clone, Debug)]
@@ -14,6 +16,34 @@ pub(crate) struct Records {
 }
 
 impl Records {
+    /// Keys and values as what is sorted.
+    pub fn of(keys: &Expr, values: &[Expr], descending: bool) -> Result<Records, EngineError> {
+        let order = KeyOrder::new(keys.dtype, descending)
+            .ok_or_else(|| EngineError::DType(format!("sort: {} has no order", keys.dtype)))?;
+        let all: Vec<&Expr> = std::iter::once(keys).chain(values).collect();
+        for column in &all {
+            if column.ndim() != 1 || column.shape != keys.shape {
+                return Err(EngineError::Shape(format!(
+                    "sort: keys of shape {} and a column of shape {} are not two columns of one length",
+                    ops::show(&keys.shape),
+                    ops::show(&column.shape)
+                )));
+            }
+        }
+        let widest = all.iter().map(|column| column.dtype).max_by_key(|dtype| dtype.size());
+        let tile = grid::default_tile(&keys.shape, widest.unwrap_or(keys.dtype));
+        let columns = all.iter().map(|column| Grid {
+            shape: keys.shape.clone(),
+            tile: tile.clone(),
+            dtype: column.dtype,
+        });
+        Ok(Records {
+            order,
+            length: keys.shape[0],
+            columns: columns.collect(),
+        })
+    }
+
     pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
         self.columns.iter().map(|column| column.dtype.size())
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use outcore_dtype::DType;
 use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
@@ -97,14 +97,40 @@ struct Gathered {
 /// Takes entries in the order of their places and writes tile row after tile row.
 pub struct Assembler {
     writer: SparseWriter,
-    rules: Rules,
+    encoding: Arc<Encoding>,
     /// Threads that encode tiles.
     workers: usize,
     encoder: TileRowEncoder,
     /// The tile at work.
     tile: Option<TileNumber>,
     gathered: Gathered,
+}
+
+/// What makes tiles of entries, by any thread.
+pub struct Encoding {
+    rules: Rules,
     spare: Spare,
+}
+
+/// Entries in order, whose tiles are encoded but for the first and the last one: those may have begun before, or go on.
+#[derive(Default)]
+pub struct Encoded {
+    first: Option<Given>,
+    whole: Vec<Whole>,
+    last: Option<Given>,
+}
+
+/// Entries of a tile.
+struct Given {
+    tile: TileNumber,
+    places: Vec<u64>,
+    values: Vec<u8>,
+}
+
+/// Tiles of one tile row: the first and the last of them, and what they are.
+struct Whole {
+    tiles: [TileNumber; 2],
+    encoder: TileRowEncoder,
 }
 
 /// What workers have used, for the next time: memory that is given back and taken again would be cleared each time.
@@ -164,17 +190,19 @@ impl Assembler {
         };
         Ok(Assembler {
             writer: SparseWriter::create(path, shape.clone(), overwrite, io)?,
-            rules: Rules {
-                shape,
-                places,
-                duplicates,
-                add,
-            },
+            encoding: Arc::new(Encoding {
+                rules: Rules {
+                    shape,
+                    places,
+                    duplicates,
+                    add,
+                },
+                spare: Spare::default(),
+            }),
             workers,
             encoder: TileRowEncoder::default(),
             tile: None,
             gathered: Gathered::default(),
-            spare: Spare::default(),
         })
     }
 
@@ -184,10 +212,10 @@ impl Assembler {
     /// Places out of order or outside the matrix, an entry that is there already where that is refused, or a file that
     /// cannot be written.
     pub fn add(&mut self, places: &[u64], values: &[u8], io: &Io) -> Result<(), EngineError> {
-        match self.rules.places.is_wide && !places.is_empty() {
+        match self.encoding.rules.places.is_wide && !places.is_empty() {
             true => Err(EngineError::Argument(format!(
                 "sparse: places in ({}, {}) need more than 64 bits: tile rows go beside them",
-                self.rules.shape.rows, self.rules.shape.columns
+                self.encoding.rules.shape.rows, self.encoding.rules.shape.columns
             ))),
             false => self.add_runs(None, places, values, io),
         }
@@ -215,21 +243,9 @@ impl Assembler {
         values: &[u8],
         io: &Io,
     ) -> Result<(), EngineError> {
-        let item = self.rules.item();
-        if values.len() != places.len() * item {
-            return Err(EngineError::Shape(format!(
-                "sparse: {} places and {} bytes of values of {item} bytes each",
-                places.len(),
-                values.len()
-            )));
-        }
-        let runs = self.rules.runs(tile_rows, places)?;
-        let given = |run: &Run| {
-            (
-                &places[run.place.clone()],
-                &values[run.place.start * item..run.place.end * item],
-            )
-        };
+        let item = self.encoding.rules.item();
+        let runs = self.encoding.rules.runs(tile_rows, places, values)?;
+        let given = |run: &Run| of_run(run, places, values, item);
         // The first tile may have begun before, and the last may go on; those between are whole.
         let whole = match runs.as_slice() {
             [_, whole @ .., _] if whole.iter().map(|run| run.place.len()).sum::<usize>() >= TOGETHER => whole,
@@ -242,7 +258,9 @@ impl Assembler {
             if position == 0 || position > whole.len() {
                 self.begin_tile(run.tile, io)?;
                 let (places, values) = given(run);
-                self.rules.gather(run.tile, places, values, &mut self.gathered)?;
+                self.encoding
+                    .rules
+                    .gather(run.tile, places, values, &mut self.gathered)?;
             }
         }
         Ok(())
@@ -265,20 +283,12 @@ impl Assembler {
                 (begin, entries) = (position + 1, 0);
             }
         }
-        let (rules, spare, next) = (&self.rules, &self.spare, AtomicUsize::new(0));
-        let work = || -> Result<Vec<(usize, TileRowEncoder)>, EngineError> {
+        let (encoding, next) = (&*self.encoding, AtomicUsize::new(0));
+        let work = || -> Result<Vec<(usize, Whole)>, EngineError> {
             let mut found = vec![];
-            let mut gathered = take(&spare.gathered);
             while let (at, Some(chunk)) = next_of(&next, &chunks) {
-                let mut encoder = take(&spare.encoders);
-                for run in *chunk {
-                    let (places, values) = given(run);
-                    rules.gather(run.tile, places, values, &mut gathered)?;
-                    gathered.end(run.tile.1, rules.item(), &mut encoder);
-                }
-                found.push((at, encoder));
+                found.push((at, encoding.tiles(chunk, &given)?));
             }
-            give(&spare.gathered, gathered);
             Ok(found)
         };
         let mut found = std::thread::scope(|scope| {
@@ -290,13 +300,43 @@ impl Assembler {
             Ok::<_, EngineError>(found)
         })?;
         found.sort_unstable_by_key(|(at, _)| *at);
-        for (at, mut encoder) in found {
-            self.begin_tile(chunks[at][0].tile, io)?;
-            self.encoder.append(&mut encoder);
-            give(&self.spare.encoders, encoder);
-            self.tile = chunks[at].last().map(|run| run.tile);
-        }
+        found.into_iter().try_for_each(|(_, whole)| self.add_encoded(whole, io))
+    }
+
+    fn add_encoded(&mut self, mut whole: Whole, io: &Io) -> Result<(), EngineError> {
+        let [first, last] = whole.tiles;
+        self.begin_tile(first, io)?;
+        self.encoder.append(&mut whole.encoder);
+        give(&self.encoding.spare.encoders, whole.encoder);
+        self.tile = Some(last);
         Ok(())
+    }
+
+    /// What makes tiles of entries, for other threads; [`Self::take`] takes what they have made.
+    pub fn encoding(&self) -> Arc<Encoding> {
+        self.encoding.clone()
+    }
+
+    /// As [`Self::add`], of what was encoded elsewhere.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn take(&mut self, encoded: Encoded, io: &Io) -> Result<(), EngineError> {
+        if let Some(first) = encoded.first {
+            self.add_given(&first, io)?;
+        }
+        for whole in encoded.whole {
+            self.add_encoded(whole, io)?;
+        }
+        encoded.last.map_or(Ok(()), |last| self.add_given(&last, io))
+    }
+
+    fn add_given(&mut self, given: &Given, io: &Io) -> Result<(), EngineError> {
+        self.begin_tile(given.tile, io)?;
+        let (places, values) = (&given.places, &given.values);
+        self.encoding
+            .rules
+            .gather(given.tile, places, values, &mut self.gathered)
     }
 
     /// Ends the tile at work if the next entry belongs to another.
@@ -316,7 +356,7 @@ impl Assembler {
 
     fn end_tile(&mut self) {
         if let Some((_, block)) = self.tile {
-            self.gathered.end(block, self.rules.item(), &mut self.encoder);
+            self.gathered.end(block, self.encoding.rules.item(), &mut self.encoder);
         }
     }
 
@@ -332,7 +372,12 @@ impl Assembler {
     /// Bytes of memory that are held: most of all of the tile row at work.
     pub fn held_bytes(&self) -> usize {
         let of_all = |encoders: &Vec<TileRowEncoder>| encoders.iter().map(TileRowEncoder::held_bytes).sum();
-        let spare: usize = self.spare.encoders.lock().map_or(0, |encoders| of_all(&encoders));
+        let spare: usize = self
+            .encoding
+            .spare
+            .encoders
+            .lock()
+            .map_or(0, |encoders| of_all(&encoders));
         let gathered = self.gathered.entries.capacity() * size_of::<u32>() + self.gathered.values.capacity();
         self.encoder.held_bytes() + self.writer.held_bytes() + gathered + spare
     }
@@ -360,13 +405,74 @@ struct Run {
     place: Range<usize>,
 }
 
+/// The places and values of a run.
+fn of_run<'a>(run: &Run, places: &'a [u64], values: &'a [u8], item: usize) -> (&'a [u64], &'a [u8]) {
+    let bytes = run.place.start * item..run.place.end * item;
+    (&places[run.place.clone()], &values[bytes])
+}
+
+impl Encoding {
+    /// Encodes entries in order, with tile rows beside their places where these are wide.
+    ///
+    /// # Errors
+    /// As [`Assembler::add`].
+    pub fn encode(&self, tile_rows: Option<&[u64]>, places: &[u64], values: &[u8]) -> Result<Encoded, EngineError> {
+        let item = self.rules.item();
+        let runs = self.rules.runs(tile_rows, places, values)?;
+        let given = |run: &Run| of_run(run, places, values, item);
+        let copied = |run: &Run| {
+            let (places, values) = given(run);
+            let (places, values) = (places.to_vec(), values.to_vec());
+            Given {
+                tile: run.tile,
+                places,
+                values,
+            }
+        };
+        let Some((first, rest)) = runs.split_first() else {
+            return Ok(Encoded::default());
+        };
+        let mut encoded = Encoded {
+            first: Some(copied(first)),
+            ..Encoded::default()
+        };
+        if let Some((last, whole)) = rest.split_last() {
+            let rows = whole.chunk_by(|one, next| one.tile.0 == next.tile.0);
+            encoded.whole = rows.map(|row| self.tiles(row, &given)).collect::<Result<_, _>>()?;
+            encoded.last = Some(copied(last));
+        }
+        Ok(encoded)
+    }
+
+    /// Encodes whole tiles of one tile row.
+    fn tiles<'a>(&self, runs: &[Run], given: &impl Fn(&Run) -> (&'a [u64], &'a [u8])) -> Result<Whole, EngineError> {
+        let (mut gathered, mut encoder) = (take(&self.spare.gathered), take(&self.spare.encoders));
+        for run in runs {
+            let (places, values) = given(run);
+            self.rules.gather(run.tile, places, values, &mut gathered)?;
+            gathered.end(run.tile.1, self.rules.item(), &mut encoder);
+        }
+        give(&self.spare.gathered, gathered);
+        let tiles = [runs[0].tile, runs[runs.len() - 1].tile];
+        Ok(Whole { tiles, encoder })
+    }
+}
+
 impl Rules {
     fn item(&self) -> usize {
         self.shape.dtype.map_or(0, |dtype| dtype.size())
     }
 
     /// Where the entries of each tile are.
-    fn runs(&self, tile_rows: Option<&[u64]>, places: &[u64]) -> Result<Vec<Run>, EngineError> {
+    fn runs(&self, tile_rows: Option<&[u64]>, places: &[u64], values: &[u8]) -> Result<Vec<Run>, EngineError> {
+        let item = self.item();
+        if values.len() != places.len() * item {
+            return Err(EngineError::Shape(format!(
+                "sparse: {} places and {} bytes of values of {item} bytes each",
+                places.len(),
+                values.len()
+            )));
+        }
         let (mut runs, mut done): (Vec<Run>, usize) = (vec![], 0);
         while done < places.len() {
             let number = self.places.tile(places[done]);

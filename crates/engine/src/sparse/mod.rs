@@ -8,6 +8,7 @@ mod assemble;
 mod bands;
 mod entries;
 mod gustavson;
+mod ingest;
 mod multiply;
 mod pieces;
 mod product;
@@ -29,6 +30,7 @@ use crate::{ops, EngineError};
 pub use assemble::{Assembler, Duplicates, Places};
 pub use entries::Entries;
 pub use gustavson::{join, multiply_sparse, Means, SparseProduct};
+pub use ingest::{assemble, groups_in, workers_in, Groups, Ingest};
 pub use outcore_sparse::Semiring;
 pub use product::product;
 

@@ -116,6 +116,16 @@ impl<'a> PlanningMemory<'a> {
 /// Memory of the session's for work that is no program, and the turn to run where it is large; both until it is dropped.
 pub struct SetAside<'a>(PlanningMemory<'a>);
 
+impl SetAside<'_> {
+    /// Takes so much more.
+    ///
+    /// # Errors
+    /// There is not so much.
+    pub fn grow(&mut self, bytes: u64) -> Result<(), EngineError> {
+        self.0.reserve(bytes)
+    }
+}
+
 impl Session {
     /// Takes memory for an operator that is no program: kept tiles make room as for one.
     ///

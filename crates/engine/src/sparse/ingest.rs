@@ -1,0 +1,203 @@
+//! Entries in groups of ascending places into a stored matrix: threads read, sort and encode group after group, and one
+//! puts what comes of them behind each other and writes it.
+//!
+//! **Invariant.** Groups are written in their order, and equal places are in the order of their entries: the bytes of
+//! the file do not depend on groups, threads or memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outcore_store::{Io, SparseShape};
+
+use super::assemble::{Assembler, Encoded, Encoding};
+use crate::expr::Expr;
+use crate::sort::{group_bytes, Parts, Space};
+use crate::EngineError;
+
+/// Entries of a group, where memory has room: what is sorted stays near the processor, and pieces of runs are long.
+const GROUP: u64 = 1 << 20;
+/// Groups are about a multiple of so many entries.
+const UNIT: u64 = 1 << 12;
+/// Bytes of an entry that is alone in its tile, beside its value.
+const ENCODED: u64 = 24;
+/// How long the thread that writes waits before it looks for signals.
+const POLL: Duration = Duration::from_millis(50);
+
+/// How the memory is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// Entries of a group that all threads have room for.
+    pub wanted: u64,
+    /// Entries of a group that one thread has room for.
+    pub most: u64,
+}
+
+/// Groups of entries with these keys and values in so much memory.
+///
+/// # Errors
+/// As [`crate::sort::sort_by`].
+pub fn groups_in(keys: &Expr, values: &[Expr], memory: u64, threads: usize) -> Result<Groups, EngineError> {
+    let item: usize = values.iter().map(|values| values.dtype.size()).sum();
+    let each = group_bytes(keys, values, UNIT)? + (ENCODED + item as u64) * UNIT;
+    let within = |workers: u64| memory / (each + each * workers) * UNIT;
+    // What is there of wide places and of single runs may be a little more.
+    Ok(Groups {
+        wanted: within(threads as u64).clamp(UNIT, GROUP),
+        most: (within(1) / 8 * 7).max(UNIT),
+    })
+}
+
+/// Threads for so much memory, and what they take of it.
+pub fn workers_in(parts: &Parts, item: u64, memory: u64, threads: usize) -> (usize, u64) {
+    let largest = (0..parts.groups())
+        .map(|group| parts.elements(group))
+        .max()
+        .unwrap_or(0);
+    let (space, encoded) = (parts.space_bytes(), (ENCODED + item) * largest);
+    let bytes = |workers: usize| workers as u64 * (space + encoded) + encoded;
+    // One more than compute at once: while it waits for its group to be read, they go on.
+    let most = (threads + 1).min(parts.groups().max(1) as usize);
+    let workers = (1..=most).rev().find(|workers| bytes(*workers) <= memory).unwrap_or(1);
+    (workers, bytes(workers))
+}
+
+/// What the threads share.
+#[derive(Default)]
+struct Turns {
+    /// The group that is begun next.
+    next: u64,
+    /// Groups that are written.
+    written: u64,
+    ready: BTreeMap<u64, Result<Encoded, EngineError>>,
+    /// No group is begun any more.
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    turns: Mutex<Turns>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next group to work at, once those before it are few enough.
+    fn begin(&self, groups: u64, ahead: u64) -> Option<u64> {
+        let mut turns = self.turns();
+        loop {
+            if turns.is_over || turns.next == groups {
+                return None;
+            }
+            if turns.next < turns.written + ahead {
+                turns.next += 1;
+                return Some(turns.next - 1);
+            }
+            turns = self.changed.wait(turns).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// What was made of a group; nothing yet after a while.
+    fn wait_for(&self, group: u64) -> Option<Result<Encoded, EngineError>> {
+        let mut turns = self.turns();
+        if !turns.ready.contains_key(&group) && !turns.is_over {
+            let waited = self.changed.wait_timeout(turns, POLL);
+            turns = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let gone = || EngineError::Internal("sparse: a thread that encodes is gone".into());
+        let found = turns.ready.remove(&group);
+        found.or_else(|| turns.is_over.then(|| Err(gone())))
+    }
+}
+
+/// Ends the work of all when its thread panics, or has written.
+struct Ending<'a> {
+    shared: &'a Shared,
+    is_early: bool,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if self.is_early {
+            self.shared.turns().is_over = true;
+            self.shared.changed.notify_all();
+        }
+    }
+}
+
+/// Entries that are written: the first `count` of `parts`, whose first `keys` columns are their places.
+#[derive(Clone, Copy)]
+pub struct Ingest<'a> {
+    pub parts: &'a Parts,
+    pub keys: usize,
+    pub count: u64,
+    pub io: &'a Io,
+}
+
+impl Ingest<'_> {
+    /// A thread's part.
+    fn work(self, encoding: &Encoding, shared: &Shared, ahead: u64) {
+        let mut ending = Ending { shared, is_early: true };
+        let mut space = Space::default();
+        while let Some(group) = shared.begin(self.parts.groups(), ahead) {
+            let encoded = self.encode(group, encoding, &mut space);
+            shared.turns().ready.insert(group, encoded);
+            shared.changed.notify_all();
+        }
+        ending.is_early = false;
+    }
+
+    fn encode(self, group: u64, encoding: &Encoding, space: &mut Space) -> Result<Encoded, EngineError> {
+        let columns = self.parts.read(group, space, self.io)?;
+        let (before, all) = (self.parts.before(group), self.parts.elements(group));
+        let kept = self.count.saturating_sub(before).min(all) as usize;
+        let words = |column: usize| &bytemuck::cast_slice::<u8, u64>(columns[column])[..kept];
+        let values = columns.get(self.keys).map_or(&[][..], |values| {
+            let item = values.len() / (all as usize).max(1);
+            &values[..kept * item]
+        });
+        let tile_rows = (self.keys > 1).then(|| words(0));
+        encoding.encode(tile_rows, words(self.keys - 1), values)
+    }
+}
+
+/// Writes entries by so many threads. `told` hears how many are done and what memory the file takes, again and again, and
+/// may end the work.
+///
+/// # Errors
+/// Files that cannot be read or written, entries that are refused, what `told` says. No file is left behind then.
+pub fn assemble(
+    ingest: Ingest<'_>,
+    mut assembler: Assembler,
+    workers: usize,
+    told: &mut dyn FnMut(u64, usize) -> Result<(), EngineError>,
+) -> Result<SparseShape, EngineError> {
+    let (shared, encoding) = (Shared::default(), assembler.encoding());
+    let (parts, io, ahead) = (ingest.parts, ingest.io, &(workers as u64 + 1));
+    std::thread::scope(|scope| {
+        let _ending = Ending {
+            shared: &shared,
+            is_early: true,
+        };
+        for _ in 0..workers {
+            scope.spawn(|| ingest.work(&encoding, &shared, *ahead));
+        }
+        for group in 0..parts.groups() {
+            let encoded = loop {
+                match shared.wait_for(group) {
+                    Some(encoded) => break encoded?,
+                    None => told(parts.before(group), assembler.held_bytes())?,
+                }
+            };
+            assembler.take(encoded, io)?;
+            shared.turns().written = group + 1;
+            shared.changed.notify_all();
+            told(parts.before(group + 1), assembler.held_bytes())?;
+        }
+        Ok::<_, EngineError>(())
+    })?;
+    assembler.finish(io)
+}
