@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::ring::PIECES_MAX;
 use crate::frames::PAGE;
 use crate::stamp::Stamp;
+use crate::volume::refuse_stray;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,10 @@ pub enum Mode {
 /// Opens files. Blocking; callers that want overlap call from the threads of an `IoPool`.
 pub trait Backend: Send + Sync {
     fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>>;
+    /// What reads and writes of its files may have to be multiples of, where paths may lie in volumes.
+    fn volume_alignment(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// One open file. `read_at` and `write_at` may transfer less than asked; `Io` goes on from there.
@@ -113,6 +118,9 @@ impl SystemFile {
         if !metadata.is_file() {
             return Err(Error::other("it is no regular file"));
         }
+        if !create {
+            refuse_stray(path, &metadata)?;
+        }
         let identity = (metadata.dev(), metadata.ino());
         Ok(SystemFile { file, identity, direct })
     }
@@ -135,11 +143,19 @@ impl Backend for Direct {
             Err(cause) => Err(cause),
         }
     }
+
+    fn volume_alignment(&self) -> Option<usize> {
+        Some(PAGE)
+    }
 }
 
 impl Backend for Buffered {
     fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>> {
         Ok(Arc::new(SystemFile::open(path, mode, false)?))
+    }
+
+    fn volume_alignment(&self) -> Option<usize> {
+        Some(1)
     }
 }
 
