@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::io::{Backend, Blob, Direct, FaultKind, Faults, Mode};
+use crate::io::{Backend, Blob, Direct, Faults, Mode};
 use crate::mapping::AlignedBuffer;
 use crate::process::locked;
 use crate::stamp::Stamp;
@@ -323,7 +323,7 @@ fn a_file_whose_copy_fails_stays_as_it_was() {
     write(&Io::direct(), &path, &data);
     add(&dirs.home, &dirs.root.path().join("third"), 1).unwrap();
     let io = Io::direct();
-    io.set_faults(Some(Faults::nth_write(1, FaultKind::DiskFull)));
+    io.set_faults(Some(Faults::parse("write:1:enospc").unwrap()));
     assert_eq!(rebalance(&dirs.home, &io, &mut || true).unwrap_err().code(), "space");
     assert_eq!(read_all(&Io::direct(), &path, data.len()), &data[..]);
     assert_eq!(check(&dirs.home, false).unwrap().orphans, 0);
