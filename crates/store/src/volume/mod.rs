@@ -20,6 +20,7 @@ mod locate;
 mod open;
 mod rebalance;
 mod remove;
+mod rename;
 mod scan;
 #[allow(unsafe_code)] // buffers lent to threads that are waited for
 mod scatter;
@@ -32,7 +33,8 @@ pub use description::{parse_member, Description};
 pub use disk::{errno, DiskCounters, DiskError};
 pub use layout::Layout;
 pub use rebalance::{rebalance, Rebalanced};
-pub use remove::{remove_file, remove_tree, same_volume};
+pub use remove::{remove_file, remove_tree};
+pub use rename::{is_within, replace};
 pub use scan::{check, Checked};
 pub use stub::Stub;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::open::Volume;
 use super::scan::stubs;
 use super::stub::Stub;
-use crate::io::Mode;
+use crate::io::{File, Mode};
 use crate::locked::parent_of;
 use crate::mapping::AlignedBuffer;
 use crate::partial::{clean_partials, Partial};
@@ -89,27 +89,7 @@ enum Renewed {
 fn renew(path: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<Renewed, StoreError> {
     let before = Stamp::of(path)?;
     let file = before.open(path, io)?;
-    let made = |new: &Path| {
-        let copy = io.open(new, Mode::Create)?;
-        copy.allocate(before.bytes)?;
-        let map = |cause| StoreError::io(path, 0, "map memory", cause);
-        let mut step = AlignedBuffer::new(STEP_BYTES).map_err(map)?;
-        for offset in (0..before.bytes).step_by(STEP_BYTES) {
-            if !on() {
-                return Ok(false);
-            }
-            let bytes = (before.bytes - offset).min(STEP_BYTES as u64) as usize;
-            let whole = bytes.next_multiple_of(crate::PAGE);
-            io.read(&file, &mut step[..whole], offset, bytes)?;
-            step[bytes..whole].fill(0);
-            io.write(&copy, &step[..whole], offset)?;
-        }
-        copy.set_len(before.bytes)?;
-        keep_times(path, new)?;
-        io.sync(&copy)?;
-        Ok(true)
-    };
-    let (partial, whole) = Partial::new(path, true, made)?;
+    let (partial, whole) = Partial::new(path, true, |new| copy(&file, before.bytes, new, io, on))?;
     if !whole {
         return Ok(Renewed::Stopped);
     }
@@ -118,6 +98,34 @@ fn renew(path: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<Renewed, 
     }
     place_all(&[&partial], io)?;
     Ok(Renewed::Moved(before.bytes))
+}
+
+/// Copies a file to another that is not there yet; false when it was told to stop.
+pub(super) fn copy(
+    file: &File,
+    bytes: u64,
+    new: &Path,
+    io: &Io,
+    on: &mut dyn FnMut() -> bool,
+) -> Result<bool, StoreError> {
+    let made = io.open(new, Mode::Create)?;
+    made.allocate(bytes)?;
+    let map = |cause| StoreError::io(new, 0, "map memory", cause);
+    let mut step = AlignedBuffer::new(STEP_BYTES).map_err(map)?;
+    for offset in (0..bytes).step_by(STEP_BYTES) {
+        if !on() {
+            return Ok(false);
+        }
+        let expected = (bytes - offset).min(STEP_BYTES as u64) as usize;
+        let whole = expected.next_multiple_of(crate::PAGE);
+        io.read(file, &mut step[..whole], offset, expected)?;
+        step[expected..whole].fill(0);
+        io.write(&made, &step[..whole], offset)?;
+    }
+    made.set_len(bytes)?;
+    keep_times(file.path(), new)?;
+    io.sync(&made)?;
+    Ok(true)
 }
 
 /// The new file was written to when the old one was.

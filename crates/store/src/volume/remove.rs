@@ -91,6 +91,19 @@ pub fn remove_file(path: &Path) -> Result<Vec<fs::File>> {
     Ok(open)
 }
 
+/// Renames a file within its volume, or where there is none; the parts of what it replaces go.
+pub(super) fn rename_over(from: &Path, to: &Path) -> Result<()> {
+    let removing = home_of(to).and_then(|home| Removing::at(&home));
+    let parent = fs::File::open(parent_of(to))?;
+    let name = to.file_name().unwrap_or_default();
+    let parts = removing.map_or_else(Vec::new, |within| within.parts(parent.as_fd(), name));
+    fs::rename(from, to)?;
+    for part in parts {
+        let _ = fs::remove_file(part);
+    }
+    Ok(())
+}
+
 /// Removes a file, or a directory with everything in it.
 ///
 /// # Errors
@@ -99,11 +112,6 @@ pub fn remove_tree(path: &Path) -> std::result::Result<(), StoreError> {
     let parent = fs::File::open(parent_of(path)).map_err(|cause| StoreError::io(path, 0, "remove", cause))?;
     let name = path.file_name().unwrap_or_default();
     remove_at(parent.as_fd(), name).map_err(|cause| StoreError::io(path, 0, "remove", cause))
-}
-
-/// Whether a name can be moved from one path to the other: both lie in one volume, or neither in any.
-pub fn same_volume(from: &Path, to: &Path) -> bool {
-    home_of(from) == home_of(to)
 }
 
 impl std::fmt::Debug for Removing {
