@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
+from outcore._files import npy_header
 from outcore._progress import live
 from outcore._run import compute, open, plan_and_run, store
 from outcore._system_errors import refusing
@@ -23,7 +24,7 @@ from outcore.manipulation import concat
 from outcore.searching import where
 from outcore.sorting import sort, sort_by
 from outcore.sparse._places import is_wide, keys_of
-from outcore.sparse._spool import Work, npy_header
+from outcore.sparse._spool import Work
 from outcore.sparse._writer import Writer
 
 # The first key of what is not stored: behind all others.
@@ -233,9 +234,9 @@ class _Stored(NamedTuple):
     @classmethod
     def of(cls, path: Path) -> _Stored:
         """Looks at its header."""
-        with refusing(path, "read"), path.open("rb") as file:
-            _, dtype = npy_header(file)
-            return cls(path, file.tell(), dtype)
+        with refusing(path, "read"):
+            header = npy_header(path)
+        return cls(path, header.offset, header.dtype)
 
     def part(self, begin: int, end: int) -> Array:
         """Elements, lazily."""

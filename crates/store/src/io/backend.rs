@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::io::Errno;
@@ -37,6 +38,22 @@ pub trait Backend: Send + Sync {
     fn volume_alignment(&self) -> Option<usize> {
         None
     }
+}
+
+/// Where bytes of a file are that is made of others.
+pub struct Placed {
+    /// The file that has them, from which byte on, and how many there at most.
+    pub blob: Arc<dyn Blob>,
+    pub offset: u64,
+    pub bytes: u64,
+    /// Is told what became of a call that reads them.
+    pub watch: Arc<dyn Watch>,
+}
+
+/// Who counts calls that others make.
+pub trait Watch: Send + Sync {
+    /// A call is over that had begun then; gives its outcome, in which an error may be named.
+    fn over(&self, begun: Instant, outcome: Result<usize>) -> Result<usize>;
 }
 
 /// One open file. `read_at` and `write_at` may transfer less than asked; `Io` goes on from there.
@@ -70,6 +87,10 @@ pub trait Blob: Send + Sync {
     }
     /// The file as the kernel knows it, for requests that are handed to the kernel in batches.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// Which file has the bytes at `offset`, where that is another one that the kernel knows.
+    fn placed(&self, _offset: u64) -> Option<Placed> {
         None
     }
     fn sync(&self) -> Result<()>;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode};
+pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode, Placed, Watch};
 pub use faults::{FaultKind, Faults};
 pub use queue::{Done, Queue};
 pub use ring::{Stable, StableMut};

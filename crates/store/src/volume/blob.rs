@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustix::fs::{futimens, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 
-use super::disk::{gone, Disk};
+use super::disk::{part_path, Disk};
 use super::layout::Map;
 use super::open::{Volume, PLAIN_BYTES};
 use super::scatter::{scatter, Borrowing};
-use super::stub::{new_id, Id, Stub, STUB_BYTES};
+use super::stub::{hex, new_id, Id, Stub, STUB_BYTES};
 use crate::frames::PAGE;
-use crate::io::{Backend, Blob, Mode};
+use crate::io::{Backend, Blob, Mode, Placed};
 use crate::mapping::AlignedBuffer;
 use crate::process::locked;
 use crate::stamp::Stamp;
@@ -118,19 +118,18 @@ impl Striped {
         if let Some(blob) = &*open {
             return Ok(blob.clone());
         }
-        let path = disk.part(&self.file)?;
         let (again, anew) = match way.mode {
             Mode::Read => (Mode::Read, None),
             Mode::Create | Mode::Reopen => (Mode::Reopen, Some(Mode::Create)),
             Mode::CreateUnaligned | Mode::ReopenUnaligned => (Mode::ReopenUnaligned, Some(Mode::CreateUnaligned)),
         };
-        let opened = match (way.backend.open(&path, again), anew) {
+        let open_at = |path: &Path| match (way.backend.open(path, again), anew) {
             (Err(cause), Some(anew)) if cause.kind() == ErrorKind::NotFound && part.least == 0 => {
-                way.backend.open(&path, anew)
+                way.backend.open(path, anew)
             }
             (opened, _) => opened,
         };
-        let blob = opened.map_err(|cause| missing(disk, &path, cause))?;
+        let blob = where_it_is(disk, &self.file, open_at)?;
         let bytes = blob.len().map_err(|cause| disk.error(cause))?;
         if bytes < part.least {
             let reason = format!("its part of the file has {bytes} bytes where {} belong to it", part.least);
@@ -238,18 +237,19 @@ impl Striped {
     }
 }
 
-/// What it means that a part cannot be opened.
-fn missing(disk: &Disk, path: &Path, cause: Error) -> Error {
-    if cause.kind() != ErrorKind::NotFound {
-        return disk.error(cause);
+/// Does something with a file's part by its path; once more where the disk's directory is another by now.
+fn where_it_is<T>(disk: &Disk, file: &Id, with: impl Fn(&Path) -> Result<T>) -> Result<T> {
+    let path = disk.part(file)?;
+    let cause = match with(&path) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => cause,
+        outcome => return outcome.map_err(|cause| disk.error(cause)),
+    };
+    let now = part_path(&disk.check()?, file);
+    if now != path {
+        return with(&now).map_err(|cause| disk.error(cause));
     }
-    match disk.check() {
-        Err(error) => error,
-        Ok(_) => {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            disk.error(Error::new(cause.kind(), format!("the part {name} of the file is gone")))
-        }
-    }
+    let reason = format!("the part {} of the file is gone", hex(file));
+    Err(disk.error(Error::new(cause.kind(), reason)))
 }
 
 fn read_run(disk: &Disk, part: &Arc<dyn Blob>, mut run: Run<&mut [u8]>) -> Result<()> {
@@ -445,15 +445,16 @@ impl VolumeBlob {
 
     /// Makes a part durable, and refuses one that is not under its name any more.
     fn sync_part(&self, striped: &Striped, disk: &Disk, part: &Arc<dyn Blob>) -> Result<()> {
-        let path = disk.part(&striped.file)?;
-        let sync = || {
-            part.sync()?;
-            fs::File::open(crate::locked::parent_of(&path))?.sync_all()?;
-            let there = fs::metadata(&path)?;
-            let same = part.identity().is_none_or(|mine| mine == (there.dev(), there.ino()));
-            same.then_some(()).ok_or_else(gone)
-        };
-        sync().map_err(|cause| missing(disk, &path, cause))
+        part.sync().map_err(|cause| disk.error(cause))?;
+        where_it_is(disk, &striped.file, |path| {
+            fs::File::open(crate::locked::parent_of(path))?.sync_all()?;
+            let Some(mine) = part.identity() else {
+                return Ok(());
+            };
+            let there = fs::metadata(path)?;
+            let same = mine == (there.dev(), there.ino());
+            same.then_some(()).ok_or_else(|| ErrorKind::NotFound.into())
+        })
     }
 }
 
@@ -486,6 +487,25 @@ impl Blob for VolumeBlob {
 
     fn write_vectored_at(&self, buffers: &[IoSlice<'_>], offset: u64) -> Result<usize> {
         self.write(buffers, offset)
+    }
+
+    fn placed(&self, offset: u64) -> Option<Placed> {
+        let state = self.state();
+        let State::Striped(striped) = &*state else {
+            return None;
+        };
+        let mut first = None;
+        striped.map.pieces(offset, 1, |piece| first = Some(piece));
+        let piece = first?;
+        let block = striped.map.block();
+        // What is wrong with the part is said when it is read by a plain call.
+        let blob = striped.part(&self.way, piece.disk).ok()?;
+        Some(Placed {
+            blob,
+            offset: piece.offset,
+            bytes: block - offset % block,
+            watch: self.way.volume.disks[piece.disk].clone(),
+        })
     }
 
     fn sync(&self) -> Result<()> {

@@ -1,6 +1,6 @@
 //! A disk of a volume at work: its queue, the thread that empties it, and what it has done.
 
-use std::io::{Error, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{channel, Sender};
@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::description::{member_at, Member, PARTS};
 use super::scatter::Task;
 use super::stub::{hex, Id};
+use crate::io::Watch;
 use crate::process::locked;
 
 /// A failure of a disk: it has the kind of its cause, and its number.
@@ -113,13 +114,14 @@ impl Disk {
         Ok(place.member.path.clone())
     }
 
-    /// Refuses a disk whose directory is there no more.
+    /// Its directory, after a look whether it still is; else where it is now.
     pub(super) fn check(&self) -> Result<PathBuf> {
         let path = self.directory()?;
-        if member_at(&path) != Some((self.volume, self.member)) {
-            return Err(self.error(gone()));
+        if member_at(&path) == Some((self.volume, self.member)) {
+            return Ok(path);
         }
-        Ok(path)
+        locked(&self.place).found = false;
+        self.directory()
     }
 
     /// The path of a file's part on it.
@@ -154,9 +156,18 @@ impl Disk {
     }
 
     /// One call to the system, counted and named.
-    pub(super) fn call(&self, write: bool, call: impl FnOnce() -> Result<usize>) -> Result<usize> {
-        let begun = Instant::now();
-        let outcome = call();
+    pub(super) fn call(&self, write: bool, mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
+        loop {
+            let begun = Instant::now();
+            match self.count(write, begun, call()) {
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Counts a call that was made elsewhere, and names the disk in its error.
+    fn count(&self, write: bool, begun: Instant, outcome: Result<usize>) -> Result<usize> {
         self.totals.busy_ns.fetch_add(begun.elapsed().as_nanos() as u64, Relaxed);
         self.totals.requests.fetch_add(1, Relaxed);
         let bytes = if write {
@@ -164,13 +175,13 @@ impl Disk {
         } else {
             &self.totals.bytes_read
         };
-        match outcome {
-            Ok(done) => {
-                bytes.fetch_add(done as u64, Relaxed);
-                Ok(done)
-            }
-            Err(cause) => Err(self.error(cause)),
-        }
+        let done = outcome.map_err(|cause| match cause.kind() {
+            // Made again, not failed.
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => cause,
+            _ => self.error(cause),
+        })?;
+        bytes.fetch_add(done as u64, Relaxed);
+        Ok(done)
     }
 
     pub(super) fn counters(&self, home: &Path) -> DiskCounters {
@@ -187,13 +198,19 @@ impl Disk {
     }
 }
 
+impl Watch for Disk {
+    fn over(&self, begun: Instant, outcome: Result<usize>) -> Result<usize> {
+        self.count(false, begun, outcome)
+    }
+}
+
 pub(super) fn part_path(directory: &Path, file: &Id) -> PathBuf {
     directory.join(PARTS).join(hex(file))
 }
 
 pub(super) fn gone() -> Error {
     Error::new(
-        std::io::ErrorKind::NotFound,
+        ErrorKind::NotFound,
         "this directory of the volume is gone, or is no part of it any more",
     )
 }

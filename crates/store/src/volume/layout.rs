@@ -135,6 +135,10 @@ impl Map {
         Map { rounds, key }
     }
 
+    pub(crate) fn block(&self) -> u64 {
+        self.rounds.block
+    }
+
     /// The disks of a round, in the order of its blocks.
     fn order(&self, round: u64, order: &mut Vec<u16>) {
         let places = &self.rounds.places;

@@ -205,7 +205,11 @@ fn renamed_mount_points_are_found() {
     let data = pages(20, 4);
     write(&Io::direct(), &path, &data);
     let moved = dirs.root.path().join("renamed");
+    let io = Io::direct();
+    read_all(&io, &path, data.len());
     fs::rename(&dirs.disks[1], &moved).unwrap();
+    // Also by who knew it where it was.
+    assert_eq!(read_all(&io, &path, data.len()), &data[..]);
     assert_eq!(read_all(&Io::direct(), &path, data.len()), &data[..]);
     let members = info(&dirs.home, &[]).unwrap().members;
     assert_eq!((&members[1].path, members[1].recorded.as_ref()), (&moved, Some(&dirs.disks[1])));
@@ -526,5 +530,39 @@ fn a_disk_that_fails_or_is_full_is_named_with_its_cause() {
         };
         assert_eq!(errno(cause), Some(number));
         assert_eq!(io.disks().iter().map(|disk| disk.errors).collect::<Vec<_>>(), [0, 0, 1]);
+    }
+}
+
+#[test]
+fn many_reads_at_once_go_to_the_disks_by_a_ring() {
+    use crate::io::Queue;
+    for faults in [None, Some("short-read:3"), Some("short-read:40")] {
+        let dirs = volume(&[1, 1, 1], Layout::Hashed, 2 * PAGE as u64);
+        let io = Io::direct();
+        let path = dirs.home.join("x");
+        let data = pages(101, 3);
+        write(&io, &path, &data);
+        let file = io.open(&path, Mode::Read).unwrap();
+        let before = (io.counters(), io.disks().iter().map(|disk| disk.bytes_read).sum::<u64>());
+        io.set_faults(faults.map(|faults| Faults::parse(faults).unwrap()));
+        let mut queue = Queue::new(&io);
+        for first in (0..96).rev() {
+            // Of one page to five: some lie in one block, others in several.
+            let buffers = (0..first % 5 + 1).map(|_| AlignedBuffer::new(PAGE).unwrap()).collect();
+            queue.read(&file, buffers, (first * PAGE) as u64, (first % 5 + 1) * PAGE, first as u64);
+        }
+        let mut count = 0;
+        while let Some(done) = queue.next_read(true) {
+            done.outcome.unwrap();
+            let at = done.token as usize * PAGE;
+            let read: Vec<u8> = done.buffers.iter().flat_map(|buffer| buffer.to_vec()).collect();
+            assert_eq!(read, data[at..at + read.len()]);
+            count += 1;
+        }
+        assert_eq!(count, 96);
+        if faults.is_none() {
+            let bytes = io.counters().since(&before.0).bytes_read;
+            assert_eq!(io.disks().iter().map(|disk| disk.bytes_read).sum::<u64>() - before.1, bytes);
+        }
     }
 }
