@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from support.killing import start, wait
 from support.running import session
 
 import outcore as oc
-from outcore import _core
+from outcore import _core, _profile
 from outcore.cli import main
 from outcore.errors import OutcoreError, StorageError
 
@@ -116,7 +118,15 @@ def test_replaced_and_failed_outputs_leave_nothing_on_the_disks(tmp_path: Path, 
     held = volume.parts()
     oc.store({target: x + 1, array: x + 1}, overwrite=True)
     assert volume.parts() == held
-    for call, number in [("write", 1), ("write", 2), ("write", 4), ("sync", 1), ("sync", 2), ("rename", 1), ("rename", 2)]:
+    for call, number in [
+        ("write", 1),
+        ("write", 2),
+        ("write", 4),
+        ("sync", 1),
+        ("sync", 2),
+        ("rename", 1),
+        ("rename", 2),
+    ]:
         with session(tmp_path / "scratch", faults=f"{call}:{number}"), pytest.raises(OutcoreError):
             oc.store({target: x + 2, array: x + 2}, overwrite=True)
         assert oc.open(target).max().item() == 300_000
@@ -125,13 +135,13 @@ def test_replaced_and_failed_outputs_leave_nothing_on_the_disks(tmp_path: Path, 
 
 
 def test_work_that_is_gone_on_with(tmp_path: Path, volume: Volume) -> None:
-    x = oc.random.uniform((2000, 500), seed=3)
-    target = volume.home / "r.zarr"
-    with session(tmp_path / "s", pool_limit=4 << 20, faults="write:9"), pytest.raises(StorageError):
-        oc.store({target: x @ x.T}, resume=True)
-    with session(tmp_path / "s"):
-        oc.store({target: x @ x.T}, resume=True)
-        np.testing.assert_allclose(oc.open(target)[:50].compute(), (x[:50] @ x.T).compute())
+    x = oc.random.uniform((2000, 1000), seed=3)
+    for target in (volume.home / "r.zarr", volume.home / "r.npy"):
+        with session(tmp_path / "s", pool_limit=24 << 20, faults="write:8"), pytest.raises(StorageError):
+            oc.store({target: oc.sort(x, axis=0)}, resume=True)
+        with session(tmp_path / "s"):
+            oc.store({target: oc.sort(x, axis=0)}, resume=True)
+            np.testing.assert_array_equal(oc.open(target).compute(), np.sort(x.compute(), axis=0))
     assert_whole(volume)
 
 
@@ -242,9 +252,6 @@ def test_killed_at_random_moments(tmp_path: Path, data: Path, volume: Volume) ->
 
 
 def test_a_rebalance_that_was_killed_goes_on(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     volume = made(tmp_path, 1, 1)
     arrays = {volume.home / f"{number}.npy": oc.arange(400_000) + number for number in range(8)}
     oc.store(arrays)
@@ -295,3 +302,25 @@ def test_what_volumes_cannot_be_made_of(tmp_path: Path, volume: Volume) -> None:
         assert invoke("volume", command, tmp_path / "bad", code=1)["error"]["code"] == "format"
     with pytest.raises(OutcoreError, match="version 9; 1 is known"):
         oc.store({tmp_path / "bad" / "x.npy": oc.arange(5)})
+
+
+def test_a_slow_disk_is_named_in_the_profile() -> None:
+    rows = [
+        {"volume": "/v", "disk": f"/{disk}", "requests": 4, "bytes_read": 100 << 20, "errors": 0} for disk in "abcd"
+    ]
+
+    class Session:
+        def __init__(self, *seconds: float) -> None:
+            self._core = self
+            self._rows = [
+                row | {"bytes_written": 0, "busy_seconds": time} for row, time in zip(rows, seconds, strict=True)
+            ]
+
+        def disks(self) -> list[dict[str, Any]]:
+            return self._rows
+
+    for seconds, slow in [((1, 1, 2.5, 1), ["/c"]), ((1, 1, 1.5, 1), []), ((0.001, 0.001, 0.01, 0.001), [])]:
+        with oc.profile() as seen:
+            _profile.joined(cast(Any, Session(*seconds)))
+        assert seen.slow_disks == slow
+        assert [row["bytes_read"] for row in seen.to_dict()["disks"]] == [100 << 20] * 4

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +62,11 @@ def in_blocks(path: PathLike, begin: int = 0) -> Iterator[bytes]:
             yield block
 
 
+def same_bytes(path: PathLike, other: PathLike) -> bool:
+    """Whether two files have the same content."""
+    return all(mine == its for mine, its in zip_longest(in_blocks(path), in_blocks(other)))
+
+
 def load(path: PathLike) -> npt.NDArray[Any]:
     """A `.npy` file in memory."""
     if not _core.is_in_volume(os.fspath(path)):
@@ -83,4 +89,4 @@ def npy_header(path: PathLike) -> Header:
     return Header(shape, dtype, fortran and len(shape) > 1, file.tell())
 
 
-__all__ = ["Header", "discard", "in_blocks", "load", "npy_header", "remove", "replace"]
+__all__ = ["Header", "discard", "in_blocks", "load", "npy_header", "remove", "replace", "same_bytes"]

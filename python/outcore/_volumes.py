@@ -15,7 +15,9 @@ _home = click.argument("home", type=click.Path(file_okay=False))
 _find = click.option(
     "--find", multiple=True, type=click.Path(file_okay=False), metavar="DIR", help="Look for lost disks there, too."
 )
-_weight = click.option("--weight", type=click.IntRange(0, 1000), default=1, show_default=True, help="Share of the blocks.")
+_weight = click.option(
+    "--weight", type=click.IntRange(0, 1000), default=1, show_default=True, help="Share of the blocks."
+)
 
 
 @main.group()
@@ -122,7 +124,9 @@ def check(home: str, repair: bool, as_json: bool) -> None:
     removed = "removed" if repair else "left over by processes that died; --repair removes them"
     lines = [f"{home}: {found['files']} files, {format_size(found['bytes'])}"]
     if found["older"]:
-        lines.append(f"  {found['older']} lie as before a change of disks or weights; `outcore volume rebalance` moves them")
+        lines.append(
+            f"  {found['older']} lie as before a change of disks or weights; `outcore volume rebalance` moves them"
+        )
     if found["orphans"]:
         lines.append(f"  {found['orphans']} parts without a file, {format_size(found['orphan_bytes'])}, {removed}")
     lines += [f"  damaged: {path}: {reason}" for path, reason in found["damaged"]]

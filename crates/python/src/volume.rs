@@ -34,7 +34,8 @@ fn volume_create(
 
 #[pyfunction]
 fn volume_add(py: Python<'_>, home: PathBuf, directory: PathBuf, weight: u32) -> PyResult<()> {
-    py.detach(|| volume::add(&home, &directory, weight)).map_err(store_error)
+    py.detach(|| volume::add(&home, &directory, weight))
+        .map_err(store_error)
 }
 
 #[pyfunction]
@@ -45,7 +46,8 @@ fn volume_set_weights(py: Python<'_>, home: PathBuf, weights: Vec<(String, u32)>
 /// Writes down where the disks of a volume are now.
 #[pyfunction]
 fn volume_record_places(py: Python<'_>, home: PathBuf, further: Vec<PathBuf>) -> PyResult<()> {
-    py.detach(|| volume::record_places(&home, &further)).map_err(store_error)
+    py.detach(|| volume::record_places(&home, &further))
+        .map_err(store_error)
 }
 
 #[pyfunction]
@@ -145,7 +147,8 @@ fn remove(py: Python<'_>, path: PathBuf) -> PyResult<()> {
 /// Gives a file another name, and replaces what has it.
 #[pyfunction]
 fn replace(py: Python<'_>, source: PathBuf, target: PathBuf) -> PyResult<()> {
-    py.detach(|| volume::replace(&source, &target, &Io::buffered())).map_err(store_error)
+    py.detach(|| volume::replace(&source, &target, &Io::buffered()))
+        .map_err(store_error)
 }
 
 /// Bytes of a file from an offset on, as many as there are up to `count`.

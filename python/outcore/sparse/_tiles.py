@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
-from outcore._files import npy_header
+from outcore._files import npy_header, same_bytes
 from outcore._progress import live
 from outcore._run import compute, open, plan_and_run, store
 from outcore._system_errors import refusing
@@ -192,7 +191,7 @@ def _write(keyed: Keyed, columns: list[Path], count: int, target: Path, work: Wo
                 bar.label = "writing tiles"
                 bar.report(end * item, count * item, end, count, end / count, None)
         writer.finish()
-    if is_there and not filecmp.cmp(path, target, shallow=False):
+    if is_there and not same_bytes(path, target):
         raise TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
 
 

@@ -19,7 +19,7 @@ pub use ring::{Stable, StableMut};
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::stamp::Stamp;
-use crate::volume::{sync_disks, DiskCounters, Volumes};
+use crate::volume::{is_stray, sync_disks, DiskCounters, Volumes};
 use crate::StoreError;
 use faults::{FaultState, Injected};
 
@@ -201,17 +201,25 @@ impl Io {
     }
 
     pub fn open(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {
-        let within = match self.0.backend.volume_alignment() {
-            Some(_) => self.0.volumes.open(path, mode, &self.0.backend)?,
-            None => None,
-        };
-        if let Some(blob) = within {
-            return Ok(File {
-                blob,
-                path: path.to_path_buf(),
-            });
+        if self.0.backend.volume_alignment().is_none() {
+            return self.open_plain(path, mode);
         }
-        self.open_plain(path, mode)
+        let volumes = &self.0.volumes;
+        let within = |blob| File {
+            blob,
+            path: path.to_path_buf(),
+        };
+        if volumes.was_outside(path) {
+            match self.open_plain(path, mode) {
+                // By a link, or there is a volume now.
+                Err(StoreError::Io { cause, .. }) if is_stray(&cause) => {}
+                opened => return opened,
+            }
+        }
+        match volumes.open(path, mode, &self.0.backend)? {
+            Some(blob) => Ok(within(blob)),
+            None => self.open_plain(path, mode),
+        }
     }
 
     /// As `open`, of a file that is plain also in a volume: one that is read and written otherwise, too.

@@ -157,6 +157,9 @@ impl<B: StableMut> Queue<B> {
     }
 }
 
+/// A file as a ring wants it: it stays open for as long as it is read.
+type Ringed = (RawFd, Arc<dyn Blob>);
+
 /// What follows a call.
 enum Step {
     Over(Result<(), StoreError>),
@@ -330,13 +333,13 @@ impl<B: Stable> Queue<B> {
     }
 
     /// The file as a ring wants it, where there are both.
-    fn ringed(&self, job: &Job) -> Option<(RawFd, Arc<dyn Blob>)> {
+    fn ringed(&self, job: &Job) -> Option<Ringed> {
         self.ring.as_ref().filter(|_| !job.plain)?;
         Some((descriptor(&job.file.blob)?, job.file.blob.clone()))
     }
 
     /// As `ringed`, of the file that has the bytes at `offset` where that is another one.
-    fn placed(&self, job: &Job, offset: u64) -> Option<((RawFd, Arc<dyn Blob>), Placed)> {
+    fn placed(&self, job: &Job, offset: u64) -> Option<(Ringed, Placed)> {
         self.ring.as_ref().filter(|_| !job.plain)?;
         let placed = job.file.blob.placed(offset)?;
         Some(((descriptor(&placed.blob)?, placed.blob.clone()), placed))

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{flock, FlockOperation};
 
 use super::description::{
-    member_text, write_whole, Description, Generation, Member, MEMBERS_MAX, MEMBER_JSON, PARTS, VOLUME_JSON,
-    WEIGHT_MAX,
+    member_text, write_whole, Description, Generation, Member, MEMBERS_MAX, MEMBER_JSON, PARTS, VOLUME_JSON, WEIGHT_MAX,
 };
 use super::layout::Layout;
 use super::locate::find;
@@ -114,14 +113,12 @@ pub fn create(home: &Path, members: &[(PathBuf, u32)], layout: Layout, block_byt
         members,
         generations,
     };
-    made.and_then(|()| description.write(&home)).inspect_err(|_| dismiss(&enlisted))
+    made.and_then(|()| description.write(&home))
+        .inspect_err(|_| dismiss(&enlisted))
 }
 
 /// Reads, changes and replaces the description of a volume, one process after the other.
-fn change<T>(
-    home: &Path,
-    change: impl FnOnce(&mut Description) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+fn change<T>(home: &Path, change: impl FnOnce(&mut Description) -> Result<T, StoreError>) -> Result<T, StoreError> {
     let error = |cause| StoreError::io(home, 0, "lock", cause);
     let lock = fs::File::open(home).map_err(error)?;
     flock(&lock, FlockOperation::LockExclusive).map_err(|cause| error(cause.into()))?;
@@ -172,7 +169,8 @@ pub fn set_weights(home: &Path, weights: &[(String, u32)]) -> Result<(), StoreEr
             let path = Path::new(name).canonicalize().unwrap_or_default();
             let mut members = description.members.iter();
             let number = members.position(|member| hex(&member.id) == *name || member.path == path);
-            let number = number.ok_or_else(|| invalid(format!("{name}: is no disk of the volume {}", home.display())))?;
+            let number =
+                number.ok_or_else(|| invalid(format!("{name}: is no disk of the volume {}", home.display())))?;
             new[number] = *weight;
         }
         description.begin(layout, block_bytes, new).map_err(invalid)
@@ -212,7 +210,10 @@ pub fn info(home: &Path, further: &[PathBuf]) -> Result<VolumeInfo, StoreError> 
         members.push(MemberInfo {
             id: hex(&member.id),
             found: place.is_some(),
-            recorded: place.as_ref().filter(|place| **place != member.path).map(|_| member.path.clone()),
+            recorded: place
+                .as_ref()
+                .filter(|place| **place != member.path)
+                .map(|_| member.path.clone()),
             path: place.unwrap_or_else(|| member.path.clone()),
             weight: current.weights.get(number).copied().unwrap_or(0),
             bytes,

@@ -132,7 +132,10 @@ impl Striped {
         let blob = where_it_is(disk, &self.file, open_at)?;
         let bytes = blob.len().map_err(|cause| disk.error(cause))?;
         if bytes < part.least {
-            let reason = format!("its part of the file has {bytes} bytes where {} belong to it", part.least);
+            let reason = format!(
+                "its part of the file has {bytes} bytes where {} belong to it",
+                part.least
+            );
             return Err(disk.error(Error::new(ErrorKind::InvalidData, reason)));
         }
         Ok(open.insert(blob).clone())
@@ -204,10 +207,14 @@ impl Striped {
         each: impl Fn(&Disk, &Arc<dyn Blob>, u64) -> Result<()> + Sync,
     ) -> Result<()> {
         let lengths = self.map.part_lengths(bytes).into_iter().enumerate();
-        self.at_once(way, lengths.filter(|&(_, length)| length > 0).collect(), |disk, number, length| {
-            let part = self.part(way, number)?;
-            each(disk, &part, length)
-        })
+        self.at_once(
+            way,
+            lengths.filter(|&(_, length)| length > 0).collect(),
+            |disk, number, length| {
+                let part = self.part(way, number)?;
+                each(disk, &part, length)
+            },
+        )
     }
 
     fn read(&self, way: &Way, buffers: Vec<&mut [u8]>, offset: u64, (end, span): (u64, u64)) -> Result<()> {
@@ -217,8 +224,17 @@ impl Striped {
             left -= taken;
             &mut buffer[..taken as usize]
         });
-        let runs = self.runs(buffers, (offset, end), |buffer| buffer.len(), |buffer, at| buffer.split_at_mut(at));
-        let work: Vec<_> = runs.into_iter().enumerate().filter(|(_, runs)| !runs.is_empty()).collect();
+        let runs = self.runs(
+            buffers,
+            (offset, end),
+            |buffer| buffer.len(),
+            |buffer, at| buffer.split_at_mut(at),
+        );
+        let work: Vec<_> = runs
+            .into_iter()
+            .enumerate()
+            .filter(|(_, runs)| !runs.is_empty())
+            .collect();
         self.at_once(way, work, |disk, number, runs| {
             let part = self.part(way, number)?;
             runs.into_iter().try_for_each(|run| read_run(disk, &part, run))
@@ -227,8 +243,17 @@ impl Striped {
 
     fn write(&self, way: &Way, buffers: &[IoSlice<'_>], offset: u64) -> Result<u64> {
         let slices = buffers.iter().map(|buffer| &buffer[..]);
-        let runs = self.runs(slices, (offset, u64::MAX), |buffer| buffer.len(), |buffer, at| buffer.split_at(at));
-        let work: Vec<_> = runs.into_iter().enumerate().filter(|(_, runs)| !runs.is_empty()).collect();
+        let runs = self.runs(
+            slices,
+            (offset, u64::MAX),
+            |buffer| buffer.len(),
+            |buffer, at| buffer.split_at(at),
+        );
+        let work: Vec<_> = runs
+            .into_iter()
+            .enumerate()
+            .filter(|(_, runs)| !runs.is_empty())
+            .collect();
         self.at_once(way, work, |disk, number, runs| {
             let part = self.part(way, number)?;
             runs.into_iter().try_for_each(|run| write_run(disk, &part, run))
@@ -264,7 +289,10 @@ fn read_run(disk: &Disk, part: &Arc<dyn Blob>, mut run: Run<&mut [u8]>) -> Resul
         // A direct read resumes on a page; one that ends inside a page has met the end of the part.
         let whole = read - read % part.alignment();
         if whole == 0 {
-            let reason = format!("its part of the file ends {} bytes early", run.expected - done - read as u64);
+            let reason = format!(
+                "its part of the file ends {} bytes early",
+                run.expected - done - read as u64
+            );
             return Err(disk.error(Error::new(ErrorKind::UnexpectedEof, reason)));
         }
         done += whole as u64;
@@ -307,7 +335,11 @@ impl VolumeBlob {
         };
         let aligned = matches!(mode, Mode::Read | Mode::Create | Mode::Reopen);
         Ok(VolumeBlob {
-            alignment: if aligned { backend.volume_alignment().unwrap_or(1) } else { 1 },
+            alignment: if aligned {
+                backend.volume_alignment().unwrap_or(1)
+            } else {
+                1
+            },
             way: Way { volume, backend, mode },
             path: path.to_path_buf(),
             stub,

@@ -166,7 +166,8 @@ impl Description {
         let number = self.current().number.checked_add(1);
         let number = number.filter(|_| self.generations.len() < GENERATIONS_MAX);
         let number = number.ok_or_else(|| format!("a volume changes {GENERATIONS_MAX} times at most"))?;
-        self.generations.push(Generation::new(number, layout, block_bytes, weights)?);
+        self.generations
+            .push(Generation::new(number, layout, block_bytes, weights)?);
         Ok(())
     }
 

@@ -168,7 +168,9 @@ impl Disk {
 
     /// Counts a call that was made elsewhere, and names the disk in its error.
     fn count(&self, write: bool, begun: Instant, outcome: Result<usize>) -> Result<usize> {
-        self.totals.busy_ns.fetch_add(begun.elapsed().as_nanos() as u64, Relaxed);
+        self.totals
+            .busy_ns
+            .fetch_add(begun.elapsed().as_nanos() as u64, Relaxed);
         self.totals.requests.fetch_add(1, Relaxed);
         let bytes = if write {
             &self.totals.bytes_written

@@ -76,8 +76,13 @@ impl Rounds {
         let mut behind = vec![0i64; weights.len()];
         let mut places = Vec::with_capacity(total as usize);
         for _ in 0..total {
-            behind.iter_mut().zip(&weights).for_each(|(so_far, weight)| *so_far += *weight as i64);
-            let next = (0..weights.len()).max_by_key(|&disk| (behind[disk], std::cmp::Reverse(disk))).unwrap_or(0);
+            behind
+                .iter_mut()
+                .zip(&weights)
+                .for_each(|(so_far, weight)| *so_far += *weight as i64);
+            let next = (0..weights.len())
+                .max_by_key(|&disk| (behind[disk], std::cmp::Reverse(disk)))
+                .unwrap_or(0);
             behind[next] -= total as i64;
             places.push(next as u16);
         }
@@ -203,12 +208,21 @@ impl Map {
         let count = self.rounds.places.len() as u64;
         let blocks = bytes.div_ceil(block);
         let whole = blocks / count;
-        let mut lengths: Vec<u64> = self.rounds.weights.iter().map(|weight| whole * weight * block).collect();
-        self.pieces(whole * count * block, bytes.saturating_sub(whole * count * block), |piece| {
-            lengths[piece.disk] = piece.offset + piece.bytes;
-        });
+        let mut lengths: Vec<u64> = self
+            .rounds
+            .weights
+            .iter()
+            .map(|weight| whole * weight * block)
+            .collect();
+        self.pieces(
+            whole * count * block,
+            bytes.saturating_sub(whole * count * block),
+            |piece| {
+                lengths[piece.disk] = piece.offset + piece.bytes;
+            },
+        );
         // A file that ends inside the last block of a round.
-        if blocks > 0 && blocks % count == 0 && !bytes.is_multiple_of(block) {
+        if blocks > 0 && blocks.is_multiple_of(count) && !bytes.is_multiple_of(block) {
             self.pieces((blocks - 1) * block, bytes % block, |piece| {
                 lengths[piece.disk] = piece.offset + piece.bytes;
             });
@@ -238,12 +252,18 @@ mod tests {
     /// The largest share of a disk over an even one.
     fn skew(met: &[u64]) -> f64 {
         let even = met.iter().sum::<u64>() as f64 / met.len() as f64;
-        met.iter().map(|&count| (count as f64 / even - 1.0).abs()).fold(0.0, f64::max)
+        met.iter()
+            .map(|&count| (count as f64 / even - 1.0).abs())
+            .fold(0.0, f64::max)
     }
 
     #[test]
     fn strides_meet_all_disks_alike_where_rounds_are_rotated_or_hashed() {
-        for (layout, even) in [(Layout::Striped, false), (Layout::Rotated, true), (Layout::Hashed, true)] {
+        for (layout, even) in [
+            (Layout::Striped, false),
+            (Layout::Rotated, true),
+            (Layout::Hashed, true),
+        ] {
             let mut worst: f64 = 0.0;
             for count in [2, 3, 4, 7, 8] {
                 let map = map(layout, &vec![1; count], 7);
@@ -268,7 +288,10 @@ mod tests {
             }
             for (met, weight) in met.iter().zip(weights) {
                 let share = f64::from(weight) * 1000.0;
-                assert!((*met as f64 - share).abs() < 0.1 * share, "{layout:?}: {met} of {share}");
+                assert!(
+                    (*met as f64 - share).abs() < 0.1 * share,
+                    "{layout:?}: {met} of {share}"
+                );
             }
         }
     }
@@ -344,6 +367,9 @@ mod tests {
         assert!(Rounds::new(Layout::Striped, 0, &[1]).is_err());
         assert!(Rounds::new(Layout::Striped, u64::MAX, &[1]).is_err());
         assert!(Rounds::new(Layout::Striped, 4096, &[999, 1000, 997, 991, 983]).is_err());
-        assert_eq!(Rounds::new(Layout::Striped, 4096, &[1000; 64]).unwrap().places.len(), 64);
+        assert_eq!(
+            Rounds::new(Layout::Striped, 4096, &[1000; 64]).unwrap().places.len(),
+            64
+        );
     }
 }

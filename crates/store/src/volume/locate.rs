@@ -81,6 +81,8 @@ fn join(path: &Path, tail: &Path) -> PathBuf {
 fn mount_point(line: &str) -> Option<PathBuf> {
     let field = line.split(' ').nth(4)?;
     let codes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    let plain = codes.iter().fold(field.to_string(), |text, (code, letter)| text.replace(code, letter));
+    let plain = codes
+        .iter()
+        .fold(field.to_string(), |text, (code, letter)| text.replace(code, letter));
     Some(PathBuf::from(plain))
 }

@@ -38,5 +38,5 @@ pub use rename::{is_within, replace};
 pub use scan::{check, Checked};
 pub use stub::Stub;
 
-pub(crate) use open::{free_bytes, refuse_stray, sync_disks, Volumes};
+pub(crate) use open::{free_bytes, is_stray, refuse_stray, sync_disks, Volumes};
 pub(crate) use remove::{unlink, Removing};

@@ -6,6 +6,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
@@ -80,13 +81,39 @@ impl Volume {
     }
 }
 
+/// How long a directory is believed to lie in no volume after a look, and how many are remembered: a look costs as much as
+/// opening a file does.
+const OUTSIDE_FOR: Duration = Duration::from_secs(1);
+const OUTSIDE_MAX: usize = 4096;
+
 #[derive(Default)]
-pub(crate) struct Volumes(Mutex<HashMap<PathBuf, Arc<Volume>>>);
+pub(crate) struct Volumes {
+    known: Mutex<HashMap<PathBuf, Arc<Volume>>>,
+    /// Directories that lay in none, and when.
+    outside: Mutex<HashMap<PathBuf, Instant>>,
+}
 
 impl Volumes {
+    /// Whether the directory of a path lay in no volume a moment ago. A file that is made there is plain then, as small
+    /// ones are; a stub that is met there says itself what it is.
+    pub(crate) fn was_outside(&self, path: &Path) -> bool {
+        let outside = locked(&self.outside);
+        let seen = path.parent().and_then(|parent| outside.get(parent));
+        seen.is_some_and(|seen| seen.elapsed() < OUTSIDE_FOR)
+    }
+
+    fn note_outside(&self, path: &Path) {
+        let Some(parent) = path.parent() else { return };
+        let mut outside = locked(&self.outside);
+        if outside.len() >= OUTSIDE_MAX {
+            outside.clear();
+        }
+        outside.insert(parent.to_path_buf(), Instant::now());
+    }
+
     /// The volume in `home`, as it is described now.
     fn at(&self, home: &Path) -> std::result::Result<Arc<Volume>, StoreError> {
-        let mut known = locked(&self.0);
+        let mut known = locked(&self.known);
         let there = known.get(home);
         if let Some(volume) = there {
             if Stamp::of(&home.join(VOLUME_JSON)).is_ok_and(|stamp| stamp == volume.stamp) {
@@ -101,7 +128,7 @@ impl Volumes {
 
     /// What all disks have done.
     pub(crate) fn counters(&self) -> Vec<DiskCounters> {
-        let known = locked(&self.0);
+        let known = locked(&self.known);
         let mut counters: Vec<DiskCounters> = known
             .values()
             .flat_map(|volume| volume.disks.iter().map(|disk| disk.counters(&volume.home)))
@@ -118,6 +145,7 @@ impl Volumes {
         backend: &Arc<dyn Backend>,
     ) -> std::result::Result<Option<Arc<dyn Blob>>, StoreError> {
         let Some(home) = home_of(path) else {
+            self.note_outside(path);
             return Ok(None);
         };
         let volume = self.at(&home)?;
@@ -162,12 +190,25 @@ pub(crate) fn refuse_stray(path: &Path, metadata: &fs::Metadata) -> Result<()> {
         return Ok(());
     }
     match Stub::of(&fs::File::open(path)?)? {
-        Some(_) => Err(Error::new(
-            ErrorKind::InvalidData,
-            "this is the name of a file of a volume, moved or copied out of it; its content is not here",
-        )),
+        Some(_) => Err(Error::new(ErrorKind::InvalidData, Stray)),
         None => Ok(()),
     }
+}
+
+#[derive(Debug)]
+struct Stray;
+
+impl std::fmt::Display for Stray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("this is the name of a file of a volume, moved or copied out of it; its content is not here")
+    }
+}
+
+impl std::error::Error for Stray {}
+
+/// Whether it is `refuse_stray` that refused.
+pub(crate) fn is_stray(cause: &Error) -> bool {
+    cause.get_ref().is_some_and(|inner| inner.is::<Stray>())
 }
 
 /// Bytes that fit into the volume that holds `path`, if one does, and a number for it in place of a device's.
@@ -182,7 +223,9 @@ pub(crate) fn free_bytes(path: &Path) -> std::result::Result<Option<(u64, u64)>,
     let mut devices: HashMap<u64, (u64, u64)> = HashMap::new();
     for (disk, &weight) in volume.disks.iter().zip(weights) {
         if weight > 0 {
-            let at = disk.check().map_err(|cause| StoreError::io(path, 0, "find the disks of", cause))?;
+            let at = disk
+                .check()
+                .map_err(|cause| StoreError::io(path, 0, "find the disks of", cause))?;
             let (device, free) = crate::sink::device_of(&at)?;
             let entry = devices.entry(device).or_insert((free, 0));
             entry.1 += u64::from(weight);

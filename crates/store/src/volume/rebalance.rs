@@ -20,7 +20,12 @@ use crate::{Io, StoreError};
 /// Bytes that are moved at a time.
 const STEP_BYTES: usize = 8 << 20;
 /// Folders in which work is under way, or can be gone on with.
-const UNFINISHED: [&str; 4] = [".outcore-partial-", "outcore-scratch-", ".outcore-resume-", "outcore-resume-"];
+const UNFINISHED: [&str; 4] = [
+    ".outcore-partial-",
+    "outcore-scratch-",
+    ".outcore-resume-",
+    "outcore-resume-",
+];
 
 /// What `rebalance` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +44,9 @@ pub struct Rebalanced {
 /// # Errors
 /// A disk is full or fails; the file at which it does stays as it was.
 pub fn rebalance(home: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<Rebalanced, StoreError> {
-    let home = home.canonicalize().map_err(|cause| StoreError::io(home, 0, "open", cause))?;
+    let home = home
+        .canonicalize()
+        .map_err(|cause| StoreError::io(home, 0, "open", cause))?;
     let current = Volume::load(&home, &[])?.description.current().number;
     let mut due: Vec<(PathBuf, Stub)> = Vec::new();
     let mut done = Rebalanced::default();
@@ -132,7 +139,9 @@ pub(super) fn copy(
 fn keep_times(old: &Path, new: &Path) -> Result<(), StoreError> {
     let keep = || {
         let found = fs::metadata(old)?;
-        let times = fs::FileTimes::new().set_accessed(found.accessed()?).set_modified(found.modified()?);
+        let times = fs::FileTimes::new()
+            .set_accessed(found.accessed()?)
+            .set_modified(found.modified()?);
         fs::OpenOptions::new().write(true).open(new)?.set_times(times)
     };
     keep().map_err(|cause| StoreError::io(new, 0, "set the times of", cause))

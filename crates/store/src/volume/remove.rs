@@ -84,7 +84,9 @@ pub fn remove_file(path: &Path) -> Result<Vec<fs::File>> {
     let removing = home.and_then(|home| Removing::at(&home));
     let parent = fs::File::open(parent_of(path))?;
     let name = path.file_name().unwrap_or_default();
-    let parts = removing.as_ref().map_or_else(Vec::new, |within| within.parts(parent.as_fd(), name));
+    let parts = removing
+        .as_ref()
+        .map_or_else(Vec::new, |within| within.parts(parent.as_fd(), name));
     let open = std::iter::once(path).chain(parts.iter().map(PathBuf::as_path));
     let open = open.filter_map(|path| fs::File::open(path).ok()).collect();
     unlink(parent.as_fd(), name, removing.as_ref())?;

@@ -69,7 +69,9 @@ pub(super) fn stubs(
 /// # Errors
 /// The directory is no volume, or cannot be listed; with `repair`, a disk is missing.
 pub fn check(home: &Path, repair: bool) -> Result<Checked, StoreError> {
-    let home = home.canonicalize().map_err(|cause| StoreError::io(home, 0, "open", cause))?;
+    let home = home
+        .canonicalize()
+        .map_err(|cause| StoreError::io(home, 0, "open", cause))?;
     let volume = Volume::load(&home, &[])?;
     let mut found = Checked::default();
     // Parts first: a file that is begun meanwhile has its stub before its parts.

@@ -48,7 +48,11 @@ impl Drop for Wait<'_> {
     fn drop(&mut self) {
         let mut left = locked(&self.0.left);
         while *left > 0 {
-            left = self.0.none_left.wait(left).unwrap_or_else(|poisoned| poisoned.into_inner());
+            left = self
+                .0
+                .none_left
+                .wait(left)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
         }
     }
 }

@@ -88,7 +88,9 @@ pub(crate) fn hex(id: &Id) -> String {
 pub(crate) fn from_hex(text: &str) -> Option<Id> {
     let digits = text.as_bytes();
     let plain = digits.len() == 32 && digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    plain.then(|| u128::from_str_radix(text, 16).map(u128::to_be_bytes).ok()).flatten()
+    plain
+        .then(|| u128::from_str_radix(text, 16).map(u128::to_be_bytes).ok())
+        .flatten()
 }
 
 /// An identifier that nothing else has.
@@ -125,7 +127,12 @@ mod tests {
     fn identifiers_are_written_and_read() {
         let id = new_id();
         assert_eq!(from_hex(&hex(&id)), Some(id));
-        for text in ["", "00", "+0000000000000000000000000000000", "../0000000000000000000000000000"] {
+        for text in [
+            "",
+            "00",
+            "+0000000000000000000000000000000",
+            "../0000000000000000000000000000",
+        ] {
             assert_eq!(from_hex(text), None);
         }
         assert_ne!(new_id(), id);

@@ -25,7 +25,9 @@ struct Dirs {
 fn volume(weights: &[u32], layout: Layout, block: u64) -> Dirs {
     let root = tempfile::tempdir().unwrap();
     let home = root.path().join("home");
-    let disks: Vec<PathBuf> = (0..weights.len()).map(|disk| root.path().join(format!("disk-{disk}"))).collect();
+    let disks: Vec<PathBuf> = (0..weights.len())
+        .map(|disk| root.path().join(format!("disk-{disk}")))
+        .collect();
     let members: Vec<_> = disks.iter().cloned().zip(weights.iter().copied()).collect();
     create(&home, &members, layout, block).unwrap();
     Dirs { root, home, disks }
@@ -34,7 +36,7 @@ fn volume(weights: &[u32], layout: Layout, block: u64) -> Dirs {
 fn pages(count: usize, seed: usize) -> AlignedBuffer {
     let mut buffer = AlignedBuffer::new(count * PAGE).unwrap();
     for (at, byte) in buffer.iter_mut().enumerate() {
-        *byte = ((at + seed) * 2_654_435_761 >> 13) as u8;
+        *byte = (((at + seed) * 2_654_435_761) >> 13) as u8;
     }
     buffer
 }
@@ -48,7 +50,10 @@ fn read_all(io: &Io, path: &Path, bytes: usize) -> Vec<u8> {
 }
 
 fn parts(disks: &[PathBuf]) -> usize {
-    disks.iter().map(|disk| fs::read_dir(disk.join("parts")).unwrap().count()).sum()
+    disks
+        .iter()
+        .map(|disk| fs::read_dir(disk.join("parts")).unwrap().count())
+        .sum()
 }
 
 fn write(io: &Io, path: &Path, data: &AlignedBuffer) {
@@ -69,12 +74,23 @@ fn a_file_is_spread_over_the_disks_and_read_back() {
             assert_eq!(parts(&dirs.disks), 3);
             // The system's word on it is true.
             assert_eq!(fs::metadata(&path).unwrap().len(), data.len() as u64);
-            let on_disks: u64 = info(&dirs.home, &[]).unwrap().members.iter().map(|member| member.bytes).sum();
+            let on_disks: u64 = info(&dirs.home, &[])
+                .unwrap()
+                .members
+                .iter()
+                .map(|member| member.bytes)
+                .sum();
             assert_eq!(on_disks, data.len() as u64);
             // The counters of the disks add up to those of calls.
             let counters = io.disks();
-            assert_eq!(counters.iter().map(|disk| disk.bytes_written).sum::<u64>(), io.counters().bytes_written);
-            assert_eq!(counters.iter().map(|disk| disk.bytes_read).sum::<u64>(), io.counters().bytes_read);
+            assert_eq!(
+                counters.iter().map(|disk| disk.bytes_written).sum::<u64>(),
+                io.counters().bytes_written
+            );
+            assert_eq!(
+                counters.iter().map(|disk| disk.bytes_read).sum::<u64>(),
+                io.counters().bytes_read
+            );
             assert!(check(&dirs.home, false).unwrap().damaged.is_empty());
         }
     }
@@ -212,7 +228,10 @@ fn renamed_mount_points_are_found() {
     assert_eq!(read_all(&io, &path, data.len()), &data[..]);
     assert_eq!(read_all(&Io::direct(), &path, data.len()), &data[..]);
     let members = info(&dirs.home, &[]).unwrap().members;
-    assert_eq!((&members[1].path, members[1].recorded.as_ref()), (&moved, Some(&dirs.disks[1])));
+    assert_eq!(
+        (&members[1].path, members[1].recorded.as_ref()),
+        (&moved, Some(&dirs.disks[1]))
+    );
     // Far away it is found where one is told to look, and written down.
     let far = tempfile::tempdir().unwrap();
     fs::create_dir(far.path().join("sub")).unwrap();
@@ -224,7 +243,9 @@ fn renamed_mount_points_are_found() {
 
 fn error_of(io: &Io, path: &Path) -> StoreError {
     let mut buffer = AlignedBuffer::new(32 * PAGE).unwrap();
-    let read = io.open(path, Mode::Read).and_then(|file| io.read(&file, &mut buffer, 0, 32 * PAGE));
+    let read = io
+        .open(path, Mode::Read)
+        .and_then(|file| io.read(&file, &mut buffer, 0, 32 * PAGE));
     read.unwrap_err()
 }
 
@@ -258,10 +279,23 @@ fn parts_that_are_too_short_or_gone_are_errors_and_never_zeros() {
     let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
     let path = dirs.home.join("x");
     write(&Io::direct(), &path, &pages(32, 4));
-    let part = fs::read_dir(dirs.disks[0].join("parts")).unwrap().next().unwrap().unwrap().path();
-    fs::OpenOptions::new().write(true).open(&part).unwrap().set_len(5 * PAGE as u64).unwrap();
+    let part = fs::read_dir(dirs.disks[0].join("parts"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&part)
+        .unwrap()
+        .set_len(5 * PAGE as u64)
+        .unwrap();
     let error = error_of(&Io::direct(), &path);
-    assert!(error.to_string().contains("20480 bytes where 65536 belong to it"), "{error}");
+    assert!(
+        error.to_string().contains("20480 bytes where 65536 belong to it"),
+        "{error}"
+    );
     assert_eq!(check(&dirs.home, false).unwrap().damaged.len(), 1);
     fs::remove_file(&part).unwrap();
     assert!(error_of(&Io::direct(), &path).to_string().contains("is gone"));
@@ -275,10 +309,14 @@ fn stubs_outside_of_their_volume_are_refused() {
     write(&Io::direct(), &path, &pages(32, 4));
     let stray = dirs.root.path().join("stray");
     fs::rename(&path, &stray).unwrap();
-    assert!(error_of(&Io::direct(), &stray).to_string().contains("moved or copied out of it"));
+    assert!(error_of(&Io::direct(), &stray)
+        .to_string()
+        .contains("moved or copied out of it"));
     let alien = others.home.join("alien");
     fs::rename(&stray, &alien).unwrap();
-    assert!(error_of(&Io::direct(), &alien).to_string().contains("belongs to the volume"));
+    assert!(error_of(&Io::direct(), &alien)
+        .to_string()
+        .contains("belongs to the volume"));
     // Whoever removes it there removes nothing of the other volume's.
     remove_file(&alien).unwrap();
     assert_eq!(parts(&dirs.disks), 2);
@@ -286,6 +324,29 @@ fn stubs_outside_of_their_volume_are_refused() {
     let found = check(&dirs.home, true).unwrap();
     assert_eq!((found.orphans, found.orphan_bytes), (2, 32 * PAGE as u64));
     assert_eq!(parts(&dirs.disks), 0);
+}
+
+#[test]
+fn links_into_a_volume_are_followed() {
+    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let io = Io::direct();
+    let data = pages(32, 4);
+    fs::create_dir(dirs.home.join("below")).unwrap();
+    write(&io, &dirs.home.join("below/x"), &data);
+    let (file, folder) = (dirs.root.path().join("link"), dirs.root.path().join("folder"));
+    std::os::unix::fs::symlink(dirs.home.join("below/x"), &file).unwrap();
+    std::os::unix::fs::symlink(dirs.home.join("below"), &folder).unwrap();
+    for _ in 0..2 {
+        assert_eq!(read_all(&io, &file, data.len()), &data[..]);
+        assert_eq!(read_all(&io, &folder.join("x"), data.len()), &data[..]);
+        // Where no volume is, that is remembered for a while.
+        fs::write(dirs.root.path().join("plain"), "plain").unwrap();
+        io.open(&dirs.root.path().join("plain"), Mode::Read).unwrap();
+    }
+    write(&io, &folder.join("y"), &data);
+    assert_eq!(parts(&dirs.disks), 4);
+    remove_file(&folder.join("y")).unwrap();
+    assert_eq!(parts(&dirs.disks), 2);
 }
 
 #[test]
@@ -306,7 +367,12 @@ fn files_are_laid_out_anew_when_a_disk_is_added() {
     let done = rebalance(&dirs.home, &io, &mut || true).unwrap();
     assert_eq!((done.files, done.bytes, done.left), (1, data.len() as u64, 0));
     assert_eq!(read_all(&io, &path, data.len()), &data[..]);
-    let bytes: Vec<u64> = info(&dirs.home, &[]).unwrap().members.iter().map(|member| member.bytes).collect();
+    let bytes: Vec<u64> = info(&dirs.home, &[])
+        .unwrap()
+        .members
+        .iter()
+        .map(|member| member.bytes)
+        .collect();
     let page = PAGE as u64;
     assert_eq!(bytes, [10 * page, 10 * page, 20 * page]);
     assert_eq!(rebalance(&dirs.home, &io, &mut || true).unwrap(), Rebalanced::default());
@@ -338,7 +404,10 @@ fn directories_serve_one_volume() {
     let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
     let again = [(dirs.root.path().join("new"), 1), (dirs.disks[0].clone(), 1)];
     let home = dirs.root.path().join("again");
-    assert_eq!(create(&home, &again, Layout::Striped, 4096).unwrap_err().code(), "invalid");
+    assert_eq!(
+        create(&home, &again, Layout::Striped, 4096).unwrap_err().code(),
+        "invalid"
+    );
     // The first is free again.
     create(&home, &again[..1], Layout::Striped, 4096).unwrap();
     assert!(create(&dirs.home, &[(dirs.root.path().join("z"), 1)], Layout::Striped, 4096).is_err());
@@ -401,7 +470,11 @@ impl Backend for Simulated {
         }
         let length = files.entry(path.to_path_buf()).or_default().clone();
         drop(files);
-        let fails = self.fails.as_ref().filter(|(disk, _)| *disk == at).map(|(_, number)| *number);
+        let fails = self
+            .fails
+            .as_ref()
+            .filter(|(disk, _)| *disk == at)
+            .map(|(_, number)| *number);
         let bytes_per_second = self.bytes_per_second;
         Ok(Arc::new(SimulatedFile {
             disk,
@@ -489,13 +562,22 @@ fn seconds(disks: usize, bytes: u64) -> f64 {
 fn eight_disks_are_nearly_eight_times_as_fast_as_one() {
     let one = (96u64 << 20) as f64 / seconds(1, 96 << 20);
     let eight = (768u64 << 20) as f64 / seconds(8, 768 << 20);
-    println!("one {:.0} MB/s, eight {:.0} MB/s: {:.2} times", one / 1e6, eight / 1e6, eight / one);
+    println!(
+        "one {:.0} MB/s, eight {:.0} MB/s: {:.2} times",
+        one / 1e6,
+        eight / 1e6,
+        eight / one
+    );
     assert!(eight >= 7.6 * one, "{eight} of {one}");
 }
 
 #[test]
 fn strided_reads_load_the_disks_evenly() {
-    for (layout, even) in [(Layout::Striped, false), (Layout::Rotated, true), (Layout::Hashed, true)] {
+    for (layout, even) in [
+        (Layout::Striped, false),
+        (Layout::Rotated, true),
+        (Layout::Hashed, true),
+    ] {
         let dirs = volume(&[1; 8], layout, PAGE as u64);
         let io = Io::new(Box::new(Simulated {
             bytes_per_second: 1e12,
@@ -524,7 +606,10 @@ fn a_disk_that_fails_or_is_full_is_named_with_its_cause() {
         let file = io.open(&dirs.home.join("x"), Mode::Create).unwrap();
         let error = io.write(&file, &pages(32, 1), 0).unwrap_err();
         assert_eq!(error.code(), code);
-        assert!(error.to_string().contains(&dirs.disks[2].display().to_string()), "{error}");
+        assert!(
+            error.to_string().contains(&dirs.disks[2].display().to_string()),
+            "{error}"
+        );
         let StoreError::Io { cause, .. } = &error else {
             panic!("{error}")
         };
@@ -543,13 +628,22 @@ fn many_reads_at_once_go_to_the_disks_by_a_ring() {
         let data = pages(101, 3);
         write(&io, &path, &data);
         let file = io.open(&path, Mode::Read).unwrap();
-        let before = (io.counters(), io.disks().iter().map(|disk| disk.bytes_read).sum::<u64>());
+        let before = (
+            io.counters(),
+            io.disks().iter().map(|disk| disk.bytes_read).sum::<u64>(),
+        );
         io.set_faults(faults.map(|faults| Faults::parse(faults).unwrap()));
         let mut queue = Queue::new(&io);
         for first in (0..96).rev() {
             // Of one page to five: some lie in one block, others in several.
             let buffers = (0..first % 5 + 1).map(|_| AlignedBuffer::new(PAGE).unwrap()).collect();
-            queue.read(&file, buffers, (first * PAGE) as u64, (first % 5 + 1) * PAGE, first as u64);
+            queue.read(
+                &file,
+                buffers,
+                (first * PAGE) as u64,
+                (first % 5 + 1) * PAGE,
+                first as u64,
+            );
         }
         let mut count = 0;
         while let Some(done) = queue.next_read(true) {
@@ -562,7 +656,10 @@ fn many_reads_at_once_go_to_the_disks_by_a_ring() {
         assert_eq!(count, 96);
         if faults.is_none() {
             let bytes = io.counters().since(&before.0).bytes_read;
-            assert_eq!(io.disks().iter().map(|disk| disk.bytes_read).sum::<u64>() - before.1, bytes);
+            assert_eq!(
+                io.disks().iter().map(|disk| disk.bytes_read).sum::<u64>() - before.1,
+                bytes
+            );
         }
     }
 }
