@@ -198,13 +198,16 @@ def test_a_disk_that_goes_away_while_running_is_named(tmp_path: Path) -> None:
             gone.rename(gone.with_suffix(".x"))
             (gone.with_suffix(".x") / "outcore-member.json").unlink()
 
+        def store_on_and_on(volume: Volume = volume, x: oc.Array = x) -> None:
+            for number in range(1000):
+                oc.store({volume.home / f"{number}.npy": x + number})
+                oc.open(volume.home / f"{number}.npy").sum().compute()
+
         remover = threading.Thread(target=disappear)
         with session(folder / "scratch", pool_limit=32 << 20):
             remover.start()
             with pytest.raises(StorageError) as caught:
-                for number in range(1000):
-                    oc.store({volume.home / f"{number}.npy": x + number})
-                    oc.open(volume.home / f"{number}.npy").sum().compute()
+                store_on_and_on()
             remover.join()
         assert str(gone) in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""Files that may lie in a volume, where Python itself removes, moves or reads them: below their names there are others."""
+"""Files that may lie in a volume, where Python itself removes, moves or reads them: others stand below their names."""
 
 from __future__ import annotations
 
@@ -69,9 +69,11 @@ def same_bytes(path: PathLike, other: PathLike) -> bool:
 
 def load(path: PathLike) -> npt.NDArray[Any]:
     """A `.npy` file in memory."""
-    if not _core.is_in_volume(os.fspath(path)):
-        return np.load(path)
-    return np.load(io.BytesIO(b"".join(in_blocks(path))))
+    if _core.is_in_volume(os.fspath(path)):
+        found: npt.NDArray[Any] = np.load(io.BytesIO(b"".join(in_blocks(path))))
+    else:
+        found = np.load(path)
+    return found
 
 
 def npy_header(path: PathLike) -> Header:

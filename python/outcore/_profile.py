@@ -54,8 +54,10 @@ class Profile:
 
     @property
     def disks(self) -> list[dict[str, Any]]:
-        """What each disk of a volume did: requests, bytes, seconds at work, errors; `slow` where it moved less than half
-        as many bytes a second as the median of the others of its volume."""
+        """What each disk of a volume did: requests, bytes, seconds at work, errors.
+
+        It is `slow` where it moved less than half as many bytes a second as the median of the others of its volume.
+        """
         found = self._since() if self._disks is None else self._disks
         speeds: dict[tuple[str, str], float] = {
             key: (row["bytes_read"] + row["bytes_written"]) / row["busy_seconds"]

@@ -417,7 +417,7 @@ impl VolumeBlob {
         Ok(())
     }
 
-    /// Takes the first bytes of a file back that becomes shorter than a stub.
+    /// Takes the bytes of a file back that becomes a short one.
     fn unstripe(&self, state: &mut State, length: u64) -> Result<()> {
         let State::Striped(striped) = state else {
             return Ok(());
@@ -441,7 +441,7 @@ impl VolumeBlob {
         let mut state = self.state_alone();
         if bytes > PLAIN_BYTES {
             self.stripe(&mut state)?;
-        } else if bytes < STUB_BYTES as u64 {
+        } else {
             self.unstripe(&mut state, bytes)?;
         }
         let State::Striped(striped) = &*state else {

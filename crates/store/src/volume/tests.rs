@@ -123,7 +123,7 @@ fn short_files_are_plain_and_move_to_the_disks_when_they_grow() {
     expected.extend([7; 3 * PAGE]);
     assert_eq!(read_all(&io, &path, expected.len()), expected);
     assert_eq!(parts(&dirs.disks), 2);
-    // And back, when they are cut shorter than a stub.
+    // And back, when they are cut.
     file.set_len(5).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"a beg");
     assert_eq!(parts(&dirs.disks), 0);
