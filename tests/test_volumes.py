@@ -222,6 +222,10 @@ def test_missing_disks_are_told_in_one_line(volume: Volume) -> None:
     assert str(volume.disks[2]) in found["damaged"][0][1]
     assert invoke("volume", "info", volume.home)["members"][2]["found"] is False
     assert invoke("volume", "check", volume.home, "--repair", code=1)["error"]["code"] == "io"
+    told = CliRunner().invoke(main, ["volume", "info", str(volume.home)]).output.splitlines()
+    assert "rotated, blocks of 64.0 KiB" in told[0]
+    assert f"{volume.disks[1]}: weight 2" in told[2]
+    assert "MISSING" in told[3]
 
 
 def test_killed_at_random_moments(tmp_path: Path, data: Path, volume: Volume) -> None:
