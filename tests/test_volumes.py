@@ -137,11 +137,11 @@ def test_replaced_and_failed_outputs_leave_nothing_on_the_disks(tmp_path: Path, 
 def test_work_that_is_gone_on_with(tmp_path: Path, volume: Volume) -> None:
     x = oc.random.uniform((2000, 1000), seed=3)
     for target in (volume.home / "r.zarr", volume.home / "r.npy"):
-        with session(tmp_path / "s", pool_limit=24 << 20, faults="write:8"), pytest.raises(StorageError):
-            oc.store({target: oc.sort(x, axis=0)}, resume=True)
+        with session(tmp_path / "s", faults="write:5"), pytest.raises(StorageError):
+            oc.store({target: x * 2}, resume=True)
         with session(tmp_path / "s"):
-            oc.store({target: oc.sort(x, axis=0)}, resume=True)
-            np.testing.assert_array_equal(oc.open(target).compute(), np.sort(x.compute(), axis=0))
+            oc.store({target: x * 2}, resume=True)
+            np.testing.assert_array_equal(oc.open(target).compute(), x.compute() * 2)
     assert_whole(volume)
 
 
