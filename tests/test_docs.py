@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from outcore.cli import main
+
 ROOT = Path(__file__).parent.parent
 PAGES = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.name != "CHANGELOG.md"]
 # Paths in code quotes that start with one of the repository's folders, or name one of its root files.
@@ -44,6 +46,15 @@ def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatc
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 25)
+
+
+def test_the_page_on_volumes_names_commands_and_options_there_are():
+    text = (ROOT / "docs" / "volumes.md").read_text()
+    used = re.findall(r"outcore volume (\w+)([^`\n]*)", text)
+    assert {name for name, _ in used} == set(main.commands["volume"].commands)
+    for name, rest in used:
+        known = {option for parameter in main.commands["volume"].commands[name].params for option in parameter.opts}
+        assert set(re.findall(r"--[a-z]+", rest)) <= known
 
 
 def test_the_map_names_every_crate_and_every_python_module():

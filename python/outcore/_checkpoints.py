@@ -12,11 +12,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from outcore import _core
+from outcore import _core, _files
 from outcore._array import Array
 from outcore.errors import ArgumentError, OutcoreError
 
-_BLOCK = 4 << 20
 Saved = tuple[int, tuple[Array, ...], dict[str, list[Any]]]  # a step, the state after it, and the scalars until then
 _SHARE = 8  # part of the budget up to which the values of a state are held to be told by
 
@@ -24,9 +23,8 @@ _SHARE = 8  # part of the budget up to which the values of a state are held to b
 def _checksum(path: Path) -> int:
     """CRC-32 of a file's bytes."""
     found = 0
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            found = zlib.crc32(block, found)
+    for block in _files.in_blocks(path):
+        found = zlib.crc32(block, found)
     return found
 
 
@@ -55,12 +53,11 @@ def content(array: Array) -> str:
     store({path: array})
     try:
         found = blake2b()
-        values = np.load(path, mmap_mode="r").reshape(-1)
-        for begin in range(0, values.size, _BLOCK):
-            found.update(np.ascontiguousarray(values[begin : begin + _BLOCK]).data)
+        for block in _files.in_blocks(path, _files.npy_header(path).offset):
+            found.update(block)
         return found.hexdigest()
     finally:
-        path.unlink(missing_ok=True)
+        _files.remove(path)
 
 
 def _is_lasting(expr: _core.Expr, scratch: Path) -> bool:
@@ -83,7 +80,7 @@ def _opened(path: Path) -> Array:
     session = current()
     if path.stat().st_size > session.counters()["budget_bytes"] // 16:
         return Array(_core.open(session._core, str(path)))
-    return Array(_core.from_numpy(np.load(path)))
+    return Array(_core.from_numpy(_files.load(path)))
 
 
 class Checkpoints:
@@ -171,7 +168,7 @@ class Checkpoints:
         for before in old:
             before.unlink(missing_ok=True)
             for file_before in self._path.glob(f"{before.stem}-*.npy"):
-                file_before.unlink(missing_ok=True)
+                _files.remove(file_before)
 
     def finish(self) -> None:
         """Removes the folder: the loop has ended."""

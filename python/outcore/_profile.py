@@ -10,12 +10,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 if TYPE_CHECKING:
-    from outcore._session import Outcome
+    from outcore._session import Outcome, Session
 
 _active: ContextVar[Profile | None] = ContextVar("outcore_profile", default=None)
+_sessions: WeakSet[Session] = WeakSet()
+# Seconds of work from which a disk of a volume is judged by.
+_BUSY_MIN = 0.05
+Disks = dict[tuple[str, str], dict[str, float]]
+
+
+def _worked(session: Session) -> Disks:
+    """What the disks of volumes have done for a session, by volume and disk."""
+    rows = session._core.disks()
+    return {(row["volume"], row["disk"]): {name: row[name] for name in _COUNTED} for row in rows}
+
+
+_COUNTED = ("requests", "bytes_read", "bytes_written", "busy_seconds", "errors")
 
 
 class Profile:
@@ -33,6 +48,47 @@ class Profile:
         self.outcomes: list[Outcome] = []
         self.started = time.perf_counter()
         self.events: list[dict[str, Any]] = []
+        # Sessions of the block, and what their disks had done before it.
+        self._before: list[tuple[Session, Disks]] = [(session, _worked(session)) for session in list(_sessions)]
+        self._disks: Disks | None = None
+
+    @property
+    def disks(self) -> list[dict[str, Any]]:
+        """What each disk of a volume did: requests, bytes, seconds at work, errors.
+
+        It is `slow` where it moved less than half as many bytes a second as the median of the others of its volume.
+        """
+        found = self._since() if self._disks is None else self._disks
+        speeds: dict[tuple[str, str], float] = {
+            key: (row["bytes_read"] + row["bytes_written"]) / row["busy_seconds"]
+            for key, row in found.items()
+            if row["busy_seconds"] >= _BUSY_MIN
+        }
+        rows = []
+        for key in sorted(found):
+            others = [speed for other, speed in speeds.items() if other[0] == key[0] and other != key]
+            slow = key in speeds and bool(others) and speeds[key] < median(others) / 2
+            rows.append({"volume": key[0], "disk": key[1], **found[key], "slow": slow})
+        return rows
+
+    @property
+    def slow_disks(self) -> list[str]:
+        """Directories of volumes whose disks are slow."""
+        return [row["disk"] for row in self.disks if row["slow"]]
+
+    def _since(self) -> Disks:
+        total: Disks = {}
+        for session, before in self._before:
+            for key, row in _worked(session).items():
+                first = before.get(key, dict.fromkeys(_COUNTED, 0))
+                sums = total.setdefault(key, dict.fromkeys(_COUNTED, 0))
+                for name in _COUNTED:
+                    sums[name] += row[name] - first[name]
+        return {key: row for key, row in total.items() if row["requests"] or row["errors"]}
+
+    def _end(self) -> None:
+        self._disks = self._since()
+        self._before = []
 
     @property
     def bytes_read(self) -> int:
@@ -62,7 +118,8 @@ class Profile:
     def to_dict(self) -> dict[str, Any]:
         """The sums, for JSON."""
         names = ("bytes_read", "bytes_written", "bytes_spilled", "peak_bytes", "seconds")
-        return {"runs": len(self.outcomes), **{name: getattr(self, name) for name in names}}
+        sums = {"runs": len(self.outcomes), **{name: getattr(self, name) for name in names}}
+        return {**sums, "disks": self.disks} if self.disks else sums
 
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
@@ -97,6 +154,7 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
         yield profile
     finally:
         _active.reset(token)
+        profile._end()
         if profile.path is not None:
             profile.path.write_text(json.dumps({"traceEvents": profile.events, "displayTimeUnit": "ms"}))
 
@@ -114,6 +172,14 @@ def recording() -> Iterator[str | None]:
         yield str(trace)
         if trace.exists():
             profile._add(trace.read_text(), offset)
+
+
+def joined(session: Session) -> None:
+    """Says that a session has been made: what its disks do is counted."""
+    _sessions.add(session)
+    profile = _active.get()
+    if profile is not None:
+        profile._before.append((session, {}))
 
 
 def record(outcome: Outcome) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
+from outcore._files import npy_header
 from outcore._node import DTypeLike, dtype_of
 from outcore.errors import DTypeError, FormatError, MissingFileError, PermissionDeniedError, UnsupportedFormatError
 
@@ -20,8 +21,8 @@ def is_typed(path: str) -> bool:
     if not os.path.isfile(path):
         return False
     try:
-        mapped: Any = np.lib.format.open_memmap(path, mode="r")  # its header is read, and nothing else
-        return _carrier(path, mapped.dtype) != (mapped.dtype, ())
+        dtype = npy_header(path).dtype
+        return _carrier(path, dtype) != (dtype, ())
     except Exception:  # what is wrong with the file the engine has said already
         return False
 
@@ -34,17 +35,15 @@ def open_part(session: _core.Session, path: str, field: str | None, view: DTypeL
     if os.path.isdir(path):
         raise UnsupportedFormatError(f"{path}: field= and view= are for .npy files, and this is a folder")
     try:
-        mapped: Any = np.lib.format.open_memmap(path, mode="r")
+        header = npy_header(path)
     except ValueError as error:
         raise FormatError(f"{path}: {error}") from None
     except (FileNotFoundError, PermissionError) as error:
         refusal = MissingFileError if isinstance(error, FileNotFoundError) else PermissionDeniedError
         details = {"path": path, "action": "open", "cause": error.strerror, "errno": error.errno}
         raise refusal(f"{path}: cannot be opened: {error.strerror}", details) from None
-    record, start = mapped.dtype, mapped.offset
-    reverse = mapped.ndim > 1 and not mapped.flags.c_contiguous
-    shape = mapped.shape[::-1] if reverse else mapped.shape
-    del mapped  # nothing is read through the mapping
+    record, start, reverse = header.dtype, header.offset, header.fortran
+    shape = header.shape[::-1] if reverse else header.shape
     of, offset = _field(path, record, field)
     base, inner = (of.subdtype[0], of.subdtype[1]) if of.subdtype else (of, ())
     kind: np.dtype[Any] = base if view is None else np.dtype(view)

@@ -76,6 +76,7 @@ class Session:
         self.options = config.snapshot(**options)
         core_options = {key: value for key, value in self.options.items() if key != "progress"}
         self._core = _core.Session(core_options)
+        _profile.joined(self)
         self._entries = 0
         # Of masks, by digest: what was held of each in scratch, if anything, and how much of it is true.
         self.counted_masks: OrderedDict[str, tuple[_core.Expr | None, list[int]]] = OrderedDict()

@@ -11,13 +11,13 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
+from outcore import _core, _files
 from outcore._node import node
 from outcore._session import Outcome
 from outcore._system_errors import refusing
@@ -100,9 +100,9 @@ class _Output:
         """Undoes `place`, however far that came: files say it themselves."""
         if os.path.lexists(self._old):
             if not os.path.samefile(self._old, self._target):
-                os.replace(self._old, self._target)
+                _files.replace(self._old, self._target)
         elif os.path.samefile(self.new, self._target):
-            os.unlink(self._target)
+            _files.remove(self._target)
 
     def sync_name(self) -> None:
         with refusing(self.path, "sync the folder of"):
@@ -128,7 +128,7 @@ def _output(path: str, overwrite: bool) -> Iterator[_Output]:
     try:
         yield _Output(path, folder, overwrite)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _files.discard(folder)
         os.close(held)
 
 
@@ -149,12 +149,8 @@ def _publish(outputs: list[_Output]) -> None:
 def _write_header(path: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
     """The type and shape in place of those of the numbers; the length of the header, and so all else, stays."""
     said = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    with open(path, "r+b") as file:
-        length = int.from_bytes(file.read(_PREFIX_BYTES)[-2:], "little")
-        file.seek(_PREFIX_BYTES)
-        file.write(repr(said).encode("latin-1").ljust(length - 1) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    length = int.from_bytes(_core.read_bytes(path, 0, _PREFIX_BYTES)[-2:], "little")
+    _core.write_bytes(path, _PREFIX_BYTES, repr(said).encode("latin-1").ljust(length - 1) + b"\n")
 
 
 __all__ = ["store_typed"]

@@ -1,4 +1,4 @@
-"""The command line: `outcore info | convert | explain | demo | clean | sparse`, each with `--json`."""
+"""The command line: `outcore info | convert | explain | demo | clean | sparse | volume`, each with `--json`."""
 
 from __future__ import annotations
 
@@ -219,7 +219,9 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
     _show(content, as_json, "\n".join(lines))
 
 
-from outcore.sparse import _command as _sparse  # noqa: E402, F401  # it adds its commands to `main`, which has to be there
+# They add their commands to `main`, which has to be there.
+from outcore import _volumes  # noqa: E402, F401
+from outcore.sparse import _command as _sparse  # noqa: E402, F401
 
 if __name__ == "__main__":
     main()

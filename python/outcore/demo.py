@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 import outcore as oc
-from outcore import _bandwidth, _confine
+from outcore import _bandwidth, _confine, _core
 from outcore._sizes import format_size, parse_size
 from outcore.errors import OutcoreError
 
@@ -146,6 +146,8 @@ class DemoError(OutcoreError):
 
 
 def _check_space(directory: Path, size: int) -> None:
+    if _core.is_in_volume(str(directory)):
+        raise DemoError(f"{directory} lies in a volume; what comes out is read by NumPy, which knows plain files only")
     # X, the first and last W (a tenth of X each), and labels; a twentieth on top for the file system.
     need = int(size * 1.3)
     free = shutil.disk_usage(directory).free

@@ -11,6 +11,7 @@ mod recipe;
 mod session;
 mod sparse;
 mod text;
+mod volume;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -28,5 +29,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     sparse::register(module)?;
     graph::register(module)?;
     cached::register(module)?;
-    text::register(module)
+    text::register(module)?;
+    volume::register(module)
 }

@@ -162,6 +162,11 @@ impl PySession {
         Ok(dict)
     }
 
+    /// What the disks of volumes have done since the session was made.
+    fn disks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        crate::volume::disks(py, self)
+    }
+
     fn clear(&self) {
         self.0.clear();
     }

@@ -75,7 +75,7 @@ impl Journal {
     /// Begins a journal, replacing what is at `path`.
     pub fn begin(path: &Path, key: &JournalKey, io: &Io) -> Result<Journal, StoreError> {
         let nonce = random();
-        let file = io.open(path, Mode::CreateUnaligned)?;
+        let file = io.open_plain(path, Mode::CreateUnaligned)?;
         io.write(&file, &header(key, nonce), 0)?;
         io.sync(&file)?;
         Ok(Journal {
@@ -104,7 +104,7 @@ impl Journal {
         let places = text[HEADER_BYTES..].chunks(RECORD_BYTES).zip(0..);
         let records: Vec<Record> = places.map_while(|(bytes, place)| decode(bytes, nonce, place)).collect();
         let length = (HEADER_BYTES + records.len() * RECORD_BYTES) as u64;
-        let file = io.open(path, Mode::ReopenUnaligned)?;
+        let file = io.open_plain(path, Mode::ReopenUnaligned)?;
         file.set_len(length)?;
         let journal = Journal { file, nonce, length };
         Ok(Found::Records(journal, records))

@@ -4,7 +4,8 @@
 //! (arrays to write) and scratch (spilled tiles). Each of them says in advance exactly what it will transfer, so that a
 //! plan's forecast is what happens.
 //!
-//! Architecture invariant: `unsafe` lives in `mapping.rs`, `pages.rs`, `shared.rs`, `heap.rs` and `io/ring.rs` only.
+//! Architecture invariant: `unsafe` lives in `mapping.rs`, `pages.rs`, `shared.rs`, `heap.rs`, `io/ring.rs` and `volume/scatter.rs`
+//! only.
 #![deny(unsafe_code)]
 
 pub mod cache;
@@ -42,6 +43,7 @@ mod sparse;
 mod stamp;
 mod sync;
 mod text;
+pub mod volume;
 mod words;
 mod zarr;
 

@@ -14,6 +14,7 @@ use rustix::fs::{flock, fstat, openat, stat, statat, unlinkat, AtFlags, Dir, Flo
 use rustix::io::Errno;
 use rustix::path::Arg;
 
+use crate::volume::{unlink, Removing};
 use crate::StoreError;
 
 /// How often a cleaner may take what has just been made before its maker gives up.
@@ -182,8 +183,14 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
 }
 
 /// Removes a file, or a directory with everything in it; what another removes meanwhile is gone as well.
+///
+/// Parts that a volume has of a file go with it.
 pub(crate) fn remove_at<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name) -> Result<(), Errno> {
-    match unlinkat(dir, name, AtFlags::empty()) {
+    remove_within(dir, name, Removing::of(dir).as_ref())
+}
+
+fn remove_within<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name, volume: Option<&Removing>) -> Result<(), Errno> {
+    match unlink(dir, name, volume) {
         Err(Errno::ISDIR | Errno::PERM) => {}
         done => return done,
     }
@@ -191,7 +198,7 @@ pub(crate) fn remove_at<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name) -> Re
     for entry in Dir::read_from(&below)? {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            match remove_at(below.as_fd(), entry.file_name()) {
+            match remove_within(below.as_fd(), entry.file_name(), volume) {
                 Err(Errno::NOENT) => {}
                 done => done?,
             }
@@ -220,8 +227,9 @@ pub(crate) fn clean_where(
     rescue: impl Fn(&Path) -> Result<(), StoreError>,
 ) -> Result<Cleaned, StoreError> {
     let mut cleaned = Cleaned::default();
-    let entries = fs::read_dir(dir).map_err(|cause| StoreError::io(dir, 0, "list", cause))?;
-    for entry in entries.flatten() {
+    let list = |cause| StoreError::io(dir, 0, "list", cause);
+    let held = File::open(dir).map_err(list)?;
+    for entry in fs::read_dir(dir).map_err(list)?.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
         if !name.to_str().is_some_and(&ours) {
             continue;
@@ -229,7 +237,7 @@ pub(crate) fn clean_where(
         if let Ok(Some(_held)) = lock(&path) {
             rescue(&path)?;
             let bytes = size_of(&path);
-            if remove_at(rustix::fs::CWD, &path).is_ok() {
+            if remove_at(held.as_fd(), name.as_os_str()).is_ok() {
                 cleaned.count += 1;
                 cleaned.bytes += bytes;
             }

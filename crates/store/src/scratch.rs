@@ -16,6 +16,7 @@ use crate::locked::{clean_where, remove_at, size_of, Cleaned, LockedDir};
 use crate::process::locked;
 use crate::resume::{STAGES, TARGET};
 use crate::sink::disk_of;
+use crate::volume::remove_file;
 use crate::{Io, StoreError};
 
 const PREFIX: &str = "outcore-scratch-";
@@ -289,14 +290,13 @@ impl ScratchFolder {
         }
         // Its name goes at once. What takes long is to free its blocks, when the last descriptor is closed.
         let large = size_of(path) >= LARGE_BYTES;
-        let held = fs::File::open(path).ok().filter(|_| large);
         // What cannot be removed now goes with the folder.
-        let _ = fs::remove_file(path);
-        let Some(file) = held else { return };
+        let held = remove_file(path).ok().filter(|_| large);
+        let Some(files) = held else { return };
         let mut removals = locked(&self.removals);
         removals.retain(|removal| !removal.is_finished());
         let thread = std::thread::Builder::new().name("outcore-remove".into());
-        if let Ok(removal) = thread.spawn(move || drop(file)) {
+        if let Ok(removal) = thread.spawn(move || drop(files)) {
             removals.push(removal);
         }
     }

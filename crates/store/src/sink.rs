@@ -19,6 +19,7 @@ use crate::npy::NpyPlan;
 use crate::partial::{check_replaceable, Partial};
 use crate::publish::place_all;
 use crate::region::checked_elements;
+use crate::volume::free_bytes;
 use crate::zarr::ZarrPlan;
 use crate::{ClaimedSlice, Io, Region, StoreError};
 
@@ -331,6 +332,14 @@ pub fn check_space(needs: &[(PathBuf, u64)]) -> Result<(), StoreError> {
 pub(crate) fn disk_of(path: &Path) -> Result<(u64, u64), StoreError> {
     let there = path.ancestors().find(|directory| directory.is_dir());
     let directory = there.unwrap_or(Path::new("."));
+    match free_bytes(directory)? {
+        Some(volume) => Ok(volume),
+        None => device_of(directory),
+    }
+}
+
+/// The device of a directory, and the bytes free on it.
+pub(crate) fn device_of(directory: &Path) -> Result<(u64, u64), StoreError> {
     let error = |cause| StoreError::io(directory, 0, "stat the file system", cause);
     let device = std::fs::metadata(directory).map_err(error)?.dev();
     let space = statvfs(directory).map_err(|cause| StoreError::io(directory, 0, "stat the file system", cause))?;

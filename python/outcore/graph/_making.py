@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from outcore import _core, sparse
+from outcore import _core, _files, sparse
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, PathLike, _session, open, whole
 from outcore.sparse._matrix import SparseMatrix
@@ -50,7 +49,7 @@ def _made(
         _build(found, None if columns is None else sparse.open(columns), target, overwrite)
         labels = rows.with_name(rows.name + ".labels.npy")
         if labels.exists():
-            shutil.move(labels, target.with_name(target.name + ".labels.npy"))
+            _files.replace(labels, target.with_name(target.name + ".labels.npy"))
     return open(target)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from outcore import _files
 from outcore.graph import _centrality, _communities, _components, _counts, _searching
 from outcore.graph._graph import Graph, _session
 from outcore.graph._making import from_networkx
@@ -30,7 +31,7 @@ class Converted(Graph):
         super().__init__(from_networkx(graph, path, weight=weight)._core)
         self.names = list(graph)
         self.numbers = {name: number for number, name in enumerate(self.names)}
-        weakref.finalize(self, path.unlink, missing_ok=True)
+        weakref.finalize(self, _files.discard, path)
 
 
 # -- names and numbers ------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from outcore import _files
 from outcore._node import DTypeLike
 from outcore.errors import ArgumentError, DTypeError, TargetExistsError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
@@ -32,7 +33,7 @@ def _published(path: PathLike, overwrite: bool) -> Iterator[Path]:
         yield beside
         with beside.open("rb") as file:
             os.fsync(file.fileno())
-        beside.replace(target)
+        _files.replace(beside, target)
     finally:
         beside.unlink(missing_ok=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from hashlib import blake2b
@@ -15,7 +14,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core
+from outcore import _core, _files
 from outcore._array import Array
 from outcore._node import dtype_of
 from outcore._system_errors import refusing
@@ -71,11 +70,11 @@ class Work:
         # Given back at once: the traceback of an error keeps frames that know this.
         held, self._held = self._held, None
         if held is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            _files.discard(self.folder)
         elif kind is None or issubclass(kind, _LASTING):
             # All notes at once: one killed while files go would be taken for one that still has them.
             gone = self.folder / "no notes"
-            shutil.rmtree(gone, ignore_errors=True)
+            _files.discard(gone)
             self._notes.rename(gone)
             held.remove()
 
@@ -103,7 +102,7 @@ class Work:
     def drop(self, *names: str) -> None:
         """Removes files that no later step reads."""
         for name in names:
-            self.path(name).unlink(missing_ok=True)
+            _files.remove(self.path(name))
 
 
 class Done(NamedTuple):

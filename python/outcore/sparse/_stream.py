@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core
+from outcore import _core, _files
 from outcore._array import Array
 from outcore.sparse._places import PathLike, is_wide, keys_of, order_of
 from outcore.sparse._spool import Work, spooled
@@ -53,8 +52,7 @@ def held_by_nodes(path: Path) -> Array:
 
 
 def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):  # the session may have taken it along
-        path.unlink()
+    _files.discard(path)  # the session may have taken it along
 
 
 class File:

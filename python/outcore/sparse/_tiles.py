@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
+from outcore._files import same_bytes
 from outcore._node import expr_dtype
 from outcore._progress import live
 from outcore._run import compute, open, plan_and_run, store
@@ -265,7 +265,7 @@ def _write(keyed: Keyed, parts: dict[str, Any] | None, target: Path, work: Work,
             )
         if made is None:
             return False
-    if is_there and not filecmp.cmp(path, target, shallow=False):
+    if is_there and not same_bytes(path, target):
         raise TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
     return True
 

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::io::Errno;
@@ -14,6 +15,7 @@ use rustix::io::Errno;
 use super::ring::PIECES_MAX;
 use crate::frames::PAGE;
 use crate::stamp::Stamp;
+use crate::volume::refuse_stray;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,26 @@ pub enum Mode {
 /// Opens files. Blocking; callers that want overlap call from the threads of an `IoPool`.
 pub trait Backend: Send + Sync {
     fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>>;
+    /// What reads and writes of its files may have to be multiples of, where paths may lie in volumes.
+    fn volume_alignment(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// Where bytes of a file are that is made of others.
+pub struct Placed {
+    /// The file that has them, from which byte on, and how many there at most.
+    pub blob: Arc<dyn Blob>,
+    pub offset: u64,
+    pub bytes: u64,
+    /// Is told what became of a call that reads them.
+    pub watch: Arc<dyn Watch>,
+}
+
+/// Who counts calls that others make.
+pub trait Watch: Send + Sync {
+    /// A call is over that had begun then; gives its outcome, in which an error may be named.
+    fn over(&self, begun: Instant, outcome: Result<usize>) -> Result<usize>;
 }
 
 /// One open file. `read_at` and `write_at` may transfer less than asked; `Io` goes on from there.
@@ -65,6 +87,10 @@ pub trait Blob: Send + Sync {
     }
     /// The file as the kernel knows it, for requests that are handed to the kernel in batches.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// Which file has the bytes at `offset`, where that is another one that the kernel knows.
+    fn placed(&self, _offset: u64) -> Option<Placed> {
         None
     }
     fn sync(&self) -> Result<()>;
@@ -113,6 +139,9 @@ impl SystemFile {
         if !metadata.is_file() {
             return Err(Error::other("it is no regular file"));
         }
+        if !create {
+            refuse_stray(path, &metadata)?;
+        }
         let identity = (metadata.dev(), metadata.ino());
         Ok(SystemFile { file, identity, direct })
     }
@@ -135,11 +164,19 @@ impl Backend for Direct {
             Err(cause) => Err(cause),
         }
     }
+
+    fn volume_alignment(&self) -> Option<usize> {
+        Some(PAGE)
+    }
 }
 
 impl Backend for Buffered {
     fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>> {
         Ok(Arc::new(SystemFile::open(path, mode, false)?))
+    }
+
+    fn volume_alignment(&self) -> Option<usize> {
+        Some(1)
     }
 }
 

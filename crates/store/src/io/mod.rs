@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode};
+pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode, Placed, Watch};
 pub use faults::{FaultKind, Faults};
 pub use queue::{Done, Queue};
 pub use ring::{Stable, StableMut};
@@ -19,6 +19,7 @@ pub use ring::{Stable, StableMut};
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::stamp::Stamp;
+use crate::volume::{is_stray, sync_disks, DiskCounters, Volumes};
 use crate::StoreError;
 use faults::{FaultState, Injected};
 
@@ -29,7 +30,8 @@ use faults::{FaultState, Injected};
 pub struct Io(Arc<Shared>);
 
 struct Shared {
-    backend: Box<dyn Backend>,
+    backend: Arc<dyn Backend>,
+    volumes: Volumes,
     totals: Totals,
     faults: FaultState,
     /// When the last run began, by the clock that files' times are taken from.
@@ -136,7 +138,8 @@ impl File {
 impl Io {
     pub fn new(backend: Box<dyn Backend>) -> Io {
         Io(Arc::new(Shared {
-            backend,
+            backend: Arc::from(backend),
+            volumes: Volumes::default(),
             totals: Totals::default(),
             faults: FaultState::default(),
             began_ns: AtomicI64::new(i64::MAX),
@@ -192,7 +195,35 @@ impl Io {
         i128::from(self.0.began_ns.load(Relaxed))
     }
 
+    /// What the disks of volumes have done.
+    pub fn disks(&self) -> Vec<DiskCounters> {
+        self.0.volumes.counters()
+    }
+
     pub fn open(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {
+        if self.0.backend.volume_alignment().is_none() {
+            return self.open_plain(path, mode);
+        }
+        let volumes = &self.0.volumes;
+        let within = |blob| File {
+            blob,
+            path: path.to_path_buf(),
+        };
+        if volumes.was_outside(path) {
+            match self.open_plain(path, mode) {
+                // By a link, or there is a volume now.
+                Err(StoreError::Io { cause, .. }) if is_stray(&cause) => {}
+                opened => return opened,
+            }
+        }
+        match volumes.open(path, mode, &self.0.backend)? {
+            Some(blob) => Ok(within(blob)),
+            None => self.open_plain(path, mode),
+        }
+    }
+
+    /// As `open`, of a file that is plain also in a volume: one that is read and written otherwise, too.
+    pub(crate) fn open_plain(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {
         let action = match mode {
             Mode::Create | Mode::CreateUnaligned => "create",
             Mode::Read | Mode::Reopen | Mode::ReopenUnaligned => "open",
@@ -333,7 +364,10 @@ impl Io {
     /// Makes everything written to the file system that holds `path` durable.
     pub fn sync_file_system(&self, path: &Path) -> Result<(), StoreError> {
         let injected = self.0.faults.before_sync();
-        let sync = || Ok(rustix::fs::syncfs(std::fs::File::open(path)?)?);
+        let sync = || {
+            sync_disks(path)?;
+            Ok(rustix::fs::syncfs(std::fs::File::open(path)?)?)
+        };
         injected
             .and_then(|()| sync())
             .map_err(|cause| StoreError::io(path, 0, "sync", cause))

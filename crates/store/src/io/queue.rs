@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut};
+use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+use std::time::Instant;
 
 use super::faults::Injected;
 use super::ring::{descriptor, Completed, Ring, Stable, StableMut, DEPTH};
-use super::{File, Io};
+use super::{Blob, File, Io, Placed, Watch};
 use crate::StoreError;
 
 /// Requests of one thread that are under way together. Each gets its buffers back with its outcome.
@@ -47,6 +50,8 @@ struct Job {
     torn: Option<Error>,
     /// Past the ring, which would not do it without blocking.
     plain: bool,
+    /// Who counts the call that is under way, and when it began.
+    watch: Option<(Arc<dyn Watch>, Instant)>,
 }
 
 impl Job {
@@ -103,17 +108,26 @@ impl<B: StableMut> Queue<B> {
                 Injected::Short | Injected::Torn(_) => true,
                 Injected::Nothing => false,
             };
+            let offset = job.offset + job.done as u64;
             if let Some(file) = self.ringed(&job) {
                 self.make_room_for_read();
-                let offset = job.offset + job.done as u64;
                 let ring = self.ring.as_mut().expect("looked at above");
                 let number = ring.read(file, buffers, job.done, job.room - job.done, offset);
+                return self.put(number, job);
+            }
+            if let Some((file, placed)) = self.placed(&job, offset) {
+                self.make_room_for_read();
+                // The rest is gone on with when this has come, as that of a call that transferred less.
+                let bytes = (job.room - job.done).min(usize::try_from(placed.bytes).unwrap_or(usize::MAX));
+                job.watch = Some((placed.watch, Instant::now()));
+                let ring = self.ring.as_mut().expect("looked at above");
+                let number = ring.read(file, buffers, job.done, bytes, placed.offset);
                 return self.put(number, job);
             }
             let mut slices: Vec<IoSliceMut> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
             let mut rest = &mut slices[..];
             IoSliceMut::advance_slices(&mut rest, job.done);
-            let outcome = job.file.blob.read_vectored_at(rest, job.offset + job.done as u64);
+            let outcome = job.file.blob.read_vectored_at(rest, offset);
             match job.after_read(outcome) {
                 Step::Over(outcome) => return self.finish(job, buffers, outcome),
                 Step::Again => {}
@@ -122,6 +136,10 @@ impl<B: StableMut> Queue<B> {
     }
 
     fn read_until(&mut self, mut job: Job, buffers: Vec<B>, outcome: std::io::Result<usize>) {
+        let outcome = match job.watch.take() {
+            Some((watch, begun)) => watch.over(begun, outcome),
+            None => outcome,
+        };
         match job.after_read(outcome) {
             Step::Over(outcome) => self.finish(job, buffers, outcome),
             Step::Again => self.reading(job, buffers),
@@ -138,6 +156,9 @@ impl<B: StableMut> Queue<B> {
         }
     }
 }
+
+/// A file as a ring wants it: it stays open for as long as it is read.
+type Ringed = (RawFd, Arc<dyn Blob>);
 
 /// What follows a call.
 enum Step {
@@ -159,6 +180,7 @@ impl Job {
             shortened: false,
             torn: None,
             plain: false,
+            watch: None,
         }
     }
 
@@ -311,9 +333,16 @@ impl<B: Stable> Queue<B> {
     }
 
     /// The file as a ring wants it, where there are both.
-    fn ringed(&self, job: &Job) -> Option<(std::os::fd::RawFd, std::sync::Arc<dyn super::Blob>)> {
+    fn ringed(&self, job: &Job) -> Option<Ringed> {
         self.ring.as_ref().filter(|_| !job.plain)?;
         Some((descriptor(&job.file.blob)?, job.file.blob.clone()))
+    }
+
+    /// As `ringed`, of the file that has the bytes at `offset` where that is another one.
+    fn placed(&self, job: &Job, offset: u64) -> Option<(Ringed, Placed)> {
+        self.ring.as_ref().filter(|_| !job.plain)?;
+        let placed = job.file.blob.placed(offset)?;
+        Some(((descriptor(&placed.blob)?, placed.blob.clone()), placed))
     }
 
     fn put(&mut self, number: usize, job: Job) {

@@ -143,7 +143,7 @@ impl ZarrPlan {
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let make = |dir: &Path| {
             std::fs::create_dir(dir).map_err(|cause| StoreError::io(dir, 0, "create", cause))?;
-            let file = io.open(&dir.join(JSON), Mode::CreateUnaligned)?;
+            let file = io.open_plain(&dir.join(JSON), Mode::CreateUnaligned)?;
             io.write(&file, self.json.as_bytes(), 0)
         };
         let (partial, ()) = Partial::new_in(folder, path, overwrite, make)?;
@@ -201,7 +201,7 @@ impl ZarrSink {
         let known = path.strip_prefix(self.partial.path()).unwrap_or(&path);
         if self.made().goes_on() {
             // What was begun and not recorded.
-            let _ = std::fs::remove_file(&path);
+            let _ = crate::volume::remove_file(&path);
         }
         match io.open(&path, Mode::Create) {
             Ok(file) => {

@@ -1,0 +1,242 @@
+//! Making volumes, changing what they are made of, and saying what that is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{flock, FlockOperation};
+
+use super::description::{
+    member_text, write_whole, Description, Generation, Member, MEMBERS_MAX, MEMBER_JSON, PARTS, VOLUME_JSON, WEIGHT_MAX,
+};
+use super::layout::Layout;
+use super::locate::find;
+use super::stub::{hex, new_id, Id};
+use crate::StoreError;
+
+/// A disk as `info` tells of it.
+#[derive(Clone, Debug)]
+pub struct MemberInfo {
+    pub id: String,
+    /// Where it is, or was last.
+    pub path: PathBuf,
+    /// Where the description says that it is, if that is elsewhere.
+    pub recorded: Option<PathBuf>,
+    pub found: bool,
+    pub weight: u32,
+    /// Bytes of its parts, as long as they are, and bytes free beside them.
+    pub bytes: u64,
+    pub free_bytes: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct VolumeInfo {
+    pub home: PathBuf,
+    pub id: String,
+    pub layout: Layout,
+    pub block_bytes: u64,
+    pub generation: u32,
+    pub members: Vec<MemberInfo>,
+}
+
+fn invalid(reason: impl Into<String>) -> StoreError {
+    StoreError::Invalid(reason.into())
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    let absolute = path.canonicalize();
+    let absolute = absolute.map_err(|cause| StoreError::io(path, 0, "find", cause))?;
+    match absolute.to_str() {
+        Some(_) => Ok(absolute),
+        None => Err(invalid(format!("{}: the path is no Unicode text", path.display()))),
+    }
+}
+
+/// Makes a directory, there or not yet, a disk of a volume.
+fn enlist(volume: &Id, directory: &Path) -> Result<Member, StoreError> {
+    fs::create_dir_all(directory).map_err(|cause| StoreError::io(directory, 0, "create", cause))?;
+    let path = absolute(directory)?;
+    let parts = path.join(PARTS);
+    if path.join(MEMBER_JSON).exists() || parts.exists() {
+        return Err(invalid(format!("{}: is a disk of a volume already", path.display())));
+    }
+    fs::create_dir(&parts).map_err(|cause| StoreError::io(&parts, 0, "create", cause))?;
+    let id = new_id();
+    let json = path.join(MEMBER_JSON);
+    write_whole(&json, &member_text(volume, &id)).map_err(|cause| StoreError::io(&json, 0, "write", cause))?;
+    Ok(Member { id, path })
+}
+
+/// Undoes `enlist`: what is in the directories otherwise stays.
+fn dismiss(members: &[Member]) {
+    for member in members {
+        let _ = fs::remove_file(member.path.join(MEMBER_JSON));
+        let _ = fs::remove_dir(member.path.join(PARTS));
+    }
+}
+
+fn check_weight(weight: u32) -> Result<(), StoreError> {
+    match weight {
+        0..=WEIGHT_MAX => Ok(()),
+        _ => Err(invalid(format!("a weight of {weight}; weights go up to {WEIGHT_MAX}"))),
+    }
+}
+
+/// Makes `home` a volume over these directories, each with its weight. All are made where they are not there.
+///
+/// # Errors
+/// A directory belongs to a volume already; what is wrong with the layout; what the file system reports. Nothing is a
+/// volume then.
+pub fn create(home: &Path, members: &[(PathBuf, u32)], layout: Layout, block_bytes: u64) -> Result<(), StoreError> {
+    if !(1..=MEMBERS_MAX).contains(&members.len()) {
+        return Err(invalid(format!(
+            "a volume over {} directories; 1 to {MEMBERS_MAX} are possible",
+            members.len()
+        )));
+    }
+    let weights: Vec<u32> = members.iter().map(|(_, weight)| *weight).collect();
+    let generation = Generation::new(1, layout, block_bytes, weights).map_err(invalid)?;
+    fs::create_dir_all(home).map_err(|cause| StoreError::io(home, 0, "create", cause))?;
+    let home = absolute(home)?;
+    if home.join(VOLUME_JSON).exists() {
+        return Err(invalid(format!("{}: is a volume already", home.display())));
+    }
+    let id = new_id();
+    let mut enlisted = Vec::new();
+    let made = members.iter().try_for_each(|(directory, _)| {
+        enlisted.push(enlist(&id, directory)?);
+        Ok(())
+    });
+    let members = enlisted.clone();
+    let generations = vec![generation];
+    let description = Description {
+        id,
+        members,
+        generations,
+    };
+    made.and_then(|()| description.write(&home))
+        .inspect_err(|_| dismiss(&enlisted))
+}
+
+/// Reads, changes and replaces the description of a volume, one process after the other.
+fn change<T>(home: &Path, change: impl FnOnce(&mut Description) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let error = |cause| StoreError::io(home, 0, "lock", cause);
+    let lock = fs::File::open(home).map_err(error)?;
+    flock(&lock, FlockOperation::LockExclusive).map_err(|cause| error(cause.into()))?;
+    let mut description = Description::read(home)?;
+    let outcome = change(&mut description)?;
+    description.write(home)?;
+    Ok(outcome)
+}
+
+/// Adds a directory to a volume. New files use it; `rebalance` moves the others.
+///
+/// # Errors
+/// As for `create`.
+pub fn add(home: &Path, directory: &Path, weight: u32) -> Result<(), StoreError> {
+    check_weight(weight)?;
+    change(home, |description| {
+        if description.members.len() >= MEMBERS_MAX {
+            return Err(invalid(format!("a volume is over {MEMBERS_MAX} directories at most")));
+        }
+        let Generation {
+            layout,
+            block_bytes,
+            ref weights,
+            ..
+        } = *description.current();
+        let mut weights = weights.clone();
+        weights.resize(description.members.len(), 0);
+        weights.push(weight);
+        let member = enlist(&description.id, directory)?;
+        description.members.push(member.clone());
+        let begun = description.begin(layout, block_bytes, weights).map_err(invalid);
+        begun.inspect_err(|_| dismiss(&[member]))
+    })
+}
+
+/// Gives disks, named by their directories or identifiers, other weights. One of weight 0 gets nothing new.
+///
+/// # Errors
+/// There is no such disk; what is wrong with the weights.
+pub fn set_weights(home: &Path, weights: &[(String, u32)]) -> Result<(), StoreError> {
+    change(home, |description| {
+        let current = description.current();
+        let (layout, block_bytes) = (current.layout, current.block_bytes);
+        let mut new = current.weights.clone();
+        new.resize(description.members.len(), 0);
+        for (name, weight) in weights {
+            check_weight(*weight)?;
+            let path = Path::new(name).canonicalize().unwrap_or_default();
+            let mut members = description.members.iter();
+            let number = members.position(|member| hex(&member.id) == *name || member.path == path);
+            let number =
+                number.ok_or_else(|| invalid(format!("{name}: is no disk of the volume {}", home.display())))?;
+            new[number] = *weight;
+        }
+        description.begin(layout, block_bytes, new).map_err(invalid)
+    })
+}
+
+/// Writes down where the disks are now, looked for in `further` directories, too.
+///
+/// # Errors
+/// What the file system reports.
+pub fn record_places(home: &Path, further: &[PathBuf]) -> Result<(), StoreError> {
+    change(home, |description| {
+        let id = description.id;
+        for member in &mut description.members {
+            if let Some(path) = find(&id, member, further) {
+                member.path = absolute(&path)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// What a volume is made of. Disks are looked for in `further` directories, too.
+///
+/// # Errors
+/// The directory is no volume; what the file system reports.
+pub fn info(home: &Path, further: &[PathBuf]) -> Result<VolumeInfo, StoreError> {
+    let description = Description::read(home)?;
+    let current = description.current();
+    let mut members = Vec::new();
+    for (number, member) in description.members.iter().enumerate() {
+        let place = find(&description.id, member, further);
+        let (bytes, free_bytes) = match &place {
+            Some(path) => (parts_bytes(path)?, crate::sink::device_of(path)?.1),
+            None => (0, 0),
+        };
+        members.push(MemberInfo {
+            id: hex(&member.id),
+            found: place.is_some(),
+            recorded: place
+                .as_ref()
+                .filter(|place| **place != member.path)
+                .map(|_| member.path.clone()),
+            path: place.unwrap_or_else(|| member.path.clone()),
+            weight: current.weights.get(number).copied().unwrap_or(0),
+            bytes,
+            free_bytes,
+        });
+    }
+    Ok(VolumeInfo {
+        home: home.to_path_buf(),
+        id: hex(&description.id),
+        layout: current.layout,
+        block_bytes: current.block_bytes,
+        generation: current.number,
+        members,
+    })
+}
+
+fn parts_bytes(directory: &Path) -> Result<u64, StoreError> {
+    let parts = directory.join(PARTS);
+    let error = |cause| StoreError::io(&parts, 0, "list", cause);
+    let mut bytes = 0;
+    for entry in fs::read_dir(&parts).map_err(error)? {
+        // One that is removed meanwhile counts no more.
+        bytes += entry.map_err(error)?.metadata().map_or(0, |found| found.len());
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,597 @@
+//! One open file of a volume: its stub, and its parts, which are opened when they are first needed.
+
+use std::fs;
+use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use rustix::fs::{futimens, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+
+use super::disk::{part_path, Disk};
+use super::layout::Map;
+use super::open::{Volume, PLAIN_BYTES};
+use super::scatter::{scatter, Borrowing};
+use super::stub::{hex, new_id, Id, Stub, STUB_BYTES};
+use crate::frames::PAGE;
+use crate::io::{Backend, Blob, Mode, Placed};
+use crate::mapping::AlignedBuffer;
+use crate::process::locked;
+use crate::stamp::Stamp;
+
+/// What stands under the file's name.
+pub(super) struct StubFile {
+    file: fs::File,
+    identity: (u64, u64),
+}
+
+impl StubFile {
+    pub(super) fn new(file: fs::File, metadata: &fs::Metadata) -> StubFile {
+        StubFile {
+            file,
+            identity: (metadata.dev(), metadata.ino()),
+        }
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Says that the file was written to.
+    fn touch(&self) -> Result<()> {
+        let time = |nanoseconds| Timespec {
+            tv_sec: 0,
+            tv_nsec: nanoseconds,
+        };
+        let times = Timestamps {
+            last_access: time(UTIME_OMIT),
+            last_modification: time(UTIME_NOW),
+        };
+        Ok(futimens(&self.file, &times)?)
+    }
+}
+
+/// How its files are opened.
+struct Way {
+    volume: Arc<Volume>,
+    backend: Arc<dyn Backend>,
+    mode: Mode,
+}
+
+pub(super) struct VolumeBlob {
+    way: Way,
+    path: PathBuf,
+    stub: StubFile,
+    alignment: usize,
+    state: RwLock<State>,
+    /// Held while the file becomes longer.
+    growth: Mutex<()>,
+}
+
+enum State {
+    /// Short, and whole in the file itself.
+    Plain,
+    Striped(Striped),
+}
+
+struct Striped {
+    file: Id,
+    map: Map,
+    /// By disk.
+    parts: Vec<Part>,
+}
+
+struct Part {
+    open: Mutex<Option<Arc<dyn Blob>>>,
+    /// Bytes that it had when the file was opened: then it must be there.
+    least: u64,
+}
+
+/// A stretch of one part, in a caller's buffers.
+struct Run<B> {
+    offset: u64,
+    bytes: u64,
+    /// Of these bytes, those that must be transferred: a direct read may ask for more than there is.
+    expected: u64,
+    buffers: Vec<B>,
+}
+
+impl Striped {
+    fn new(volume: &Volume, map: Map, file: Id, bytes: u64) -> Striped {
+        let mut least = map.part_lengths(bytes);
+        least.resize(volume.disks.len(), 0);
+        let part = |least| Part {
+            open: Mutex::default(),
+            least,
+        };
+        Striped {
+            file,
+            map,
+            parts: least.into_iter().map(part).collect(),
+        }
+    }
+
+    /// The part on a disk, opened; one that is new is made.
+    fn part(&self, way: &Way, number: usize) -> Result<Arc<dyn Blob>> {
+        let (disk, part) = (&way.volume.disks[number], &self.parts[number]);
+        let mut open = locked(&part.open);
+        if let Some(blob) = &*open {
+            return Ok(blob.clone());
+        }
+        let (again, anew) = match way.mode {
+            Mode::Read => (Mode::Read, None),
+            Mode::Create | Mode::Reopen => (Mode::Reopen, Some(Mode::Create)),
+            Mode::CreateUnaligned | Mode::ReopenUnaligned => (Mode::ReopenUnaligned, Some(Mode::CreateUnaligned)),
+        };
+        let open_at = |path: &Path| match (way.backend.open(path, again), anew) {
+            (Err(cause), Some(anew)) if cause.kind() == ErrorKind::NotFound && part.least == 0 => {
+                way.backend.open(path, anew)
+            }
+            (opened, _) => opened,
+        };
+        let blob = where_it_is(disk, &self.file, open_at)?;
+        let bytes = blob.len().map_err(|cause| disk.error(cause))?;
+        if bytes < part.least {
+            let reason = format!(
+                "its part of the file has {bytes} bytes where {} belong to it",
+                part.least
+            );
+            return Err(disk.error(Error::new(ErrorKind::InvalidData, reason)));
+        }
+        Ok(open.insert(blob).clone())
+    }
+
+    /// Cuts buffers at `offset` into what each disk has of them. What lies behind byte `end` of the file is not expected.
+    fn runs<B>(
+        &self,
+        buffers: impl Iterator<Item = B>,
+        (offset, end): (u64, u64),
+        length: impl Fn(&B) -> usize,
+        split: impl Fn(B, usize) -> (B, B),
+    ) -> Vec<Vec<Run<B>>> {
+        let mut runs: Vec<Vec<Run<B>>> = self.parts.iter().map(|_| vec![]).collect();
+        let mut at = offset;
+        for buffer in buffers {
+            let bytes = length(&buffer) as u64;
+            let mut rest = Some(buffer);
+            self.map.pieces(at, bytes, |piece| {
+                let Some(buffer) = rest.take() else { return };
+                let (mine, others) = split(buffer, piece.bytes as usize);
+                rest = Some(others);
+                let expected = piece.bytes.min(end.saturating_sub(at));
+                at += piece.bytes;
+                let runs = &mut runs[piece.disk];
+                match runs.last_mut().filter(|last| last.offset + last.bytes == piece.offset) {
+                    Some(last) => {
+                        last.bytes += piece.bytes;
+                        last.expected += expected;
+                        last.buffers.push(mine);
+                    }
+                    None => runs.push(Run {
+                        offset: piece.offset,
+                        bytes: piece.bytes,
+                        expected,
+                        buffers: vec![mine],
+                    }),
+                }
+            });
+        }
+        runs
+    }
+
+    /// Has each disk do its share of some work, and waits.
+    fn at_once<W: Send>(
+        &self,
+        way: &Way,
+        work: Vec<(usize, W)>,
+        each: impl Fn(&Disk, usize, W) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let mut outcomes: Vec<Option<Result<()>>> = work.iter().map(|_| None).collect();
+        let (disks, each) = (&way.volume.disks, &each);
+        let tasks = work.into_iter().zip(&mut outcomes).map(|((number, work), outcome)| {
+            let task: Borrowing<'_> = Box::new(move || *outcome = Some(each(&disks[number], number, work)));
+            (number, task)
+        });
+        scatter(tasks.collect(), |number, task| disks[number].give(task));
+        let failed = || Error::other("the thread of a disk failed");
+        outcomes
+            .into_iter()
+            .try_for_each(|outcome| outcome.unwrap_or_else(|| Err(failed())))
+    }
+
+    /// As `at_once`, on the disks that have some of a file of `bytes` bytes, each with its length there.
+    fn at_parts(
+        &self,
+        way: &Way,
+        bytes: u64,
+        each: impl Fn(&Disk, &Arc<dyn Blob>, u64) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let lengths = self.map.part_lengths(bytes).into_iter().enumerate();
+        self.at_once(
+            way,
+            lengths.filter(|&(_, length)| length > 0).collect(),
+            |disk, number, length| {
+                let part = self.part(way, number)?;
+                each(disk, &part, length)
+            },
+        )
+    }
+
+    fn read(&self, way: &Way, buffers: Vec<&mut [u8]>, offset: u64, (end, span): (u64, u64)) -> Result<()> {
+        let mut left = span;
+        let buffers = buffers.into_iter().map(|buffer| {
+            let taken = (buffer.len() as u64).min(left);
+            left -= taken;
+            &mut buffer[..taken as usize]
+        });
+        let runs = self.runs(
+            buffers,
+            (offset, end),
+            |buffer| buffer.len(),
+            |buffer, at| buffer.split_at_mut(at),
+        );
+        let work: Vec<_> = runs
+            .into_iter()
+            .enumerate()
+            .filter(|(_, runs)| !runs.is_empty())
+            .collect();
+        self.at_once(way, work, |disk, number, runs| {
+            let part = self.part(way, number)?;
+            runs.into_iter().try_for_each(|run| read_run(disk, &part, run))
+        })
+    }
+
+    fn write(&self, way: &Way, buffers: &[IoSlice<'_>], offset: u64) -> Result<u64> {
+        let slices = buffers.iter().map(|buffer| &buffer[..]);
+        let runs = self.runs(
+            slices,
+            (offset, u64::MAX),
+            |buffer| buffer.len(),
+            |buffer, at| buffer.split_at(at),
+        );
+        let work: Vec<_> = runs
+            .into_iter()
+            .enumerate()
+            .filter(|(_, runs)| !runs.is_empty())
+            .collect();
+        self.at_once(way, work, |disk, number, runs| {
+            let part = self.part(way, number)?;
+            runs.into_iter().try_for_each(|run| write_run(disk, &part, run))
+        })?;
+        Ok(buffers.iter().map(|buffer| buffer.len() as u64).sum())
+    }
+}
+
+/// Does something with a file's part by its path; once more where the disk's directory is another by now.
+fn where_it_is<T>(disk: &Disk, file: &Id, with: impl Fn(&Path) -> Result<T>) -> Result<T> {
+    let path = disk.part(file)?;
+    let cause = match with(&path) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => cause,
+        outcome => return outcome.map_err(|cause| disk.error(cause)),
+    };
+    let now = part_path(&disk.check()?, file);
+    if now != path {
+        return with(&now).map_err(|cause| disk.error(cause));
+    }
+    let reason = format!("the part {} of the file is gone", hex(file));
+    Err(disk.error(Error::new(cause.kind(), reason)))
+}
+
+fn read_run(disk: &Disk, part: &Arc<dyn Blob>, mut run: Run<&mut [u8]>) -> Result<()> {
+    let mut slices: Vec<IoSliceMut> = run.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+    let mut rest = &mut slices[..];
+    let mut done = 0;
+    while done < run.expected {
+        let read = disk.call(false, || part.read_vectored_at(rest, run.offset + done))?;
+        if done + read as u64 >= run.expected {
+            break;
+        }
+        // A direct read resumes on a page; one that ends inside a page has met the end of the part.
+        let whole = read - read % part.alignment();
+        if whole == 0 {
+            let reason = format!(
+                "its part of the file ends {} bytes early",
+                run.expected - done - read as u64
+            );
+            return Err(disk.error(Error::new(ErrorKind::UnexpectedEof, reason)));
+        }
+        done += whole as u64;
+        IoSliceMut::advance_slices(&mut rest, whole);
+    }
+    Ok(())
+}
+
+fn write_run(disk: &Disk, part: &Arc<dyn Blob>, run: Run<&[u8]>) -> Result<()> {
+    let mut slices: Vec<IoSlice> = run.buffers.iter().map(|buffer| IoSlice::new(buffer)).collect();
+    let mut rest = &mut slices[..];
+    let mut done = 0;
+    while done < run.bytes {
+        let written = disk.call(true, || part.write_vectored_at(rest, run.offset + done))?;
+        if done + written as u64 >= run.bytes {
+            break;
+        }
+        let whole = written - written % part.alignment();
+        if whole == 0 {
+            return Err(disk.error(ErrorKind::WriteZero.into()));
+        }
+        done += whole as u64;
+        IoSlice::advance_slices(&mut rest, whole);
+    }
+    Ok(())
+}
+
+impl VolumeBlob {
+    pub(super) fn new(
+        volume: Arc<Volume>,
+        stub: StubFile,
+        path: &Path,
+        mode: Mode,
+        backend: Arc<dyn Backend>,
+        found: Option<Stub>,
+    ) -> Result<VolumeBlob> {
+        let state = match found {
+            Some(found) => State::Striped(Striped::new(&volume, volume.map(&found)?, found.file, stub.len()?)),
+            None => State::Plain,
+        };
+        let aligned = matches!(mode, Mode::Read | Mode::Create | Mode::Reopen);
+        Ok(VolumeBlob {
+            alignment: if aligned {
+                backend.volume_alignment().unwrap_or(1)
+            } else {
+                1
+            },
+            way: Way { volume, backend, mode },
+            path: path.to_path_buf(),
+            stub,
+            state: RwLock::new(state),
+            growth: Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn state_alone(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn read(&self, buffers: Vec<&mut [u8]>, offset: u64) -> Result<usize> {
+        let state = self.state();
+        let State::Striped(striped) = &*state else {
+            return read_plain(&self.stub.file, buffers, offset);
+        };
+        let room: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        let bytes = self.stub.len()?.saturating_sub(offset).min(room);
+        let span = bytes.next_multiple_of(self.alignment as u64).min(room);
+        striped.read(&self.way, buffers, offset, (offset + bytes, span))?;
+        Ok(bytes as usize)
+    }
+
+    fn write(&self, buffers: &[IoSlice<'_>], offset: u64) -> Result<usize> {
+        let bytes: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        let end = offset.checked_add(bytes).ok_or(ErrorKind::FileTooLarge)?;
+        let mut state = self.state();
+        if let State::Plain = &*state {
+            if end <= PLAIN_BYTES {
+                return write_plain(&self.stub.file, buffers, offset);
+            }
+            drop(state);
+            self.stripe(&mut self.state_alone())?;
+            state = self.state();
+        }
+        let State::Striped(striped) = &*state else {
+            return Err(Error::other("cut to nothing while it was written to"));
+        };
+        self.stub.touch()?;
+        let written = striped.write(&self.way, buffers, offset)?;
+        {
+            let _growth = locked(&self.growth);
+            if self.stub.len()? < end {
+                self.stub.file.set_len(end)?;
+            }
+        }
+        self.stub.touch()?;
+        Ok(written as usize)
+    }
+
+    /// Moves a plain file's bytes to the disks.
+    fn stripe(&self, state: &mut State) -> Result<()> {
+        if let State::Striped(_) = state {
+            return Ok(());
+        }
+        let length = self.stub.len()?.min(PLAIN_BYTES);
+        let stub = self.way.volume.stub(new_id());
+        let striped = Striped::new(&self.way.volume, self.way.volume.map(&stub)?, stub.file, 0);
+        if length > 0 {
+            let mut page = AlignedBuffer::new(PAGE)?;
+            self.stub.file.read_exact_at(&mut page[..length as usize], 0)?;
+            striped.write(&self.way, &[IoSlice::new(&page)], 0)?;
+            striped.at_parts(&self.way, length, |disk, part, length| {
+                part.set_len(length).map_err(|cause| disk.error(cause))
+            })?;
+        }
+        self.stub.file.write_all_at(&stub.bytes(), 0)?;
+        self.stub.file.set_len(length.max(STUB_BYTES as u64))?;
+        *state = State::Striped(striped);
+        Ok(())
+    }
+
+    /// Takes the bytes of a file back that becomes a short one.
+    fn unstripe(&self, state: &mut State, length: u64) -> Result<()> {
+        let State::Striped(striped) = state else {
+            return Ok(());
+        };
+        let mut page = AlignedBuffer::new(PAGE)?;
+        if length > 0 {
+            striped.read(&self.way, vec![&mut page], 0, (length, PAGE as u64))?;
+        }
+        self.stub.file.set_len(0)?;
+        self.stub.file.write_all_at(&page[..length as usize], 0)?;
+        for disk in &self.way.volume.disks {
+            // One that stays is found by `check`.
+            let _ = disk.part(&striped.file).and_then(fs::remove_file);
+        }
+        *state = State::Plain;
+        Ok(())
+    }
+
+    /// Makes the file `bytes` long, each part by `fit`, which is told its length.
+    fn resize(&self, bytes: u64, fit: impl Fn(&Arc<dyn Blob>, u64) -> Result<()> + Sync) -> Result<()> {
+        let mut state = self.state_alone();
+        if bytes > PLAIN_BYTES {
+            self.stripe(&mut state)?;
+        } else {
+            self.unstripe(&mut state, bytes)?;
+        }
+        let State::Striped(striped) = &*state else {
+            return self.stub.file.set_len(bytes);
+        };
+        let before = self.stub.len()?;
+        if bytes < before {
+            // What is cut off is never seen again: first by its length, then by its parts.
+            self.stub.file.set_len(bytes)?;
+            let lengths = striped.map.part_lengths(bytes);
+            return striped.at_parts(&self.way, before, |disk, part, length| {
+                let new = lengths[number_of(&self.way, disk)];
+                if new < length {
+                    part.set_len(new).map_err(|cause| disk.error(cause))?;
+                }
+                Ok(())
+            });
+        }
+        let lengths = striped.map.part_lengths(before);
+        striped.at_parts(&self.way, bytes, |disk, part, length| {
+            let old = lengths[number_of(&self.way, disk)];
+            let fit = || {
+                // Nothing that a process which was killed wrote behind the end comes to light.
+                if part.len()? > old {
+                    part.set_len(old)?;
+                }
+                fit(part, length)
+            };
+            fit().map_err(|cause| disk.error(cause))
+        })?;
+        self.stub.file.set_len(bytes)
+    }
+
+    /// Makes a part durable, and refuses one that is not under its name any more.
+    fn sync_part(&self, striped: &Striped, disk: &Disk, part: &Arc<dyn Blob>) -> Result<()> {
+        part.sync().map_err(|cause| disk.error(cause))?;
+        where_it_is(disk, &striped.file, |path| {
+            fs::File::open(crate::locked::parent_of(path))?.sync_all()?;
+            let Some(mine) = part.identity() else {
+                return Ok(());
+            };
+            let there = fs::metadata(path)?;
+            let same = mine == (there.dev(), there.ino());
+            same.then_some(()).ok_or_else(|| ErrorKind::NotFound.into())
+        })
+    }
+}
+
+fn number_of(way: &Way, disk: &Disk) -> usize {
+    let mut disks = way.volume.disks.iter();
+    disks.position(|other| other.member == disk.member).unwrap_or(0)
+}
+
+fn read_plain(file: &fs::File, buffers: Vec<&mut [u8]>, offset: u64) -> Result<usize> {
+    let mut slices: Vec<IoSliceMut> = buffers.into_iter().map(IoSliceMut::new).collect();
+    Ok(rustix::io::preadv(file, &mut slices, offset)?)
+}
+
+fn write_plain(file: &fs::File, buffers: &[IoSlice<'_>], offset: u64) -> Result<usize> {
+    Ok(rustix::io::pwritev(file, buffers, offset)?)
+}
+
+impl Blob for VolumeBlob {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.read(vec![buffer], offset)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
+        self.write(&[IoSlice::new(data)], offset)
+    }
+
+    fn read_vectored_at(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize> {
+        self.read(buffers.iter_mut().map(|buffer| &mut buffer[..]).collect(), offset)
+    }
+
+    fn write_vectored_at(&self, buffers: &[IoSlice<'_>], offset: u64) -> Result<usize> {
+        self.write(buffers, offset)
+    }
+
+    fn placed(&self, offset: u64) -> Option<Placed> {
+        let state = self.state();
+        let State::Striped(striped) = &*state else {
+            return None;
+        };
+        let mut first = None;
+        striped.map.pieces(offset, 1, |piece| first = Some(piece));
+        let piece = first?;
+        let block = striped.map.block();
+        // What is wrong with the part is said when it is read by a plain call.
+        let blob = striped.part(&self.way, piece.disk).ok()?;
+        Some(Placed {
+            blob,
+            offset: piece.offset,
+            bytes: block - offset % block,
+            watch: self.way.volume.disks[piece.disk].clone(),
+        })
+    }
+
+    fn sync(&self) -> Result<()> {
+        let state = self.state();
+        if let State::Striped(striped) = &*state {
+            let bytes = self.stub.len()?;
+            striped.at_parts(&self.way, bytes, |disk, part, length| {
+                // Gaps that were never written have their bytes, too.
+                if part.len().map_err(|cause| disk.error(cause))? < length {
+                    part.set_len(length).map_err(|cause| disk.error(cause))?;
+                }
+                self.sync_part(striped, disk, part)
+            })?;
+        }
+        self.stub.file.sync_all()
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.stub.len()
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        Ok(Stamp::from(&self.stub.file.metadata()?))
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.resize(bytes, |part, length| part.set_len(length))
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<()> {
+        self.resize(bytes.max(self.stub.len()?), |part, length| part.allocate(length))
+    }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        Some(self.stub.identity)
+    }
+
+    fn alignment(&self) -> usize {
+        self.alignment
+    }
+
+    fn drop_cache(&self) {
+        if let State::Striped(striped) = &*self.state() {
+            for part in &striped.parts {
+                if let Some(blob) = &*locked(&part.open) {
+                    blob.drop_cache();
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for VolumeBlob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "VolumeBlob({})", self.path.display())
+    }
+}

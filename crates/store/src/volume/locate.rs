@@ -1,0 +1,88 @@
+//! Finding volumes above paths, and disks whose mount points got other names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::description::{member_at, Member, VOLUME_JSON};
+use super::stub::Id;
+
+/// Entries of one directory, and directories above a lost one, that are looked at.
+const ENTRIES_MAX: usize = 512;
+const LEVELS_MAX: usize = 4;
+
+/// The volume that a path lies in: the directory nearest above it that is one. The path itself need not be there.
+pub(crate) fn home_of(path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().or_else(|_| {
+        let parent = crate::locked::parent_of(path).canonicalize()?;
+        Ok::<_, std::io::Error>(parent.join(path.file_name().unwrap_or_default()))
+    });
+    home_above(&real.ok()?)
+}
+
+/// As `home_of`, for a path without links.
+pub(crate) fn home_above(path: &Path) -> Option<PathBuf> {
+    let mut above = path.ancestors();
+    let found = above.find(|directory| fs::symlink_metadata(directory.join(VOLUME_JSON)).is_ok());
+    found.map(Path::to_path_buf)
+}
+
+/// Where a disk is: where it was, or beside that, or below another mount point, or in one of the directories to look in.
+pub(crate) fn find(volume: &Id, member: &Member, further: &[PathBuf]) -> Option<PathBuf> {
+    let is_it = |path: &PathBuf| member_at(path) == Some((*volume, member.id));
+    if is_it(&member.path) {
+        return Some(member.path.clone());
+    }
+    let told = further.iter().flat_map(|directory| {
+        let below = entries(directory).into_iter();
+        std::iter::once(directory.clone()).chain(below)
+    });
+    told.chain(renamed(&member.path))
+        .chain(mounted(&member.path))
+        .find(is_it)
+        .map(|path| std::path::absolute(&path).unwrap_or(path))
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.take(ENTRIES_MAX).map(|entry| entry.path()).collect()
+}
+
+/// The path with one of its last directories called otherwise.
+fn renamed(path: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    path.ancestors().take(LEVELS_MAX).flat_map(move |above| {
+        let tail = path.strip_prefix(above).unwrap_or(Path::new(""));
+        let beside = above.parent().map(entries).unwrap_or_default();
+        beside.into_iter().map(move |entry| join(&entry, tail))
+    })
+}
+
+/// The ends of the path below each mount point.
+fn mounted(path: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let points: Vec<PathBuf> = table.lines().take(ENTRIES_MAX).filter_map(mount_point).collect();
+    points.into_iter().flat_map(move |point| {
+        path.ancestors().take(LEVELS_MAX).map(move |above| {
+            let tail = path.strip_prefix(above).unwrap_or(Path::new(""));
+            join(&point, tail)
+        })
+    })
+}
+
+/// An empty tail adds no slash.
+fn join(path: &Path, tail: &Path) -> PathBuf {
+    if tail.as_os_str().is_empty() {
+        path.to_path_buf()
+    } else {
+        path.join(tail)
+    }
+}
+
+/// The fifth field of a line of the table, in which spaces and the like are octal numbers.
+fn mount_point(line: &str) -> Option<PathBuf> {
+    let field = line.split(' ').nth(4)?;
+    let codes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    let plain = codes
+        .iter()
+        .fold(field.to_string(), |text, (code, letter)| text.replace(code, letter));
+    Some(PathBuf::from(plain))
+}

@@ -1,0 +1,42 @@
+//! Volumes: one logical file over several directories, which are meant to be on several disks.
+//!
+//! A volume is a directory, its *home*, that holds `outcore-volume.json`. A file below it that is longer than a page is a
+//! *stub* (`stub.rs`) under its name, and its bytes lie in blocks on the *disks*, the directories that the description
+//! names: on each in one *part*, `parts/<number of the file>`. Files of a page at most, and what other programs put there,
+//! are plain files.
+//!
+//! 1. A stub is as long as its file, and is written to when the file is: the system's word on length, times and identity
+//!    is true, names work as for any file.
+//! 2. A stub stands before its parts are made, and goes before they are removed: what a process that was killed leaves is
+//!    an unfinished file, which cleaners know, or parts without a stub, which `check` finds.
+//! 3. Part n is as long as the blocks of it that the file has; a shorter one is an error, never zeros.
+
+mod admin;
+mod blob;
+mod description;
+mod disk;
+mod layout;
+mod locate;
+mod open;
+mod rebalance;
+mod remove;
+mod rename;
+mod scan;
+#[allow(unsafe_code)] // buffers lent to threads that are waited for
+mod scatter;
+mod stub;
+#[cfg(test)]
+mod tests;
+
+pub use admin::{add, create, info, record_places, set_weights, MemberInfo, VolumeInfo};
+pub use description::{parse_member, Description};
+pub use disk::{errno, DiskCounters, DiskError};
+pub use layout::Layout;
+pub use rebalance::{rebalance, Rebalanced};
+pub use remove::{remove_file, remove_tree};
+pub use rename::{is_within, replace};
+pub use scan::{check, Checked};
+pub use stub::Stub;
+
+pub(crate) use open::{free_bytes, is_stray, refuse_stray, sync_disks, Volumes};
+pub(crate) use remove::{unlink, Removing};

@@ -1,0 +1,258 @@
+//! The volumes that an `Io` has met, and opening files in them.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+use super::blob::{StubFile, VolumeBlob};
+use super::description::{Description, VOLUME_JSON};
+use super::disk::{Disk, DiskCounters};
+use super::layout::Map;
+use super::locate::{find, home_of};
+use super::stub::{hex, Id, Stub};
+use crate::frames::PAGE;
+use crate::io::{Backend, Blob, Mode};
+use crate::process::locked;
+use crate::stamp::Stamp;
+use crate::StoreError;
+
+/// Files of this length at most are plain.
+pub(super) const PLAIN_BYTES: u64 = PAGE as u64;
+
+/// A volume with its disks found.
+pub(super) struct Volume {
+    pub home: PathBuf,
+    /// What its description was when it was read.
+    stamp: Stamp,
+    pub description: Description,
+    /// In the order of the description.
+    pub disks: Vec<Arc<Disk>>,
+}
+
+impl Volume {
+    /// Reads the description in `home`; disks that `known` has stay at work.
+    pub(super) fn load(home: &Path, known: &[Arc<Disk>]) -> std::result::Result<Volume, StoreError> {
+        let stamp = Stamp::of(&home.join(VOLUME_JSON))?;
+        let description = Description::read(home)?;
+        let disks = description.members.iter().map(|member| {
+            let at_work = known.iter().find(|disk| disk.member == member.id);
+            at_work.cloned().unwrap_or_else(|| {
+                let mut member = member.clone();
+                let found = find(&description.id, &member, &[]);
+                let is_found = found.is_some();
+                member.path = found.unwrap_or(member.path);
+                Arc::new(Disk::new(description.id, member, is_found))
+            })
+        });
+        Ok(Volume {
+            home: home.to_path_buf(),
+            stamp,
+            disks: disks.collect(),
+            description,
+        })
+    }
+
+    /// Where the blocks of a stub's file are.
+    pub(super) fn map(&self, stub: &Stub) -> Result<Map> {
+        let invalid = |reason: String| Error::new(ErrorKind::InvalidData, reason);
+        if stub.volume != self.description.id {
+            let (its, here) = (hex(&stub.volume), self.home.display());
+            return Err(invalid(format!("belongs to the volume {its}, not to that of {here}")));
+        }
+        let generation = self.description.generation(stub.generation);
+        let generation =
+            generation.ok_or_else(|| invalid(format!("is of generation {}, which is not known", stub.generation)))?;
+        Ok(Map::new(generation.rounds.clone(), stub.file))
+    }
+
+    /// The stub of a file that is made now.
+    pub(super) fn stub(&self, file: Id) -> Stub {
+        Stub {
+            volume: self.description.id,
+            file,
+            generation: self.description.current().number,
+        }
+    }
+}
+
+/// How long a directory is believed to lie in no volume after a look, and how many are remembered: a look costs as much as
+/// opening a file does.
+const OUTSIDE_FOR: Duration = Duration::from_secs(1);
+const OUTSIDE_MAX: usize = 4096;
+
+#[derive(Default)]
+pub(crate) struct Volumes {
+    known: Mutex<HashMap<PathBuf, Arc<Volume>>>,
+    /// Directories that lay in none, and when.
+    outside: Mutex<HashMap<PathBuf, Instant>>,
+}
+
+impl Volumes {
+    /// Whether the directory of a path lay in no volume a moment ago. A file that is made there is plain then, as small
+    /// ones are; a stub that is met there says itself what it is.
+    pub(crate) fn was_outside(&self, path: &Path) -> bool {
+        let outside = locked(&self.outside);
+        let seen = path.parent().and_then(|parent| outside.get(parent));
+        seen.is_some_and(|seen| seen.elapsed() < OUTSIDE_FOR)
+    }
+
+    fn note_outside(&self, path: &Path) {
+        let Some(parent) = path.parent() else { return };
+        let mut outside = locked(&self.outside);
+        if outside.len() >= OUTSIDE_MAX {
+            outside.clear();
+        }
+        outside.insert(parent.to_path_buf(), Instant::now());
+    }
+
+    /// The volume in `home`, as it is described now.
+    fn at(&self, home: &Path) -> std::result::Result<Arc<Volume>, StoreError> {
+        let mut known = locked(&self.known);
+        let there = known.get(home);
+        if let Some(volume) = there {
+            if Stamp::of(&home.join(VOLUME_JSON)).is_ok_and(|stamp| stamp == volume.stamp) {
+                return Ok(volume.clone());
+            }
+        }
+        let disks = there.map_or(&[][..], |volume| &volume.disks);
+        let volume = Arc::new(Volume::load(home, disks)?);
+        known.insert(home.to_path_buf(), volume.clone());
+        Ok(volume)
+    }
+
+    /// What all disks have done.
+    pub(crate) fn counters(&self) -> Vec<DiskCounters> {
+        let known = locked(&self.known);
+        let mut counters: Vec<DiskCounters> = known
+            .values()
+            .flat_map(|volume| volume.disks.iter().map(|disk| disk.counters(&volume.home)))
+            .collect();
+        counters.sort_by(|a, b| (&a.volume, &a.disk).cmp(&(&b.volume, &b.disk)));
+        counters
+    }
+
+    /// Opens a file that lies in a volume and is not plain; nothing where the path leads elsewhere.
+    pub(crate) fn open(
+        &self,
+        path: &Path,
+        mode: Mode,
+        backend: &Arc<dyn Backend>,
+    ) -> std::result::Result<Option<Arc<dyn Blob>>, StoreError> {
+        let Some(home) = home_of(path) else {
+            self.note_outside(path);
+            return Ok(None);
+        };
+        let volume = self.at(&home)?;
+        let opened = open_in(&volume, path, mode, backend);
+        opened.map_err(|cause| StoreError::io(path, 0, action(mode), cause))
+    }
+}
+
+fn action(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Create | Mode::CreateUnaligned => "create",
+        _ => "open",
+    }
+}
+
+fn open_in(volume: &Arc<Volume>, path: &Path, mode: Mode, backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Blob>>> {
+    let create = matches!(mode, Mode::Create | Mode::CreateUnaligned);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(mode != Mode::Read)
+        .create_new(create)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(Error::other("it is no regular file"));
+    }
+    let stub = Stub::of(&file)?;
+    // What stays plain, or is too long to be moved, is as any other file.
+    if stub.is_none() && !create && (mode == Mode::Read || metadata.len() > PLAIN_BYTES) {
+        return Ok(None);
+    }
+    let file = StubFile::new(file, &metadata);
+    let blob = VolumeBlob::new(volume.clone(), file, path, mode, backend.clone(), stub)?;
+    Ok(Some(Arc::new(blob)))
+}
+
+/// Refuses a stub that stands where no volume is: its zeros are not what the file holds.
+pub(crate) fn refuse_stray(path: &Path, metadata: &fs::Metadata) -> Result<()> {
+    // Its hole tells a stub from other files without a read.
+    if metadata.blocks().saturating_mul(512) >= metadata.len() {
+        return Ok(());
+    }
+    match Stub::of(&fs::File::open(path)?)? {
+        Some(_) => Err(Error::new(ErrorKind::InvalidData, Stray)),
+        None => Ok(()),
+    }
+}
+
+#[derive(Debug)]
+struct Stray;
+
+impl std::fmt::Display for Stray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("this is the name of a file of a volume, moved or copied out of it; its content is not here")
+    }
+}
+
+impl std::error::Error for Stray {}
+
+/// Whether it is `refuse_stray` that refused.
+pub(crate) fn is_stray(cause: &Error) -> bool {
+    cause.get_ref().is_some_and(|inner| inner.is::<Stray>())
+}
+
+/// Bytes that fit into the volume that holds `path`, if one does, and a number for it in place of a device's.
+pub(crate) fn free_bytes(path: &Path) -> std::result::Result<Option<(u64, u64)>, StoreError> {
+    let Some(home) = home_of(path) else {
+        return Ok(None);
+    };
+    let volume = Volume::load(&home, &[])?;
+    let weights = &volume.description.current().weights;
+    let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
+    // Disks on one device share what is free there.
+    let mut devices: HashMap<u64, (u64, u64)> = HashMap::new();
+    for (disk, &weight) in volume.disks.iter().zip(weights) {
+        if weight > 0 {
+            let at = disk
+                .check()
+                .map_err(|cause| StoreError::io(path, 0, "find the disks of", cause))?;
+            let (device, free) = crate::sink::device_of(&at)?;
+            let entry = devices.entry(device).or_insert((free, 0));
+            entry.1 += u64::from(weight);
+        }
+    }
+    let room = devices.values().map(|&(free, weight)| {
+        let room = u128::from(free) * u128::from(total) / u128::from(weight.max(1));
+        u64::try_from(room).unwrap_or(u64::MAX)
+    });
+    let number = u64::from_le_bytes(volume.description.id[..8].try_into().unwrap_or_default());
+    Ok(Some((number, room.min().unwrap_or(0))))
+}
+
+/// Makes what the disks of the volume that holds `path` have durable, if one does.
+///
+/// # Errors
+/// A disk is gone, or reports what went wrong.
+pub(crate) fn sync_disks(path: &Path) -> Result<()> {
+    let Some(home) = home_of(path) else {
+        return Ok(());
+    };
+    let volume = Volume::load(&home, &[]).map_err(Error::other)?;
+    let weights = &volume.description.current().weights;
+    for (disk, _) in volume.disks.iter().zip(weights).filter(|(_, &weight)| weight > 0) {
+        let directory = disk.check()?;
+        let sync = || Ok(rustix::fs::syncfs(fs::File::open(&directory)?)?);
+        sync().map_err(|cause| disk.error(cause))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! Laying files out anew after disks were added or weights changed.
+//!
+//! A file is copied block by block to new parts under a new stub, which then takes its name as an output does. What a
+//! process that was killed leaves is an unfinished output; files that are done are known by their generation.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::open::Volume;
+use super::scan::stubs;
+use super::stub::Stub;
+use crate::io::{File, Mode};
+use crate::locked::parent_of;
+use crate::mapping::AlignedBuffer;
+use crate::partial::{clean_partials, Partial};
+use crate::publish::place_all;
+use crate::stamp::Stamp;
+use crate::{Io, StoreError};
+
+/// Bytes that are moved at a time.
+const STEP_BYTES: usize = 8 << 20;
+/// Folders in which work is under way, or can be gone on with.
+const UNFINISHED: [&str; 4] = [
+    ".outcore-partial-",
+    "outcore-scratch-",
+    ".outcore-resume-",
+    "outcore-resume-",
+];
+
+/// What `rebalance` did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rebalanced {
+    pub files: u64,
+    pub bytes: u64,
+    /// Files that were written to meanwhile, or are unfinished: they stay as they lie.
+    pub left: u64,
+    /// It was told to stop.
+    pub stopped: bool,
+}
+
+/// Lays out all files of a volume that lie as they did before its disks or weights changed. `on` is asked now and then
+/// whether to go on. Arrays that are open meanwhile are changed files for those who have them open.
+///
+/// # Errors
+/// A disk is full or fails; the file at which it does stays as it was.
+pub fn rebalance(home: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<Rebalanced, StoreError> {
+    let home = home
+        .canonicalize()
+        .map_err(|cause| StoreError::io(home, 0, "open", cause))?;
+    let current = Volume::load(&home, &[])?.description.current().number;
+    let mut due: Vec<(PathBuf, Stub)> = Vec::new();
+    let mut done = Rebalanced::default();
+    stubs(&home, &mut |path, stub| {
+        if stub.generation != current {
+            due.push((path.to_path_buf(), stub));
+        }
+        Ok(())
+    })?;
+    let mut cleaned: Option<PathBuf> = None;
+    for (path, _) in due {
+        let below = path.strip_prefix(&home).unwrap_or(&path);
+        let unfinished = below.components().any(|part| {
+            let name = part.as_os_str().to_string_lossy();
+            UNFINISHED.iter().any(|mark| name.starts_with(mark))
+        });
+        if unfinished {
+            done.left += 1;
+            continue;
+        }
+        let parent = parent_of(&path);
+        if cleaned.as_ref() != Some(&parent) {
+            clean_partials(&parent)?;
+            cleaned = Some(parent);
+        }
+        match renew(&path, io, on)? {
+            Renewed::Moved(bytes) => {
+                done.files += 1;
+                done.bytes += bytes;
+            }
+            Renewed::Changed => done.left += 1,
+            Renewed::Stopped => {
+                done.stopped = true;
+                break;
+            }
+        }
+    }
+    Ok(done)
+}
+
+enum Renewed {
+    Moved(u64),
+    Changed,
+    Stopped,
+}
+
+fn renew(path: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<Renewed, StoreError> {
+    let before = Stamp::of(path)?;
+    let file = before.open(path, io)?;
+    let (partial, whole) = Partial::new(path, true, |new| copy(&file, before.bytes, new, io, on))?;
+    if !whole {
+        return Ok(Renewed::Stopped);
+    }
+    if before.check(path, |stamp| stamp).is_err() {
+        return Ok(Renewed::Changed);
+    }
+    place_all(&[&partial], io)?;
+    Ok(Renewed::Moved(before.bytes))
+}
+
+/// Copies a file to another that is not there yet; false when it was told to stop.
+pub(super) fn copy(
+    file: &File,
+    bytes: u64,
+    new: &Path,
+    io: &Io,
+    on: &mut dyn FnMut() -> bool,
+) -> Result<bool, StoreError> {
+    let made = io.open(new, Mode::Create)?;
+    made.allocate(bytes)?;
+    let map = |cause| StoreError::io(new, 0, "map memory", cause);
+    let mut step = AlignedBuffer::new(STEP_BYTES).map_err(map)?;
+    for offset in (0..bytes).step_by(STEP_BYTES) {
+        if !on() {
+            return Ok(false);
+        }
+        let expected = (bytes - offset).min(STEP_BYTES as u64) as usize;
+        let whole = expected.next_multiple_of(crate::PAGE);
+        io.read(file, &mut step[..whole], offset, expected)?;
+        step[expected..whole].fill(0);
+        io.write(&made, &step[..whole], offset)?;
+    }
+    made.set_len(bytes)?;
+    keep_times(file.path(), new)?;
+    io.sync(&made)?;
+    Ok(true)
+}
+
+/// The new file was written to when the old one was.
+fn keep_times(old: &Path, new: &Path) -> Result<(), StoreError> {
+    let keep = || {
+        let found = fs::metadata(old)?;
+        let times = fs::FileTimes::new()
+            .set_accessed(found.accessed()?)
+            .set_modified(found.modified()?);
+        fs::OpenOptions::new().write(true).open(new)?.set_times(times)
+    };
+    keep().map_err(|cause| StoreError::io(new, 0, "set the times of", cause))
+}

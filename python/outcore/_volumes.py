@@ -1,0 +1,135 @@
+"""The command line of volumes: `outcore volume create | info | add | rebalance | check`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from outcore import _core
+from outcore._sizes import format_size
+from outcore.cli import _errors_in_one_line, _json, _show, _size, main
+
+_home = click.argument("home", type=click.Path(file_okay=False))
+_find = click.option(
+    "--find", multiple=True, type=click.Path(file_okay=False), metavar="DIR", help="Look for lost disks there, too."
+)
+_weight = click.option(
+    "--weight", type=click.IntRange(0, 1000), default=1, show_default=True, help="Share of the blocks."
+)
+
+
+@main.group()
+def volume() -> None:
+    """Volumes: one logical file over several directories, which are on several disks."""
+
+
+@volume.command()
+@_home
+@click.argument("directories", type=click.Path(file_okay=False), nargs=-1, required=True, metavar="DIR[=WEIGHT]...")
+@click.option(
+    "--layout", type=click.Choice(["striped", "rotated", "hashed"]), default="rotated", show_default=True,
+    help="The order of the disks within a round of blocks.",
+)  # fmt: skip
+@click.option("--block", metavar="SIZE", callback=_size, default="1MiB", show_default=True, help="Bytes of a block.")
+@_json
+@_errors_in_one_line
+def create(home: str, directories: tuple[str, ...], layout: str, block: int, as_json: bool) -> None:
+    """Makes HOME a volume: what is written below it lies in blocks in the directories, by their weights."""
+    _core.volume_create(home, [_weighed(text) for text in directories], layout, block)
+    _tell(home, (), as_json)
+
+
+def _weighed(text: str) -> tuple[str, int]:
+    path, equals, weight = text.rpartition("=")
+    if not equals or not weight.isdecimal():
+        return text, 1
+    if int(weight) > 1000:
+        raise click.BadParameter(f"{text!r}: weights go up to 1000")
+    return path, int(weight)
+
+
+@volume.command()
+@_home
+@_find
+@click.option("--write", is_flag=True, help="Write down where the disks are now.")
+@_json
+@_errors_in_one_line
+def info(home: str, find: tuple[str, ...], write: bool, as_json: bool) -> None:
+    """The disks of the volume HOME: where they are, what they hold, what is free."""
+    if write:
+        _core.volume_record_places(home, list(find))
+    _tell(home, find, as_json)
+
+
+def _tell(home: str, find: tuple[str, ...], as_json: bool) -> None:
+    content = _core.volume_info(home, list(find))
+    block = format_size(content["block_bytes"])
+    lines = [f"{content['home']}: volume {content['id']}, {content['layout']}, blocks of {block}"]
+    members: list[dict[str, Any]] = content["members"]
+    total = sum(member["bytes"] for member in members)
+    for member in members:
+        share = f"{member['bytes'] / total:.1%}" if total else "-"
+        where = f"{format_size(member['free_bytes'])} free" if member["found"] else "MISSING"
+        moved = f", was {member['recorded']}" if member["recorded"] else ""
+        size = format_size(member["bytes"])
+        lines.append(f"  {member['path']}: weight {member['weight']}, {size} ({share}), {where}{moved}  {member['id']}")
+    _show(content, as_json, "\n".join(lines))
+
+
+@volume.command()
+@_home
+@click.argument("directory", type=click.Path(file_okay=False))
+@_weight
+@_json
+@_errors_in_one_line
+def add(home: str, directory: str, weight: int, as_json: bool) -> None:
+    """Adds DIRECTORY to the volume HOME. New files use it; `rebalance` lays out those that are there."""
+    _core.volume_add(home, directory, weight)
+    _tell(home, (), as_json)
+
+
+@volume.command()
+@_home
+@_find
+@click.option("--weight", "weights", multiple=True, metavar="DISK=WEIGHT", help="Another weight; 0 empties a disk.")
+@_json
+@_errors_in_one_line
+def rebalance(home: str, find: tuple[str, ...], weights: tuple[str, ...], as_json: bool) -> None:
+    """Lays out the files of HOME that lie as they did before its disks or weights changed.
+
+    Killed or stopped, it goes on where it was. Files that are written to meanwhile stay as they lie.
+    """
+    if find:
+        _core.volume_record_places(home, list(find))
+    if weights:
+        changes = [_weighed(text) for text in weights]
+        if any("=" not in text for text in weights):
+            raise click.BadParameter("a change is DISK=WEIGHT", param_hint="--weight")
+        _core.volume_set_weights(home, changes)
+    done = _core.volume_rebalance(home)
+    left = f", {done['left']} left as they are" if done["left"] else ""
+    _show(done, as_json, f"{home}: {done['files']} files, {format_size(done['bytes'])} moved{left}")
+
+
+@volume.command()
+@_home
+@click.option("--repair", is_flag=True, help="Remove parts that belong to no file.")
+@_json
+@_errors_in_one_line
+def check(home: str, repair: bool, as_json: bool) -> None:
+    """Looks whether every file of HOME has its parts, and every part its file. Status 1 where a file is damaged."""
+    found = _core.volume_check(home, repair)
+    removed = "removed" if repair else "left over by processes that died; --repair removes them"
+    lines = [f"{home}: {found['files']} files, {format_size(found['bytes'])}"]
+    if found["older"]:
+        lines.append(
+            f"  {found['older']} lie as before a change of disks or weights; `outcore volume rebalance` moves them"
+        )
+    if found["orphans"]:
+        lines.append(f"  {found['orphans']} parts without a file, {format_size(found['orphan_bytes'])}, {removed}")
+    lines += [f"  damaged: {path}: {reason}" for path, reason in found["damaged"]]
+    _show(found, as_json, "\n".join(lines))
+    if found["damaged"]:
+        sys.exit(1)

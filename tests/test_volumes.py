@@ -1,0 +1,333 @@
+"""Volumes: what is stored below one comes back as it was, wherever its disks are and whatever ends on the way."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from conftest import KILLS
+from support import workloads
+from support.killing import start, wait
+from support.running import session
+
+import outcore as oc
+from outcore import _core, _profile
+from outcore.cli import main
+from outcore.errors import OutcoreError, StorageError
+
+# At this pool temporaries spill.
+SPILLING: dict[str, Any] = {"rewrites": {"all": False}, "policy": "clean-first-lru", "pool_limit": 12 << 20}
+LAYOUTS = ("striped", "rotated", "hashed")
+
+
+class Volume(NamedTuple):
+    home: Path
+    disks: list[Path]
+
+    def parts(self) -> int:
+        return sum(1 for disk in self.disks for _ in (disk / "parts").iterdir())
+
+
+def invoke(*arguments: object, code: int = 0) -> Any:
+    done = CliRunner().invoke(main, [str(argument) for argument in (*arguments, "--json")])
+    assert done.exit_code == code, done.output
+    return json.loads(done.output)
+
+
+def made(folder: Path, *weights: int, layout: str = "rotated", block: str = "64KiB") -> Volume:
+    disks = [folder / f"disk-{number}" for number in range(len(weights))]
+    named = [f"{disk}={weight}" for disk, weight in zip(disks, weights, strict=True)]
+    invoke("volume", "create", folder / "home", *named, "--layout", layout, "--block", block)
+    return Volume(folder / "home", disks)
+
+
+def assert_whole(volume: Volume) -> None:
+    found = invoke("volume", "check", volume.home)
+    assert (found["damaged"], found["orphans"]) == ([], 0)
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Volume:
+    return made(tmp_path, 1, 2, 1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_arrays_matrices_and_graphs_come_back(tmp_path: Path, layout: str) -> None:
+    volume = made(tmp_path, 1, 3, layout=layout)
+    x = np.random.default_rng(1).standard_normal((700, 301))
+    rows, columns = np.random.default_rng(2).integers(0, 5000, (2, 60_000))
+    with session(tmp_path / "scratch"):
+        stored = {"x.npy": x, "y.zarr": x, "small.npy": x[:3, :5], "empty.npy": x[:0], "t.npy": x.astype(np.float32)}
+        oc.store({volume.home / name: oc.asarray(value) for name, value in stored.items()})
+        for name, value in stored.items():
+            np.testing.assert_array_equal(oc.open(volume.home / name).compute(), value)
+        np.testing.assert_allclose(oc.open(volume.home / "y.zarr").sum(axis=0).compute(), x.sum(axis=0))
+        A = oc.sparse.from_coo(rows, columns, None, (5000, 5000), volume.home / "a.ocs")
+        np.testing.assert_array_equal(A.to_scipy().toarray() != 0, _dense(rows, columns))
+        G = oc.graph.from_arrays(rows, columns, volume.home / "g.ocg")
+        plain = oc.graph.from_arrays(rows, columns, tmp_path / "g.ocg")
+        np.testing.assert_array_equal(oc.graph.bfs(G, 0), oc.graph.bfs(plain, 0))
+        np.testing.assert_array_equal(oc.graph.connected_components(G), oc.graph.connected_components(plain))
+    assert volume.parts() > 6
+    assert_whole(volume)
+    assert (volume.home / "x.npy").stat().st_size == x.nbytes + 4096
+    for name in [*stored, "a.ocs", "g.ocg"]:
+        _core.remove(str(volume.home / name))
+    assert volume.parts() == 0
+
+
+def _dense(rows: Any, columns: Any) -> Any:
+    dense = np.zeros((5000, 5000), dtype=bool)
+    dense[rows, columns] = True
+    return dense
+
+
+def test_scratch_lies_on_a_volume_and_goes_with_the_session(tmp_path: Path, data: Path, volume: Volume) -> None:
+    work = workloads.nmf(data, 16)
+    expected = work.expected()
+    scratch = volume.home / "scratch"
+    with session(scratch, **SPILLING), oc.profile() as seen:
+        outcome = oc.store(work.targets(volume.home), overwrite=True)
+        assert outcome.bytes_spilled > 0
+        assert volume.parts() > 3
+        for name, value in expected.items():
+            np.testing.assert_allclose(oc.open(volume.home / name).compute(), value, rtol=1e-9)
+    assert list(scratch.iterdir()) == []
+    assert_whole(volume)
+    # What the disks did is what went to the volume: scratch and outputs, but for their pages of header.
+    assert {row["disk"] for row in seen.disks} == {str(disk) for disk in volume.disks}
+    assert sum(row["bytes_written"] for row in seen.disks) <= seen.bytes_written
+    assert sum(row["bytes_written"] for row in seen.disks) > seen.bytes_spilled
+    assert seen.to_dict()["disks"] == seen.disks
+
+
+def test_replaced_and_failed_outputs_leave_nothing_on_the_disks(tmp_path: Path, volume: Volume) -> None:
+    x = oc.arange(300_000).reshape((1000, 300)).astype("float64")
+    target, array = volume.home / "x.npy", volume.home / "x.zarr"
+    oc.store({target: x, array: x})
+    held = volume.parts()
+    oc.store({target: x + 1, array: x + 1}, overwrite=True)
+    assert volume.parts() == held
+    for call, number in [
+        ("write", 1),
+        ("write", 2),
+        ("write", 4),
+        ("sync", 1),
+        ("sync", 2),
+        ("rename", 1),
+        ("rename", 2),
+    ]:
+        with session(tmp_path / "scratch", faults=f"{call}:{number}"), pytest.raises(OutcoreError):
+            oc.store({target: x + 2, array: x + 2}, overwrite=True)
+        assert oc.open(target).max().item() == 300_000
+        assert volume.parts() == held
+    assert_whole(volume)
+
+
+def test_work_that_is_gone_on_with(tmp_path: Path, volume: Volume) -> None:
+    x = oc.random.uniform((2000, 1000), seed=3)
+    for target in (volume.home / "r.zarr", volume.home / "r.npy"):
+        with session(tmp_path / "s", faults="write:5"), pytest.raises(StorageError):
+            oc.store({target: x * 2}, resume=True)
+        with session(tmp_path / "s"):
+            oc.store({target: x * 2}, resume=True)
+            np.testing.assert_array_equal(oc.open(target).compute(), x.compute() * 2)
+    assert_whole(volume)
+
+
+def test_dates_loops_and_ingests_on_a_volume(tmp_path: Path, volume: Volume) -> None:
+    days = np.arange("2000-01-01", "2040-01-01", dtype="datetime64[D]")
+    words = np.array([f"word {number}" for number in range(20_000)])
+    with session(volume.home / "scratch"):
+        oc.store({volume.home / "days.npy": oc.asarray(days), volume.home / "words.npy": oc.asarray(words)})
+        np.testing.assert_array_equal(oc.open(volume.home / "days.npy").compute(), days)
+        np.testing.assert_array_equal(oc.open(volume.home / "words.npy").compute(), words)
+        oc.store({volume.home / "days.npy": oc.asarray(days[::-1].copy())}, overwrite=True)
+        np.testing.assert_array_equal(oc.open(volume.home / "days.npy").compute(), days[::-1])
+        loop = oc.iterate(lambda v: v * 2, oc.ones((300, 200)), max_iter=5, checkpoint=2)
+        np.testing.assert_array_equal(np.asarray(loop.state), np.full((300, 200), 32))
+        edges = volume.home / "edges.txt"
+        edges.write_text("".join(f"{number % 977} {number % 1009}\n" for number in range(40_000)))
+        G = oc.graph.from_edges(edges, volume.home / "e.ocg")
+        assert G.number_of_edges == 40_000
+    assert_whole(volume)
+
+
+def test_renamed_mount_points_and_added_disks(tmp_path: Path, volume: Volume) -> None:
+    x = np.arange(500_000.0)
+    oc.store({volume.home / "x.npy": oc.asarray(x)})
+    volume.disks[1].rename(tmp_path / "elsewhere")
+    np.testing.assert_array_equal(oc.open(volume.home / "x.npy").compute(), x)
+    members = invoke("volume", "info", volume.home, "--write")["members"]
+    assert [member["path"] for member in members][1] == str(tmp_path / "elsewhere")
+    assert invoke("volume", "info", volume.home)["members"][1]["recorded"] is None
+    assert sum(member["bytes"] for member in members) == x.nbytes + 4096
+
+    invoke("volume", "add", volume.home, tmp_path / "fourth", "--weight", "4")
+    assert invoke("volume", "check", volume.home)["older"] == 1
+    assert invoke("volume", "rebalance", volume.home)["files"] == 1
+    np.testing.assert_array_equal(oc.open(volume.home / "x.npy").compute(), x)
+    shares = [member["bytes"] / (x.nbytes + 4096) for member in invoke("volume", "info", volume.home)["members"]]
+    np.testing.assert_allclose(shares, [1 / 8, 2 / 8, 1 / 8, 4 / 8], atol=0.03)
+    # Emptied by a weight of 0.
+    invoke("volume", "rebalance", volume.home, "--weight", f"{volume.disks[0]}=0")
+    assert invoke("volume", "info", volume.home)["members"][0]["bytes"] == 0
+    np.testing.assert_array_equal(oc.open(volume.home / "x.npy").compute(), x)
+    assert_whole(volume)
+
+
+def test_a_disk_that_goes_away_while_running_is_named(tmp_path: Path) -> None:
+    for moment in (0.0, 0.05, 0.2):
+        folder = tmp_path / str(moment)
+        volume = made(folder, 1, 1, 1)
+        gone = volume.disks[1]
+        x = oc.random.uniform((3000, 1000), seed=1)
+
+        def disappear(gone: Path = gone, moment: float = moment) -> None:
+            time.sleep(moment)
+            gone.rename(gone.with_suffix(".x"))
+            (gone.with_suffix(".x") / "outcore-member.json").unlink()
+
+        def store_on_and_on(volume: Volume = volume, x: oc.Array = x) -> None:
+            for number in range(1000):
+                oc.store({volume.home / f"{number}.npy": x + number})
+                oc.open(volume.home / f"{number}.npy").sum().compute()
+
+        remover = threading.Thread(target=disappear)
+        with session(folder / "scratch", pool_limit=32 << 20):
+            remover.start()
+            with pytest.raises(StorageError) as caught:
+                store_on_and_on()
+            remover.join()
+        assert str(gone) in str(caught.value)
+
+
+def test_missing_disks_are_told_in_one_line(volume: Volume) -> None:
+    oc.store({volume.home / "x.npy": oc.arange(500_000)})
+    shutil.rmtree(volume.disks[2])
+    with pytest.raises(StorageError, match=r"disk-2.*is gone") as caught:
+        oc.open(volume.home / "x.npy").sum().compute()
+    assert caught.value.details["path"].endswith("x.npy")
+    found = invoke("volume", "check", volume.home, code=1)
+    assert str(volume.disks[2]) in found["damaged"][0][1]
+    assert invoke("volume", "info", volume.home)["members"][2]["found"] is False
+    assert invoke("volume", "check", volume.home, "--repair", code=1)["error"]["code"] == "io"
+    told = CliRunner().invoke(main, ["volume", "info", str(volume.home)]).output.splitlines()
+    assert "rotated, blocks of 64.0 KiB" in told[0]
+    assert f"{volume.disks[1]}: weight 2" in told[2]
+    assert "MISSING" in told[3]
+
+
+def test_killed_at_random_moments(tmp_path: Path, data: Path, volume: Volume) -> None:
+    work = workloads.nmf(data, 16)
+    expected = work.expected()
+    out, scratch = volume.home / "out", volume.home / "scratch"
+    out.mkdir()
+    child = start(work, out, scratch, **SPILLING)
+    began = time.perf_counter()
+    assert wait(child, 60), "the undisturbed run does not end"
+    assert child.returncode == 0, child.communicate()[1]
+    whole = time.perf_counter() - began
+    moments = random.Random(5)
+    for _ in range(max(1, KILLS // 2)):
+        _core.remove(str(out))
+        out.mkdir()
+        child = start(work, out, scratch, **SPILLING)
+        if not wait(child, moments.uniform(0, 1.1 * whole)):
+            child.kill()
+        child.communicate()
+        for name, value in expected.items():
+            if (out / name).exists():
+                np.testing.assert_allclose(oc.open(out / name).compute(), value, rtol=1e-9)
+        with session(scratch):
+            pass
+        _core.clean(str(out))
+        assert list(scratch.iterdir()) == []
+        assert {path.name for path in out.iterdir()} <= set(expected)
+        invoke("volume", "check", volume.home, "--repair")
+        assert_whole(volume)
+
+
+def test_a_rebalance_that_was_killed_goes_on(tmp_path: Path) -> None:
+    volume = made(tmp_path, 1, 1)
+    arrays = {volume.home / f"{number}.npy": oc.arange(400_000) + number for number in range(8)}
+    oc.store(arrays)
+    invoke("volume", "add", volume.home, tmp_path / "third")
+    code = "import sys; from outcore import _core; print('ready', flush=True); _core.volume_rebalance(sys.argv[1])"
+    for moment in (0.0, 0.01, 0.03, 0.06):
+        child = subprocess.Popen([sys.executable, "-c", code, volume.home], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        wait(child, moment)
+        child.kill()
+        child.communicate()
+        for number, path in enumerate(arrays):
+            assert oc.open(path)[-1].item() == 399_999 + number
+    invoke("volume", "rebalance", volume.home)
+    invoke("volume", "check", volume.home, "--repair")
+    found = invoke("volume", "check", volume.home)
+    assert (found["older"], found["damaged"], found["orphans"]) == (0, [], 0)
+    for number, path in enumerate(arrays):
+        assert oc.open(path)[-1].item() == 399_999 + number
+
+
+def test_names_outside_of_the_volume_are_refused(tmp_path: Path, volume: Volume) -> None:
+    x = oc.arange(300_000)
+    oc.store({volume.home / "x.zarr": x, volume.home / "x.npy": x})
+    shutil.move(volume.home / "x.npy", tmp_path / "x.npy")
+    shutil.move(volume.home / "x.zarr", tmp_path / "x.zarr")
+    for name in ("x.npy", "x.zarr"):
+        with pytest.raises(OutcoreError, match="moved or copied out of it"):
+            oc.open(tmp_path / name).sum().compute()
+        shutil.move(tmp_path / name, volume.home / f"back-{name}")
+        assert oc.open(volume.home / f"back-{name}").sum().item() == 300_000 * 299_999 // 2
+
+
+def test_what_volumes_cannot_be_made_of(tmp_path: Path, volume: Volume) -> None:
+    for arguments in (
+        [tmp_path / "h", volume.disks[0]],
+        [tmp_path / "h", tmp_path / "a", "--block", "1000"],
+        [tmp_path / "h", f"{tmp_path / 'a'}=0"],
+        [volume.home, tmp_path / "a"],
+    ):
+        assert invoke("volume", "create", *arguments, code=1)["error"]["code"]
+        assert not (tmp_path / "a" / "outcore-member.json").exists()
+    assert invoke("volume", "info", tmp_path / "h", code=1)["error"]["code"]
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "outcore-volume.json").write_text('{"outcore_volume": 9}')
+    for command in ("info", "check", "rebalance"):
+        assert invoke("volume", command, tmp_path / "bad", code=1)["error"]["code"] == "format"
+    with pytest.raises(OutcoreError, match="version 9; 1 is known"):
+        oc.store({tmp_path / "bad" / "x.npy": oc.arange(5)})
+
+
+def test_a_slow_disk_is_named_in_the_profile() -> None:
+    rows = [
+        {"volume": "/v", "disk": f"/{disk}", "requests": 4, "bytes_read": 100 << 20, "errors": 0} for disk in "abcd"
+    ]
+
+    class Session:
+        def __init__(self, *seconds: float) -> None:
+            self._core = self
+            self._rows = [
+                row | {"bytes_written": 0, "busy_seconds": time} for row, time in zip(rows, seconds, strict=True)
+            ]
+
+        def disks(self) -> list[dict[str, Any]]:
+            return self._rows
+
+    for seconds, slow in [((1, 1, 2.5, 1), ["/c"]), ((1, 1, 1.5, 1), []), ((0.001, 0.001, 0.01, 0.001), [])]:
+        with oc.profile() as seen:
+            _profile.joined(cast(Any, Session(*seconds)))
+        assert seen.slow_disks == slow
+        assert [row["bytes_read"] for row in seen.to_dict()["disks"]] == [100 << 20] * 4
