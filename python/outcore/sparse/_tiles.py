@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
-from outcore._files import same_bytes
+from outcore._files import load, same_bytes
 from outcore._node import expr_dtype
 from outcore._progress import live
 from outcore._run import compute, open, plan_and_run, store
@@ -275,7 +275,7 @@ def _runs(parts: dict[str, Any], work: Work, name: str) -> tuple[int, int, npt.N
     if "run" not in parts:
         return None
     file = work.path(f"{name}-counts.npy")
-    counts = np.load(file) if parts["splitters"] else np.asarray([parts["run"], 0], np.int64)
+    counts = load(file) if parts["splitters"] else np.asarray([parts["run"], 0], np.int64)
     return parts["run"], len(parts["splitters"]), counts.ravel().view(np.uint8)
 
 
