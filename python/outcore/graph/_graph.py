@@ -35,6 +35,7 @@ class Graph:
 
     def __init__(self, core: _core.Graph) -> None:
         self._core = core
+        self._found_loops: npt.NDArray[np.uint32] | None = None
 
     @property
     def number_of_vertices(self) -> int:
@@ -55,12 +56,17 @@ class Graph:
     @property
     def number_of_loops(self) -> int:
         """Edges from a vertex to itself. I/O: one read of the lists the first time."""
-        if not hasattr(self, "_loops"):
-            self._loops = sum(
-                int((neighbours == np.repeat(ids, np.diff(begins))).sum())
-                for ids, begins, neighbours, _ in self._parts("out")
-            )
-        return self._loops
+        return len(self._loops())
+
+    def _loops(self) -> npt.NDArray[np.uint32]:
+        """The vertices of the loops, ascending; looked for once."""
+        if self._found_loops is None:
+            found = [np.empty(0, dtype=np.uint32)]
+            for ids, begins, neighbours, _ in self._parts("out"):
+                sources = np.repeat(ids, np.diff(begins))
+                found.append(sources[neighbours == sources])
+            self._found_loops = np.concatenate(found)
+        return self._found_loops
 
     @property
     def directed(self) -> bool:
@@ -122,7 +128,7 @@ class Graph:
 
         `begins` has one number more than there are vertices, as in a compressed row. Weights come as float64. Raises
         IndexingError for what is no vertex, ArgumentError for a direction but "out" and "in". I/O: the pages that hold
-        the lists, each once; of a graph with weights also the degrees, about a byte for each of its vertices.
+        the lists, each once; of a graph with weights the first time also the degrees, about a byte for each vertex.
         """
         if direction not in ("out", "in"):
             raise ArgumentError(f"lists: direction={direction!r}; out and in are right")

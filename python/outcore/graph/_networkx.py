@@ -36,22 +36,21 @@ class Converted(Graph):
 # -- names and numbers ------------------------------------------------------------------------------------------------
 
 
+def _found(G: Graph, node: Any) -> int | None:
+    """The number of a node; None for what is none."""
+    if isinstance(G, Converted):
+        return G.numbers.get(node) if isinstance(node, Hashable) else None
+    return int(node) if isinstance(node, (int, np.integer)) and 0 <= node < G.number_of_vertices else None
+
+
 def _number(G: Graph, node: Any) -> int:
     """The number of a node. Raises networkx's NodeNotFound."""
     import networkx as nx
 
-    if isinstance(G, Converted):
-        if node in G.numbers:
-            return G.numbers[node]
-    elif isinstance(node, (int, np.integer)) and 0 <= node < G.number_of_vertices:
-        return int(node)
-    raise nx.NodeNotFound(f"Node {node} is not in the graph")
-
-
-def _is_node(G: Graph, node: Any) -> bool:
-    if isinstance(G, Converted):
-        return isinstance(node, Hashable) and node in G.numbers
-    return isinstance(node, (int, np.integer)) and 0 <= int(node) < G.number_of_vertices
+    number = _found(G, node)
+    if number is None:
+        raise nx.NodeNotFound(f"Node {node} is not in the graph")
+    return number
 
 
 def _names(G: Graph, numbers: npt.NDArray[Any]) -> list[Any]:
@@ -68,10 +67,11 @@ def _of_nodes(G: Graph, values: npt.NDArray[Any], nodes: Nodes) -> Any:
     """Of a node its value; of several, or all, a dictionary. As networkx does, what is no node is left out."""
     if nodes is None:
         return _by_node(G, values)
-    if _is_node(G, nodes):
-        return values[_number(G, nodes)].item()
-    chosen = [node for node in nodes if _is_node(G, node)]  # type: ignore[union-attr]
-    return {node: values[_number(G, node)].item() for node in chosen}
+    number = _found(G, nodes)
+    if number is not None:
+        return values[number].item()
+    numbers = ((node, _found(G, node)) for node in nodes)  # type: ignore[union-attr]
+    return {node: values[number].item() for node, number in numbers if number is not None}
 
 
 def _groups(G: Graph, labels: npt.NDArray[Any]) -> Iterator[set[Any]]:
