@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
-    self, Bits, Distances, Frames, Generations, Graph, Left, Levels, Means, Peeling, Place, Ranking, Reached,
+    self, Distances, Frames, Frontier, Generations, Graph, Left, Levels, Means, Peeling, Place, Ranking, Reached,
+    VertexProgram,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
@@ -72,6 +73,23 @@ impl PyGraph {
         }
         let found = Arc::new(self.file.degrees(direction, io)?);
         Ok(known.get_or_init(|| found).clone())
+    }
+
+    /// Runs a program from the active vertices on until none is.
+    fn run_program<P: VertexProgram>(
+        &self,
+        program: &mut P,
+        degrees: Option<(&ListIndex, &ListIndex)>,
+        states: &mut [P::State],
+        mut active: Frontier,
+        means: &Means<'_>,
+        watch: &mut graph::Watch<'_>,
+    ) -> Result<(), EngineError> {
+        let graph = Graph {
+            file: &self.file,
+            degrees,
+        };
+        graph::run(&graph, program, states, &mut active, means, watch).map(|_| ())
     }
 
     fn vertices(&self) -> usize {
@@ -191,20 +209,13 @@ impl PyGraph {
         let session = session.0.clone();
         let found = self.with_memory(py, &session, "graph: levels", 5, 0, |means, watch| {
             let mut levels = vec![graph::UNMET; vertices];
-            let mut active = Bits::none(vertices);
+            let mut active = Frontier::none(vertices);
             for source in sources {
                 levels[source as usize] = 0;
                 active.insert(source);
             }
-            let mut program = Levels {
-                directions,
-                met: active.clone(),
-            };
-            let graph = Graph {
-                file: &self.file,
-                degrees: None,
-            };
-            graph::run(&graph, &mut program, &mut levels, &mut active, means, watch)?;
+            let mut program = Levels::new(directions, &active);
+            self.run_program(&mut program, None, &mut levels, active, means, watch)?;
             Ok(levels)
         })?;
         Ok(PyArray1::from_vec(py, found))
@@ -275,17 +286,14 @@ impl PyGraph {
                 let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
                 let (out, into) = (out?, into?);
                 let mut states = vec![Reached::NEVER; vertices];
-                let mut active = Bits::none(vertices);
+                let mut active = Frontier::none(vertices);
                 for source in sources {
                     states[source as usize] = Reached::at(0.0);
                     active.insert(source);
                 }
                 let mut program = Distances::new(directions, step, vertices);
-                let graph = Graph {
-                    file: &self.file,
-                    degrees: Some((&out, &into)),
-                };
-                graph::run(&graph, &mut program, &mut states, &mut active, means, watch)?;
+                let degrees = Some((&*out, &*into));
+                self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
                 Ok(states.into_iter().map(|state| state.distance).collect())
             },
         )?;
@@ -305,12 +313,8 @@ impl PyGraph {
                     states[vertex as usize].degree += span.bytes as u32;
                 }
             }
-            let (mut program, mut active) = Peeling::new(directions, &states);
-            let graph = Graph {
-                file: &self.file,
-                degrees: None,
-            };
-            graph::run(&graph, &mut program, &mut states, &mut active, means, watch)?;
+            let (mut program, active) = Peeling::new(directions, &states);
+            self.run_program(&mut program, None, &mut states, active, means, watch)?;
             Ok(states.into_iter().map(|state| state.core).collect())
         })?;
         Ok(PyArray1::from_vec(py, found))
@@ -328,7 +332,7 @@ impl PyGraph {
             0,
             |means, watch| {
                 let degrees = self.degrees_of(Direction::In, means.io)?;
-                let mut active = Bits::none(vertices);
+                let mut active = Frontier::none(vertices);
                 let mut states = Vec::with_capacity(vertices);
                 for (vertex, span) in degrees.spans(0..u32::MAX) {
                     states.push(Place {
@@ -339,11 +343,7 @@ impl PyGraph {
                         active.insert(vertex);
                     }
                 }
-                let graph = Graph {
-                    file: &self.file,
-                    degrees: None,
-                };
-                graph::run(&graph, &mut Generations, &mut states, &mut active, means, watch)?;
+                self.run_program(&mut Generations, None, &mut states, active, means, watch)?;
                 let generations = states.into_iter().map(|state| state.generation.map_or(-1, i64::from));
                 Ok(generations.collect())
             },

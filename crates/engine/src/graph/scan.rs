@@ -104,8 +104,6 @@ impl Scan<'_> {
 
     /// Marks the neighbours of some vertices, each with the bits of those they are neighbours of; the number of edges.
     fn mark(&self, some: &[Vertex], marks: &mut [u64], watch: &mut Watch<'_>) -> Result<Vec<u64>, EngineError> {
-        let mut chosen = Bits::none(marks.len());
-        some.iter().for_each(|vertex| chosen.insert(*vertex));
         let mut edges = vec![0; some.len()];
         let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
             let mut found = vec![];
@@ -122,7 +120,7 @@ impl Scan<'_> {
             }
             Ok(())
         };
-        let sweep = self.wanted(Chosen::Of(&chosen));
+        let sweep = self.wanted(Chosen::Listed(some));
         sweep.whole().run(self.means, Scratch::default, work, take, watch)?;
         Ok(edges)
     }

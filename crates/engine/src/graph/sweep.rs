@@ -289,6 +289,37 @@ impl Round<'_> {
     }
 }
 
+impl Round<'_> {
+    /// What is found at the lists, by ascending vertices. It is as much as `memory` has to be beside.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn collect<W: Send, T: Send>(
+        &self,
+        means: &Means<'_>,
+        worker: impl Fn() -> W + Sync,
+        work: impl Fn(&mut W, &List<'_>) -> Option<T> + Sync,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<T>, EngineError> {
+        let mut found = vec![];
+        self.run(
+            means,
+            || (Scratch::default(), worker()),
+            |(scratch, worker), lists| {
+                let mut part = vec![];
+                lists.each(scratch, |list| part.extend(work(worker, list)))?;
+                Ok(part)
+            },
+            |part: Vec<T>| {
+                found.extend(part);
+                Ok(())
+            },
+            watch,
+        )?;
+        Ok(found)
+    }
+}
+
 /// How many threads read: where there is no cache that has many requests under way, each short one waits for the disk.
 fn readers(batches: &[Batch], means: &Means<'_>) -> usize {
     let are_short = means.cache.is_none() && batches.iter().any(|batch| batch.lists.are_short());

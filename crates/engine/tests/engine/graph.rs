@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_engine::graph::{self, Bits, Chosen, Distances, Frames, Graph, Levels, Means, Reached, Sweep, Wanted};
+use outcore_engine::graph::{
+    self, Bits, Chosen, Distances, Frames, Frontier, Graph, Levels, Means, Reached, Sweep, Wanted,
+};
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
 use proptest::prelude::*;
@@ -110,12 +112,9 @@ fn plain<'a>(made: &'a Made) -> Graph<'a> {
 fn levels(made: &Made, source: u32, directions: &[Direction], means: &Means<'_>) -> Result<Vec<i32>, EngineError> {
     let mut levels = vec![graph::UNMET; made.vertices];
     levels[source as usize] = 0;
-    let mut active = Bits::none(made.vertices);
+    let mut active = Frontier::none(made.vertices);
     active.insert(source);
-    let mut program = Levels {
-        directions,
-        met: active.clone(),
-    };
+    let mut program = Levels::new(directions, &active);
     graph::run(&plain(made), &mut program, &mut levels, &mut active, means, &mut go)?;
     Ok(levels)
 }
@@ -255,7 +254,7 @@ fn distances_are_the_shortest() {
             let found = the_same(&made, &io, |means| {
                 let mut states = vec![Reached::NEVER; made.vertices];
                 states[0] = Reached::at(0.0);
-                let mut active = Bits::none(made.vertices);
+                let mut active = Frontier::none(made.vertices);
                 active.insert(0);
                 let graph = Graph {
                     file: &made.file,
