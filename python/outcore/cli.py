@@ -1,4 +1,4 @@
-"""The command line: `outcore info | convert | explain | demo | clean | sparse`, each with `--json`."""
+"""The command line: `outcore info | convert | explain | demo | clean | sparse | graph`, each with `--json`."""
 
 from __future__ import annotations
 
@@ -219,7 +219,8 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
     _show(content, as_json, "\n".join(lines))
 
 
-from outcore.sparse import _command as _sparse  # noqa: E402, F401  # it adds its commands to `main`, which has to be there
+from outcore.graph import _command as _graph  # noqa: E402, F401  # it adds its commands to `main`, which has to be there
+from outcore.sparse import _command as _sparse  # noqa: E402, F401  # as well
 
 if __name__ == "__main__":
     main()

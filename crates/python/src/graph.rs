@@ -17,6 +17,7 @@ use outcore_store::{return_freed_memory, Direction, GraphFile, Io};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
+use crate::graph_run::PyGraphRun;
 use crate::session::{watching_signals, PySession};
 use crate::sparse::PySparse;
 
@@ -112,7 +113,7 @@ impl PyGraph {
     fn with_memory<T: Send>(
         &self,
         py: Python<'_>,
-        session: &Arc<Session>,
+        run: &PyGraphRun,
         operator: &'static str,
         vertex_bytes: u64,
         message_bytes: u64,
@@ -120,28 +121,20 @@ impl PyGraph {
     ) -> PyResult<T> {
         let state = self.file.shape().vertices * vertex_bytes + self.file.memory_bytes();
         let least = graph::least_memory(&self.file, message_bytes);
-        watching_signals(py, |watch| {
+        let session = &run.session;
+        run.watching(py, |watch| {
             let left = session.budget().saturating_sub(state);
             let memory = (left / 2).clamp(least, READING_MAX.max(least));
             let _held = session.set_aside(operator, state + memory)?;
+            run.reserves(state + memory);
             let cache = self.cache(session, left.saturating_sub(memory) / 4 * 3);
             let (frames, file) = (Frames::default(), cache.as_ref().and_then(|cache| self.cached(cache)));
-            let found = work(&means_of(session, memory, &frames, file.as_ref()), watch);
+            let found = work(&run.means(memory, &frames, file.as_ref()), watch);
+            run.activity.end(file.as_ref());
             // What was sent and found in parts is nobody's now, and others count on it.
             return_freed_memory();
             found
         })
-    }
-}
-
-fn means_of<'a>(session: &'a Session, memory: u64, frames: &'a Frames, cache: Option<&'a CachedFile>) -> Means<'a> {
-    Means {
-        memory,
-        threads: session.options().threads,
-        io_threads: session.options().io_threads,
-        io: session.io(),
-        frames,
-        cache,
     }
 }
 
@@ -200,14 +193,14 @@ impl PyGraph {
     fn levels<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         sources: Vec<u32>,
         direction: &str,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
-        let session = session.0.clone();
-        let found = self.with_memory(py, &session, "graph: levels", 5, 0, |means, watch| {
+        let run = run.get();
+        let found = self.with_memory(py, run, "graph: levels", 5, 0, |means, watch| {
             let mut levels = vec![graph::UNMET; vertices];
             let mut active = Frontier::none(vertices);
             for source in sources {
@@ -225,15 +218,15 @@ impl PyGraph {
     fn components<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         strong: bool,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let session = session.0.clone();
+        let run = run.get();
         let (operator, bytes) = match strong {
             true => ("graph: strongly connected components", graph::STRONG_BYTES),
             false => ("graph: connected components", graph::COMPONENTS_BYTES),
         };
-        let found = self.with_memory(py, &session, operator, bytes, 0, |means, watch| match strong {
+        let found = self.with_memory(py, run, operator, bytes, 0, |means, watch| match strong {
             true => graph::strong_components(&self.file, means, watch),
             false => graph::components(&self.file, means, watch),
         })?;
@@ -244,19 +237,19 @@ impl PyGraph {
     fn ranks<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         damping: f64,
         tolerance: f64,
         iterations: u32,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, Option<u32>)> {
-        let session = session.0.clone();
+        let run = run.get();
         let what = Ranking {
             damping,
             tolerance,
             iterations,
         };
         let bytes = graph::RANKS_BYTES + DEGREE_BYTES;
-        let (found, done) = self.with_memory(py, &session, "graph: pagerank", bytes, 0, |means, watch| {
+        let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, 0, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             graph::ranks(&self.file, &degrees, &what, means, watch)
         })?;
@@ -267,45 +260,38 @@ impl PyGraph {
     fn distances<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         sources: Vec<u32>,
         step: f64,
         direction: &str,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
-        let session = session.0.clone();
-        let found = self.with_memory(
-            py,
-            &session,
-            "graph: distances",
-            18 + 2 * DEGREE_BYTES,
-            8,
-            |means, watch| {
-                let both = [Direction::Out, Direction::In];
-                let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
-                let (out, into) = (out?, into?);
-                let mut states = vec![Reached::NEVER; vertices];
-                let mut active = Frontier::none(vertices);
-                for source in sources {
-                    states[source as usize] = Reached::at(0.0);
-                    active.insert(source);
-                }
-                let mut program = Distances::new(directions, step, vertices);
-                let degrees = Some((&*out, &*into));
-                self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
-                Ok(states.into_iter().map(|state| state.distance).collect())
-            },
-        )?;
+        let run = run.get();
+        let found = self.with_memory(py, run, "graph: distances", 18 + 2 * DEGREE_BYTES, 8, |means, watch| {
+            let both = [Direction::Out, Direction::In];
+            let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
+            let (out, into) = (out?, into?);
+            let mut states = vec![Reached::NEVER; vertices];
+            let mut active = Frontier::none(vertices);
+            for source in sources {
+                states[source as usize] = Reached::at(0.0);
+                active.insert(source);
+            }
+            let mut program = Distances::new(directions, step, vertices);
+            let degrees = Some((&*out, &*into));
+            self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
+            Ok(states.into_iter().map(|state| state.distance).collect())
+        })?;
         Ok(PyArray1::from_vec(py, found))
     }
 
     /// The core that each vertex is in.
-    fn cores<'py>(&self, py: Python<'py>, session: PyRef<'_, PySession>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn cores<'py>(&self, py: Python<'py>, run: &Bound<'_, PyGraphRun>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let directions = self.directions("both")?;
         let vertices = self.vertices();
-        let session = session.0.clone();
-        let found = self.with_memory(py, &session, "graph: cores", 13 + DEGREE_BYTES, 0, |means, watch| {
+        let run = run.get();
+        let found = self.with_memory(py, run, "graph: cores", 13 + DEGREE_BYTES, 0, |means, watch| {
             let mut states = vec![Left::new(0); vertices];
             for direction in directions {
                 let degrees = self.degrees_of(*direction, means.io)?;
@@ -321,12 +307,12 @@ impl PyGraph {
     }
 
     /// The longest way to each vertex, in edges; -1 for those on or behind a circle.
-    fn generations<'py>(&self, py: Python<'py>, session: PyRef<'_, PySession>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn generations<'py>(&self, py: Python<'py>, run: &Bound<'_, PyGraphRun>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let vertices = self.vertices();
-        let session = session.0.clone();
+        let run = run.get();
         let found = self.with_memory(
             py,
-            &session,
+            run,
             "graph: topological order",
             21 + DEGREE_BYTES,
             0,
@@ -355,12 +341,12 @@ impl PyGraph {
     fn betweenness<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         sources: Vec<u32>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let session = session.0.clone();
+        let run = run.get();
         let bytes = graph::BETWEENNESS_BYTES;
-        let found = self.with_memory(py, &session, "graph: betweenness", bytes, 8, |means, watch| {
+        let found = self.with_memory(py, run, "graph: betweenness", bytes, 8, |means, watch| {
             graph::betweenness(&self.file, &sources, means, watch)
         })?;
         Ok(PyArray1::from_vec(py, found))
@@ -370,13 +356,13 @@ impl PyGraph {
     fn spread<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         iterations: u32,
         seed: u64,
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Option<u32>)> {
-        let session = session.0.clone();
+        let run = run.get();
         let bytes = graph::LABELS_BYTES;
-        let (found, done) = self.with_memory(py, &session, "graph: labels", bytes, 0, |means, watch| {
+        let (found, done) = self.with_memory(py, run, "graph: labels", bytes, 0, |means, watch| {
             graph::spread(&self.file, iterations, seed, means, watch)
         })?;
         Ok((PyArray1::from_vec(py, found), done))
@@ -386,13 +372,13 @@ impl PyGraph {
     fn independent<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let session = session.0.clone();
+        let run = run.get();
         let found = self.with_memory(
             py,
-            &session,
+            run,
             "graph: independent set",
             graph::LABELS_BYTES,
             0,
@@ -405,13 +391,13 @@ impl PyGraph {
     fn triangles<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         each: bool,
     ) -> PyResult<(u64, Bound<'py, PyArray1<u64>>)> {
-        let session = session.0.clone();
+        let run = run.get();
         let (bytes, of_thread) = graph::TRIANGLES_BYTES;
-        let bytes = bytes + of_thread * session.options().threads as u64;
-        let found = self.with_memory(py, &session, "graph: triangles", bytes, 0, |means, watch| {
+        let bytes = bytes + of_thread * run.session.options().threads as u64;
+        let found = self.with_memory(py, run, "graph: triangles", bytes, 0, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             let means = Means {
                 memory: means.memory / 4,
@@ -423,10 +409,10 @@ impl PyGraph {
     }
 
     /// The vertex with the most edges around it, how many, and how many vertices were looked at.
-    fn scan(&self, py: Python<'_>, session: PyRef<'_, PySession>) -> PyResult<Option<(u32, u64, u64)>> {
-        let session = session.0.clone();
+    fn scan(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<Option<(u32, u64, u64)>> {
+        let run = run.get();
         let bytes = graph::SCAN_BYTES + 4 + DEGREE_BYTES;
-        let found = self.with_memory(py, &session, "graph: scan statistics", bytes, 8, |means, watch| {
+        let found = self.with_memory(py, run, "graph: scan statistics", bytes, 8, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             graph::scan(&self.file, &degrees, means, watch)
         })?;
@@ -438,7 +424,7 @@ impl PyGraph {
     fn lists<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         vertices: PyReadonlyArray1<'_, u32>,
         direction: &str,
     ) -> PyResult<(
@@ -455,11 +441,12 @@ impl PyGraph {
                 self.file.shape().vertices
             )));
         }
-        let session = session.0.clone();
+        let run = run.get();
         let index = &self.file.section(direction).index;
         let bytes: u64 = vertices.iter().map(|vertex| index.bytes_of(*vertex)).sum();
         // Neighbours and weights, and as much while they are put together.
-        let found = watching_signals(py, |watch| {
+        let session = &run.session;
+        let found = run.watching(py, |watch| {
             let of_weights = match self.file.shape().weights {
                 Some(_) => DEGREE_BYTES * self.file.shape().vertices,
                 None => 0,
@@ -467,7 +454,8 @@ impl PyGraph {
             let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64 + of_weights;
             let _held = session.set_aside("graph: lists", memory)?;
             let frames = Frames::default();
-            let means = means_of(&session, memory, &frames, None);
+            run.reserves(memory);
+            let means = run.means(memory, &frames, None);
             let degrees = match self.file.shape().weights {
                 Some(_) => Some(self.degrees_of(direction, means.io)?),
                 None => None,
@@ -486,9 +474,9 @@ impl PyGraph {
     }
 
     /// The lowest weight, their sum, and whether one of them is not a number.
-    fn weights(&self, py: Python<'_>, session: PyRef<'_, PySession>) -> PyResult<(f64, f64, bool)> {
-        let session = session.0.clone();
-        self.with_memory(py, &session, "graph: weights", DEGREE_BYTES, 0, |means, watch| {
+    fn weights(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<(f64, f64, bool)> {
+        let run = run.get();
+        self.with_memory(py, run, "graph: weights", DEGREE_BYTES, 0, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             graph::weights(&self.file, &degrees, means, watch)
         })
@@ -543,6 +531,7 @@ fn build_graph(
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyGraph>()?;
+    module.add_class::<PyGraphRun>()?;
     module.add_function(wrap_pyfunction!(open_graph, module)?)?;
     module.add_function(wrap_pyfunction!(build_graph, module)?)
 }

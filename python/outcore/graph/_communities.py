@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from outcore.graph._graph import Graph, _session, undirected, whole
+from outcore.graph._activity import running
+from outcore.graph._graph import Graph, undirected, whole
 
 
 def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.NDArray[np.uint32]:
@@ -26,7 +27,8 @@ def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.
     undirected("label_propagation", G)
     whole("label_propagation", 2**32 - 1, iterations=iterations)
     whole("label_propagation", 2**64 - 1, seed=seed)
-    return G._core.spread(_session(), iterations, seed)[0]
+    with running("label_propagation") as run:
+        return G._core.spread(run, iterations, seed)[0]
 
 
 def maximal_independent_set(G: Graph, *, seed: int = 0) -> npt.NDArray[np.uint32]:
@@ -42,7 +44,8 @@ def maximal_independent_set(G: Graph, *, seed: int = 0) -> npt.NDArray[np.uint32
     """
     undirected("maximal_independent_set", G)
     whole("maximal_independent_set", 2**64 - 1, seed=seed)
-    return G._core.independent(_session(), seed)
+    with running("maximal_independent_set") as run:
+        return G._core.independent(run, seed)
 
 
 __all__ = ["label_propagation", "maximal_independent_set"]

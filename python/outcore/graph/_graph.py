@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore.errors import ArgumentError, IndexingError
+from outcore.graph._activity import unseen
 
 if TYPE_CHECKING:
     from outcore.graph._program import VertexProgram
@@ -137,7 +138,7 @@ class Graph:
             raise IndexingError(f"graph: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
         _check_ids(self, ids)
         wanted, back = np.unique(ids.astype(np.uint32), return_inverse=True)
-        begins, neighbours, weights = self._core.lists(_session(), wanted, direction)
+        begins, neighbours, weights = self._core.lists(unseen(), wanted, direction)
         if len(wanted) != len(ids) or (np.diff(back) < 0).any():
             lengths = np.diff(begins)[back]
             ends = np.cumsum(lengths)
@@ -161,7 +162,7 @@ class Graph:
         while begin < self.number_of_vertices:
             end = min(max(self._core.vertex_after(begin, step, direction), begin + 1), self.number_of_vertices)
             ids = np.arange(begin, end, dtype=np.uint32)
-            yield ids, *self._core.lists(_session(), ids, direction)
+            yield ids, *self._core.lists(unseen(), ids, direction)
             begin = end
 
     def __repr__(self) -> str:

@@ -214,7 +214,7 @@ def topological_generations(G: Graph) -> Iterator[list[Any]]:
 
     if not G.directed:
         raise nx.NetworkXError("Topological sort not defined on undirected graphs.")
-    generations = G._core.generations(_session())
+    generations = _components.generations_of(G)
     if (generations < 0).any():
         raise nx.NetworkXUnfeasible("Graph contains a cycle.")
     order = np.argsort(generations, kind="stable")

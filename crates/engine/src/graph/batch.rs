@@ -16,6 +16,17 @@ pub enum Chosen<'a> {
     Listed(&'a [Vertex]),
 }
 
+impl Chosen<'_> {
+    /// How many of so many vertices are chosen.
+    pub(super) fn count(&self, vertices: u64) -> u64 {
+        match self {
+            Chosen::All => vertices,
+            Chosen::Of(bits) => bits.count(),
+            Chosen::Listed(listed) => listed.len() as u64,
+        }
+    }
+}
+
 /// Weights, one for each neighbour: their index counts neighbours.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightIndex<'a> {

@@ -120,6 +120,7 @@ fn depend(
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(), EngineError> {
+    means.iteration(chosen.len() as u64);
     let wanted = Wanted {
         file,
         direction: Direction::Out,

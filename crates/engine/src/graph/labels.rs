@@ -66,6 +66,7 @@ pub fn spread(
         chosen.clear();
         let is_in = |vertex: &Vertex| (drawn(*vertex, half, seed) & 1 == 1) == (round % 2 == 0);
         (0..vertices).filter(is_in).for_each(|vertex| chosen.insert(vertex));
+        means.iteration(chosen.count());
         let sweep = Sweep::new(wanted(file, &chosen), means);
         let changed = sweep.whole().collect(
             means,
@@ -108,6 +109,7 @@ pub fn independent(file: &GraphFile, seed: u64, means: &Means<'_>, watch: &mut W
         }
     }
     while !left.is_empty() {
+        means.iteration(left.count());
         let sweep = Sweep::new(wanted(file, &left), means);
         let found = sweep.whole().collect(
             means,

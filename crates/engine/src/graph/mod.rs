@@ -4,6 +4,7 @@
 //! This is the live half: what is read follows from what was found. It works in memory that is set aside in the session's
 //! ledger, and results have the same bits at every number of threads.
 
+mod activity;
 mod batch;
 mod bits;
 mod build;
@@ -23,6 +24,7 @@ mod strong;
 mod sweep;
 mod triangles;
 
+pub use activity::{Activity, Iterations};
 pub use batch::{Chosen, WeightIndex};
 pub use bits::Bits;
 pub use build::build;

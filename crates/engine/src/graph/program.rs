@@ -152,6 +152,7 @@ pub fn run<P: VertexProgram>(
     let mut number = 0;
     while !active.is_empty() {
         active.settle();
+        means.iteration(active.count());
         std::mem::swap(active, &mut wanted);
         active.clear();
         begin(program, number, states, &mut wanted, cut, means.threads);

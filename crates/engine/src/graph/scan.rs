@@ -45,7 +45,8 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn wanted<'a>(&'a self, chosen: Chosen<'a>) -> Sweep<'a> {
+    fn sweep<'a>(&'a self, chosen: Chosen<'a>) -> Sweep<'a> {
+        self.means.iteration(chosen.count(self.file.shape().vertices));
         let wanted = Wanted {
             file: self.file,
             direction: Direction::Out,
@@ -77,7 +78,7 @@ impl Scan<'_> {
             Ok(())
         };
         let swept = self
-            .wanted(Chosen::All)
+            .sweep(Chosen::All)
             .whole()
             .run(self.means, Scratch::default, work, take, watch);
         self.bounds = bounds;
@@ -120,7 +121,7 @@ impl Scan<'_> {
             }
             Ok(())
         };
-        let sweep = self.wanted(Chosen::Listed(some));
+        let sweep = self.sweep(Chosen::Listed(some));
         sweep.whole().run(self.means, Scratch::default, work, take, watch)?;
         Ok(edges)
     }
@@ -148,7 +149,7 @@ impl Scan<'_> {
             edges.iter_mut().zip(counts).for_each(|(edges, count)| *edges += count);
             Ok(())
         };
-        let sweep = self.wanted(Chosen::Of(&chosen));
+        let sweep = self.sweep(Chosen::Of(&chosen));
         sweep.whole().run(self.means, Scratch::default, work, take, watch)
     }
 }

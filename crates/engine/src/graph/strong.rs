@@ -250,6 +250,10 @@ fn count(
 ) -> Result<(), EngineError> {
     states.iter_mut().for_each(|state| state.color = 0);
     choose(states, active, |_, _| true);
+    if active.is_empty() {
+        return Ok(());
+    }
+    means.iteration(active.count());
     let wanted = Wanted {
         file,
         direction: against,

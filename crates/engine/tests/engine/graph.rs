@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Bits, Chosen, Distances, Frames, Frontier, Graph, Levels, Means, Reached, Sweep, Wanted,
+    self, Activity, Bits, Chosen, Distances, Frames, Frontier, Graph, Levels, Means, Reached, Sweep, Wanted,
 };
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
@@ -86,6 +86,7 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
             io,
             frames: &frames,
             cache: None,
+            activity: &Activity::default(),
         })
     });
     let [first, others @ ..] = found;
@@ -215,6 +216,7 @@ fn strong_components_reach_each_other() {
             io: &io,
             frames: &means_frames,
             cache: None,
+            activity: &Activity::default(),
         };
         let mut near = vec![];
         for vertex in (0..made.vertices as u32).step_by(7) {
@@ -345,6 +347,7 @@ fn a_read_that_fails_ends_a_run_with_its_name() {
             io: &io,
             frames: &frames,
             cache: None,
+            activity: &Activity::default(),
         };
         match graph::components(&made.file, &means, &mut go) {
             Ok(_) => {}
@@ -369,6 +372,7 @@ fn whoever_watches_ends_a_run() {
         io: &io,
         frames: &frames,
         cache: None,
+        activity: &Activity::default(),
     };
     let mut watch = || Err(EngineError::Cancelled);
     let ended = graph::components(&made.file, &means, &mut watch);
@@ -386,7 +390,7 @@ proptest! {
         let mut bits = Bits::none(3000);
         chosen.iter().for_each(|vertex| bits.insert(*vertex));
         let frames = Frames::default();
-        let means = Means { memory: 1 << memory, threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None };
+        let means = Means { memory: 1 << memory, threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default() };
         let wanted = Wanted {
             file: &made.file,
             direction: Direction::In,
