@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
-    self, Distances, Frames, Frontier, Generations, Graph, Left, Levels, Means, Peeling, Place, Ranking, Reached,
-    VertexProgram,
+    self, Coarse, Distances, Frames, Frontier, Generations, Graph, Left, Levels, Louvain, Means, Peeling, Place,
+    Ranking, Reached, VertexProgram,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
@@ -366,6 +366,40 @@ impl PyGraph {
             graph::spread(&self.file, iterations, seed, means, watch)
         })?;
         Ok((PyArray1::from_vec(py, found), done))
+    }
+
+    /// The lowest vertex of the community of each, and the modularity of them all.
+    fn louvain<'py>(
+        &self,
+        py: Python<'py>,
+        run: &Bound<'_, PyGraphRun>,
+        resolution: f64,
+        seed: u64,
+        threshold: f64,
+    ) -> PyResult<(Bound<'py, PyArray1<u32>>, f64)> {
+        let run = run.get();
+        let what = Louvain {
+            resolution,
+            seed,
+            threshold,
+        };
+        let is_weighted = self.file.shape().weights.is_some();
+        let bytes = graph::LOUVAIN_BYTES + if is_weighted { DEGREE_BYTES } else { 0 };
+        let (found, modularity) = self.with_memory(py, run, "graph: communities", bytes, 24, |means, watch| {
+            let degrees = match is_weighted {
+                true => Some(self.degrees_of(Direction::Out, means.io)?),
+                false => None,
+            };
+            // Lists take eight bytes for a neighbour, what else is set aside is for graphs of communities.
+            let memory = (means.memory / 2).max(graph::least_memory(&self.file, 8));
+            let mut coarse = Coarse {
+                bytes: means.memory - memory,
+                path: &mut || run.session.unused_path(),
+            };
+            let means = Means { memory, ..*means };
+            graph::louvain(&self.file, degrees.as_deref(), &what, &mut coarse, &means, watch)
+        })?;
+        Ok((PyArray1::from_vec(py, found), modularity))
     }
 
     /// Vertices no two of which are neighbours, to which none can be added.

@@ -228,6 +228,19 @@ def topological_sort(G: Graph) -> Iterator[Any]:
         yield from generation
 
 
+def louvain_communities(
+    G: Graph,
+    weight: str | None = "weight",
+    resolution: float = 1,
+    threshold: float = 0.0000001,
+    max_level: int | None = None,
+    seed: Any = None,
+) -> list[set[Any]]:
+    bits = seed.getrandbits(64)
+    labels, _ = _communities.louvain_communities(G, resolution=resolution, threshold=threshold, seed=bits)
+    return list(_groups(G, labels))
+
+
 def maximal_independent_set(G: Graph, nodes: Any = None, seed: Any = None) -> list[Any]:
     # networkx makes a generator of whatever it was given.
     return _names(G, _communities.maximal_independent_set(G, seed=seed.getrandbits(64)))
@@ -256,6 +269,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
         descendants,
         is_connected,
         is_strongly_connected,
+        louvain_communities,
         maximal_independent_set,
         number_connected_components,
         number_strongly_connected_components,
@@ -278,9 +292,10 @@ _FIXED = {
     "betweenness_centrality": ("k", "weight", "endpoints"),
     "clustering": ("weight",),
     "average_clustering": ("weight",),
+    "louvain_communities": ("max_level",),
     "maximal_independent_set": ("nodes",),
 }
-_UNDIRECTED = ("clustering", "average_clustering")
+_UNDIRECTED = ("clustering", "average_clustering", "louvain_communities")
 
 
 def _has(graph: Any, weight: str) -> bool:
@@ -303,6 +318,8 @@ def _reason(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> str |
     weight = given.get("weight")
     if name == "pagerank" and weight is not None and _has(G, weight):
         return "weights do not count; weight=None is right"
+    if name == "louvain_communities" and weight != "weight" and type(G) is Graph and G.dtype is not None:
+        return 'the weights of a stored graph are called "weight", and count'
     if name == "single_source_dijkstra_path_length":
         if not isinstance(weight, str):
             return "weight is the name of an attribute"

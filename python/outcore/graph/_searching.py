@@ -51,19 +51,19 @@ def shortest_paths(
     if G.dtype is None:
         levels = bfs(G, sources, direction=direction)
         return np.where(levels < 0, np.inf, levels)
-    lowest, mean = _weights(G)
+    lowest, mean = lowest_and_mean_weight("shortest_paths", G)
     if lowest < 0:
         raise ArgumentError(f"shortest_paths: a weight of {lowest}; the paths of negative weights have no end")
     with running("shortest_paths") as run:
         return G._core.distances(run, sources, step or max(2 * mean, np.finfo(float).tiny), direction)
 
 
-def _weights(G: Graph) -> tuple[float, float]:
-    """The lowest weight, and their mean; looked up once."""
+def lowest_and_mean_weight(name: str, G: Graph) -> tuple[float, float]:
+    """The lowest weight, and their mean; looked up once. Raises ArgumentError for what is no number."""
     if not hasattr(G, "_weights"):
         lowest, total, is_nan = G._core.weights(unseen())
         if is_nan:
-            raise ArgumentError("shortest_paths: a weight is not a number")
+            raise ArgumentError(f"{name}: a weight is not a number")
         # What is too large together is infinite: then all distances are worked on at once.
         G._weights = (lowest, total / max(G.number_of_entries, 1))  # type: ignore[attr-defined]
     return G._weights  # type: ignore[attr-defined, no-any-return]
