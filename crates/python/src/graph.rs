@@ -172,6 +172,12 @@ impl PyGraph {
         self.file.path().to_path_buf()
     }
 
+    /// Equal where the bytes are.
+    #[getter]
+    fn identity(&self) -> &str {
+        self.file.identity()
+    }
+
     /// Neighbours of each vertex in a direction.
     fn degrees<'py>(
         &self,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore.errors import ArgumentError, IndexingError
+from outcore.errors import ArgumentError, IndexingError, SourceChangedError
 from outcore.graph._activity import unseen
 
 if TYPE_CHECKING:
@@ -165,6 +165,10 @@ class Graph:
             yield ids, *self._core.lists(unseen(), ids, direction)
             begin = end
 
+    def __reduce__(self) -> Any:
+        """By path: whoever loads it opens the file, which must be what it is now."""
+        return _reopened, (str(self.path), self._core.identity)
+
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
         weights = "" if self.dtype is None else f", weights {self.dtype}"
@@ -191,6 +195,14 @@ def open(path: PathLike) -> Graph:
     3
     """
     return Graph(_core.open_graph(_session(), str(Path(path).absolute())))
+
+
+def _reopened(path: str, identity: str) -> Graph:
+    """The graph of a path as it was pickled. Raises SourceChangedError where the file is another by now."""
+    found = open(path)
+    if found._core.identity != identity:
+        raise SourceChangedError(f"{path}: it is not what it was when the graph was pickled")
+    return found
 
 
 def directions(name: str, G: Graph, direction: str) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from outcore.errors import ArgumentError
 from outcore.graph import _centrality, _communities, _components, _counts, _searching
 from outcore.graph._graph import Graph, _session
 from outcore.graph._making import from_networkx
@@ -31,6 +32,9 @@ class Converted(Graph):
         self.names = list(graph)
         self.numbers = {name: number for number, name in enumerate(self.names)}
         weakref.finalize(self, path.unlink, missing_ok=True)
+
+    def __reduce__(self) -> Any:
+        raise ArgumentError("graph: what was stored in scratch for networkx goes with this process; use from_networkx")
 
 
 # -- names and numbers ------------------------------------------------------------------------------------------------

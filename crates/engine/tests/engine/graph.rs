@@ -421,7 +421,7 @@ fn communities_are_the_same_in_whatever_memory() {
         assert!((0..).zip(&kept.0).all(|(vertex, label): (u32, _)| *label <= vertex));
         let is_large = made.vertices >= 500;
         // Too little for a row of the first graph of communities is said; a bit more is enough.
-        let least = (5..24).find_map(|power| match with(1 << power, &the_means(&io)) {
+        let least = (12..24).find_map(|power| match with(1 << power, &the_means(&io)) {
             Ok(found) => Some((power, found)),
             Err(EngineError::Memory { .. }) => None,
             Err(error) => panic!("{error}"),
