@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -147,14 +147,25 @@ class Graph:
             begins = np.concatenate([[0], ends])
         return begins, neighbours, weights if self.dtype is not None else None
 
-    def run(self, program: VertexProgram, active: Any = None, *, iterations: int | None = None) -> VertexProgram:
+    def run(
+        self,
+        program: VertexProgram,
+        active: Any = None,
+        *,
+        iterations: int | None = None,
+        mode: Literal["synchronous", "asynchronous"] = "synchronous",
+    ) -> VertexProgram:
         """Runs a program of one's own from the `active` vertices (all unless given) on until none is, or for so many
-        iterations. Gives the program, whose states tell what was found. See `VertexProgram`. I/O: the lists it asks
-        for.
+        iterations. Gives the program, whose states tell what was found. See `VertexProgram`.
+
+        In "asynchronous" mode `on_message` is called behind every `on_edges` with what that sent, so that later lists
+        of the same iteration meet the new states: programs that go to one fixed point whatever the order (least labels,
+        shortest distances) take fewer iterations, others may find something else. Raises ArgumentError for another
+        mode. I/O: the lists it asks for.
         """
         from outcore.graph._program import run
 
-        return run(self, program, active, iterations)
+        return run(self, program, active, iterations, mode)
 
     def _parts(self, direction: str, step: int = 2 << 20) -> Any:
         """All lists, some megabytes at a time: vertices, where each list begins, neighbours, weights."""

@@ -164,10 +164,13 @@ class VertexProgram:
         self._sent: list[tuple[npt.NDArray[np.uint32], npt.NDArray[Any]]] = []
 
 
-def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None) -> VertexProgram:
+def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
     """See `Graph.run`."""
     if not isinstance(program, VertexProgram):
         raise ArgumentError(f"run: {type(program).__name__} is no VertexProgram")
+    if mode not in ("synchronous", "asynchronous"):
+        raise ArgumentError(f"run: mode={mode!r}; synchronous and asynchronous are right")
+    at_once = mode == "asynchronous"
     program._begin(G)
     if active is None:
         now = np.arange(G.number_of_vertices, dtype=np.uint32)
@@ -179,7 +182,7 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None) -
             seen.begin(len(now))
             for begin in range(0, len(now), _VERTICES):
                 program.run(Vertices(now[begin : begin + _VERTICES]))
-            _edges(G, program, ahead, seen)
+            _edges(G, program, ahead, seen, at_once)
             _messages(program)
             program.on_iteration_end()
             now = np.flatnonzero(program._next).astype(np.uint32)
@@ -189,13 +192,18 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None) -
     return program
 
 
-def _edges(G: Graph, program: VertexProgram, ahead: ThreadPoolExecutor, seen: _core.GraphRun) -> None:
-    """Reads what was asked for, the next part while one is worked on."""
+def _edges(G: Graph, program: VertexProgram, ahead: ThreadPoolExecutor, seen: _core.GraphRun, at_once: bool) -> None:
+    """Reads what was asked for, the next part while one is worked on; delivers messages behind each where `at_once`."""
     core = G._core
 
     def read(part: npt.NDArray[np.uint32], direction: str) -> Edges:
         begins, neighbours, weights = core.lists(seen, part, direction)
         return Edges(part, begins, neighbours, None if G.dtype is None else weights)
+
+    def work(part: Edges) -> None:
+        program.on_edges(part)
+        if at_once:
+            _messages(program)
 
     requested, program._requested = program._requested, {}
     for direction, parts in requested.items():
@@ -204,10 +212,10 @@ def _edges(G: Graph, program: VertexProgram, ahead: ThreadPoolExecutor, seen: _c
         for part in _parts(G, ids, direction):
             new = ahead.submit(contextvars.copy_context().run, read, part, direction)
             if following is not None:
-                program.on_edges(following.result())
+                work(following.result())
             following = new
         if following is not None:
-            program.on_edges(following.result())
+            work(following.result())
 
 
 def _parts(G: Graph, ids: npt.NDArray[np.uint32], direction: str) -> Iterator[npt.NDArray[np.uint32]]:
