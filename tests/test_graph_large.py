@@ -174,3 +174,28 @@ def test_products_of_sparse_matrices_agree(tmp_path: Path) -> None:
         each = np.asarray(closed.sum(axis=1).compute()).ravel() // 2
         assert np.array_equal(oc.graph.triangles(U, each=True), each)
         assert oc.graph.triangles(U) * 3 == each.sum()
+
+
+RING = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def ring(shared: Path) -> Path:
+    """A ring one way, and a path that leads from 0 to the last vertex."""
+    first = np.arange(RING)
+    with session(shared):
+        oc.graph.from_arrays(first, (first + 1) % RING, shared / "ring.ocg", weights=np.ones(RING))
+        oc.graph.from_arrays(first[:-1], first[1:], shared / "path.ocg")
+    return shared
+
+
+def test_a_million_iterations_cost_what_is_active(ring: Path) -> None:
+    """Each with one vertex: where every iteration looked at all vertices, this took minutes."""
+    with session(ring):
+        around, path = (oc.graph.open(ring / f"{name}.ocg") for name in ("ring", "path"))
+        expected = np.arange(RING)
+        assert np.array_equal(oc.graph.bfs(around, 0), expected)
+        assert np.array_equal(oc.graph.shortest_paths(around, 0), expected)
+        assert not oc.graph.strongly_connected_components(around).any()
+        assert np.array_equal(oc.graph.topological_sort(path), expected)
+        assert (oc.graph.core_number(path) == 1).all()

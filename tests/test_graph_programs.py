@@ -248,3 +248,44 @@ def test_what_is_no_program_or_no_vertex_is_refused(out: Path) -> None:
             G.run(object())  # type: ignore[arg-type]
         with pytest.raises(IndexingError, match="run: 5 is no vertex"):
             G.run(Levels(), active=[5])
+
+
+class Least(VertexProgram):
+    """The least number that reaches each vertex, and with weights the least distance."""
+
+    label = state("float64", fill=np.inf)
+
+    def __init__(self, source: int | None = None) -> None:
+        self.source = source
+
+    def run(self, v: Any) -> None:
+        if self.iteration == 0:
+            self.label[v.ids] = v.ids if self.source is None else 0.0
+        self.request(v.ids, "both" if self.source is None else "out")
+
+    def on_edges(self, e: Any) -> None:
+        self.send(e.neighbours, self.label[e.ids] + (0.0 if self.source is None else e.weights))
+
+    def on_message(self, m: Any) -> None:
+        before = self.label[m.ids]
+        np.minimum.at(self.label, m.ids, m.values)
+        self.activate(m.ids[self.label[m.ids] < before])
+
+
+def test_messages_at_once_come_to_the_same_end_sooner(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A list is a part: what the first one sends goes to the last one.
+    monkeypatch.setattr("outcore.graph._program._LIST_BYTES", 1)
+    first = np.arange(60)
+    with session(out):
+        G = oc.graph.from_arrays(first, first + 1, out / "path.ocg", weights=np.ones(60))
+        for program in (Least, lambda: Least(0)):
+            active = None if program is Least else [0]
+            waiting, at_once = (G.run(program(), active, mode=mode) for mode in ("synchronous", "asynchronous"))
+            assert np.array_equal(waiting.label, at_once.label)
+            assert at_once.iteration <= waiting.iteration
+        labels = [G.run(Least(), mode=mode) for mode in ("synchronous", "asynchronous")]
+        assert labels[1].iteration < labels[0].iteration / 2
+        assert np.array_equal(labels[1].label, oc.graph.connected_components(G))
+        assert np.array_equal(G.run(Least(0), [0], mode="asynchronous").label, oc.graph.shortest_paths(G, 0))
+        with pytest.raises(ArgumentError, match="synchronous and asynchronous are right"):
+            G.run(Least(), mode="soon")

@@ -63,3 +63,16 @@ def test_the_bar_shows_share_amount_and_time_left(monkeypatch: pytest.MonkeyPatc
 )
 def test_a_clock(seconds: float, text: str) -> None:
     assert _clock(seconds) == text
+
+
+def test_the_bar_of_a_graph_shows_its_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+
+    shown = io.StringIO()
+    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=shown, width=160, force_terminal=True))
+    bar = _Bar()
+    bar.label = "bfs"
+    bar.iteration(3, 1200, 4000, 5 << 20, 17)
+    bar.close()
+    assert "bfs" in shown.getvalue()
+    assert "iteration 3, 1,200 active; 4,000 lists, 5.00 MiB read, 17 pages from the cache" in shown.getvalue()

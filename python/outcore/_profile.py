@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 import time
@@ -11,8 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
+
+from outcore._sizes import format_size
 
 if TYPE_CHECKING:
     from outcore._session import Outcome, Session
@@ -31,6 +34,22 @@ def _worked(session: Session) -> Disks:
 
 
 _COUNTED = ("requests", "bytes_read", "bytes_written", "busy_seconds", "errors")
+
+
+_BAR = 40
+_LINE = "{:>9} {:>8} {:>10} {:>10} {:>8} {:>8}  {}"
+
+
+class Iterations(NamedTuple):
+    """What an iteration over a graph did, or several that follow each other: `number` of them from `first` on."""
+
+    first: int
+    number: int
+    active: int
+    lists: int
+    bytes_read: int
+    cache_hits: int
+    seconds: float
 
 
 class Profile:
@@ -121,8 +140,41 @@ class Profile:
         sums = {"runs": len(self.outcomes), **{name: getattr(self, name) for name in names}}
         return {**sums, "disks": self.disks} if self.disks else sums
 
+    def iterations(self) -> str:
+        """A table of what the iterations of every run over a graph did: active vertices with a bar, lists that were
+        asked for, bytes read, pages that were in the cache. Of long runs a row is several iterations. No I/O.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> G = oc.graph.from_arrays([0, 1], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
+        >>> with oc.profile() as seen:
+        ...     levels = oc.graph.bfs(G, 0)
+        >>> print("\\n".join(line[:18] for line in seen.iterations().splitlines()))
+        bfs: 3 iterations
+        iteration   active
+                0        1
+                1        1
+                2        1
+        """
+        of_graphs = (outcome.other for outcome in self.outcomes if "graph" in outcome.other)
+        return "\n".join(_table(other["graph"], other["iterations"]) for other in of_graphs)
+
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
+
+    def _add_iterations(self, outcome: Outcome) -> None:
+        """Of a run over a graph that has just ended: a bar for each row, and lines of what it did."""
+        if self.path is None or "graph" not in outcome.other:
+            return
+        run = len(self.outcomes) + 1
+        at = time.perf_counter() - self.started - outcome.seconds
+        for row in outcome.other["iterations"]:
+            place = {"pid": run, "tid": 0, "ts": at * 1e6}
+            figures = {"active": row.active, "lists": row.lists, "bytes read": row.bytes_read, "cached": row.cache_hits}
+            name = f"{outcome.other['graph']} {row.first}"
+            self.events.append({"name": name, "ph": "X", "dur": row.seconds * 1e6, "args": figures, **place})
+            for what, value in figures.items():
+                self.events.append({"name": what, "ph": "C", "args": {what: value / row.number}, **place})
+            at += row.seconds
 
     def _add(self, text: str, offset_seconds: float) -> None:
         content = json.loads(text) if text.strip() else []
@@ -133,6 +185,22 @@ class Profile:
             if "ts" in event:
                 moved["ts"] = event["ts"] + offset_seconds * 1e6
             self.events.append(moved)
+
+
+def _table(name: str, rows: list[Iterations]) -> str:
+    """Of a run."""
+    total, most = sum(row.number for row in rows), max((row.active / row.number for row in rows), default=0.0)
+    lines = [
+        f"{name}: {total:,} iterations",
+        _LINE.format("iteration", "active", "lists", "read", "cached", "seconds", ""),
+    ]
+    for row in rows:
+        bar = "█" * math.ceil(_BAR * row.active / row.number / max(most, 1.0))
+        number = str(row.first) if row.number == 1 else f"{row.first}-{row.first + row.number - 1}"
+        read, seconds = format_size(row.bytes_read), f"{row.seconds:.3f}"
+        active, lists, hits = (f"{value:,}" for value in (row.active, row.lists, row.cache_hits))
+        lines.append(_LINE.format(number, active, lists, read, hits, seconds, bar).rstrip())
+    return "\n".join(lines)
 
 
 @contextmanager
@@ -186,4 +254,5 @@ def record(outcome: Outcome) -> None:
     """Adds a run to the profile in force, if any."""
     profile = _active.get()
     if profile is not None:
+        profile._add_iterations(outcome)
         profile.outcomes.append(outcome)

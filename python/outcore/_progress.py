@@ -71,6 +71,19 @@ class _Bar:
             left="" if seconds_left is None else f"{_clock(seconds_left)} left",
         )
 
+    def iteration(self, number: int, active: int, lists: int, bytes_read: int, hits: int) -> None:
+        """Of runs whose end nobody knows: the iteration that is under way, and what was done before."""
+        if self._bar is None:
+            self._open()
+        self._bar.update(
+            self._task,
+            total=None,
+            amount=f"iteration {number:,}, {active:,} active; {lists:,} lists, {format_size(bytes_read)} read, "
+            f"{hits:,} pages from the cache",
+            description=self.label,
+            left="",
+        )
+
     def _open(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn

@@ -1,4 +1,4 @@
-"""The command line: `outcore info | convert | explain | demo | clean | sparse | volume`, each with `--json`."""
+"""The command line: `outcore info | convert | explain | demo | clean | sparse | graph | volume`, each with `--json`."""
 
 from __future__ import annotations
 
@@ -221,6 +221,7 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
 
 # They add their commands to `main`, which has to be there.
 from outcore import _volumes  # noqa: E402, F401
+from outcore.graph import _command as _graph  # noqa: E402, F401
 from outcore.sparse import _command as _sparse  # noqa: E402, F401
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
-    self, Bits, Distances, Frames, Generations, Graph, Left, Levels, Means, Peeling, Place, Ranking, Reached,
+    self, Coarse, Distances, Frames, Frontier, Generations, Graph, Left, Levels, Louvain, Means, Peeling, Place,
+    Ranking, Reached, VertexProgram,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
@@ -16,6 +17,7 @@ use outcore_store::{return_freed_memory, Direction, GraphFile, Io};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
+use crate::graph_run::PyGraphRun;
 use crate::session::{watching_signals, PySession};
 use crate::sparse::PySparse;
 
@@ -74,6 +76,23 @@ impl PyGraph {
         Ok(known.get_or_init(|| found).clone())
     }
 
+    /// Runs a program from the active vertices on until none is.
+    fn run_program<P: VertexProgram>(
+        &self,
+        program: &mut P,
+        degrees: Option<(&ListIndex, &ListIndex)>,
+        states: &mut [P::State],
+        mut active: Frontier,
+        means: &Means<'_>,
+        watch: &mut graph::Watch<'_>,
+    ) -> Result<(), EngineError> {
+        let graph = Graph {
+            file: &self.file,
+            degrees,
+        };
+        graph::run(&graph, program, states, &mut active, means, watch).map(|_| ())
+    }
+
     fn vertices(&self) -> usize {
         self.file.shape().vertices as usize
     }
@@ -94,7 +113,7 @@ impl PyGraph {
     fn with_memory<T: Send>(
         &self,
         py: Python<'_>,
-        session: &Arc<Session>,
+        run: &PyGraphRun,
         operator: &'static str,
         vertex_bytes: u64,
         message_bytes: u64,
@@ -102,28 +121,20 @@ impl PyGraph {
     ) -> PyResult<T> {
         let state = self.file.shape().vertices * vertex_bytes + self.file.memory_bytes();
         let least = graph::least_memory(&self.file, message_bytes);
-        watching_signals(py, |watch| {
+        let session = &run.session;
+        run.watching(py, |watch| {
             let left = session.budget().saturating_sub(state);
             let memory = (left / 2).clamp(least, READING_MAX.max(least));
             let _held = session.set_aside(operator, state + memory)?;
+            run.reserves(state + memory);
             let cache = self.cache(session, left.saturating_sub(memory) / 4 * 3);
             let (frames, file) = (Frames::default(), cache.as_ref().and_then(|cache| self.cached(cache)));
-            let found = work(&means_of(session, memory, &frames, file.as_ref()), watch);
+            let found = work(&run.means(memory, &frames, file.as_ref()), watch);
+            run.activity.end(file.as_ref());
             // What was sent and found in parts is nobody's now, and others count on it.
             return_freed_memory();
             found
         })
-    }
-}
-
-fn means_of<'a>(session: &'a Session, memory: u64, frames: &'a Frames, cache: Option<&'a CachedFile>) -> Means<'a> {
-    Means {
-        memory,
-        threads: session.options().threads,
-        io_threads: session.options().io_threads,
-        io: session.io(),
-        frames,
-        cache,
     }
 }
 
@@ -161,6 +172,12 @@ impl PyGraph {
         self.file.path().to_path_buf()
     }
 
+    /// Equal where the bytes are.
+    #[getter]
+    fn identity(&self) -> &str {
+        self.file.identity()
+    }
+
     /// Neighbours of each vertex in a direction.
     fn degrees<'py>(
         &self,
@@ -182,29 +199,22 @@ impl PyGraph {
     fn levels<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         sources: Vec<u32>,
         direction: &str,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
-        let session = session.0.clone();
-        let found = self.with_memory(py, &session, "graph: levels", 5, 0, |means, watch| {
+        let run = run.get();
+        let found = self.with_memory(py, run, "graph: levels", 5, 0, |means, watch| {
             let mut levels = vec![graph::UNMET; vertices];
-            let mut active = Bits::none(vertices);
+            let mut active = Frontier::none(vertices);
             for source in sources {
                 levels[source as usize] = 0;
                 active.insert(source);
             }
-            let mut program = Levels {
-                directions,
-                met: active.clone(),
-            };
-            let graph = Graph {
-                file: &self.file,
-                degrees: None,
-            };
-            graph::run(&graph, &mut program, &mut levels, &mut active, means, watch)?;
+            let mut program = Levels::new(directions, &active);
+            self.run_program(&mut program, None, &mut levels, active, means, watch)?;
             Ok(levels)
         })?;
         Ok(PyArray1::from_vec(py, found))
@@ -214,15 +224,15 @@ impl PyGraph {
     fn components<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         strong: bool,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let session = session.0.clone();
+        let run = run.get();
         let (operator, bytes) = match strong {
             true => ("graph: strongly connected components", graph::STRONG_BYTES),
             false => ("graph: connected components", graph::COMPONENTS_BYTES),
         };
-        let found = self.with_memory(py, &session, operator, bytes, 0, |means, watch| match strong {
+        let found = self.with_memory(py, run, operator, bytes, 0, |means, watch| match strong {
             true => graph::strong_components(&self.file, means, watch),
             false => graph::components(&self.file, means, watch),
         })?;
@@ -233,19 +243,19 @@ impl PyGraph {
     fn ranks<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         damping: f64,
         tolerance: f64,
         iterations: u32,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, Option<u32>)> {
-        let session = session.0.clone();
+        let run = run.get();
         let what = Ranking {
             damping,
             tolerance,
             iterations,
         };
         let bytes = graph::RANKS_BYTES + DEGREE_BYTES;
-        let (found, done) = self.with_memory(py, &session, "graph: pagerank", bytes, 0, |means, watch| {
+        let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, 0, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             graph::ranks(&self.file, &degrees, &what, means, watch)
         })?;
@@ -256,48 +266,38 @@ impl PyGraph {
     fn distances<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         sources: Vec<u32>,
         step: f64,
         direction: &str,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
-        let session = session.0.clone();
-        let found = self.with_memory(
-            py,
-            &session,
-            "graph: distances",
-            18 + 2 * DEGREE_BYTES,
-            8,
-            |means, watch| {
-                let both = [Direction::Out, Direction::In];
-                let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
-                let (out, into) = (out?, into?);
-                let mut states = vec![Reached::NEVER; vertices];
-                let mut active = Bits::none(vertices);
-                for source in sources {
-                    states[source as usize] = Reached::at(0.0);
-                    active.insert(source);
-                }
-                let mut program = Distances::new(directions, step, vertices);
-                let graph = Graph {
-                    file: &self.file,
-                    degrees: Some((&out, &into)),
-                };
-                graph::run(&graph, &mut program, &mut states, &mut active, means, watch)?;
-                Ok(states.into_iter().map(|state| state.distance).collect())
-            },
-        )?;
+        let run = run.get();
+        let found = self.with_memory(py, run, "graph: distances", 18 + 2 * DEGREE_BYTES, 8, |means, watch| {
+            let both = [Direction::Out, Direction::In];
+            let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
+            let (out, into) = (out?, into?);
+            let mut states = vec![Reached::NEVER; vertices];
+            let mut active = Frontier::none(vertices);
+            for source in sources {
+                states[source as usize] = Reached::at(0.0);
+                active.insert(source);
+            }
+            let mut program = Distances::new(directions, step, vertices);
+            let degrees = Some((&*out, &*into));
+            self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
+            Ok(states.into_iter().map(|state| state.distance).collect())
+        })?;
         Ok(PyArray1::from_vec(py, found))
     }
 
     /// The core that each vertex is in.
-    fn cores<'py>(&self, py: Python<'py>, session: PyRef<'_, PySession>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn cores<'py>(&self, py: Python<'py>, run: &Bound<'_, PyGraphRun>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let directions = self.directions("both")?;
         let vertices = self.vertices();
-        let session = session.0.clone();
-        let found = self.with_memory(py, &session, "graph: cores", 13 + DEGREE_BYTES, 0, |means, watch| {
+        let run = run.get();
+        let found = self.with_memory(py, run, "graph: cores", 13 + DEGREE_BYTES, 0, |means, watch| {
             let mut states = vec![Left::new(0); vertices];
             for direction in directions {
                 let degrees = self.degrees_of(*direction, means.io)?;
@@ -305,30 +305,26 @@ impl PyGraph {
                     states[vertex as usize].degree += span.bytes as u32;
                 }
             }
-            let (mut program, mut active) = Peeling::new(directions, &states);
-            let graph = Graph {
-                file: &self.file,
-                degrees: None,
-            };
-            graph::run(&graph, &mut program, &mut states, &mut active, means, watch)?;
+            let (mut program, active) = Peeling::new(directions, &states);
+            self.run_program(&mut program, None, &mut states, active, means, watch)?;
             Ok(states.into_iter().map(|state| state.core).collect())
         })?;
         Ok(PyArray1::from_vec(py, found))
     }
 
     /// The longest way to each vertex, in edges; -1 for those on or behind a circle.
-    fn generations<'py>(&self, py: Python<'py>, session: PyRef<'_, PySession>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn generations<'py>(&self, py: Python<'py>, run: &Bound<'_, PyGraphRun>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let vertices = self.vertices();
-        let session = session.0.clone();
+        let run = run.get();
         let found = self.with_memory(
             py,
-            &session,
+            run,
             "graph: topological order",
             21 + DEGREE_BYTES,
             0,
             |means, watch| {
                 let degrees = self.degrees_of(Direction::In, means.io)?;
-                let mut active = Bits::none(vertices);
+                let mut active = Frontier::none(vertices);
                 let mut states = Vec::with_capacity(vertices);
                 for (vertex, span) in degrees.spans(0..u32::MAX) {
                     states.push(Place {
@@ -339,11 +335,7 @@ impl PyGraph {
                         active.insert(vertex);
                     }
                 }
-                let graph = Graph {
-                    file: &self.file,
-                    degrees: None,
-                };
-                graph::run(&graph, &mut Generations, &mut states, &mut active, means, watch)?;
+                self.run_program(&mut Generations, None, &mut states, active, means, watch)?;
                 let generations = states.into_iter().map(|state| state.generation.map_or(-1, i64::from));
                 Ok(generations.collect())
             },
@@ -355,12 +347,12 @@ impl PyGraph {
     fn betweenness<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         sources: Vec<u32>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let session = session.0.clone();
+        let run = run.get();
         let bytes = graph::BETWEENNESS_BYTES;
-        let found = self.with_memory(py, &session, "graph: betweenness", bytes, 8, |means, watch| {
+        let found = self.with_memory(py, run, "graph: betweenness", bytes, 8, |means, watch| {
             graph::betweenness(&self.file, &sources, means, watch)
         })?;
         Ok(PyArray1::from_vec(py, found))
@@ -370,29 +362,63 @@ impl PyGraph {
     fn spread<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         iterations: u32,
         seed: u64,
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Option<u32>)> {
-        let session = session.0.clone();
+        let run = run.get();
         let bytes = graph::LABELS_BYTES;
-        let (found, done) = self.with_memory(py, &session, "graph: labels", bytes, 0, |means, watch| {
+        let (found, done) = self.with_memory(py, run, "graph: labels", bytes, 0, |means, watch| {
             graph::spread(&self.file, iterations, seed, means, watch)
         })?;
         Ok((PyArray1::from_vec(py, found), done))
+    }
+
+    /// The lowest vertex of the community of each, and the modularity of them all.
+    fn louvain<'py>(
+        &self,
+        py: Python<'py>,
+        run: &Bound<'_, PyGraphRun>,
+        resolution: f64,
+        seed: u64,
+        threshold: f64,
+    ) -> PyResult<(Bound<'py, PyArray1<u32>>, f64)> {
+        let run = run.get();
+        let what = Louvain {
+            resolution,
+            seed,
+            threshold,
+        };
+        let is_weighted = self.file.shape().weights.is_some();
+        let bytes = graph::LOUVAIN_BYTES + if is_weighted { DEGREE_BYTES } else { 0 };
+        let (found, modularity) = self.with_memory(py, run, "graph: communities", bytes, 24, |means, watch| {
+            let degrees = match is_weighted {
+                true => Some(self.degrees_of(Direction::Out, means.io)?),
+                false => None,
+            };
+            // Lists take eight bytes for a neighbour, what else is set aside is for graphs of communities.
+            let memory = (means.memory / 2).max(graph::least_memory(&self.file, 8));
+            let mut coarse = Coarse {
+                bytes: means.memory - memory,
+                path: &mut || run.session.unused_path(),
+            };
+            let means = Means { memory, ..*means };
+            graph::louvain(&self.file, degrees.as_deref(), &what, &mut coarse, &means, watch)
+        })?;
+        Ok((PyArray1::from_vec(py, found), modularity))
     }
 
     /// Vertices no two of which are neighbours, to which none can be added.
     fn independent<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let session = session.0.clone();
+        let run = run.get();
         let found = self.with_memory(
             py,
-            &session,
+            run,
             "graph: independent set",
             graph::LABELS_BYTES,
             0,
@@ -405,13 +431,13 @@ impl PyGraph {
     fn triangles<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         each: bool,
     ) -> PyResult<(u64, Bound<'py, PyArray1<u64>>)> {
-        let session = session.0.clone();
+        let run = run.get();
         let (bytes, of_thread) = graph::TRIANGLES_BYTES;
-        let bytes = bytes + of_thread * session.options().threads as u64;
-        let found = self.with_memory(py, &session, "graph: triangles", bytes, 0, |means, watch| {
+        let bytes = bytes + of_thread * run.session.options().threads as u64;
+        let found = self.with_memory(py, run, "graph: triangles", bytes, 0, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             let means = Means {
                 memory: means.memory / 4,
@@ -423,10 +449,10 @@ impl PyGraph {
     }
 
     /// The vertex with the most edges around it, how many, and how many vertices were looked at.
-    fn scan(&self, py: Python<'_>, session: PyRef<'_, PySession>) -> PyResult<Option<(u32, u64, u64)>> {
-        let session = session.0.clone();
+    fn scan(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<Option<(u32, u64, u64)>> {
+        let run = run.get();
         let bytes = graph::SCAN_BYTES + 4 + DEGREE_BYTES;
-        let found = self.with_memory(py, &session, "graph: scan statistics", bytes, 8, |means, watch| {
+        let found = self.with_memory(py, run, "graph: scan statistics", bytes, 8, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             graph::scan(&self.file, &degrees, means, watch)
         })?;
@@ -438,7 +464,7 @@ impl PyGraph {
     fn lists<'py>(
         &self,
         py: Python<'py>,
-        session: PyRef<'_, PySession>,
+        run: &Bound<'_, PyGraphRun>,
         vertices: PyReadonlyArray1<'_, u32>,
         direction: &str,
     ) -> PyResult<(
@@ -455,11 +481,12 @@ impl PyGraph {
                 self.file.shape().vertices
             )));
         }
-        let session = session.0.clone();
+        let run = run.get();
         let index = &self.file.section(direction).index;
         let bytes: u64 = vertices.iter().map(|vertex| index.bytes_of(*vertex)).sum();
         // Neighbours and weights, and as much while they are put together.
-        let found = watching_signals(py, |watch| {
+        let session = &run.session;
+        let found = run.watching(py, |watch| {
             let of_weights = match self.file.shape().weights {
                 Some(_) => DEGREE_BYTES * self.file.shape().vertices,
                 None => 0,
@@ -467,7 +494,8 @@ impl PyGraph {
             let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64 + of_weights;
             let _held = session.set_aside("graph: lists", memory)?;
             let frames = Frames::default();
-            let means = means_of(&session, memory, &frames, None);
+            run.reserves(memory);
+            let means = run.means(memory, &frames, None);
             let degrees = match self.file.shape().weights {
                 Some(_) => Some(self.degrees_of(direction, means.io)?),
                 None => None,
@@ -486,9 +514,9 @@ impl PyGraph {
     }
 
     /// The lowest weight, their sum, and whether one of them is not a number.
-    fn weights(&self, py: Python<'_>, session: PyRef<'_, PySession>) -> PyResult<(f64, f64, bool)> {
-        let session = session.0.clone();
-        self.with_memory(py, &session, "graph: weights", DEGREE_BYTES, 0, |means, watch| {
+    fn weights(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<(f64, f64, bool)> {
+        let run = run.get();
+        self.with_memory(py, run, "graph: weights", DEGREE_BYTES, 0, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             graph::weights(&self.file, &degrees, means, watch)
         })
@@ -543,6 +571,7 @@ fn build_graph(
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyGraph>()?;
+    module.add_class::<PyGraphRun>()?;
     module.add_function(wrap_pyfunction!(open_graph, module)?)?;
     module.add_function(wrap_pyfunction!(build_graph, module)?)
 }

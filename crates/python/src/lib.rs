@@ -7,6 +7,7 @@ mod error;
 mod expr;
 mod function;
 mod graph;
+mod graph_run;
 mod recipe;
 mod session;
 mod sparse;

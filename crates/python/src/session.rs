@@ -17,7 +17,7 @@ use crate::error::{store_error, to_python};
 use crate::expr::PyExpr;
 
 /// Progress is told to Python at most this often; signals are looked for as often as the runner asks.
-const TELL: Duration = Duration::from_millis(200);
+pub const TELL: Duration = Duration::from_millis(200);
 
 #[pyclass(frozen, name = "Session", module = "outcore._core")]
 pub struct PySession(pub Arc<Session>);
@@ -63,9 +63,18 @@ pub fn watching_signals<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut dyn FnMut() -> Result<(), EngineError>) -> Result<T, EngineError> + Send,
 ) -> PyResult<T> {
+    watching(py, |py| py.check_signals(), work)
+}
+
+/// Works without the interpreter, and calls `look` with it whenever the work asks: what it raises is what is raised here.
+pub fn watching<T: Send>(
+    py: Python<'_>,
+    mut look: impl FnMut(Python<'_>) -> PyResult<()> + Send,
+    work: impl FnOnce(&mut dyn FnMut() -> Result<(), EngineError>) -> Result<T, EngineError> + Send,
+) -> PyResult<T> {
     let mut raised: Option<PyErr> = None;
     let mut watch = || {
-        Python::attach(|py| py.check_signals()).map_err(|error| {
+        Python::attach(&mut look).map_err(|error| {
             raised = Some(error);
             EngineError::Cancelled
         })

@@ -2,7 +2,7 @@
 memory."""
 
 from outcore.graph._centrality import betweenness_centrality, degree_histogram, pagerank
-from outcore.graph._communities import label_propagation, maximal_independent_set
+from outcore.graph._communities import label_propagation, louvain_communities, maximal_independent_set
 from outcore.graph._components import (
     connected_components,
     core_number,
@@ -31,6 +31,7 @@ __all__ = [
     "from_networkx",
     "from_sparse",
     "label_propagation",
+    "louvain_communities",
     "maximal_independent_set",
     "open",
     "pagerank",

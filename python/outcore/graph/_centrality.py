@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore.errors import ArgumentError
-from outcore.graph._graph import Graph, _session, ids_of, whole
+from outcore.graph._activity import running
+from outcore.graph._graph import Graph, ids_of, whole
 
 
 def pagerank(
@@ -34,7 +35,8 @@ def pagerank(
     whole("pagerank", 2**32 - 1, iterations=iterations)
     if G.number_of_vertices == 0:
         return (np.zeros(0), 0) if full_output else np.zeros(0)
-    ranks, done = G._core.ranks(_session(), damping, tol, iterations)
+    with running("pagerank") as run:
+        ranks, done = G._core.ranks(run, damping, tol, iterations)
     return (ranks, done) if full_output else ranks
 
 
@@ -62,7 +64,8 @@ def betweenness_centrality(
         chosen = np.sort(np.random.default_rng(seed).choice(n, int(sources), replace=False)).tolist()
     else:
         chosen = ids_of("betweenness_centrality", G, sources)
-    sums = G._core.betweenness(_session(), chosen)
+    with running("betweenness_centrality") as run:
+        sums = G._core.betweenness(run, chosen)
     # A pair of an undirected graph is met from both of its ends.
     scale = 1.0 if G.directed else 0.5
     if normalized:

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore.errors import ArgumentError
-from outcore.graph._graph import Graph, _session, directed
+from outcore.graph._activity import running
+from outcore.graph._graph import Graph, directed
 
 
 def connected_components(G: Graph) -> npt.NDArray[np.uint32]:
@@ -20,13 +21,14 @@ def connected_components(G: Graph) -> npt.NDArray[np.uint32]:
     >>> oc.graph.connected_components(G)
     array([0, 0, 2, 2], dtype=uint32)
     """
-    return G._core.components(_session(), False)
+    with running("connected_components") as run:
+        return G._core.components(run, False)
 
 
 def strongly_connected_components(G: Graph) -> npt.NDArray[np.uint32]:
     """A vertex of the component of each vertex, within which paths lead from every vertex to every other: uint32 (n,).
 
-    Memory: 9 bytes a vertex. Raises ArgumentError for an undirected graph. I/O: some reads of both directions, most of
+    Memory: 13 bytes a vertex. Raises ArgumentError for an undirected graph. I/O: some reads of both directions, most of
     which take few lists.
 
     >>> import outcore as oc, tempfile, pathlib
@@ -35,7 +37,8 @@ def strongly_connected_components(G: Graph) -> npt.NDArray[np.uint32]:
     array([0, 0, 2], dtype=uint32)
     """
     directed("strongly_connected_components", G)
-    return G._core.components(_session(), True)
+    with running("strongly_connected_components") as run:
+        return G._core.components(run, True)
 
 
 def core_number(G: Graph) -> npt.NDArray[np.uint32]:
@@ -50,7 +53,14 @@ def core_number(G: Graph) -> npt.NDArray[np.uint32]:
     >>> oc.graph.core_number(G)
     array([2, 2, 2, 1], dtype=uint32)
     """
-    return G._core.cores(_session())
+    with running("core_number") as run:
+        return G._core.cores(run)
+
+
+def generations_of(G: Graph) -> npt.NDArray[np.int64]:
+    """The longest way to each vertex, in edges; -1 for those on or behind a circle."""
+    with running("topological_sort") as run:
+        return G._core.generations(run)
 
 
 def topological_sort(G: Graph) -> npt.NDArray[np.int64]:
@@ -64,7 +74,7 @@ def topological_sort(G: Graph) -> npt.NDArray[np.int64]:
     array([2, 0, 1])
     """
     directed("topological_sort", G)
-    generations = G._core.generations(_session())
+    generations = generations_of(G)
     on_circles = np.flatnonzero(generations < 0)
     if len(on_circles):
         raise ArgumentError(

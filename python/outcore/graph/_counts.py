@@ -6,15 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore.errors import ArgumentError
-from outcore.graph._graph import Graph, _session, undirected
+from outcore.graph._activity import running
+from outcore.graph._graph import Graph, undirected
 
 
 def triangles(G: Graph, *, each: bool = False) -> int | npt.NDArray[np.uint64]:
     """The number of triangles; with `each` those that every vertex is in: uint64 (n,). Loops do not count.
 
-    Lists of as many vertices as there is memory for are kept while the others pass by. Memory: 30 bytes a vertex and
-    what there is for lists. Raises ArgumentError for a directed graph. I/O: one read of the lists, and one for each
-    part of them that fits into memory.
+    Lists of as many vertices as there is memory for are kept while the others pass by. Memory: 36 bytes a vertex, one
+    more for each thread, and what there is for lists. Raises ArgumentError for a directed graph. I/O: one read of the
+    lists, and one for each part of them that fits into memory.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"
@@ -23,17 +24,15 @@ def triangles(G: Graph, *, each: bool = False) -> int | npt.NDArray[np.uint64]:
     (1, [1, 1, 1, 0])
     """
     undirected("triangles", G)
-    count, of = G._core.triangles(_session(), each)
+    with running("triangles") as run:
+        count, of = G._core.triangles(run, each)
     return of if each else count
 
 
 def _simple_degrees(G: Graph) -> npt.NDArray[np.int64]:
     """Neighbours of each vertex but itself."""
     degrees = G.degrees()
-    if G.number_of_loops:
-        for ids, begins, neighbours, _ in G._parts("out"):
-            sources = np.repeat(ids, np.diff(begins))
-            np.subtract.at(degrees, sources[neighbours == sources], 1)
+    np.subtract.at(degrees, G._loops(), 1)
     return degrees
 
 
@@ -84,7 +83,8 @@ def scan_statistics(G: Graph) -> tuple[int, int]:
     (0, 4)
     """
     undirected("scan_statistics", G)
-    found = G._core.scan(_session())
+    with running("scan_statistics") as run:
+        found = G._core.scan(run)
     if found is None:
         raise ArgumentError("scan_statistics: a graph without vertices")
     return found[0], found[1]

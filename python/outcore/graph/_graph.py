@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore.errors import ArgumentError, IndexingError
+from outcore.errors import ArgumentError, IndexingError, SourceChangedError
+from outcore.graph._activity import unseen
 
 if TYPE_CHECKING:
     from outcore.graph._program import VertexProgram
@@ -35,6 +36,7 @@ class Graph:
 
     def __init__(self, core: _core.Graph) -> None:
         self._core = core
+        self._found_loops: npt.NDArray[np.uint32] | None = None
 
     @property
     def number_of_vertices(self) -> int:
@@ -55,12 +57,17 @@ class Graph:
     @property
     def number_of_loops(self) -> int:
         """Edges from a vertex to itself. I/O: one read of the lists the first time."""
-        if not hasattr(self, "_loops"):
-            self._loops = sum(
-                int((neighbours == np.repeat(ids, np.diff(begins))).sum())
-                for ids, begins, neighbours, _ in self._parts("out")
-            )
-        return self._loops
+        return len(self._loops())
+
+    def _loops(self) -> npt.NDArray[np.uint32]:
+        """The vertices of the loops, ascending; looked for once."""
+        if self._found_loops is None:
+            found = [np.empty(0, dtype=np.uint32)]
+            for ids, begins, neighbours, _ in self._parts("out"):
+                sources = np.repeat(ids, np.diff(begins))
+                found.append(sources[neighbours == sources])
+            self._found_loops = np.concatenate(found)
+        return self._found_loops
 
     @property
     def directed(self) -> bool:
@@ -122,7 +129,7 @@ class Graph:
 
         `begins` has one number more than there are vertices, as in a compressed row. Weights come as float64. Raises
         IndexingError for what is no vertex, ArgumentError for a direction but "out" and "in". I/O: the pages that hold
-        the lists, each once; of a graph with weights also the degrees, about a byte for each of its vertices.
+        the lists, each once; of a graph with weights the first time also the degrees, about a byte for each vertex.
         """
         if direction not in ("out", "in"):
             raise ArgumentError(f"lists: direction={direction!r}; out and in are right")
@@ -131,7 +138,7 @@ class Graph:
             raise IndexingError(f"graph: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
         _check_ids(self, ids)
         wanted, back = np.unique(ids.astype(np.uint32), return_inverse=True)
-        begins, neighbours, weights = self._core.lists(_session(), wanted, direction)
+        begins, neighbours, weights = self._core.lists(unseen(), wanted, direction)
         if len(wanted) != len(ids) or (np.diff(back) < 0).any():
             lengths = np.diff(begins)[back]
             ends = np.cumsum(lengths)
@@ -140,14 +147,25 @@ class Graph:
             begins = np.concatenate([[0], ends])
         return begins, neighbours, weights if self.dtype is not None else None
 
-    def run(self, program: VertexProgram, active: Any = None, *, iterations: int | None = None) -> VertexProgram:
+    def run(
+        self,
+        program: VertexProgram,
+        active: Any = None,
+        *,
+        iterations: int | None = None,
+        mode: Literal["synchronous", "asynchronous"] = "synchronous",
+    ) -> VertexProgram:
         """Runs a program of one's own from the `active` vertices (all unless given) on until none is, or for so many
-        iterations. Gives the program, whose states tell what was found. See `VertexProgram`. I/O: the lists it asks
-        for.
+        iterations. Gives the program, whose states tell what was found. See `VertexProgram`.
+
+        In "asynchronous" mode `on_message` is called behind every `on_edges` with what that sent, so that later lists
+        of the same iteration meet the new states: programs that go to one fixed point whatever the order (least labels,
+        shortest distances) take fewer iterations, others may find something else. Raises ArgumentError for another
+        mode. I/O: the lists it asks for.
         """
         from outcore.graph._program import run
 
-        return run(self, program, active, iterations)
+        return run(self, program, active, iterations, mode)
 
     def _parts(self, direction: str, step: int = 2 << 20) -> Any:
         """All lists, some megabytes at a time: vertices, where each list begins, neighbours, weights."""
@@ -155,8 +173,12 @@ class Graph:
         while begin < self.number_of_vertices:
             end = min(max(self._core.vertex_after(begin, step, direction), begin + 1), self.number_of_vertices)
             ids = np.arange(begin, end, dtype=np.uint32)
-            yield ids, *self._core.lists(_session(), ids, direction)
+            yield ids, *self._core.lists(unseen(), ids, direction)
             begin = end
+
+    def __reduce__(self) -> Any:
+        """By path: whoever loads it opens the file, which must be what it is now."""
+        return _reopened, (str(self.path), self._core.identity)
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
@@ -184,6 +206,14 @@ def open(path: PathLike) -> Graph:
     3
     """
     return Graph(_core.open_graph(_session(), str(Path(path).absolute())))
+
+
+def _reopened(path: str, identity: str) -> Graph:
+    """The graph of a path as it was pickled. Raises SourceChangedError where the file is another by now."""
+    found = open(path)
+    if found._core.identity != identity:
+        raise SourceChangedError(f"{path}: it is not what it was when the graph was pickled")
+    return found
 
 
 def directions(name: str, G: Graph, direction: str) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _files
+from outcore.errors import ArgumentError
 from outcore.graph import _centrality, _communities, _components, _counts, _searching
 from outcore.graph._graph import Graph, _session
 from outcore.graph._making import from_networkx
@@ -33,26 +34,28 @@ class Converted(Graph):
         self.numbers = {name: number for number, name in enumerate(self.names)}
         weakref.finalize(self, _files.discard, path)
 
+    def __reduce__(self) -> Any:
+        raise ArgumentError("graph: what was stored in scratch for networkx goes with this process; use from_networkx")
+
 
 # -- names and numbers ------------------------------------------------------------------------------------------------
+
+
+def _found(G: Graph, node: Any) -> int | None:
+    """The number of a node; None for what is none."""
+    if isinstance(G, Converted):
+        return G.numbers.get(node) if isinstance(node, Hashable) else None
+    return int(node) if isinstance(node, (int, np.integer)) and 0 <= node < G.number_of_vertices else None
 
 
 def _number(G: Graph, node: Any) -> int:
     """The number of a node. Raises networkx's NodeNotFound."""
     import networkx as nx
 
-    if isinstance(G, Converted):
-        if node in G.numbers:
-            return G.numbers[node]
-    elif isinstance(node, (int, np.integer)) and 0 <= node < G.number_of_vertices:
-        return int(node)
-    raise nx.NodeNotFound(f"Node {node} is not in the graph")
-
-
-def _is_node(G: Graph, node: Any) -> bool:
-    if isinstance(G, Converted):
-        return isinstance(node, Hashable) and node in G.numbers
-    return isinstance(node, (int, np.integer)) and 0 <= int(node) < G.number_of_vertices
+    number = _found(G, node)
+    if number is None:
+        raise nx.NodeNotFound(f"Node {node} is not in the graph")
+    return number
 
 
 def _names(G: Graph, numbers: npt.NDArray[Any]) -> list[Any]:
@@ -69,10 +72,11 @@ def _of_nodes(G: Graph, values: npt.NDArray[Any], nodes: Nodes) -> Any:
     """Of a node its value; of several, or all, a dictionary. As networkx does, what is no node is left out."""
     if nodes is None:
         return _by_node(G, values)
-    if _is_node(G, nodes):
-        return values[_number(G, nodes)].item()
-    chosen = [node for node in nodes if _is_node(G, node)]  # type: ignore[union-attr]
-    return {node: values[_number(G, node)].item() for node in chosen}
+    number = _found(G, nodes)
+    if number is not None:
+        return values[number].item()
+    numbers = ((node, _found(G, node)) for node in nodes)  # type: ignore[union-attr]
+    return {node: values[number].item() for node, number in numbers if number is not None}
 
 
 def _groups(G: Graph, labels: npt.NDArray[Any]) -> Iterator[set[Any]]:
@@ -215,7 +219,7 @@ def topological_generations(G: Graph) -> Iterator[list[Any]]:
 
     if not G.directed:
         raise nx.NetworkXError("Topological sort not defined on undirected graphs.")
-    generations = G._core.generations(_session())
+    generations = _components.generations_of(G)
     if (generations < 0).any():
         raise nx.NetworkXUnfeasible("Graph contains a cycle.")
     order = np.argsort(generations, kind="stable")
@@ -227,6 +231,19 @@ def topological_generations(G: Graph) -> Iterator[list[Any]]:
 def topological_sort(G: Graph) -> Iterator[Any]:
     for generation in topological_generations(G):
         yield from generation
+
+
+def louvain_communities(
+    G: Graph,
+    weight: str | None = "weight",
+    resolution: float = 1,
+    threshold: float = 0.0000001,
+    max_level: int | None = None,
+    seed: Any = None,
+) -> list[set[Any]]:
+    bits = seed.getrandbits(64)
+    labels, _ = _communities.louvain_communities(G, resolution=resolution, threshold=threshold, seed=bits)
+    return list(_groups(G, labels))
 
 
 def maximal_independent_set(G: Graph, nodes: Any = None, seed: Any = None) -> list[Any]:
@@ -257,6 +274,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
         descendants,
         is_connected,
         is_strongly_connected,
+        louvain_communities,
         maximal_independent_set,
         number_connected_components,
         number_strongly_connected_components,
@@ -279,9 +297,10 @@ _FIXED = {
     "betweenness_centrality": ("k", "weight", "endpoints"),
     "clustering": ("weight",),
     "average_clustering": ("weight",),
+    "louvain_communities": ("max_level",),
     "maximal_independent_set": ("nodes",),
 }
-_UNDIRECTED = ("clustering", "average_clustering")
+_UNDIRECTED = ("clustering", "average_clustering", "louvain_communities")
 
 
 def _has(graph: Any, weight: str) -> bool:
@@ -304,6 +323,8 @@ def _reason(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> str |
     weight = given.get("weight")
     if name == "pagerank" and weight is not None and _has(G, weight):
         return "weights do not count; weight=None is right"
+    if name == "louvain_communities" and weight != "weight" and type(G) is Graph and G.dtype is not None:
+        return 'the weights of a stored graph are called "weight", and count'
     if name == "single_source_dijkstra_path_length":
         if not isinstance(weight, str):
             return "weight is the name of an attribute"

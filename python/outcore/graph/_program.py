@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from outcore import _core
 from outcore.errors import ArgumentError, IndexingError, ShapeError
-from outcore.graph._graph import Graph, _session, directions
+from outcore.graph._activity import running
+from outcore.graph._graph import Graph, directions
 
 # Vertices that `run` is called with, and bytes of lists that `on_edges` is called with, at most; a list is never cut.
 _VERTICES = 1 << 20
@@ -162,36 +164,46 @@ class VertexProgram:
         self._sent: list[tuple[npt.NDArray[np.uint32], npt.NDArray[Any]]] = []
 
 
-def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None) -> VertexProgram:
+def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
     """See `Graph.run`."""
     if not isinstance(program, VertexProgram):
         raise ArgumentError(f"run: {type(program).__name__} is no VertexProgram")
+    if mode not in ("synchronous", "asynchronous"):
+        raise ArgumentError(f"run: mode={mode!r}; synchronous and asynchronous are right")
+    at_once = mode == "asynchronous"
     program._begin(G)
     if active is None:
         now = np.arange(G.number_of_vertices, dtype=np.uint32)
     else:
         now = np.unique(program._checked("run", np.atleast_1d(np.asarray(active))))
     program.iteration = 0
-    with ThreadPoolExecutor(1) as ahead:
+    with ThreadPoolExecutor(1) as ahead, running(type(program).__name__) as seen:
         while len(now) and (iterations is None or program.iteration < iterations):
+            seen.begin(len(now))
             for begin in range(0, len(now), _VERTICES):
                 program.run(Vertices(now[begin : begin + _VERTICES]))
-            _edges(G, program, ahead)
+            _edges(G, program, ahead, seen, at_once)
             _messages(program)
             program.on_iteration_end()
             now = np.flatnonzero(program._next).astype(np.uint32)
             program._next[now] = False
             program.iteration += 1
+        seen.end()
     return program
 
 
-def _edges(G: Graph, program: VertexProgram, ahead: ThreadPoolExecutor) -> None:
-    """Reads what was asked for, the next part while one is worked on."""
-    core, session = G._core, _session()
+def _edges(G: Graph, program: VertexProgram, ahead: ThreadPoolExecutor, seen: _core.GraphRun, at_once: bool) -> None:
+    """Reads what was asked for, the next part while one is worked on; delivers messages behind each where `at_once`."""
+    core = G._core
 
     def read(part: npt.NDArray[np.uint32], direction: str) -> Edges:
-        begins, neighbours, weights = core.lists(session, part, direction)
+        begins, neighbours, weights = core.lists(seen, part, direction)
         return Edges(part, begins, neighbours, None if G.dtype is None else weights)
+
+    def work(part: Edges) -> None:
+        program.on_edges(part)
+        if at_once:
+            _messages(program)
 
     requested, program._requested = program._requested, {}
     for direction, parts in requested.items():
@@ -200,10 +212,10 @@ def _edges(G: Graph, program: VertexProgram, ahead: ThreadPoolExecutor) -> None:
         for part in _parts(G, ids, direction):
             new = ahead.submit(contextvars.copy_context().run, read, part, direction)
             if following is not None:
-                program.on_edges(following.result())
+                work(following.result())
             following = new
         if following is not None:
-            program.on_edges(following.result())
+            work(following.result())
 
 
 def _parts(G: Graph, ids: npt.NDArray[np.uint32], direction: str) -> Iterator[npt.NDArray[np.uint32]]:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore.errors import ArgumentError
-from outcore.graph._graph import Graph, _session, ids_of
+from outcore.graph._activity import running, unseen
+from outcore.graph._graph import Graph, ids_of
 
 
 def bfs(G: Graph, source: Any, *, direction: str = "out") -> npt.NDArray[np.int32]:
@@ -22,7 +23,9 @@ def bfs(G: Graph, source: Any, *, direction: str = "out") -> npt.NDArray[np.int3
     >>> oc.graph.bfs(G, 0)
     array([ 0,  1,  2, -1], dtype=int32)
     """
-    return G._core.levels(_session(), ids_of("bfs", G, source), direction)
+    sources = ids_of("bfs", G, source)
+    with running("bfs") as run:
+        return G._core.levels(run, sources, direction)
 
 
 def shortest_paths(
@@ -46,20 +49,21 @@ def shortest_paths(
     if step is not None and not step > 0:
         raise ArgumentError(f"shortest_paths: step={step} is not positive")
     if G.dtype is None:
-        levels = G._core.levels(_session(), sources, direction)
+        levels = bfs(G, sources, direction=direction)
         return np.where(levels < 0, np.inf, levels)
-    lowest, mean = _weights(G)
+    lowest, mean = lowest_and_mean_weight("shortest_paths", G)
     if lowest < 0:
         raise ArgumentError(f"shortest_paths: a weight of {lowest}; the paths of negative weights have no end")
-    return G._core.distances(_session(), sources, step or max(2 * mean, np.finfo(float).tiny), direction)
+    with running("shortest_paths") as run:
+        return G._core.distances(run, sources, step or max(2 * mean, np.finfo(float).tiny), direction)
 
 
-def _weights(G: Graph) -> tuple[float, float]:
-    """The lowest weight, and their mean; looked up once."""
+def lowest_and_mean_weight(name: str, G: Graph) -> tuple[float, float]:
+    """The lowest weight, and their mean; looked up once. Raises ArgumentError for what is no number."""
     if not hasattr(G, "_weights"):
-        lowest, total, is_nan = G._core.weights(_session())
+        lowest, total, is_nan = G._core.weights(unseen())
         if is_nan:
-            raise ArgumentError("shortest_paths: a weight is not a number")
+            raise ArgumentError(f"{name}: a weight is not a number")
         # What is too large together is infinite: then all distances are worked on at once.
         G._weights = (lowest, total / max(G.number_of_entries, 1))  # type: ignore[attr-defined]
     return G._weights  # type: ignore[attr-defined, no-any-return]

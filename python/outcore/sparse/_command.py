@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from outcore import config
+from outcore._histogram import bars, svg
 from outcore._sizes import format_size
 from outcore.cli import _errors_in_one_line, _json, _limit, _show, main
 from outcore.errors import ArgumentError
@@ -17,7 +18,7 @@ from outcore.sparse._compressed import from_anndata, from_npz, from_table
 from outcore.sparse._convert import open
 from outcore.sparse._exports import to_edges, to_mtx, to_npz
 from outcore.sparse._ingest import Options, Settings, stored
-from outcore.sparse._layout import bars, layout, svg
+from outcore.sparse._layout import layout
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import from_binary, from_edges, from_mtx
 

@@ -12,6 +12,19 @@ use super::bits::Bits;
 pub enum Chosen<'a> {
     All,
     Of(&'a Bits),
+    /// Those of a list, which ascends: what nobody wants costs nothing.
+    Listed(&'a [Vertex]),
+}
+
+impl Chosen<'_> {
+    /// How many of so many vertices are chosen.
+    pub(super) fn count(&self, vertices: u64) -> u64 {
+        match self {
+            Chosen::All => vertices,
+            Chosen::Of(bits) => bits.count(),
+            Chosen::Listed(listed) => listed.len() as u64,
+        }
+    }
 }
 
 /// Weights, one for each neighbour: their index counts neighbours.
@@ -141,20 +154,29 @@ pub(super) fn spans(section: &Section, chosen: Chosen<'_>, range: Range<Vertex>,
     };
     match chosen {
         Chosen::All => section.index.spans(range).for_each(|(vertex, span)| give(vertex, span)),
-        Chosen::Of(bits) => {
-            let mut members = bits.within(range.clone()).peekable();
-            while let Some(first) = members.next() {
-                if members.peek().is_none_or(|next| next / BLOCK != first / BLOCK) {
-                    give(first, section.index.span(first));
-                    continue;
-                }
-                // The lists of several of a block are met on one way through it.
-                let end = (first / BLOCK + 1).saturating_mul(BLOCK).min(range.end);
-                for (vertex, span) in section.index.spans(first..end) {
-                    if vertex == first || members.next_if_eq(&vertex).is_some() {
-                        give(vertex, span);
-                    }
-                }
+        Chosen::Of(bits) => spans_of(section, bits.within(range.clone()), range.end, give),
+        Chosen::Listed(vertices) => {
+            let from = vertices.partition_point(|vertex| *vertex < range.start);
+            let members = vertices[from..].iter().copied();
+            let members = members.take_while(|vertex| *vertex < range.end);
+            spans_of(section, members, range.end, give);
+        }
+    }
+}
+
+/// Calls `give` with vertices, which ascend, below `end`, and where the list of each lies.
+fn spans_of(section: &Section, members: impl Iterator<Item = Vertex>, end: Vertex, mut give: impl FnMut(Vertex, Span)) {
+    let mut members = members.peekable();
+    while let Some(first) = members.next() {
+        if members.peek().is_none_or(|next| next / BLOCK != first / BLOCK) {
+            give(first, section.index.span(first));
+            continue;
+        }
+        // The lists of several of a block are met on one way through it.
+        let end = (first / BLOCK + 1).saturating_mul(BLOCK).min(end);
+        for (vertex, span) in section.index.spans(first..end) {
+            if vertex == first || members.next_if_eq(&vertex).is_some() {
+                give(vertex, span);
             }
         }
     }

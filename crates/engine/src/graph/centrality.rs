@@ -4,9 +4,9 @@ use outcore_graph::Vertex;
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
-use super::bits::Bits;
+use super::frontier::Frontier;
 use super::program::{run, Graph, Outbox, VertexProgram};
-use super::sweep::{List, Lists, Means, Scratch, Sweep, Wanted, Watch};
+use super::sweep::{List, Means, Sweep, Wanted, Watch};
 use crate::EngineError;
 
 /// What is known of a vertex in a search: its distance, and the shortest paths to it.
@@ -72,7 +72,7 @@ pub fn betweenness(
         count: 0.0,
     };
     let mut paths = vec![never; vertices];
-    let mut active = Bits::none(vertices);
+    let mut active = Frontier::none(vertices);
     for source in sources {
         paths.fill(never);
         paths[*source as usize] = Path { level: 0, count: 1.0 };
@@ -85,9 +85,7 @@ pub fn betweenness(
         // Those farthest away have none behind them.
         for level in (0..levels.saturating_sub(1) as usize).rev() {
             let chosen = &order[begins[level]..begins[level + 1]];
-            chosen.iter().for_each(|vertex| active.insert(*vertex));
-            depend(file, &active, &paths, &mut behind, means, watch)?;
-            chosen.iter().for_each(|vertex| active.remove(*vertex));
+            depend(file, chosen, &paths, &mut behind, means, watch)?;
         }
         for vertex in order.iter().filter(|vertex| *vertex != source) {
             sums[*vertex as usize] += behind[*vertex as usize];
@@ -113,46 +111,38 @@ fn by_level(paths: &[Path], levels: usize) -> (Vec<Vertex>, Vec<usize>) {
     (order, begins)
 }
 
-/// The dependencies of some vertices of a level on those of the next.
+/// The dependencies of some vertices of a level, which ascend, on those of the next.
 fn depend(
     file: &GraphFile,
-    chosen: &Bits,
+    chosen: &[Vertex],
     paths: &[Path],
     behind: &mut [f64],
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(), EngineError> {
+    means.iteration(chosen.len() as u64);
     let wanted = Wanted {
         file,
         direction: Direction::Out,
-        chosen: Chosen::Of(chosen),
+        chosen: Chosen::Listed(chosen),
         weights: None,
     };
     let sweep = Sweep::new(wanted, means);
     // What is found of this level is not looked at before the next: it may come in parts.
     for round in sweep.rounds(means.memory / 4) {
-        let mut found: Vec<(Vertex, f64)> = vec![];
         let known = &*behind;
-        let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
-            let mut found = vec![];
-            lists.each(scratch, |list| {
-                let own = paths[list.vertex as usize];
-                let parts = list.neighbours.iter().map(|neighbour| {
-                    let other = paths[*neighbour as usize];
-                    match other.level == own.level + 1 {
-                        true => own.count / other.count * (1.0 + known[*neighbour as usize]),
-                        false => 0.0,
-                    }
-                });
-                found.push((list.vertex, parts.sum()));
-            })?;
-            Ok(found)
+        let of = |(): &mut (), list: &List<'_>| {
+            let own = paths[list.vertex as usize];
+            let parts = list.neighbours.iter().map(|neighbour| {
+                let other = paths[*neighbour as usize];
+                match other.level == own.level + 1 {
+                    true => own.count / other.count * (1.0 + known[*neighbour as usize]),
+                    false => 0.0,
+                }
+            });
+            Some((list.vertex, parts.sum::<f64>()))
         };
-        let take = |part: Vec<(Vertex, f64)>| {
-            found.extend(part);
-            Ok(())
-        };
-        round.run(means, Scratch::default, work, take, watch)?;
+        let found = round.collect(means, || (), of, watch)?;
         found.iter().for_each(|(vertex, sum)| behind[*vertex as usize] = *sum);
     }
     Ok(())

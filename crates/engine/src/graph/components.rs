@@ -62,6 +62,7 @@ pub fn components(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) ->
     let forest = Forest {
         parents: (0..vertices).map(AtomicU32::new).collect(),
     };
+    means.iteration(u64::from(vertices));
     let wanted = Wanted {
         file,
         direction: Direction::Out,

@@ -4,6 +4,7 @@ use outcore_graph::Vertex;
 use outcore_store::Direction;
 
 use super::bits::Bits;
+use super::frontier::Frontier;
 use super::program::{Outbox, VertexProgram};
 use super::sweep::List;
 
@@ -34,19 +35,19 @@ pub struct Peeling {
 
 impl Peeling {
     /// The program, and those that go first.
-    pub fn new(directions: &[Direction], states: &[Left]) -> (Peeling, Bits) {
+    pub fn new(directions: &[Direction], states: &[Left]) -> (Peeling, Frontier) {
         let mut program = Peeling {
             directions: directions.to_vec(),
             core: 0,
             left: Bits::all(states.len()),
         };
-        let mut active = Bits::none(states.len());
+        let mut active = Frontier::none(states.len());
         program.go_on(states, &mut active);
         (program, active)
     }
 
     /// Where none goes, the next core begins with those that have the fewest neighbours.
-    fn go_on(&mut self, states: &[Left], active: &mut Bits) {
+    fn go_on(&mut self, states: &[Left], active: &mut Frontier) {
         if active.is_empty() {
             let fewest = self.left.iter().map(|vertex| states[vertex as usize].degree).min();
             self.core = self.core.max(fewest.unwrap_or(0));
@@ -56,7 +57,7 @@ impl Peeling {
                 .filter(|vertex| states[*vertex as usize].degree <= self.core);
             going.for_each(|vertex| active.insert(vertex));
         }
-        active.iter().for_each(|vertex| self.left.remove(vertex));
+        active.each(|vertex| self.left.remove(vertex));
     }
 }
 
@@ -88,7 +89,7 @@ impl VertexProgram for Peeling {
         !state.gone && state.degree == self.core
     }
 
-    fn on_iteration_end(&mut self, _: u32, states: &mut [Left], active: &mut Bits) {
+    fn on_iteration_end(&mut self, _: u32, states: &mut [Left], active: &mut Frontier) {
         self.go_on(states, active);
     }
 }

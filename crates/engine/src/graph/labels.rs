@@ -5,34 +5,19 @@ use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::bits::Bits;
-use super::sweep::{Lists, Means, Scratch, Sweep, Wanted, Watch};
+use super::sweep::{Means, Sweep, Wanted, Watch};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: labels, sets, and what changes.
 pub const LABELS_BYTES: u64 = 4 + 1 + 16;
 
-fn each_list<T: Send>(
-    file: &GraphFile,
-    chosen: Chosen<'_>,
-    means: &Means<'_>,
-    work: impl Fn(&mut Scratch, &Lists<'_>) -> Result<Vec<T>, EngineError> + Sync,
-    watch: &mut Watch<'_>,
-) -> Result<Vec<T>, EngineError> {
-    let wanted = Wanted {
+fn wanted<'a>(file: &'a GraphFile, chosen: &'a Bits) -> Wanted<'a> {
+    Wanted {
         file,
         direction: Direction::Out,
-        chosen,
+        chosen: Chosen::Of(chosen),
         weights: None,
-    };
-    let mut found = vec![];
-    let take = |part: Vec<T>| {
-        found.extend(part);
-        Ok(())
-    };
-    Sweep::new(wanted, means)
-        .whole()
-        .run(means, Scratch::default, work, take, watch)?;
-    Ok(found)
+    }
 }
 
 /// A number that is drawn for a vertex in a round: the same in every run (SplitMix64).
@@ -81,22 +66,17 @@ pub fn spread(
         chosen.clear();
         let is_in = |vertex: &Vertex| (drawn(*vertex, half, seed) & 1 == 1) == (round % 2 == 0);
         (0..vertices).filter(is_in).for_each(|vertex| chosen.insert(vertex));
-        let changed = each_list(
-            file,
-            Chosen::Of(&chosen),
+        means.iteration(chosen.count());
+        let sweep = Sweep::new(wanted(file, &chosen), means);
+        let changed = sweep.whole().collect(
             means,
-            |scratch, lists| {
-                let (mut changed, mut around) = (vec![], vec![]);
-                lists.each(scratch, |list| {
-                    around.clear();
-                    around.extend(list.neighbours.iter().map(|neighbour| labels[*neighbour as usize]));
-                    let own = labels[list.vertex as usize];
-                    let label = most(&mut around, own);
-                    if label != own {
-                        changed.push((list.vertex, label));
-                    }
-                })?;
-                Ok(changed)
+            Vec::new,
+            |around, list| {
+                around.clear();
+                around.extend(list.neighbours.iter().map(|neighbour| labels[*neighbour as usize]));
+                let own = labels[list.vertex as usize];
+                let label = most(around, own);
+                (label != own).then_some((list.vertex, label))
             },
             watch,
         )?;
@@ -129,24 +109,18 @@ pub fn independent(file: &GraphFile, seed: u64, means: &Means<'_>, watch: &mut W
         }
     }
     while !left.is_empty() {
-        let found = each_list(
-            file,
-            Chosen::Of(&left),
+        means.iteration(left.count());
+        let sweep = Sweep::new(wanted(file, &left), means);
+        let found = sweep.whole().collect(
             means,
-            |scratch, lists| {
-                let mut found = vec![];
-                lists.each(scratch, |list| {
-                    let others = list.neighbours.iter().filter(|other| **other != list.vertex);
-                    if others.clone().any(|other| joined.has(*other)) {
-                        found.push((list.vertex, false));
-                    } else if others
-                        .filter(|other| left.has(**other))
-                        .all(|other| number(list.vertex) < number(*other))
-                    {
-                        found.push((list.vertex, true));
-                    }
-                })?;
-                Ok(found)
+            || (),
+            |(), list| {
+                let mut others = list.neighbours.iter().filter(|other| **other != list.vertex);
+                if others.clone().any(|other| joined.has(*other)) {
+                    return Some((list.vertex, false));
+                }
+                let is_first = others.all(|other| !left.has(*other) || number(list.vertex) < number(*other));
+                is_first.then_some((list.vertex, true))
             },
             watch,
         )?;

@@ -4,6 +4,7 @@ use outcore_graph::Vertex;
 use outcore_store::Direction;
 
 use super::bits::Bits;
+use super::frontier::Frontier;
 use super::program::{Outbox, VertexProgram};
 use super::sweep::List;
 
@@ -12,9 +13,18 @@ pub const UNMET: i32 = -1;
 
 /// The distance of each vertex from where the search begins, in edges: what is met in an iteration is one farther away.
 pub struct Levels<'a> {
-    pub directions: &'a [Direction],
+    directions: &'a [Direction],
     /// Those that were met before the iteration: a bit of each stays in a core's cache, a number does not.
-    pub met: Bits,
+    met: Bits,
+}
+
+impl<'a> Levels<'a> {
+    /// A search that begins with the active vertices.
+    pub fn new(directions: &'a [Direction], active: &Frontier) -> Levels<'a> {
+        let mut met = Bits::none(active.vertices());
+        active.add_to(&mut met);
+        Levels { directions, met }
+    }
 }
 
 impl VertexProgram for Levels<'_> {
@@ -45,7 +55,7 @@ impl VertexProgram for Levels<'_> {
         is_new
     }
 
-    fn on_iteration_end(&mut self, _: u32, _: &mut [i32], active: &mut Bits) {
-        self.met.extend(active);
+    fn on_iteration_end(&mut self, _: u32, _: &mut [i32], active: &mut Frontier) {
+        active.add_to(&mut self.met);
     }
 }

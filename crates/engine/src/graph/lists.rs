@@ -4,7 +4,6 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::{Chosen, WeightIndex};
-use super::bits::Bits;
 use super::sweep::{Means, Scratch, Sweep, Wanted, Watch};
 use crate::EngineError;
 
@@ -30,12 +29,10 @@ pub fn lists(
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<Found, EngineError> {
-    let mut chosen = Bits::none(file.shape().vertices as usize);
-    vertices.iter().for_each(|vertex| chosen.insert(*vertex));
     let wanted = Wanted {
         file,
         direction,
-        chosen: Chosen::Of(&chosen),
+        chosen: Chosen::Listed(vertices),
         weights: WeightIndex::new(file, degrees),
     };
     // Room for as many as the bytes can be, of which what is not used is never touched: what grows is there twice.

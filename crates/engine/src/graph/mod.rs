@@ -4,15 +4,19 @@
 //! This is the live half: what is read follows from what was found. It works in memory that is set aside in the session's
 //! ledger, and results have the same bits at every number of threads.
 
+mod activity;
 mod batch;
 mod bits;
 mod build;
 mod centrality;
+mod coarse;
 mod components;
 mod cores;
+mod frontier;
 mod labels;
 mod levels;
 mod lists;
+mod louvain;
 mod order;
 mod paths;
 mod program;
@@ -22,15 +26,19 @@ mod strong;
 mod sweep;
 mod triangles;
 
+pub use activity::{Activity, Iterations};
 pub use batch::{Chosen, WeightIndex};
 pub use bits::Bits;
 pub use build::build;
 pub use centrality::{betweenness, BETWEENNESS_BYTES};
+pub use coarse::Coarse;
 pub use components::{components, COMPONENTS_BYTES};
 pub use cores::{Left, Peeling};
+pub use frontier::Frontier;
 pub use labels::{independent, spread, LABELS_BYTES};
 pub use levels::{Levels, UNMET};
 pub use lists::{lists, weights, Found};
+pub use louvain::{louvain, Louvain, LOUVAIN_BYTES};
 pub use order::{Generations, Place};
 pub use paths::{Distances, Reached};
 pub use program::{run, Graph, Outbox, VertexProgram};

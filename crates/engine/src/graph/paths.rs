@@ -3,7 +3,7 @@
 use outcore_graph::Vertex;
 use outcore_store::Direction;
 
-use super::bits::Bits;
+use super::frontier::Frontier;
 use super::program::{Outbox, VertexProgram};
 use super::sweep::List;
 
@@ -35,7 +35,7 @@ pub struct Distances {
     pub step: f64,
     bound: f64,
     /// Those that have come nearer and told nobody.
-    waiting: Bits,
+    waiting: Frontier,
 }
 
 impl Distances {
@@ -44,7 +44,7 @@ impl Distances {
             directions: directions.to_vec(),
             step,
             bound: step,
-            waiting: Bits::none(vertices),
+            waiting: Frontier::none(vertices),
         }
     }
 }
@@ -83,19 +83,22 @@ impl VertexProgram for Distances {
         is_nearer
     }
 
-    fn on_iteration_end(&mut self, _: u32, states: &mut [Reached], active: &mut Bits) {
-        self.waiting.extend(active);
-        let nearest = self.waiting.iter().map(|vertex| states[vertex as usize].distance);
-        let nearest = nearest.fold(f64::INFINITY, f64::min);
+    fn on_iteration_end(&mut self, _: u32, states: &mut [Reached], active: &mut Frontier) {
+        active.each(|vertex| self.waiting.insert(vertex));
+        let mut nearest = f64::INFINITY;
+        let distance = |vertex: Vertex| states[vertex as usize].distance;
+        self.waiting.each(|vertex| nearest = nearest.min(distance(vertex)));
         if nearest > self.bound {
             self.bound = nearest + self.step;
         }
         active.clear();
-        for vertex in self.waiting.iter() {
-            if states[vertex as usize].distance <= self.bound {
+        self.waiting.retain(|vertex| {
+            let waits = distance(vertex) > self.bound;
+            if !waits {
                 active.insert(vertex);
             }
-        }
-        active.iter().for_each(|vertex| self.waiting.remove(vertex));
+            waits
+        });
+        self.waiting.settle();
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
-use super::batch::{Chosen, WeightIndex};
-use super::bits::Bits;
+use super::batch::WeightIndex;
+use super::frontier::Frontier;
 use super::sweep::{List, Means, Scratch, Sweep, Wanted, Watch};
 use crate::EngineError;
 
@@ -41,29 +41,61 @@ pub trait VertexProgram: Sync {
     fn on_message(&self, iteration: u32, vertex: Vertex, state: &mut Self::State, message: Self::Message) -> bool;
 
     /// Behind an iteration, with those that are active in the next: more may be added.
-    fn on_iteration_end(&mut self, _iteration: u32, _states: &mut [Self::State], _active: &mut Bits) {}
+    fn on_iteration_end(&mut self, _iteration: u32, _states: &mut [Self::State], _active: &mut Frontier) {}
 }
 
-/// What is sent, by the part of the vertices that it is sent to: so each part is in a cache when it is delivered.
+/// What is sent; where it is much, by the part of the vertices that it is sent to: so each part is in a cache when it is
+/// delivered.
 pub struct Outbox<M> {
+    few: Vec<(Vertex, M)>,
+    /// None as long as there are few messages; then all are here.
     parts: Vec<Vec<(Vertex, M)>>,
+    cut: Cut,
+}
+
+/// How vertices are cut into parts: 2^`shift` each.
+#[derive(Clone, Copy)]
+struct Cut {
+    parts: usize,
     shift: u32,
 }
 
 impl<M: Copy> Outbox<M> {
-    fn new(parts: usize, shift: u32) -> Outbox<M> {
+    fn new(cut: Cut) -> Outbox<M> {
         Outbox {
-            parts: (0..parts).map(|_| vec![]).collect(),
-            shift,
+            few: vec![],
+            parts: vec![],
+            cut,
         }
     }
 
     pub fn send(&mut self, to: Vertex, message: M) {
-        self.parts[(to >> self.shift) as usize].push((to, message));
+        if !self.parts.is_empty() {
+            self.parts[(to >> self.cut.shift) as usize].push((to, message));
+            return;
+        }
+        self.few.push((to, message));
+        if self.few.len() == FEW {
+            self.part();
+        }
+    }
+
+    /// Puts messages to their parts.
+    fn part(&mut self) {
+        if self.parts.is_empty() {
+            self.parts.resize_with(self.cut.parts, Vec::new);
+        }
+        for (to, message) in std::mem::take(&mut self.few) {
+            self.parts[(to >> self.cut.shift) as usize].push((to, message));
+        }
     }
 
     fn count(&self) -> usize {
-        self.parts.iter().map(Vec::len).sum()
+        self.few.len() + self.parts.iter().map(Vec::len).sum::<usize>()
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &(Vertex, M)> {
+        self.few.iter().chain(self.parts.iter().flatten())
     }
 }
 
@@ -90,16 +122,20 @@ impl Graph<'_> {
     }
 }
 
-/// The power of two of vertices that are worked on together.
-fn part_shift(vertices: usize, state_bytes: usize) -> u32 {
+/// The parts of so many vertices.
+fn cut(vertices: usize, state_bytes: usize) -> Cut {
     let mut shift = (PART_BYTES / state_bytes.max(1)).max(64).ilog2();
     while vertices >> shift > PARTS_MAX {
         shift += 1;
     }
-    shift
+    Cut {
+        parts: vertices.div_ceil(1 << shift),
+        shift,
+    }
 }
 
-/// Runs a program from the active vertices on until none is, or `watch` ends it. Gives the number of iterations.
+/// Runs a program from the active vertices on until none is, or `watch` ends it. Gives the number of iterations. One in
+/// which few vertices are active costs what they do, however many vertices there are.
 ///
 /// # Errors
 /// The file cannot be read, or is not what it says; what `watch` says.
@@ -107,22 +143,24 @@ pub fn run<P: VertexProgram>(
     graph: &Graph<'_>,
     program: &mut P,
     states: &mut [P::State],
-    active: &mut Bits,
+    active: &mut Frontier,
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<u32, EngineError> {
-    let shift = part_shift(states.len(), size_of::<P::State>());
-    let mut wanted = Bits::none(active.vertices());
+    let cut = cut(states.len(), size_of::<P::State>());
+    let mut wanted = Frontier::none(active.vertices());
     let mut number = 0;
     while !active.is_empty() {
-        wanted.words_mut().copy_from_slice(active.words());
+        active.settle();
+        means.iteration(active.count());
+        std::mem::swap(active, &mut wanted);
         active.clear();
-        begin(program, number, states, &mut wanted, shift, means.threads);
+        begin(program, number, states, &mut wanted, cut, means.threads);
         for direction in program.directions().to_vec() {
             let asked = Wanted {
                 file: graph.file,
                 direction,
-                chosen: Chosen::Of(&wanted),
+                chosen: wanted.chosen(),
                 weights: graph.weights(direction).filter(|_| program.wants_weights()),
             };
             let sweep = Sweep::new(asked, means);
@@ -130,12 +168,11 @@ pub fn run<P: VertexProgram>(
             let list_bytes = means.memory / 4 / size_of::<(Vertex, P::Message)>() as u64;
             for round in sweep.rounds(list_bytes) {
                 let mut outboxes = vec![];
-                let parts = states.len().div_ceil(1 << shift);
                 round.run(
                     means,
                     Scratch::default,
                     |scratch, lists| {
-                        let mut outbox = Outbox::new(parts, shift);
+                        let mut outbox = Outbox::new(cut);
                         lists.each(scratch, |list| program.on_edges(number, list, states, &mut outbox))?;
                         Ok(outbox)
                     },
@@ -145,7 +182,7 @@ pub fn run<P: VertexProgram>(
                     },
                     watch,
                 )?;
-                deliver(program, number, states, active, shift, &outboxes, means.threads);
+                deliver(program, number, states, active, cut, &mut outboxes, means.threads);
             }
         }
         program.on_iteration_end(number, states, active);
@@ -177,11 +214,14 @@ fn begin<P: VertexProgram>(
     program: &P,
     iteration: u32,
     states: &mut [P::State],
-    wanted: &mut Bits,
-    shift: u32,
+    wanted: &mut Frontier,
+    Cut { shift, .. }: Cut,
     threads: usize,
 ) {
-    let threads = if wanted.count() as usize > FEW { threads } else { 1 };
+    if wanted.count() <= FEW as u64 {
+        wanted.retain(|vertex| program.run(iteration, vertex, &mut states[vertex as usize]));
+        return;
+    }
     let words = wanted.words_mut().chunks_mut(1 << shift >> 6);
     let parts = states.chunks_mut(1 << shift).zip(words).enumerate();
     each_part(parts, threads, |(part, (states, words))| {
@@ -205,15 +245,24 @@ fn deliver<P: VertexProgram>(
     program: &P,
     iteration: u32,
     states: &mut [P::State],
-    next: &mut Bits,
-    shift: u32,
-    outboxes: &[Outbox<P::Message>],
+    next: &mut Frontier,
+    Cut { shift, .. }: Cut,
+    outboxes: &mut [Outbox<P::Message>],
     threads: usize,
 ) {
-    let few = outboxes.iter().map(Outbox::count).sum::<usize>() <= FEW;
+    if outboxes.iter().map(Outbox::count).sum::<usize>() <= FEW {
+        for (vertex, message) in outboxes.iter().flat_map(Outbox::messages) {
+            if program.on_message(iteration, *vertex, &mut states[*vertex as usize], *message) {
+                next.insert(*vertex);
+            }
+        }
+        return;
+    }
+    outboxes.iter_mut().for_each(Outbox::part);
+    let outboxes = &*outboxes;
     let words = next.words_mut().chunks_mut(1 << shift >> 6);
     let parts = states.chunks_mut(1 << shift).zip(words).enumerate();
-    each_part(parts, if few { 1 } else { threads }, |(part, (states, words))| {
+    each_part(parts, threads, |(part, (states, words))| {
         for (vertex, message) in outboxes.iter().flat_map(|outbox| &outbox.parts[part]) {
             let place = *vertex as usize & ((1 << shift) - 1);
             if program.on_message(iteration, *vertex, &mut states[place], *message) {

@@ -58,6 +58,7 @@ pub fn ranks(
     let mut done = None;
     for number in 1..=what.iterations {
         next.fill(0.0);
+        means.iteration(vertices as u64);
         sweep.whole().run(
             means,
             Scratch::default,

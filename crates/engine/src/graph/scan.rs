@@ -45,7 +45,8 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn wanted<'a>(&'a self, chosen: Chosen<'a>) -> Sweep<'a> {
+    fn sweep<'a>(&'a self, chosen: Chosen<'a>) -> Sweep<'a> {
+        self.means.iteration(chosen.count(self.file.shape().vertices));
         let wanted = Wanted {
             file: self.file,
             direction: Direction::Out,
@@ -77,7 +78,7 @@ impl Scan<'_> {
             Ok(())
         };
         let swept = self
-            .wanted(Chosen::All)
+            .sweep(Chosen::All)
             .whole()
             .run(self.means, Scratch::default, work, take, watch);
         self.bounds = bounds;
@@ -104,8 +105,6 @@ impl Scan<'_> {
 
     /// Marks the neighbours of some vertices, each with the bits of those they are neighbours of; the number of edges.
     fn mark(&self, some: &[Vertex], marks: &mut [u64], watch: &mut Watch<'_>) -> Result<Vec<u64>, EngineError> {
-        let mut chosen = Bits::none(marks.len());
-        some.iter().for_each(|vertex| chosen.insert(*vertex));
         let mut edges = vec![0; some.len()];
         let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
             let mut found = vec![];
@@ -122,7 +121,7 @@ impl Scan<'_> {
             }
             Ok(())
         };
-        let sweep = self.wanted(Chosen::Of(&chosen));
+        let sweep = self.sweep(Chosen::Listed(some));
         sweep.whole().run(self.means, Scratch::default, work, take, watch)?;
         Ok(edges)
     }
@@ -150,7 +149,7 @@ impl Scan<'_> {
             edges.iter_mut().zip(counts).for_each(|(edges, count)| *edges += count);
             Ok(())
         };
-        let sweep = self.wanted(Chosen::Of(&chosen));
+        let sweep = self.sweep(Chosen::Of(&chosen));
         sweep.whole().run(self.means, Scratch::default, work, take, watch)
     }
 }

@@ -3,11 +3,10 @@
 use outcore_graph::Vertex;
 use outcore_store::{Direction, GraphFile};
 
-use super::batch::Chosen;
-use super::bits::Bits;
+use super::frontier::Frontier;
 use super::labels::drawn;
 use super::program::{run, Graph, Outbox, VertexProgram};
-use super::sweep::{List, Lists, Means, Scratch, Sweep, Wanted, Watch};
+use super::sweep::{List, Means, Sweep, Wanted, Watch};
 use crate::EngineError;
 
 /// What is known of a vertex.
@@ -47,6 +46,38 @@ impl VertexProgram for Trim {
     fn on_message(&self, _: u32, _: Vertex, state: &mut State, (): ()) -> bool {
         state.color = state.color.saturating_sub(1);
         state.color == 0 && state.component == UNKNOWN
+    }
+}
+
+/// Spreads the color of a vertex along the edges among those that are left.
+struct Reach;
+
+impl VertexProgram for Reach {
+    type State = State;
+    type Message = Vertex;
+
+    fn directions(&self) -> &[Direction] {
+        &[Direction::Out]
+    }
+
+    fn run(&self, _: u32, _: Vertex, _: &mut State) -> bool {
+        true
+    }
+
+    fn on_edges(&self, _: u32, list: &List<'_>, states: &[State], outbox: &mut Outbox<Vertex>) {
+        let color = states[list.vertex as usize].color;
+        for other in list.neighbours {
+            let state = states[*other as usize];
+            if state.component == UNKNOWN && state.color != color {
+                outbox.send(*other, color);
+            }
+        }
+    }
+
+    fn on_message(&self, _: u32, _: Vertex, state: &mut State, color: Vertex) -> bool {
+        let is_new = state.color != color;
+        state.color = color;
+        is_new
     }
 }
 
@@ -125,7 +156,8 @@ impl VertexProgram for Back {
 pub const STRONG_BYTES: u64 = 8 + 4 + 1;
 
 /// The lowest vertex of the strongly connected component of each vertex: what one edge leads into is trimmed both ways, then
-/// colors spread and are followed back (Orzan 2004; Slota, Rajamanickam, Madduri, "BFS and coloring-based parallel
+/// what one vertex reaches and is reached from goes, which mostly is the largest component, then colors spread and are
+/// followed back (Orzan 2004; Slota, Rajamanickam, Madduri, "BFS and coloring-based parallel
 /// algorithms for strongly connected components", IPDPS 2014).
 ///
 /// # Errors
@@ -141,8 +173,9 @@ pub fn strong_components(
         color: 0,
     };
     let mut states = vec![never; vertices];
-    let mut active = Bits::none(vertices);
+    let mut active = Frontier::none(vertices);
     let graph = Graph { file, degrees: None };
+    let mut is_first = true;
     loop {
         for (along, against) in [(Direction::Out, Direction::In), (Direction::In, Direction::Out)] {
             count(file, against, &mut states, &mut active, means, watch)?;
@@ -158,20 +191,41 @@ pub fn strong_components(
         if active.is_empty() {
             return Ok(lowest(&mut states));
         }
+        if std::mem::take(&mut is_first) {
+            let most = most_joined(file, &states);
+            states.iter_mut().for_each(|state| state.color = UNKNOWN);
+            states[most as usize].color = most;
+            active.clear();
+            active.insert(most);
+            run(&graph, &mut Reach, &mut states, &mut active, means, watch)?;
+            active.insert(most);
+            run(&graph, &mut Back, &mut states, &mut active, means, watch)?;
+            continue;
+        }
         run(&graph, &mut Color, &mut states, &mut active, means, watch)?;
         choose(&states, &mut active, |vertex, state| state.color == vertex);
         run(&graph, &mut Back, &mut states, &mut active, means, watch)?;
     }
 }
 
+/// Of those that are left, the one with the longest lists both ways.
+fn most_joined(file: &GraphFile, states: &[State]) -> Vertex {
+    let [out, into] = [Direction::Out, Direction::In].map(|direction| &file.section(direction).index);
+    let ways = |vertex: Vertex| u128::from(out.bytes_of(vertex)) * u128::from(into.bytes_of(vertex));
+    let left = (0..).zip(states).filter(|(_, state)| state.component == UNKNOWN);
+    left.max_by_key(|(vertex, _)| ways(*vertex))
+        .map_or(0, |(vertex, _)| vertex)
+}
+
 /// Makes those active that are left and are wanted.
-fn choose(states: &[State], active: &mut Bits, is_wanted: impl Fn(Vertex, &State) -> bool) {
+fn choose(states: &[State], active: &mut Frontier, is_wanted: impl Fn(Vertex, &State) -> bool) {
     active.clear();
     for (state, vertex) in states.iter().zip(0..) {
         if state.component == UNKNOWN && is_wanted(vertex, state) {
             active.insert(vertex);
         }
     }
+    active.settle();
 }
 
 /// The lowest vertex of the component of each.
@@ -190,37 +244,32 @@ fn count(
     file: &GraphFile,
     against: Direction,
     states: &mut [State],
-    active: &mut Bits,
+    active: &mut Frontier,
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(), EngineError> {
     states.iter_mut().for_each(|state| state.color = 0);
     choose(states, active, |_, _| true);
+    if active.is_empty() {
+        return Ok(());
+    }
+    means.iteration(active.count());
     let wanted = Wanted {
         file,
         direction: against,
-        chosen: Chosen::Of(active),
+        chosen: active.chosen(),
         weights: None,
     };
     let sweep = Sweep::new(wanted, means);
     // Counts are not looked at while others are made: they may come in parts.
     for round in sweep.rounds(means.memory / 4) {
-        let mut counts: Vec<(Vertex, u32)> = vec![];
         let known = &*states;
-        let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
-            let mut found = vec![];
-            lists.each(scratch, |list| {
-                let others = list.neighbours.iter().filter(|other| **other != list.vertex);
-                let left = others.filter(|other| known[**other as usize].component == UNKNOWN);
-                found.push((list.vertex, left.count() as u32));
-            })?;
-            Ok(found)
+        let of = |(): &mut (), list: &List<'_>| {
+            let others = list.neighbours.iter().filter(|other| **other != list.vertex);
+            let left = others.filter(|other| known[**other as usize].component == UNKNOWN);
+            Some((list.vertex, left.count() as u32))
         };
-        let take = |part: Vec<(Vertex, u32)>| {
-            counts.extend(part);
-            Ok(())
-        };
-        round.run(means, Scratch::default, work, take, watch)?;
+        let counts = round.collect(means, || (), of, watch)?;
         counts
             .iter()
             .for_each(|(vertex, count)| states[*vertex as usize].color = *count);

@@ -10,6 +10,7 @@ use outcore_kernels::cast_kernel;
 use outcore_store::cache::CachedFile;
 use outcore_store::{AlignedBuffer, Direction, GraphFile, Io, Part, StoreError, PAGE};
 
+use super::activity::Activity;
 use super::batch::{batches, spans, Batch, Chosen, WeightIndex, BATCH_VERTICES};
 use crate::EngineError;
 
@@ -28,6 +29,15 @@ pub struct Means<'a> {
     pub frames: &'a Frames,
     /// What short runs are read by way of: whoever asks for few lists asks for others of their pages soon.
     pub cache: Option<&'a CachedFile>,
+    /// What is told of iterations.
+    pub activity: &'a Activity,
+}
+
+impl Means<'_> {
+    /// An iteration begins with so many active vertices.
+    pub(super) fn iteration(&self, active: u64) {
+        self.activity.begin(active, self.cache);
+    }
 }
 
 /// Memory that was read into and waits for the next batch: fresh pages cost more than reading does.
@@ -174,6 +184,9 @@ impl Wanted<'_> {
             (Part::Weights, &batch.weights, weights),
         ] {
             let cache = means.cache.filter(|_| runs.are_short());
+            if cache.is_none() {
+                means.activity.read(runs.pages * PAGE as u64);
+            }
             let runs: Vec<_> = runs.placed().collect();
             self.file
                 .read_pages(self.direction, part, &runs, area, cache, means.io)?;
@@ -185,22 +198,30 @@ impl Wanted<'_> {
 /// A sweep that is cut into batches.
 pub struct Sweep<'a> {
     wanted: Wanted<'a>,
+    activity: &'a Activity,
     batches: Vec<Batch>,
 }
 
 impl<'a> Sweep<'a> {
     /// Looks up what has to be read.
-    pub fn new(wanted: Wanted<'a>, means: &Means<'_>) -> Sweep<'a> {
+    pub fn new(wanted: Wanted<'a>, means: &Means<'a>) -> Sweep<'a> {
         let pages = BATCH_PAGES.min(means.memory / PAGE as u64 / 4).max(1);
         let section = wanted.file.section(wanted.direction);
         Sweep {
             batches: batches(section, wanted.weights, wanted.chosen, pages),
             wanted,
+            activity: means.activity,
         }
+    }
+
+    fn ask(&self) {
+        let vertices = self.wanted.file.shape().vertices;
+        self.activity.ask(self.wanted.chosen.count(vertices));
     }
 
     /// The sweep in rounds, in each of which no more bytes of lists are read than these, or one batch.
     pub fn rounds(&self, list_bytes: u64) -> impl Iterator<Item = Round<'_>> {
+        self.ask();
         let mut rest = &self.batches[..];
         std::iter::from_fn(move || {
             let mut bytes = 0;
@@ -219,6 +240,7 @@ impl<'a> Sweep<'a> {
 
     /// All of it.
     pub fn whole(&self) -> Round<'_> {
+        self.ask();
         Round {
             wanted: &self.wanted,
             batches: &self.batches,
@@ -286,6 +308,37 @@ impl Round<'_> {
             queue.stop(taken.err());
         });
         queue.outcome()
+    }
+}
+
+impl Round<'_> {
+    /// What is found at the lists, by ascending vertices. It is as much as `memory` has to be beside.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn collect<W: Send, T: Send>(
+        &self,
+        means: &Means<'_>,
+        worker: impl Fn() -> W + Sync,
+        work: impl Fn(&mut W, &List<'_>) -> Option<T> + Sync,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<T>, EngineError> {
+        let mut found = vec![];
+        self.run(
+            means,
+            || (Scratch::default(), worker()),
+            |(scratch, worker), lists| {
+                let mut part = vec![];
+                lists.each(scratch, |list| part.extend(work(worker, list)))?;
+                Ok(part)
+            },
+            |part: Vec<T>| {
+                found.extend(part);
+                Ok(())
+            },
+            watch,
+        )?;
+        Ok(found)
     }
 }
 

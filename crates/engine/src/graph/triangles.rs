@@ -147,6 +147,7 @@ impl Counter<'_> {
                 higher.iter().for_each(|other| marked.remove(self.rank(*other)));
             })
         };
+        self.means.iteration(self.ranks.len() as u64);
         sweep.whole().run(self.means, marks, work, Ok, watch)
     }
 
@@ -202,6 +203,7 @@ pub fn triangles(
         all: AtomicU64::new(0),
         means,
     };
+    means.iteration(vertices as u64);
     let sweep = Sweep::new(counter.wanted(), means);
     let mut block = Block::default();
     // A neighbour takes a byte of a list at least.

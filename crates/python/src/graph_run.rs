@@ -1,0 +1,110 @@
+//! A run over a graph: its session, who is told how far it is, and what its iterations did.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use std::time::Instant;
+
+use outcore_engine::graph::{Activity, Frames, Means, Watch};
+use outcore_engine::run::Session;
+use outcore_engine::EngineError;
+use outcore_store::cache::CachedFile;
+use pyo3::prelude::*;
+
+use crate::session::{watching, PySession, TELL};
+
+#[pyclass(frozen, name = "GraphRun", module = "outcore._core")]
+pub struct PyGraphRun {
+    pub session: Arc<Session>,
+    /// Is told of the iteration that is under way.
+    report: Option<Py<PyAny>>,
+    pub activity: Activity,
+    reserved_bytes: AtomicU64,
+}
+
+impl PyGraphRun {
+    pub fn means<'a>(&'a self, memory: u64, frames: &'a Frames, cache: Option<&'a CachedFile>) -> Means<'a> {
+        Means {
+            memory,
+            threads: self.session.options().threads,
+            io_threads: self.session.options().io_threads,
+            io: self.session.io(),
+            frames,
+            cache,
+            activity: &self.activity,
+        }
+    }
+
+    /// What the run has reserved at a time.
+    pub fn reserves(&self, bytes: u64) {
+        self.reserved_bytes.fetch_max(bytes, Relaxed);
+    }
+
+    /// Works without the interpreter, looking for signals and telling how far it is whenever the work asks.
+    pub fn watching<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Watch<'_>) -> Result<T, EngineError> + Send,
+    ) -> PyResult<T> {
+        let mut told = Instant::now();
+        let tell = move |py: Python<'_>| {
+            py.check_signals()?;
+            match &self.report {
+                Some(report) if told.elapsed() >= TELL => {
+                    told = Instant::now();
+                    let now = self.activity.now();
+                    let what = (now.first, now.active, now.lists, now.read_bytes, now.hits);
+                    report.call1(py, what).map(|_| ())
+                }
+                _ => Ok(()),
+            }
+        };
+        watching(py, tell, work)
+    }
+}
+
+#[pymethods]
+impl PyGraphRun {
+    #[new]
+    #[pyo3(signature = (session, report=None))]
+    fn new(session: PyRef<'_, PySession>, report: Option<Py<PyAny>>) -> PyGraphRun {
+        PyGraphRun {
+            session: session.0.clone(),
+            report,
+            activity: Activity::default(),
+            reserved_bytes: AtomicU64::new(0),
+        }
+    }
+
+    #[getter]
+    fn reserved_bytes(&self) -> u64 {
+        self.reserved_bytes.load(Relaxed)
+    }
+
+    /// An iteration begins, with so many active vertices that ask for so many lists.
+    fn begin(&self, active: u64) {
+        self.activity.begin(active, None);
+    }
+
+    /// The last iteration has ended.
+    fn end(&self) {
+        self.activity.end(None);
+    }
+
+    /// Iterations: the first of each row, how many, active vertices, lists, bytes read, pages from the cache, seconds.
+    #[allow(clippy::type_complexity)] // a row of a table
+    fn rows(&self) -> Vec<(u64, u64, u64, u64, u64, u64, f64)> {
+        let rows = self.activity.rows().into_iter();
+        rows.map(|row| {
+            (
+                row.first,
+                row.count,
+                row.active,
+                row.lists,
+                row.read_bytes,
+                row.hits,
+                row.seconds,
+            )
+        })
+        .collect()
+    }
+}

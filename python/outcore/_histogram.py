@@ -1,0 +1,54 @@
+"""Histograms of degrees: how many have none, 1, 2 and 3, 4 to 7, and so on, as text and as a drawing."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+_BAR, _WIDTH, _HEIGHT, _LINE = 40, 640, 18, 24
+
+
+def histogram(degrees: npt.NDArray[np.int64]) -> list[int]:
+    """How many have as many as each place counts."""
+    return [int(count) for count in np.bincount(np.frexp(degrees)[1], minlength=1)]
+
+
+def bounds(place: int) -> str:
+    """The degrees that a place of the histogram counts."""
+    low, high = (0, 0) if place == 0 else (1 << (place - 1), (1 << place) - 1)
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _parts(degrees: list[int], width: int) -> list[int]:
+    """Lengths of bars, by the logarithm: the most is the longest, and one shows."""
+    found = np.log1p(np.asarray(degrees, dtype=float))
+    return [int(part) for part in np.ceil(width * found / max(found.max(initial=0.0), 1e-300))]
+
+
+def bars(degrees: list[int]) -> str:
+    """The histogram as lines of text, its bars by the logarithm of the numbers."""
+    labels = [bounds(place) for place in range(len(degrees))]
+    wide, long = max(map(len, labels)), max(len(f"{count:,}") for count in degrees)
+    drawn = zip(labels, degrees, _parts(degrees, _BAR), strict=True)
+    return "\n".join(f"{label:>{wide}}  {count:>{long},}  {'█' * part}" for label, count, part in drawn)
+
+
+def svg(degrees: list[int], title: str, what: str = "rows by entries") -> str:
+    """The histogram as a drawing."""
+    from html import escape
+
+    height = _LINE * (len(degrees) + 2)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH + 260}" height="{height}" '
+        'font-family="sans-serif" font-size="13">',
+        f'<text x="8" y="18">{escape(title)}: {escape(what)} (bars by logarithm)</text>',
+    ]
+    for place, (count, part) in enumerate(zip(degrees, _parts(degrees, _WIDTH), strict=True)):
+        y = _LINE * (place + 1) + 8
+        lines.append(f'<text x="118" y="{y + 14}" text-anchor="end">{bounds(place)}</text>')
+        lines.append(f'<rect x="128" y="{y}" width="{part}" height="{_HEIGHT}" fill="#4878a8"/>')
+        lines.append(f'<text x="{134 + part}" y="{y + 14}">{count:,}</text>')
+    return "\n".join([*lines, "</svg>\n"])
+
+
+__all__ = ["bars", "histogram", "svg"]

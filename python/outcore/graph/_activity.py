@@ -1,0 +1,39 @@
+"""Runs over graphs: seen live, and counted for the profile in force."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from outcore import _core, _profile
+from outcore._progress import live
+from outcore._session import Outcome, current
+
+
+@contextmanager
+def running(name: str) -> Iterator[_core.GraphRun]:
+    """A run of a function of that name: a bar tells of its iterations, a profile has them as a row each."""
+    session = current()
+    began = time.perf_counter()
+    with live(session.options["progress"]) as bar:
+        if bar is not None:
+            bar.label = name
+        run = _core.GraphRun(session._core, None if bar is None else bar.iteration)
+        yield run
+    rows = [_profile.Iterations(*row) for row in run.rows()]
+    outcome = Outcome(
+        bytes_read=sum(row.bytes_read for row in rows),
+        peak_bytes=run.reserved_bytes,
+        seconds=time.perf_counter() - began,
+        other={"graph": name, "iterations": rows},
+    )
+    _profile.record(outcome)
+
+
+def unseen() -> _core.GraphRun:
+    """A run that nobody is told of."""
+    return _core.GraphRun(current()._core)
+
+
+__all__ = ["running", "unseen"]

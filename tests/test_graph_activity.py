@@ -1,0 +1,156 @@
+"""What iterations over a graph do, as the bar shows it live and a profile after; the degrees of a graph as a plot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from support.running import session
+
+import outcore as oc
+from outcore._progress import _Bar
+from outcore.cli import main
+
+
+@pytest.fixture
+def current(out: Path) -> Iterator[Any]:
+    with session(out) as current:
+        yield current
+
+
+def rows(seen: oc.Profile, run: int = 0) -> Any:
+    return seen.outcomes[run].other["iterations"]
+
+
+def binary_tree(path: Path, levels: int) -> oc.graph.Graph:
+    child = np.arange(1, 2**levels - 1)
+    return oc.graph.from_arrays((child - 1) // 2, child, path)
+
+
+def test_a_search_has_a_row_for_each_level(current: Any, out: Path) -> None:
+    G = binary_tree(out / "tree.ocg", 15)
+    before = current.counters()["bytes_read"]
+    with oc.profile() as seen:
+        oc.graph.bfs(G, 0)
+    found = rows(seen)
+    assert [row.first for row in found] == list(range(15))
+    assert [row.active for row in found] == [row.lists for row in found] == [2**level for level in range(15)]
+    assert sum(row.bytes_read for row in found) == seen.bytes_read == current.counters()["bytes_read"] - before > 0
+    # Lists of the first levels lie in one page, which is read once.
+    assert found[0].bytes_read == 4096
+    assert found[1].bytes_read == 0
+    assert found[1].cache_hits == 1
+    assert seen.peak_bytes > 5 * G.number_of_vertices
+
+
+def test_programs_within_programs_are_counted_on(current: Any, out: Path) -> None:
+    ring = np.arange(50)
+    G = oc.graph.from_arrays(ring, (ring + 1) % 50, out / "ring.ocg")
+    with oc.profile() as seen:
+        oc.graph.strongly_connected_components(G)
+    found = rows(seen)
+    assert [row.first for row in found] == list(range(len(found)))
+    # Edges are counted both ways; the ring is gone along from one vertex, and back.
+    assert [row.active for row in found] == [50, 50] + 100 * [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "iterations"),
+    [("connected_components", 1), ("label_propagation", None), ("maximal_independent_set", None), ("triangles", 2)],
+)
+def test_sweeps_are_iterations(current: Any, out: Path, name: str, iterations: int | None) -> None:
+    ring = np.arange(50)
+    G = oc.graph.from_arrays(ring, (ring + 1) % 50, out / "ring.ocg", directed=False)
+    with oc.profile() as seen:
+        getattr(oc.graph, name)(G)
+    found = rows(seen)
+    assert seen.outcomes[0].other["graph"] == name
+    assert len(found) == iterations or (iterations is None and len(found) > 1)
+    assert found[0].active <= 50
+    assert found[0].lists > 0
+
+
+def test_an_iteration_of_ranks_asks_for_all_lists(current: Any, out: Path) -> None:
+    G = binary_tree(out / "tree.ocg", 8)
+    with oc.profile() as seen:
+        _, done = oc.graph.pagerank(G, full_output=True)
+    assert [(row.active, row.lists) for row in rows(seen)] == done * [(255, 255)]
+
+
+def test_a_program_of_ones_own_is_counted(current: Any, out: Path) -> None:
+    class Walk(oc.graph.VertexProgram):
+        def on_edges(self, e: Any) -> None:
+            self.activate(e.neighbours)
+
+    G = binary_tree(out / "tree.ocg", 6)
+    with oc.profile() as seen:
+        G.run(Walk(), active=[0])
+    assert seen.outcomes[0].other["graph"] == "Walk"
+    assert [row.active for row in rows(seen)] == [row.lists for row in rows(seen)] == [2**level for level in range(6)]
+    assert seen.bytes_read > 0
+
+
+def test_the_table_and_the_timeline_have_them(current: Any, out: Path) -> None:
+    G = binary_tree(out / "tree.ocg", 8)
+    with oc.profile(out / "trace.json") as seen:
+        oc.graph.bfs(G, 0)
+        (oc.arange(4) + 1).compute()
+        oc.graph.bfs(G, 3)
+    text = seen.iterations().splitlines()
+    assert [line for line in text if line.startswith("bfs")] == ["bfs: 8 iterations", "bfs: 6 iterations"]
+    assert text[9].split()[:2] == ["7", "128"]
+    assert text[9].endswith(40 * "█")
+    events = json.loads((out / "trace.json").read_text())["traceEvents"]
+    of_third = [event for event in events if event["pid"] == 3 and event["ph"] == "C" and event["name"] == "active"]
+    assert [event["args"]["active"] for event in of_third] == [1, 2, 4, 8, 16, 32]
+    bars = [event for event in events if event["ph"] == "X" and event["name"].startswith("bfs ")]
+    assert len(bars) == 14
+    assert all(event["ts"] >= 0 and event["dur"] >= 0 for event in bars)
+
+
+def test_long_runs_have_rows_of_several_iterations(current: Any, out: Path) -> None:
+    path = np.arange(4999)
+    G = oc.graph.from_arrays(path, path + 1, out / "path.ocg")
+    with oc.profile() as seen:
+        oc.graph.bfs(G, 0)
+    found = rows(seen)
+    assert len(found) <= 1024
+    assert sum(row.number for row in found) == sum(row.active for row in found) == 5000
+    assert "bfs: 5,000 iterations" in seen.iterations()
+    assert "   0-7 " in seen.iterations()
+
+
+def test_the_bar_is_told_while_it_runs(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, ...]] = []
+    monkeypatch.setattr(_Bar, "iteration", lambda self, *what: told.append((self.label, *what)))
+    path = np.arange(1_000_000)
+    with session(out, progress=True):
+        G = oc.graph.from_arrays(path, (path + 1) % len(path), out / "ring.ocg")
+        oc.graph.bfs(G, 0)
+    assert told, "a million iterations take longer than the time between two reports"
+    assert {what[0] for what in told} == {"bfs"}
+    numbers = [what[1] for what in told]
+    assert numbers == sorted(numbers)
+    assert all(0 < number < 1_000_000 for number in numbers)
+    assert all(what[2] == 1 and what[3] >= what[1] for what in told)
+
+
+def test_degrees_are_shown_as_bars(current: Any, out: Path) -> None:
+    G = binary_tree(out / "tree.ocg", 8)
+    runner = CliRunner()
+    shown = runner.invoke(main, ["graph", "info", str(G.path), "--svg", str(out / "tree.svg")], catch_exceptions=False)
+    assert shown.exit_code == 0
+    assert "vertices  255, edges lead one way" in shown.output
+    assert "degrees   up to 3;" in shown.output
+    drawn = (out / "tree.svg").read_text()
+    assert drawn.startswith("<svg")
+    assert "vertices by neighbours" in drawn
+    told = json.loads(runner.invoke(main, ["graph", "info", str(G.path), "--direction", "out", "--json"]).output)
+    assert (told["vertices"], told["entries"], told["degrees"]) == (255, 254, [128, 0, 127])
+    wrong = runner.invoke(main, ["graph", "info", str(out / "none.ocg")])
+    assert wrong.exit_code == 1

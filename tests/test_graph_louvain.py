@@ -1,0 +1,129 @@
+"""Communities of high modularity: as good as networkx's, the same at every number of threads and in any memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from support.running import ROOMY, files_below, session
+
+import outcore as oc
+from outcore.errors import ArgumentError
+from outcore.graph import Graph
+
+
+def rmat(bits: int, edges: int) -> nx.Graph:
+    rows, columns = oc.sparse.rmat_edges(1 << bits, edges, seed=3)
+    graph = nx.empty_graph(1 << bits)
+    graph.add_edges_from(zip(np.asarray(rows.compute()).tolist(), np.asarray(columns.compute()).tolist(), strict=True))
+    return graph
+
+
+def with_weights(graph: nx.Graph) -> nx.Graph:
+    for number, (_, _, data) in enumerate(graph.edges(data=True)):
+        data["weight"] = 0.1 + number % 7
+    return graph
+
+
+def with_loops(graph: nx.Graph) -> nx.Graph:
+    graph.add_edges_from((node, node) for node in list(graph)[::3])
+    return graph
+
+
+GRAPHS: dict[str, Callable[[], nx.Graph]] = {
+    "karate": nx.karate_club_graph,
+    "caveman": lambda: nx.connected_caveman_graph(40, 8),
+    "relaxed caveman": lambda: nx.relaxed_caveman_graph(60, 12, 0.2, seed=1),
+    "random partition": lambda: nx.random_partition_graph([40, 60, 80, 20, 50], 0.3, 0.02, seed=2),
+    "weights and loops": lambda: with_weights(with_loops(nx.random_partition_graph([30] * 10, 0.4, 0.02, seed=5))),
+    "R-MAT": lambda: rmat(12, 30_000),
+    "path": lambda: nx.path_graph(3000),
+    "no edges": lambda: nx.empty_graph(5),
+}
+
+
+def groups(labels: Any) -> list[set[int]]:
+    return [set(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)]
+
+
+def made(graph: nx.Graph, path: Path) -> Graph:
+    weight = "weight" if nx.is_weighted(graph) else None
+    return oc.graph.from_networkx(graph, path, weight=weight)
+
+
+@pytest.mark.parametrize("resolution", [1.0, 0.3, 2.5])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_modularity_is_that_of_networkx(name: str, resolution: float, out: Path) -> None:
+    with session(out):
+        graph = GRAPHS[name]()
+        labels, modularity = oc.graph.louvain_communities(made(graph, out / "g.ocg"), resolution=resolution)
+    found = groups(labels)
+    assert all(min(part) == labels[min(part)] for part in found), "each is called by its lowest vertex"
+    if not graph.number_of_edges():
+        assert (labels.tolist(), modularity) == (list(range(5)), 0.0)
+        return
+    names = np.array(graph)
+
+    def of(parts: Any) -> float:
+        return float(nx.community.modularity(graph, parts, resolution=resolution))
+
+    assert modularity == pytest.approx(of([set(names[list(part)].tolist()) for part in found]), abs=1e-9)
+    theirs = [of(nx.community.louvain_communities(graph, resolution=resolution, seed=seed)) for seed in range(5)]
+    assert modularity >= 0.98 * np.mean(theirs)
+
+
+def test_threads_and_memory_change_no_bit(out: Path) -> None:
+    with session(out):
+        path = made(with_weights(rmat(16, 400_000)), out / "g.ocg").path
+    found = []
+    for threads, limit in ((1, ROOMY), (2, ROOMY), (8, ROOMY), (2, "1GiB")):
+        with session(out, threads=threads, memory_limit=limit):
+            found.append(oc.graph.louvain_communities(oc.graph.open(path), seed=7))
+    for labels, modularity in found[1:]:
+        assert np.array_equal(labels, found[0][0])
+        assert modularity == found[0][1]
+
+
+def test_a_seed_gives_one_result_and_nothing_stays_in_scratch(out: Path) -> None:
+    with session(out):
+        G = made(rmat(11, 8000), out / "g.ocg")
+        before = files_below(out)
+        first, again, other = (oc.graph.louvain_communities(G, seed=seed) for seed in (1, 1, 2))
+        assert files_below(out) == before
+    assert np.array_equal(first[0], again[0])
+    assert first[1] == again[1]
+    assert other[1] > 0.9 * first[1]
+
+
+def test_what_has_no_communities_is_refused(out: Path) -> None:
+    with session(out):
+        way = oc.graph.from_arrays([0], [1], out / "way.ocg")
+        below = oc.graph.from_arrays([0], [1], out / "below.ocg", weights=[-1.0], directed=False)
+        endless = oc.graph.from_arrays([0], [1], out / "endless.ocg", weights=[np.inf], directed=False)
+        for G, said in ((way, "undirected graphs only"), (below, "weights from -1.0 on"), (endless, "and finite")):
+            with pytest.raises(ArgumentError, match=said):
+                oc.graph.louvain_communities(G)
+        both = oc.graph.from_arrays([0], [1], out / "both.ocg", directed=False)
+        for wrong in ({"resolution": -1.0}, {"threshold": float("nan")}, {"seed": -1}, {"resolution": float("inf")}):
+            with pytest.raises(ArgumentError):
+                oc.graph.louvain_communities(both, **wrong)
+
+
+def test_networkx_calls_it(out: Path) -> None:
+    graph = nx.connected_caveman_graph(6, 5)
+    with session(out):
+        found = nx.community.louvain_communities(graph, seed=1, backend="outcore")
+        G = made(graph, out / "g.ocg")
+        assert sorted(map(sorted, nx.community.louvain_communities(G, seed=1))) == sorted(map(sorted, found))
+        W = oc.graph.from_arrays([0], [1], out / "w.ocg", weights=[2.0], directed=False)
+        with pytest.raises(NotImplementedError):
+            nx.community.louvain_communities(W, weight=None)
+        with pytest.raises(NotImplementedError):
+            nx.community.louvain_communities(G, max_level=1)
+    assert nx.community.modularity(graph, found) == pytest.approx(
+        nx.community.modularity(graph, nx.community.louvain_communities(graph, seed=1)), rel=0.02
+    )
