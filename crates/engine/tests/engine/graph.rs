@@ -99,6 +99,18 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
     first
 }
 
+fn the_means(io: &Io) -> Means<'_> {
+    Means {
+        memory: 64 << 20,
+        threads: 2,
+        io_threads: 2,
+        io,
+        frames: Box::leak(Box::default()),
+        cache: None,
+        activity: Box::leak(Box::default()),
+    }
+}
+
 fn go() -> Result<(), EngineError> {
     Ok(())
 }
@@ -377,6 +389,44 @@ fn whoever_watches_ends_a_run() {
     let mut watch = || Err(EngineError::Cancelled);
     let ended = graph::components(&made.file, &means, &mut watch);
     assert!(matches!(ended, Err(EngineError::Cancelled)));
+}
+
+/// Graphs of communities that do not fit are stored, and are the same.
+#[test]
+fn communities_are_the_same_in_whatever_memory() {
+    for made in shapes().into_iter().filter(|made| !made.file.shape().directed) {
+        let io = Io::direct();
+        let folder = tempfile::tempdir().unwrap();
+        let what = graph::Louvain {
+            resolution: 1.0,
+            seed: 5,
+            threshold: 1e-7,
+        };
+        let stored = std::cell::Cell::new(0);
+        let with = |bytes, means: &Means<'_>| {
+            let mut path = || {
+                stored.set(stored.get() + 1);
+                Ok(folder.path().join(format!("{}.ocg", stored.get())))
+            };
+            let mut coarse = graph::Coarse { bytes, path: &mut path };
+            let means = Means {
+                memory: 64 << 20,
+                ..*means
+            };
+            graph::louvain(&made.file, None, &what, &mut coarse, &means, &mut go)
+        };
+        let kept = the_same(&made, &io, |means| with(1 << 20, means).unwrap());
+        assert_eq!(stored.get(), 0);
+        assert!((0..).zip(&kept.0).all(|(vertex, label): (u32, _)| *label <= vertex));
+        // Too little for a row of the first graph of communities is said; a bit more is enough.
+        let least = (16..24).find_map(|power| match with(1 << power, &the_means(&io)) {
+            Ok(found) => Some((power, found)),
+            Err(EngineError::Memory { .. }) => None,
+            Err(error) => panic!("{error}"),
+        });
+        assert_eq!(least.unwrap().1, kept);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "files stay");
+    }
 }
 
 proptest! {
