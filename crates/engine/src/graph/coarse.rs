@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_graph::{ListIndex, Vertex};
-use outcore_store::{Direction, GraphFile, GraphShape, GraphWriter};
+use outcore_store::{volume, Direction, GraphFile, GraphShape, GraphWriter};
 
 use super::batch::{Chosen, WeightIndex};
 use super::sweep::{least_memory, List, Lists, Means, Scratch, Sweep, Wanted, Watch};
@@ -36,7 +36,7 @@ pub(super) struct Stored {
 
 impl Drop for Stored {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.file.path());
+        let _ = volume::remove_file(self.file.path());
     }
 }
 
@@ -292,7 +292,7 @@ impl Merging<'_> {
         let path = (coarse.path)()?;
         let made = self.write(&path, edges, most, means, watch);
         if made.is_err() {
-            let _ = std::fs::remove_file(&path);
+            let _ = volume::remove_file(&path);
         }
         made.map(Source::Stored)
     }

