@@ -248,7 +248,7 @@ def test_a_killed_call_goes_on(data: Path, out: Path, scratch: Path) -> None:
     command = [sys.executable, "-m", "support.graph_children", *map(str, (data / "e.txt", out / "g.ocg", scratch))]
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     seen = set()
-    for wait_for in ("rows-places.json", "rows-sorted.json", "edges.json", None):
+    for wait_for in ("rows-parts.json", "rows-cuts.json", "edges.json", None):
         child = subprocess.Popen(
             command, env=os.environ | {"PYTHONPATH": paths}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -262,7 +262,7 @@ def test_a_killed_call_goes_on(data: Path, out: Path, scratch: Path) -> None:
         assert child.returncode == (0 if wait_for is None else -9), text
         if wait_for is not None:
             assert not (out / "g.ocg").exists(), "something has a name before it is whole"
-    assert {"rows-places.json", "rows-sorted.json", "edges.json"} <= seen
+    assert {"rows-parts.json", "rows-cuts.json", "edges.json"} <= seen
     assert (out / "g.ocg").read_bytes() == whole.path.read_bytes()
     assert files_below(scratch) == []
     assert files_below(out) == ["g.ocg"]
