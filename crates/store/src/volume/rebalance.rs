@@ -4,11 +4,11 @@
 //! process that was killed leaves is an unfinished output; files that are done are known by their generation.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::open::Volume;
 use super::scan::stubs;
-use super::stub::Stub;
 use crate::io::{File, Mode};
 use crate::locked::parent_of;
 use crate::mapping::AlignedBuffer;
@@ -32,7 +32,8 @@ const UNFINISHED: [&str; 4] = [
 pub struct Rebalanced {
     pub files: u64,
     pub bytes: u64,
-    /// Files that were written to meanwhile, or are unfinished: they stay as they lie.
+    /// Files that were written to meanwhile, are unfinished, have several hard links or cannot be read by their stubs: they
+    /// stay as they lie.
     pub left: u64,
     /// It was told to stop.
     pub stopped: bool,
@@ -47,17 +48,24 @@ pub fn rebalance(home: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<R
     let home = home
         .canonicalize()
         .map_err(|cause| StoreError::io(home, 0, "open", cause))?;
-    let current = Volume::load(&home, &[])?.description.current().number;
-    let mut due: Vec<(PathBuf, Stub)> = Vec::new();
+    let description = Volume::load(&home, &[])?.description;
+    let current = description.current().number;
+    let mut due: Vec<PathBuf> = Vec::new();
     let mut done = Rebalanced::default();
-    stubs(&home, &mut |path, stub| {
-        if stub.generation != current {
-            due.push((path.to_path_buf(), stub));
+    stubs(&home, &mut |file| match file.stub {
+        _ if file.nested => {}
+        Ok((stub, metadata)) if stub.volume == description.id && stub.is_in(&metadata) => {
+            if stub.generation == current {
+            } else if metadata.nlink() == 1 {
+                due.push(file.path.to_path_buf());
+            } else {
+                done.left += 1;
+            }
         }
-        Ok(())
+        _ => done.left += 1,
     })?;
     let mut cleaned: Option<PathBuf> = None;
-    for (path, _) in due {
+    for path in due {
         let below = path.strip_prefix(&home).unwrap_or(&path);
         let unfinished = below.components().any(|part| {
             let name = part.as_os_str().to_string_lossy();
