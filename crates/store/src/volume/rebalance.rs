@@ -55,11 +55,10 @@ pub fn rebalance(home: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<R
     stubs(&home, &mut |file| match file.stub {
         _ if file.nested => {}
         Ok((stub, metadata)) if stub.volume == description.id && stub.is_in(&metadata) => {
-            if stub.generation == current {
-            } else if metadata.nlink() == 1 {
-                due.push(file.path.to_path_buf());
-            } else {
-                done.left += 1;
+            match (stub.generation == current, metadata.nlink()) {
+                (true, _) => {}
+                (false, 1) => due.push(file.path.to_path_buf()),
+                (false, _) => done.left += 1,
             }
         }
         _ => done.left += 1,
