@@ -829,3 +829,47 @@ fn files_in_a_disk_or_volume_below_the_home_keep_their_parts() {
     assert_eq!(read_all(&io, &below.join("y"), data.len()), &data[..]);
     assert_eq!(read_all(&io, &in_disk, data.len()), &data[..]);
 }
+
+#[test]
+fn what_replaced_a_file_while_it_was_laid_out_anew_stays() {
+    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let io = Io::direct();
+    let (path, new) = (dirs.home.join("x"), dirs.home.join("new"));
+    write(&io, &path, &pages(8, 1));
+    let before = Stamp::of(&path).unwrap();
+    let copied = |path: &Path| {
+        let file = io.open(path, Mode::Read).unwrap();
+        let copy = |new: &Path| rebalance::copy(&file, 8 * PAGE as u64, new, &io, &mut || true);
+        crate::partial::Partial::new(path, true, copy).unwrap().0
+    };
+    // At the last moment, behind the last look at what has the name.
+    let partial = copied(&path);
+    write(&io, &new, &pages(8, 2));
+    replace(&new, &path, &io).unwrap();
+    assert!(!rebalance::place_instead(&partial, &before, &io).unwrap());
+    drop(partial);
+    assert_eq!(read_all(&io, &path, 8 * PAGE), &pages(8, 2)[..]);
+    assert_eq!(parts(&dirs.disks), 2);
+    let before = Stamp::of(&path).unwrap();
+    let partial = copied(&path);
+    assert!(rebalance::place_instead(&partial, &before, &io).unwrap());
+    drop(partial);
+    assert_eq!(parts(&dirs.disks), 2);
+
+    // Or while it is copied: the others are laid out anew.
+    write(&io, &new, &pages(8, 3));
+    write(&io, &dirs.home.join("y"), &pages(8, 4));
+    add(&dirs.home, &dirs.root.path().join("third"), 1).unwrap();
+    let done = rebalance(&dirs.home, &io, &mut || {
+        if new.exists() {
+            replace(&new, &path, &Io::direct()).unwrap();
+        }
+        true
+    });
+    let done = done.unwrap();
+    assert_eq!(done.files + done.left, 3);
+    assert!(done.left >= 1);
+    assert_eq!(read_all(&io, &path, 8 * PAGE), &pages(8, 3)[..]);
+    assert_eq!(read_all(&io, &dirs.home.join("y"), 8 * PAGE), &pages(8, 4)[..]);
+    assert_eq!(check(&dirs.home, false).unwrap().orphans, 0);
+}
