@@ -331,3 +331,105 @@ def test_a_slow_disk_is_named_in_the_profile() -> None:
             _profile.joined(cast(Any, Session(*seconds)))
         assert seen.slow_disks == slow
         assert [row["bytes_read"] for row in seen.to_dict()["disks"]] == [100 << 20] * 4
+
+
+def test_a_copied_name_takes_nothing_from_the_original(volume: Volume) -> None:
+    x = oc.arange(300_000)
+    oc.store({volume.home / "a.npy": x})
+    shutil.copyfile(volume.home / "a.npy", volume.home / "b.npy")
+    with pytest.raises(OutcoreError, match="a copy of the name of a file of the volume"):
+        oc.open(volume.home / "b.npy").compute()
+    found = invoke("volume", "check", volume.home, code=1)
+    assert [Path(path).name for path, _ in found["damaged"]] == ["b.npy"]
+    oc.store({volume.home / "b.npy": x + 1}, overwrite=True)
+    for name, first in (("a.npy", 0), ("b.npy", 1)):
+        assert oc.open(volume.home / name).sum().item() == 300_000 * 299_999 // 2 + 300_000 * first
+    assert_whole(volume)
+
+
+def test_a_home_that_was_restored_from_a_copy_is_adopted(tmp_path: Path, volume: Volume) -> None:
+    x = oc.arange(300_000)
+    oc.store({volume.home / "a.npy": x, volume.home / "z.zarr": x})
+    shutil.copytree(volume.home, tmp_path / "copy")
+    shutil.rmtree(volume.home)
+    shutil.copytree(tmp_path / "copy", volume.home)
+    with pytest.raises(OutcoreError, match="volume check --repair"):
+        oc.open(volume.home / "a.npy").compute()
+    assert invoke("volume", "check", volume.home, "--repair")["adopted"] >= 2
+    assert_whole(volume)
+    for name in ("a.npy", "z.zarr"):
+        assert oc.open(volume.home / name).sum().item() == 300_000 * 299_999 // 2
+
+
+def test_dense_copies_outside_of_the_volume_are_refused(tmp_path: Path, volume: Volume) -> None:
+    x = oc.arange(300_000)
+    oc.store({volume.home / "x.npy": x, volume.home / "x.zarr": x})
+    # As programs copy that make no holes.
+    shutil.copytree(
+        volume.home, tmp_path / "copy", copy_function=lambda a, b: Path(b).write_bytes(Path(a).read_bytes())
+    )
+    (tmp_path / "copy" / "outcore-volume.json").unlink()
+    for name in ("x.npy", "x.zarr"):
+        with pytest.raises(OutcoreError, match="moved or copied out of it"):
+            oc.open(tmp_path / "copy" / name).compute()
+
+
+def test_a_file_that_replaces_itself_stays(volume: Volume) -> None:
+    path = str(volume.home / "x.npy")
+    oc.store({path: oc.arange(300_000)})
+    _core.replace(path, path)
+    assert oc.open(path)[-1].item() == 299_999
+
+
+@pytest.mark.parametrize("suffix", ["txt", "txt.gz", "bin", "mtx", "npz", "parquet"])
+def test_files_of_others_are_read_from_a_volume(tmp_path: Path, volume: Volume, suffix: str) -> None:
+    import gzip
+
+    import scipy.sparse
+
+    rows, columns = np.random.default_rng(3).integers(0, 3000, (2, 40_000), dtype=np.uint32)
+    outside = tmp_path / f"edges.{suffix}"
+    A = oc.sparse.from_coo(rows, columns, None, (3000, 3000), tmp_path / "a.ocs")
+    lines = b"".join(b"%d %d\n" % pair for pair in zip(rows.tolist(), columns.tolist(), strict=True))
+    read: dict[str, Any] = {
+        "txt": oc.sparse.from_edges,
+        "txt.gz": oc.sparse.from_edges,
+        "bin": oc.sparse.from_binary,
+        "mtx": oc.sparse.from_mtx,
+        "npz": oc.sparse.from_npz,
+        "parquet": lambda *paths: oc.sparse.from_table(*paths, rows="r", columns="c"),
+    }
+    if suffix == "bin":
+        np.stack([rows, columns], axis=1).tofile(outside)
+    elif suffix == "mtx":
+        oc.sparse.to_mtx(A, outside)
+    elif suffix == "npz":
+        scipy.sparse.save_npz(outside, A.to_scipy().astype(np.float64).tocsr(), compressed=False)
+    elif suffix == "parquet":
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table({"r": rows, "c": columns}), outside)
+    else:
+        outside.write_bytes(gzip.compress(lines) if suffix == "txt.gz" else lines)
+    inside = volume.home / outside.name
+    _core.replace(str(outside), str(inside))
+    assert volume.parts() > 1
+    found = read[suffix](inside, volume.home / "b.ocs").to_scipy()
+    expected = A.to_scipy().toarray() != 0
+    assert (found.toarray() != 0)[: expected.shape[0], : expected.shape[1]].sum() == expected.sum()
+    np.testing.assert_array_equal(found.toarray() != 0, expected[: found.shape[0], : found.shape[1]])
+    if suffix == "npz":
+        np.testing.assert_array_equal(oc.sparse.open(inside).to_scipy().toarray() != 0, expected)
+    # Where it is no volume's, its name is refused.
+    shutil.move(inside, outside)
+    with pytest.raises(OutcoreError, match="moved or copied out of it"):
+        read[suffix](outside, tmp_path / "c.ocs")
+
+
+def test_libraries_that_open_files_themselves_are_given_none_of_a_volume(tmp_path: Path, volume: Volume) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        file["x"] = np.arange(5000)
+    _core.replace(str(tmp_path / "a.h5ad"), str(volume.home / "a.h5ad"))
+    for read in (oc.sparse.open, lambda path: oc.sparse.from_anndata(path, tmp_path / "a.ocs")):
+        with pytest.raises(OutcoreError, match="HDF5's library reads plain files only"):
+            read(volume.home / "a.h5ad")

@@ -115,13 +115,20 @@ def rebalance(home: str, find: tuple[str, ...], weights: tuple[str, ...], as_jso
 
 @volume.command()
 @_home
-@click.option("--repair", is_flag=True, help="Remove parts that belong to no file.")
+@click.option(
+    "--repair", is_flag=True, help="Remove parts that belong to no file; adopt names that were restored from a copy."
+)
 @_json
 @_errors_in_one_line
 def check(home: str, repair: bool, as_json: bool) -> None:
-    """Looks whether every file of HOME has its parts, and every part its file. Status 1 where a file is damaged."""
+    """Looks whether every file of HOME has its parts, and every part its file.
+
+    Status 1 where a file is damaged or a disk is missing.
+    """
     found = _core.volume_check(home, repair)
-    removed = "removed" if repair else "left over by processes that died; --repair removes them"
+    removed = "left over by processes that died; --repair removes them"
+    if repair:
+        removed = "removed" if found["repaired"] else "kept, as some of the damaged files may be theirs"
     lines = [f"{home}: {found['files']} files, {format_size(found['bytes'])}"]
     if found["older"]:
         lines.append(
@@ -129,6 +136,8 @@ def check(home: str, repair: bool, as_json: bool) -> None:
         )
     if found["orphans"]:
         lines.append(f"  {found['orphans']} parts without a file, {format_size(found['orphan_bytes'])}, {removed}")
+    if found["adopted"]:
+        lines.append(f"  {found['adopted']} copied names are those of their files now")
     lines += [f"  damaged: {path}: {reason}" for path, reason in found["damaged"]]
     _show(found, as_json, "\n".join(lines))
     if found["damaged"]:

@@ -86,6 +86,7 @@ fn volume_check<'py>(py: Python<'py>, home: PathBuf, repair: bool) -> PyResult<B
     content.set_item("damaged", damaged.collect::<Vec<_>>())?;
     content.set_item("orphans", found.orphans)?;
     content.set_item("orphan_bytes", found.orphan_bytes)?;
+    content.set_item("adopted", found.adopted)?;
     content.set_item("repaired", found.repaired)?;
     Ok(content)
 }

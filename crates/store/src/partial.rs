@@ -241,6 +241,16 @@ impl Partial {
         Ok(fsync(self.folder.held())?)
     }
 
+    /// Where what it replaced is while it stands under its name.
+    pub(crate) fn replaced(&self) -> Option<PathBuf> {
+        let old = match *self.state() {
+            State::Exchanged => NEW,
+            State::Replaced => OLD,
+            _ => return None,
+        };
+        Some(self.folder.path().join(old))
+    }
+
     /// Makes the name durable.
     pub(crate) fn sync_name(&self, io: &Io) -> Result<(), StoreError> {
         io.sync_names(&self.folder.parent()?, &parent_of(&self.target))

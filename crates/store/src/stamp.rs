@@ -57,6 +57,12 @@ impl Stamp {
         ))
     }
 
+    /// Whether it is of the same file with the same bytes, which may have got another name between the two.
+    pub(crate) fn is_renamed(&self, other: &Stamp) -> bool {
+        let changed_ns = self.changed_ns;
+        *self == Stamp { changed_ns, ..*other }
+    }
+
     /// `path@stamp`, the identity of a source.
     pub(crate) fn name(&self, path: &Path) -> String {
         let Stamp {

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
+from outcore._files import reading, refuse_stub
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
 from outcore.sparse._foreign import Layout, Member, of_group, told_by_npz
@@ -111,6 +112,7 @@ def from_anndata(source: PathLike, path: PathLike, *, group: str = "X", **option
     import h5py
 
     opened(source).close()
+    refuse_stub(source, "HDF5's library")
     try:
         file = h5py.File(source, "r")
     except OSError as error:
@@ -138,7 +140,7 @@ def from_npz(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> S
     """
     opened(source).close()
     try:
-        with zipfile.ZipFile(source) as archive:
+        with reading(source) as file, zipfile.ZipFile(file) as archive:
             shape, chunks = _members(archive, source)
             return stored(chunks, path, stamp_of(source), Options(**options, shape=shape))
     except (zipfile.BadZipFile, EOFError) as error:
@@ -192,7 +194,7 @@ def from_table(
 
         opened(source).close()
         told = f"{stamp_of(source)} {json.dumps(names)}"
-        tables: Iterable[Any] = parquet.ParquetFile(source).iter_batches(batch_size=_PIECE, columns=names)
+        tables: Iterable[Any] = parquet.ParquetFile(reading(source)).iter_batches(batch_size=_PIECE, columns=names)
         return stored(_table_entries(tables, names), path, told, options, square=True)
     tables = source.to_batches() if hasattr(source, "to_batches") else source
     return stored(_table_entries(tables, names), path, None, options, square=True)

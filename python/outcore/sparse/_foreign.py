@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
+from outcore._files import reading, refuse_stub
 from outcore._node import node
 from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, FormatError, UnsupportedFormatError
@@ -80,6 +81,7 @@ def _root(path: Path) -> Any:
             raise FormatError(f"{path}: {error}") from None
     import h5py
 
+    refuse_stub(path, "HDF5's library")
     try:
         return h5py.File(path, "r")
     except OSError as error:
@@ -192,7 +194,7 @@ class Member:
                 f"{self._name}: is packed, and can only be read from its beginning on; save it by "
                 "scipy.sparse.save_npz(..., compressed=False), or convert it by outcore.sparse.from_npz"
             )
-        with open(self._archive, "rb") as file:
+        with reading(self._archive) as file:
             file.seek(self._about.header_offset)
             head = file.read(_LOCAL_HEADER)
         if len(head) < _LOCAL_HEADER:
@@ -215,7 +217,7 @@ def told_by_npz(archive: zipfile.ZipFile) -> tuple[str, tuple[int, int]]:
 def npz(path: Path) -> Compressed:
     """The matrix of a file of `scipy.sparse.save_npz`, not packed."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with reading(path) as file, zipfile.ZipFile(file) as archive:
             layout, shape = told_by_npz(archive)
             if layout not in ("csr", "csc"):
                 raise UnsupportedFormatError(f"{path}: layout {layout!r}; csr and csc are opened as they are")

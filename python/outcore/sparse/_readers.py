@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
+from outcore._files import reading
 from outcore._node import DTypeLike, dtype_of
 from outcore._records import _strided
 from outcore._system_errors import refusing
@@ -35,22 +37,32 @@ _SYMMETRIES: dict[str, Symmetry] = {
 
 def opened(path: PathLike) -> IO[bytes]:
     """A file of text, unpacked where it begins as gzip or Zstandard do."""
-    with refusing(path, "open"), open(path, "rb") as file:
-        head = file.read(4)
+    with refusing(path, "open"):
+        file = reading(path)
+    head = file.read(4)
+    file.seek(0)
     if head.startswith(_GZIP):
-        return cast(IO[bytes], gzip.open(path, "rb"))
+        return cast(IO[bytes], gzip.open(_or_path(file, path), "rb"))
     if head == _ZSTD:
-        return _unpacked(path)
-    return open(path, "rb")
+        return _unpacked(path, _or_path(file, path))
+    return file
 
 
-def _unpacked(path: PathLike) -> IO[bytes]:
+def _or_path(file: IO[bytes], path: PathLike) -> Any:
+    """The path of a plain file, which is closed; who reads it closes it."""
+    if isinstance(file, io.BufferedReader) and isinstance(file.raw, io.FileIO):
+        file.close()
+        return path
+    return file
+
+
+def _unpacked(path: PathLike, file: Any) -> IO[bytes]:
     """A file of Zstandard's, by Python's own module (3.14) or the package `zstandard`."""
     import importlib
 
     for name in ("compression.zstd", "zstandard"):
         try:
-            return cast(IO[bytes], importlib.import_module(name).open(path, "rb"))
+            return cast(IO[bytes], importlib.import_module(name).open(file, "rb"))
         except ModuleNotFoundError:
             continue
     raise UnsupportedFormatError(f"{path}: is packed by Zstandard; install zstandard, or unpack it first")

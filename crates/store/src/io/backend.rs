@@ -15,7 +15,6 @@ use rustix::io::Errno;
 use super::ring::PIECES_MAX;
 use crate::frames::PAGE;
 use crate::stamp::Stamp;
-use crate::volume::refuse_stray;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,9 +137,6 @@ impl SystemFile {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(Error::other("it is no regular file"));
-        }
-        if !create {
-            refuse_stray(path, &metadata)?;
         }
         let identity = (metadata.dev(), metadata.ino());
         Ok(SystemFile { file, identity, direct })

@@ -19,7 +19,7 @@ pub use ring::{Stable, StableMut};
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::stamp::Stamp;
-use crate::volume::{is_stray, sync_disks, DiskCounters, Volumes};
+use crate::volume::{is_stray, refuse_stray, sync_disks, DiskCounters, Volumes};
 use crate::StoreError;
 use faults::{FaultState, Injected};
 
@@ -228,11 +228,11 @@ impl Io {
             Mode::Create | Mode::CreateUnaligned => "create",
             Mode::Read | Mode::Reopen | Mode::ReopenUnaligned => "open",
         };
-        let blob = self
-            .0
-            .backend
-            .open(path, mode)
-            .map_err(|cause| StoreError::io(path, 0, action, cause))?;
+        let error = |cause| StoreError::io(path, 0, action, cause);
+        let blob = self.0.backend.open(path, mode).map_err(error)?;
+        if action == "open" && self.0.backend.volume_alignment().is_some() {
+            refuse_stray(&*blob).map_err(error)?;
+        }
         Ok(File {
             blob,
             path: path.to_path_buf(),

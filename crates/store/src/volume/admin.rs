@@ -9,7 +9,7 @@ use super::description::{
     member_text, write_whole, Description, Generation, Member, MEMBERS_MAX, MEMBER_JSON, PARTS, VOLUME_JSON, WEIGHT_MAX,
 };
 use super::layout::Layout;
-use super::locate::find;
+use super::locate::{find, home_above};
 use super::stub::{hex, new_id, Id};
 use crate::StoreError;
 
@@ -51,8 +51,22 @@ fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     }
 }
 
+/// Refuses a directory, there or not yet, that lies in a volume: its files would be in two.
+fn refuse_within(directory: &Path) -> Result<(), StoreError> {
+    let absolute = std::path::absolute(directory).map_err(|cause| StoreError::io(directory, 0, "find", cause))?;
+    let home = absolute.ancestors().find_map(|above| above.canonicalize().ok());
+    match home.and_then(|there| home_above(&there)) {
+        Some(home) => {
+            let (directory, home) = (directory.display(), home.display());
+            Err(invalid(format!("{directory}: lies in the volume {home}")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Makes a directory, there or not yet, a disk of a volume.
 fn enlist(volume: &Id, directory: &Path) -> Result<Member, StoreError> {
+    refuse_within(directory)?;
     fs::create_dir_all(directory).map_err(|cause| StoreError::io(directory, 0, "create", cause))?;
     let path = absolute(directory)?;
     let parts = path.join(PARTS);
@@ -84,7 +98,7 @@ fn check_weight(weight: u32) -> Result<(), StoreError> {
 /// Makes `home` a volume over these directories, each with its weight. All are made where they are not there.
 ///
 /// # Errors
-/// A directory belongs to a volume already; what is wrong with the layout; what the file system reports. Nothing is a
+/// A directory belongs to a volume already, or lies in one; what is wrong with the layout; what the file system reports. Nothing is a
 /// volume then.
 pub fn create(home: &Path, members: &[(PathBuf, u32)], layout: Layout, block_bytes: u64) -> Result<(), StoreError> {
     if !(1..=MEMBERS_MAX).contains(&members.len()) {
@@ -95,6 +109,9 @@ pub fn create(home: &Path, members: &[(PathBuf, u32)], layout: Layout, block_byt
     }
     let weights: Vec<u32> = members.iter().map(|(_, weight)| *weight).collect();
     let generation = Generation::new(1, layout, block_bytes, weights).map_err(invalid)?;
+    if !home.join(VOLUME_JSON).exists() {
+        refuse_within(home)?;
+    }
     fs::create_dir_all(home).map_err(|cause| StoreError::io(home, 0, "create", cause))?;
     let home = absolute(home)?;
     if home.join(VOLUME_JSON).exists() {

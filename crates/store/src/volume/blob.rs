@@ -401,7 +401,7 @@ impl VolumeBlob {
             return Ok(());
         }
         let length = self.stub.len()?.min(PLAIN_BYTES);
-        let stub = self.way.volume.stub(new_id());
+        let stub = self.way.volume.stub(new_id(), self.stub.identity.1);
         let striped = Striped::new(&self.way.volume, self.way.volume.map(&stub)?, stub.file, 0);
         if length > 0 {
             let mut page = AlignedBuffer::new(PAGE)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::description::{Description, VOLUME_JSON};
 use super::disk::{Disk, DiskCounters};
 use super::layout::Map;
 use super::locate::{find, home_of};
-use super::stub::{hex, Id, Stub};
+use super::stub::{hex, Id, Stub, MAGIC};
 use crate::frames::PAGE;
 use crate::io::{Backend, Blob, Mode};
 use crate::process::locked;
@@ -71,12 +71,13 @@ impl Volume {
         Ok(Map::new(generation.rounds.clone(), stub.file))
     }
 
-    /// The stub of a file that is made now.
-    pub(super) fn stub(&self, file: Id) -> Stub {
+    /// The stub of a file that is made now, in this inode.
+    pub(super) fn stub(&self, file: Id, inode: u64) -> Stub {
         Stub {
             volume: self.description.id,
             file,
             generation: self.description.current().number,
+            inode,
         }
     }
 }
@@ -174,6 +175,9 @@ fn open_in(volume: &Arc<Volume>, path: &Path, mode: Mode, backend: &Arc<dyn Back
         return Err(Error::other("it is no regular file"));
     }
     let stub = Stub::of(&file)?;
+    if stub.is_some_and(|stub| stub.volume == volume.description.id && !stub.is_in(&metadata)) {
+        return Err(Error::new(ErrorKind::InvalidData, COPIED));
+    }
     // What stays plain, or is too long to be moved, is as any other file.
     if stub.is_none() && !create && (mode == Mode::Read || metadata.len() > PLAIN_BYTES) {
         return Ok(None);
@@ -183,15 +187,26 @@ fn open_in(volume: &Arc<Volume>, path: &Path, mode: Mode, backend: &Arc<dyn Back
     Ok(Some(Arc::new(blob)))
 }
 
-/// Refuses a stub that stands where no volume is: its zeros are not what the file holds.
-pub(crate) fn refuse_stray(path: &Path, metadata: &fs::Metadata) -> Result<()> {
-    // Its hole tells a stub from other files without a read.
-    if metadata.blocks().saturating_mul(512) >= metadata.len() {
+/// Of a stub that does not stand where it was written.
+pub(super) const COPIED: &str = "this is a copy of the name of a file of the volume, and its content belongs to the \
+     original; `outcore convert` copies content, `outcore volume check --repair` adopts names that were restored";
+
+#[repr(align(4096))]
+struct AlignedPage([u8; PAGE]);
+
+/// Refuses a stub that stands where no volume is: its zeros are not what the file holds. Costs a read of a page.
+pub(crate) fn refuse_stray(blob: &dyn Blob) -> Result<()> {
+    // No stub is as short.
+    if blob.len()? <= PLAIN_BYTES {
         return Ok(());
     }
-    match Stub::of(&fs::File::open(path)?)? {
-        Some(_) => Err(Error::new(ErrorKind::InvalidData, Stray)),
-        None => Ok(()),
+    let mut page = AlignedPage([0; PAGE]);
+    loop {
+        match blob.read_at(&mut page.0, 0) {
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Ok(_) if page.0.starts_with(&MAGIC) => return Err(Error::new(ErrorKind::InvalidData, Stray)),
+            done => return done.map(drop),
+        }
     }
 }
 

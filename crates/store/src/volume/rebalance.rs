@@ -4,16 +4,17 @@
 //! process that was killed leaves is an unfinished output; files that are done are known by their generation.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::open::Volume;
 use super::scan::stubs;
-use super::stub::Stub;
+use crate::error::Standing;
 use crate::io::{File, Mode};
 use crate::locked::parent_of;
 use crate::mapping::AlignedBuffer;
 use crate::partial::{clean_partials, Partial};
-use crate::publish::place_all;
 use crate::stamp::Stamp;
 use crate::{Io, StoreError};
 
@@ -32,7 +33,8 @@ const UNFINISHED: [&str; 4] = [
 pub struct Rebalanced {
     pub files: u64,
     pub bytes: u64,
-    /// Files that were written to meanwhile, or are unfinished: they stay as they lie.
+    /// Files that were written to meanwhile, are unfinished, have several hard links or cannot be read by their stubs: they
+    /// stay as they lie.
     pub left: u64,
     /// It was told to stop.
     pub stopped: bool,
@@ -47,17 +49,23 @@ pub fn rebalance(home: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<R
     let home = home
         .canonicalize()
         .map_err(|cause| StoreError::io(home, 0, "open", cause))?;
-    let current = Volume::load(&home, &[])?.description.current().number;
-    let mut due: Vec<(PathBuf, Stub)> = Vec::new();
+    let description = Volume::load(&home, &[])?.description;
+    let current = description.current().number;
+    let mut due: Vec<PathBuf> = Vec::new();
     let mut done = Rebalanced::default();
-    stubs(&home, &mut |path, stub| {
-        if stub.generation != current {
-            due.push((path.to_path_buf(), stub));
+    stubs(&home, &mut |file| match file.stub {
+        _ if file.nested => {}
+        Ok((stub, metadata)) if stub.volume == description.id && stub.is_in(&metadata) => {
+            match (stub.generation == current, metadata.nlink()) {
+                (true, _) => {}
+                (false, 1) => due.push(file.path.to_path_buf()),
+                (false, _) => done.left += 1,
+            }
         }
-        Ok(())
+        _ => done.left += 1,
     })?;
     let mut cleaned: Option<PathBuf> = None;
-    for (path, _) in due {
+    for path in due {
         let below = path.strip_prefix(&home).unwrap_or(&path);
         let unfinished = below.components().any(|part| {
             let name = part.as_os_str().to_string_lossy();
@@ -94,17 +102,57 @@ enum Renewed {
 }
 
 fn renew(path: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<Renewed, StoreError> {
-    let before = Stamp::of(path)?;
-    let file = before.open(path, io)?;
-    let (partial, whole) = Partial::new(path, true, |new| copy(&file, before.bytes, new, io, on))?;
-    if !whole {
-        return Ok(Renewed::Stopped);
-    }
+    let Ok(before) = Stamp::of(path) else {
+        return Ok(Renewed::Changed);
+    };
+    let made = before
+        .open(path, io)
+        .and_then(|file| Partial::new(path, true, |new| copy(&file, before.bytes, new, io, on)));
     if before.check(path, |stamp| stamp).is_err() {
         return Ok(Renewed::Changed);
     }
-    place_all(&[&partial], io)?;
-    Ok(Renewed::Moved(before.bytes))
+    let (partial, whole) = made?;
+    if !whole {
+        return Ok(Renewed::Stopped);
+    }
+    match place_instead(&partial, &before, io)? {
+        true => Ok(Renewed::Moved(before.bytes)),
+        false => Ok(Renewed::Changed),
+    }
+}
+
+/// Gives a copy the name of its original; false where another file had it by then, or the original was written to: the
+/// name is that file's again.
+pub(super) fn place_instead(partial: &Partial, before: &Stamp, io: &Io) -> Result<bool, StoreError> {
+    partial.place(io)?;
+    let original = |old: PathBuf| Stamp::of(&old).is_ok_and(|stamp| before.is_renamed(&stamp));
+    let placed = match partial.replaced().is_some_and(original) {
+        true => partial.sync_name(io).map(|()| true),
+        false => Ok(false),
+    };
+    if let Ok(true) = placed {
+        partial.settle();
+        return placed;
+    }
+    if let Err(cause) = partial.take_back(io) {
+        if let StoreError::Disturbed { .. } = cause {
+            // The copy was replaced, too: who did that replaced all that was there before.
+            partial.settle();
+            return Ok(false);
+        }
+        let (path, old) = partial.leave();
+        let standing = Standing {
+            path,
+            old,
+            cause: cause.to_string(),
+        };
+        return Err(StoreError::HalfPublished {
+            cause: Arc::new(cause),
+            standing: vec![standing],
+        });
+    }
+    partial.discard();
+    placed
 }
 
 /// Copies a file to another that is not there yet; false when it was told to stop.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Result;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{openat, unlinkat, AtFlags, Mode, OFlags};
@@ -13,7 +14,7 @@ use super::description::Description;
 use super::disk::part_path;
 use super::locate::{find, home_above, home_of};
 use super::stub::Stub;
-use crate::locked::{parent_of, remove_at};
+use crate::locked::{id_at, parent_of, remove_at};
 use crate::StoreError;
 
 /// The disks whose parts go with the names in one directory and below.
@@ -40,18 +41,18 @@ impl Removing {
         })
     }
 
-    /// The parts that go when this name does: none while the file has another name.
+    /// The parts that go when this name does: none while the file has another name, and none of a copied stub.
     fn parts(&self, dir: BorrowedFd<'_>, name: impl Arg) -> Vec<PathBuf> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = openat(dir, name, flags, Mode::empty()).map(fs::File::from) else {
             return vec![];
         };
-        let sole = file.metadata().is_ok_and(|found| {
-            use std::os::unix::fs::MetadataExt;
-            found.is_file() && found.nlink() == 1
-        });
+        let Ok(found) = file.metadata() else {
+            return vec![];
+        };
+        let sole = found.is_file() && found.nlink() == 1;
         match Stub::of(&file) {
-            Ok(Some(stub)) if sole && stub.volume == self.description.id => {
+            Ok(Some(stub)) if sole && stub.volume == self.description.id && stub.is_in(&found) => {
                 let directories = self.directories.iter().flatten();
                 directories.map(|directory| part_path(directory, &stub.file)).collect()
             }
@@ -98,7 +99,11 @@ pub(super) fn rename_over(from: &Path, to: &Path) -> Result<()> {
     let removing = home_of(to).and_then(|home| Removing::at(&home));
     let parent = fs::File::open(parent_of(to))?;
     let name = to.file_name().unwrap_or_default();
-    let parts = removing.map_or_else(Vec::new, |within| within.parts(parent.as_fd(), name));
+    let mut parts = removing.map_or_else(Vec::new, |within| within.parts(parent.as_fd(), name));
+    if id_at(rustix::fs::CWD, from) == id_at(&parent, name) {
+        // It replaces itself.
+        parts.clear();
+    }
     fs::rename(from, to)?;
     for part in parts {
         let _ = fs::remove_file(part);

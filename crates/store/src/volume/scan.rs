@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::description::{MEMBER_JSON, PARTS, VOLUME_JSON};
 use super::disk::part_path;
-use super::open::Volume;
+use super::open::{Volume, COPIED};
 use super::stub::{from_hex, Id, Stub};
 use crate::StoreError;
 
@@ -18,53 +19,78 @@ pub struct Checked {
     pub bytes: u64,
     /// Of them, those that lie as they did before disks were added or weights changed.
     pub older: u64,
-    /// Files that cannot be read, and why.
+    /// Files that cannot be read, or looked at, and disks that are missing, and why.
     pub damaged: Vec<(PathBuf, String)>,
     /// Parts that belong to no file, and how many bytes they have.
     pub orphans: u64,
     pub orphan_bytes: u64,
-    /// They are removed.
+    /// Stubs that were copied, and are the names of their files now.
+    pub adopted: u64,
+    /// What could be repaired is: parts stay while there are files that cannot be looked at.
     pub repaired: bool,
 }
 
-/// Gives `each` the stubs below a volume's directory.
-pub(super) fn stubs(
-    home: &Path,
-    each: &mut dyn FnMut(&Path, Stub) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    let mut due = vec![home.to_path_buf()];
-    while let Some(directory) = due.pop() {
+/// A file that is a stub, or may be one.
+pub(super) struct Found<'a> {
+    pub path: &'a Path,
+    /// With what the system says of it; or why that is not known.
+    pub stub: Result<(Stub, fs::Metadata), String>,
+    /// It lies in another volume that is below this one.
+    pub nested: bool,
+}
+
+/// Gives `each` the stubs below a volume's directory, and what cannot be looked at.
+pub(super) fn stubs(home: &Path, each: &mut dyn FnMut(Found<'_>)) -> Result<(), StoreError> {
+    let mut due = vec![(home.to_path_buf(), false)];
+    while let Some((directory, nested)) = due.pop() {
+        let is_disk = directory.join(MEMBER_JSON).exists();
+        let nested = nested || directory != home && directory.join(VOLUME_JSON).exists();
         // What goes away while it is looked at belongs to whoever takes it away.
         let entries = match fs::read_dir(&directory) {
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && directory != home => continue,
-            entries => entries.map_err(|cause| StoreError::io(&directory, 0, "list", cause))?,
+            Err(cause) if directory == home => return Err(StoreError::io(&directory, 0, "list", cause)),
+            Err(cause) => {
+                give(&directory, nested, Err(cause), each);
+                continue;
+            }
+            Ok(entries) => entries,
         };
         for entry in entries {
             let entry = entry.map_err(|cause| StoreError::io(&directory, 0, "list", cause))?;
             let path = entry.path();
-            let error = |cause| StoreError::io(&path, 0, "look at", cause);
-            let kind = entry.file_type().map_err(error)?;
-            if kind.is_dir() {
-                let other = path.join(MEMBER_JSON).exists() || path.join(VOLUME_JSON).exists();
-                if !other {
-                    due.push(path);
-                }
-            } else if kind.is_file() {
-                let found = match fs::File::open(&path) {
-                    Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => continue,
-                    file => file.and_then(|file| Stub::of(&file)).map_err(error)?,
-                };
-                if let Some(stub) = found {
-                    each(&path, stub)?;
-                }
+            match entry.file_type() {
+                Err(cause) => give(&path, nested, Err(cause), each),
+                Ok(kind) if kind.is_dir() && !(is_disk && entry.file_name() == PARTS) => due.push((path, nested)),
+                Ok(kind) if kind.is_file() => give(&path, nested, look(&path), each),
+                Ok(_) => {}
             }
         }
     }
     Ok(())
 }
 
+fn look(path: &Path) -> std::io::Result<Option<(Stub, fs::Metadata)>> {
+    let file = fs::File::open(path)?;
+    let stub = Stub::of(&file)?;
+    stub.map(|stub| Ok((stub, file.metadata()?))).transpose()
+}
+
+fn give(
+    path: &Path,
+    nested: bool,
+    looked: std::io::Result<Option<(Stub, fs::Metadata)>>,
+    each: &mut dyn FnMut(Found<'_>),
+) {
+    let stub = match looked {
+        Ok(None) => return,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return,
+        Ok(Some(found)) => Ok(found),
+        Err(cause) => Err(format!("cannot be looked at: {cause}")),
+    };
+    each(Found { path, stub, nested });
+}
+
 /// Looks whether every file of a volume has its parts, and every part its file. With `repair`, parts that have none are
-/// removed. Costs a `stat` for each file and each part of it; no bytes of them are read.
+/// removed, and stubs whose originals are gone become the names of their files: those of a home that was restored. Costs a `stat` for each file and each part of it; no bytes of them are read.
 ///
 /// # Errors
 /// The directory is no volume, or cannot be listed; with `repair`, a disk is missing.
@@ -80,37 +106,107 @@ pub fn check(home: &Path, repair: bool) -> Result<Checked, StoreError> {
         match disk.check() {
             Ok(directory) => list_parts(&directory, &mut parts)?,
             Err(cause) if repair => return Err(StoreError::io(&home, 0, "repair", cause)),
-            Err(_) => {}
+            Err(cause) => found.damaged.push((disk.path(), cause.to_string())),
         }
     }
-    let mut owned = HashSet::new();
-    stubs(&home, &mut |path, stub| {
-        owned.insert(stub.file);
-        found.files += 1;
-        found.older += u64::from(stub.generation != volume.description.current().number);
-        match state_of(&volume, path, &stub) {
-            Ok(bytes) => found.bytes += bytes,
-            Err(reason) => found.damaged.push((path.to_path_buf(), reason)),
-        }
-        Ok(())
-    })?;
-    parts.retain(|file, _| !owned.contains(file));
+    let mut seen = Seen::default();
+    stubs(&home, &mut |file| seen.take(&volume, file, &mut found))?;
+    seen.copies(&volume, repair, &mut found);
+    parts.retain(|file, _| !seen.named.contains(file));
     if !parts.is_empty() {
         // A name may have moved from where it was not looked for yet to where it had been.
-        stubs(&home, &mut |_, stub| {
-            parts.remove(&stub.file);
-            Ok(())
+        stubs(&home, &mut |file| match file.stub {
+            Ok((stub, _)) => drop(parts.remove(&stub.file)),
+            Err(_) => seen.unknown = true,
         })?;
     }
+    // What cannot be looked at may be the file of any part.
+    found.repaired = repair && !seen.unknown;
     for (path, bytes) in parts.into_values().flatten() {
         found.orphans += 1;
         found.orphan_bytes += bytes;
-        if repair {
+        if found.repaired {
             fs::remove_file(&path).map_err(|cause| StoreError::io(&path, 0, "remove", cause))?;
         }
     }
-    found.repaired = repair;
     Ok(found)
+}
+
+/// What `check` met on its way.
+#[derive(Default)]
+struct Seen {
+    /// Files that any stub names, and those whose stub stands where it was written.
+    named: HashSet<Id>,
+    owned: HashSet<Id>,
+    /// Stubs that stand elsewhere.
+    copies: Vec<(PathBuf, Stub, fs::Metadata)>,
+    /// There are files of which it is not known whether they are stubs, or whose.
+    unknown: bool,
+}
+
+impl Seen {
+    fn take(&mut self, volume: &Volume, file: Found<'_>, found: &mut Checked) {
+        let (stub, metadata) = match file.stub {
+            Ok(stub) => stub,
+            Err(reason) => {
+                self.unknown = true;
+                return found.damaged.push((file.path.to_path_buf(), reason));
+            }
+        };
+        let ours = stub.volume == volume.description.id;
+        self.named.insert(stub.file);
+        if file.nested {
+            if ours {
+                let reason = "lies in another volume below this one, and cannot be read there";
+                found.damaged.push((file.path.to_path_buf(), reason.into()));
+            }
+        } else if ours && !stub.is_in(&metadata) {
+            self.copies.push((file.path.to_path_buf(), stub, metadata));
+        } else {
+            self.owned.insert(stub.file);
+            count(volume, file.path, &stub, found);
+        }
+    }
+
+    /// Copied stubs are damaged; with `repair`, one that is the only name of its file is adopted.
+    fn copies(&self, volume: &Volume, repair: bool, found: &mut Checked) {
+        let mut inodes: HashMap<Id, HashSet<u64>> = HashMap::new();
+        for (_, stub, metadata) in &self.copies {
+            inodes.entry(stub.file).or_default().insert(metadata.ino());
+        }
+        for (path, stub, metadata) in &self.copies {
+            let alone = !self.owned.contains(&stub.file) && inodes[&stub.file].len() == 1;
+            let adopted = match (repair && alone && !self.unknown).then(|| adopt(path, stub, metadata)) {
+                None => Err(COPIED.to_string()),
+                Some(adopted) => adopted.map_err(|cause| cause.to_string()),
+            };
+            match adopted {
+                Ok(()) => {
+                    found.adopted += 1;
+                    count(volume, path, stub, found);
+                }
+                Err(reason) => found.damaged.push((path.clone(), reason)),
+            }
+        }
+    }
+}
+
+fn count(volume: &Volume, path: &Path, stub: &Stub, found: &mut Checked) {
+    found.files += 1;
+    found.older += u64::from(stub.generation != volume.description.current().number);
+    match state_of(volume, path, stub) {
+        Ok(bytes) => found.bytes += bytes,
+        Err(reason) => found.damaged.push((path.to_path_buf(), reason)),
+    }
+}
+
+/// Makes a copied stub the name of its file. It was written to when it was.
+fn adopt(path: &Path, stub: &Stub, metadata: &fs::Metadata) -> std::io::Result<()> {
+    let file = fs::OpenOptions::new().write(true).open(path)?;
+    let inode = metadata.ino();
+    file.write_all_at(&Stub { inode, ..*stub }.bytes(), 0)?;
+    file.set_times(fs::FileTimes::new().set_modified(metadata.modified()?))?;
+    file.sync_all()
 }
 
 fn list_parts(directory: &Path, parts: &mut HashMap<Id, Vec<(PathBuf, u64)>>) -> Result<(), StoreError> {

@@ -1,28 +1,32 @@
 //! What stands under the name of a file whose bytes are on the disks of a volume.
 //!
-//! A stub begins with these 64 bytes and is as long as the file it stands for; the rest of it is a hole. So whoever asks
+//! A stub begins with these 72 bytes and is as long as the file it stands for; the rest of it is a hole. So whoever asks
 //! the system how long the file is, when it was written or which file it is gets the answer, and names are given, taken
-//! and exchanged as those of any file.
+//! and exchanged as those of any file. It has the number of its own inode: that stays when names change, and a copy of its
+//! bytes is known as one.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Result;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use crc32c::crc32c;
 
-pub(crate) const STUB_BYTES: usize = 64;
+pub(crate) const STUB_BYTES: usize = 72;
 /// As for `.npy`: no text begins so, and what passes it on as text is found out.
-const MAGIC: [u8; 16] = *b"\x93OUTCORE-VOLUME\n";
-const VERSION: u32 = 1;
+pub(super) const MAGIC: [u8; 16] = *b"\x93OUTCORE-VOLUME\n";
+const VERSION: u32 = 2;
+/// Where its checksum, of all before it, stands; four bytes of zeros are before it.
+const CHECKSUM: usize = STUB_BYTES - 4;
 
 pub(crate) type Id = [u8; 16];
 
-/// Of which volume, by which of its generations, and what its parts are called.
+/// Of which volume, by which of its generations, what its parts are called, and in which inode it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stub {
     pub volume: Id,
     pub file: Id,
     pub generation: u32,
+    pub inode: u64,
 }
 
 impl Stub {
@@ -33,8 +37,9 @@ impl Stub {
         bytes[20..24].copy_from_slice(&self.generation.to_le_bytes());
         bytes[24..40].copy_from_slice(&self.volume);
         bytes[40..56].copy_from_slice(&self.file);
-        let checksum = crc32c(&bytes[..60]);
-        bytes[60..].copy_from_slice(&checksum.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.inode.to_le_bytes());
+        let checksum = crc32c(&bytes[..CHECKSUM]);
+        bytes[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
@@ -50,18 +55,24 @@ impl Stub {
             return Err("the stub of a file of a volume, cut short".into());
         };
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        if word(60) != crc32c(&bytes[..60]) {
-            return Err("the stub of a file of a volume, damaged: its checksum differs".into());
-        }
         if word(16) != VERSION {
             return Err(format!("a file of a volume, version {}; {VERSION} is known", word(16)));
+        }
+        if word(CHECKSUM) != crc32c(&bytes[..CHECKSUM]) {
+            return Err("the stub of a file of a volume, damaged: its checksum differs".into());
         }
         let id = |at: usize| std::array::from_fn(|byte| bytes[at + byte]);
         Ok(Some(Stub {
             generation: word(20),
             volume: id(24),
             file: id(40),
+            inode: u64::from(word(56)) | u64::from(word(60)) << 32,
         }))
+    }
+
+    /// Whether it stands where it was written, and not in a copy, whose parts are another's.
+    pub(crate) fn is_in(&self, found: &Metadata) -> bool {
+        self.inode == found.ino()
     }
 
     /// As `parse`, of an open file.
@@ -109,6 +120,7 @@ mod tests {
             volume: new_id(),
             file: new_id(),
             generation: 7,
+            inode: u64::MAX - 7,
         };
         let bytes = stub.bytes();
         assert_eq!(Stub::parse(&bytes), Ok(Some(stub)));
@@ -120,7 +132,7 @@ mod tests {
             // Without its magic it is no stub.
             assert_eq!(Stub::parse(&damaged).is_err(), at >= 16, "{at}");
         }
-        assert!(Stub::parse(&bytes[..63]).is_err());
+        assert!(Stub::parse(&bytes[..STUB_BYTES - 1]).is_err());
     }
 
     #[test]
