@@ -34,12 +34,21 @@ def with_loops(graph: nx.Graph) -> nx.Graph:
     return graph
 
 
+def with_holes(graph: nx.Graph) -> nx.Graph:
+    """Vertices without edges, and with edges that weigh nothing, among the others."""
+    spread = nx.empty_graph(7 * len(graph))
+    spread.add_weighted_edges_from((7 * a, 7 * b, 1.5) for a, b in graph.edges)
+    spread.add_weighted_edges_from((7 * a, 7 * a + 1 + a % 2, 0.0) for a in graph)
+    return spread
+
+
 GRAPHS: dict[str, Callable[[], nx.Graph]] = {
     "karate": nx.karate_club_graph,
     "caveman": lambda: nx.connected_caveman_graph(40, 8),
     "relaxed caveman": lambda: nx.relaxed_caveman_graph(60, 12, 0.2, seed=1),
     "random partition": lambda: nx.random_partition_graph([40, 60, 80, 20, 50], 0.3, 0.02, seed=2),
     "weights and loops": lambda: with_weights(with_loops(nx.random_partition_graph([30] * 10, 0.4, 0.02, seed=5))),
+    "holes": lambda: with_holes(nx.random_partition_graph([30] * 8, 0.4, 0.02, seed=6)),
     "R-MAT": lambda: rmat(12, 30_000),
     "path": lambda: nx.path_graph(3000),
     "no edges": lambda: nx.empty_graph(5),
