@@ -250,6 +250,52 @@ def test_a_number_of_rows_is_no_value(tmp_path: Path) -> None:
         oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "b.ocs", values=0)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"columns": (0, 0)}, r"columns=\(0, 0\); two different ones"),
+        ({"columns": (0, 1, 2)}, r"columns=\(0, 1, 2\); two different ones"),
+        ({"columns": (0, -1)}, "columns=-1; a whole number"),
+        ({"columns": (0, 1.5)}, "columns=1.5; a whole number"),
+        ({"columns": (0, 2**64)}, "columns=18446744073709551616; a whole number"),
+        ({"values": -2}, "values=-2; a whole number"),
+        ({"values": 2**63}, "values=9223372036854775808; a whole number"),
+        ({"base": -1}, "base=-1; a whole number"),
+        ({"base": 0.5}, "base=0.5; a whole number"),
+    ],
+)
+def test_columns_that_are_none_are_refused(wrong: Any, match: str, tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("0 1 4\n")
+    with pytest.raises(ArgumentError, match=f"from_edges: {match}"):
+        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"values": 10**12}, {"columns": (0, 10**12)}, {"columns": (0, 2**63 - 1)}])
+def test_columns_behind_those_of_a_line_are_refused(wrong: Any, tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("0 1\n1 2\n")
+    with pytest.raises(FormatError, match="line 1: '0 1': 2 numbers, not "):
+        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", **wrong)
+
+
+@pytest.mark.parametrize("text", [b"0 1\r1 2\r2 3\r", b"0 1\r1 2\n", b"# a\r0 1\r\n1 2\r\n"])
+def test_lines_end_with_newlines(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_bytes(text)
+    with pytest.raises(FormatError, match=r"e\.txt: line 1: .* a carriage return ends no line"):
+        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs")
+
+
+def test_a_file_without_lines_does_not_fill_memory(tmp_path: Path) -> None:
+    with (tmp_path / "e.txt").open("wb") as file:
+        file.write(b"0 1\n" * 300_000)
+        file.truncate(1 << 40)
+    with pytest.raises(FormatError, match=r"e\.txt: a line is longer than 16777216 bytes"):
+        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs")
+    with (tmp_path / "m.mtx").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(FormatError, match="line 1 is no heading"):
+        oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "a.ocs")
+
+
 def test_long_text_is_read_in_blocks(tmp_path: Path) -> None:
     rows, columns, values = drawn(1, (100_000, 1000), 200_000)
     text = "".join(f"{r + 1},{c + 1},7,{v}\n" for r, c, v in zip(rows, columns, values, strict=True))
@@ -371,6 +417,26 @@ def test_matrix_market(field: str, symmetry: str, tmp_path: Path) -> None:
     assert made.dtype.kind == {"real": "f", "integer": "i", "complex": "c", "pattern": "b"}[field]
     back = scipy.io.mmread(oc.sparse.to_mtx(made, tmp_path / "back.mtx"))
     assert np.array_equal(back.toarray(), expected != 0 if field == "pattern" else expected)
+
+
+@pytest.mark.parametrize(
+    ("field", "dtype"), [("real", "float64"), ("integer", "int64"), ("complex", "complex128"), ("pattern", "bool")]
+)
+def test_matrix_market_without_entries_keeps_its_type(field: str, dtype: str, tmp_path: Path) -> None:
+    (tmp_path / "m.mtx").write_text(f"%%MatrixMarket matrix coordinate {field} general\n3 2 0\n")
+    made = oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "a.ocs")
+    assert (made.shape, made.nnz, made.dtype, made.is_pattern) == ((3, 2), 0, np.dtype(dtype), field == "pattern")
+    narrow = oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "b.ocs", dtype="float32")
+    assert narrow.dtype == np.float32
+
+
+@pytest.mark.parametrize("damage", ["cut", "no gzip", "bits"])
+def test_packed_matrix_market_that_is_damaged(damage: str, tmp_path: Path) -> None:
+    whole = gzip.compress(b"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n")
+    text = {"cut": whole[:25], "no gzip": b"\x1f\x8bno gzip", "bits": whole[:10] + b"\xff" * 20}[damage]
+    (tmp_path / "m.mtx.gz").write_bytes(text)
+    with pytest.raises(FormatError, match=r"m\.mtx\.gz: cannot be unpacked"):
+        oc.sparse.from_mtx(tmp_path / "m.mtx.gz", tmp_path / "a.ocs")
 
 
 @pytest.mark.parametrize(

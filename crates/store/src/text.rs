@@ -56,6 +56,7 @@ enum Word {
 type Fault = (usize, String);
 
 const NEWLINE: u8 = b'\n';
+const RETURN: u8 = b'\r';
 /// A number of more digits may not have room in 64 bits.
 const DIGITS_MAX: usize = 19;
 /// Text that is worth a thread.
@@ -89,8 +90,14 @@ impl Lines {
     /// The numbers of a block of whole lines, by so many threads where it is large.
     ///
     /// # Errors
-    /// A line that has not as many words as the first, words that are no numbers, rows or columns out of their bounds.
+    /// A line that has not as many words as the first, words that are no numbers, rows or columns out of their bounds, a
+    /// carriage return within a line.
     pub fn parse(&mut self, block: &[u8], threads: usize) -> Result<Columns, StoreError> {
+        if let Some(at) = stray_return(block) {
+            let begin = block[..at].iter().rposition(|byte| *byte == NEWLINE);
+            let why = "a carriage return ends no line without a newline";
+            return Err(self.error(block, begin.map_or(0, |newline| newline + 1), why));
+        }
         if self.words.is_none() {
             self.words = self.find_words(block)?;
         }
@@ -137,8 +144,17 @@ impl Lines {
                 .format
                 .values
                 .get_or_insert(if is_third_one { vec![2] } else { vec![] });
-            let needed = self.format.ids.iter().chain(&*values).max().map_or(0, |most| most + 1);
-            let mut words = vec![Word::Unread; count.max(needed)];
+            let needed = self
+                .format
+                .ids
+                .iter()
+                .chain(&*values)
+                .max()
+                .map_or(0, |most| most.saturating_add(1));
+            if count < needed {
+                return Err(self.refuse(block, needed, (begin, NO_NUMBERS.into())));
+            }
+            let mut words = vec![Word::Unread; count];
             values
                 .iter()
                 .enumerate()
@@ -147,10 +163,7 @@ impl Lines {
             ids.iter()
                 .enumerate()
                 .for_each(|(axis, at)| words[*at] = Word::Id(axis));
-            return match count < needed {
-                true => Err(self.refuse(block, needed, (begin, NO_NUMBERS.into()))),
-                false => Ok(Some(words)),
-            };
+            return Ok(Some(words));
         }
         Ok(None)
     }
@@ -167,13 +180,17 @@ impl Lines {
     }
 
     fn refuse(&self, block: &[u8], wanted: usize, (at, why): Fault) -> StoreError {
-        let line = block[at..].split(|byte| *byte == NEWLINE).next().unwrap_or(&[]);
-        let found = self.count_words(line);
+        let found = self.count_words(line_at(block, at));
         let why = if found == wanted {
             why
         } else {
             format!("{found} numbers, not {wanted}")
         };
+        self.error(block, at, &why)
+    }
+
+    fn error(&self, block: &[u8], at: usize, why: &str) -> StoreError {
+        let line = line_at(block, at);
         let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
         let number = self.line + 1 + count_lines(&block[..at]);
         StoreError::Format {
@@ -338,6 +355,21 @@ fn first_digits(bytes: [u8; 8]) -> (u64, usize) {
     (high.wrapping_add(low) >> 32, count as usize)
 }
 
+/// A carriage return that is neither before a newline nor the end. Those who write lines without newlines mean another
+/// line by it.
+fn stray_return(text: &[u8]) -> Option<usize> {
+    let behind = text.get(1..)?;
+    let is_stray = |byte: u8, next: u8| byte == RETURN && next != NEWLINE;
+    let pairs = || text.iter().zip(behind);
+    // All of them are looked at: the compiler compares a vector at a time then.
+    let any = pairs().fold(false, |any, (byte, next)| any | is_stray(*byte, *next));
+    any.then(|| pairs().position(|(byte, next)| is_stray(*byte, *next)))?
+}
+
+fn line_at(block: &[u8], begin: usize) -> &[u8] {
+    block[begin..].split(|byte| *byte == NEWLINE).next().unwrap_or(&[])
+}
+
 fn count_lines(text: &[u8]) -> u64 {
     // Counted by bytes, as many as those hold: the compiler counts a vector at a time then.
     let parts = text.chunks(255);
@@ -431,5 +463,40 @@ mod tests {
         assert!(lines().parse(b"1\n", 1).is_err());
         assert!(lines().parse(b"1 -2\n", 1).is_err());
         assert!(lines().parse(b"1, 2", 1).is_ok());
+    }
+
+    #[test]
+    fn carriage_returns_end_lines_with_newlines_only() {
+        for (text, line) in [
+            ("0 1\r1 2\r2 3\r", 1),
+            ("# a comment\r0 1\n", 1),
+            ("0 1\r\n1\r2\r\n", 2),
+            ("0 1\n# a\r1 2\n", 2),
+            ("0 1\r\r\n", 1),
+        ] {
+            let said = lines().parse(text.as_bytes(), 1).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("edges: line {line}: ")), "{said}");
+            assert!(
+                said.ends_with("a carriage return ends no line without a newline"),
+                "{said}"
+            );
+        }
+        for text in ["0 1\r\n1 2\r\n", "0 1\n1 2\r", "\r\n0 1\r\n1 2"] {
+            assert_eq!(lines().parse(text.as_bytes(), 1).unwrap().ids, [[0, 1], [1, 2]]);
+        }
+    }
+
+    /// Room is made for the words there are, not for those that are wanted.
+    #[test]
+    fn words_far_behind_a_line_are_refused() {
+        for (ids, values, wanted) in [
+            ([0, 1], Some(vec![1_000_000_000_000]), 1_000_000_000_001),
+            ([0, usize::MAX], None, usize::MAX),
+        ] {
+            let mut lines = lines();
+            (lines.format.ids, lines.format.values) = (ids, values);
+            let said = lines.parse(b"# none\n1 2\n", 1).unwrap_err().to_string();
+            assert_eq!(said, format!("edges: line 2: '1 2': 2 numbers, not {wanted}"));
+        }
     }
 }

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from outcore._arguments import whole
 from outcore.errors import ArgumentError
 from outcore.graph._activity import running
-from outcore.graph._graph import Graph, ids_of, whole
+from outcore.graph._graph import Graph, ids_of
 
 
 def pagerank(

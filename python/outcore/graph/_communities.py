@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from outcore._arguments import whole
 from outcore.errors import ArgumentError
 from outcore.graph._activity import running
-from outcore.graph._graph import Graph, undirected, whole
+from outcore.graph._graph import Graph, undirected
 from outcore.graph._searching import lowest_and_mean_weight
 
 
@@ -42,9 +43,9 @@ def louvain_communities(
     Vertices move to the community where they add most to Q = Σ (W_c / m - `resolution` (K_c / 2m)²), by the weights of
     edges if there are any; then communities are the vertices of a smaller graph, until no more than `threshold` is
     added. A loop counts as networkx counts it. They move in the order of their numbers; `seed` says which of several
-    communities that are as good they go to. The same bits at every number of threads.
+    communities that are as good they go to. One without edges is a community. The same bits at every number of threads.
 
-    Memory: 25 bytes a vertex, 27 with weights, and a part of what there is for lists for the smaller graphs, which are
+    Memory: 29 bytes a vertex, 31 with weights, and a part of what there is for lists for the smaller graphs, which are
     stored in scratch where they do not fit; a community with more neighbours than have room is refused with
     MemoryLimitError. Raises ArgumentError for a directed graph, weights that are negative or infinite, a resolution or
     threshold below 0. I/O: mostly some ten reads of the lists, the later ones of vertices that may move.

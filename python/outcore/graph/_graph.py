@@ -240,13 +240,6 @@ def ids_of(name: str, G: Graph, vertices: Any) -> list[int]:
     return [int(vertex) for vertex in ids]
 
 
-def whole(name: str, highest: int, **given: Any) -> None:
-    """Raises ArgumentError for what is no whole number from 0 to `highest`."""
-    for argument, value in given.items():
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value <= highest:
-            raise ArgumentError(f"{name}: {argument}={value!r}; a whole number from 0 to {highest} is right")
-
-
 def undirected(name: str, G: Graph) -> None:
     """Raises ArgumentError for a graph whose edges lead one way."""
     if G.directed:
@@ -259,4 +252,4 @@ def directed(name: str, G: Graph) -> None:
         raise ArgumentError(f"{name}: of directed graphs only; this one was stored with directed=False")
 
 
-__all__ = ["Graph", "directed", "directions", "ids_of", "open", "undirected", "whole"]
+__all__ = ["Graph", "directed", "directions", "ids_of", "open", "undirected"]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from outcore import _core, _files, sparse
+from outcore._arguments import whole
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.graph._graph import Graph, PathLike, _session, open, whole
+from outcore.graph._graph import Graph, PathLike, _session, open
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Work, stamp_of
 from outcore.sparse._tiles import check_target

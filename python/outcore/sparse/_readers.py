@@ -7,6 +7,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Unpack, cast
@@ -14,6 +15,7 @@ from typing import IO, Any, Unpack, cast
 import numpy as np
 
 from outcore import _core
+from outcore._arguments import whole
 from outcore._array import Array
 from outcore._files import reading
 from outcore._node import DTypeLike, dtype_of
@@ -24,9 +26,11 @@ from outcore.sparse._convert import PathLike
 from outcore.sparse._ingest import Options, Settings, Symmetry, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Chunk, Done, stamp_of
-from outcore.sparse._text import Columns, ahead, blocks_of, parse_behind
+from outcore.sparse._text import LINE_MAX, Columns, ahead, blocks_of, parse_behind
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_NUMBER_MAX = 2**63 - 1
+_FIELDS = {"real": "float64", "double": "float64", "integer": "int64", "complex": "complex128", "pattern": "pattern"}
 _SYMMETRIES: dict[str, Symmetry] = {
     "general": False,
     "symmetric": True,
@@ -68,16 +72,23 @@ def _unpacked(path: PathLike, file: Any) -> IO[bytes]:
     raise UnsupportedFormatError(f"{path}: is packed by Zstandard; install zstandard, or unpack it first")
 
 
+@contextmanager
+def _unpacking(path: PathLike) -> Iterator[None]:
+    """What cannot be read is one of outcore's errors, as what cannot be unpacked is."""
+    try:
+        with refusing(path, "read"):
+            yield
+    except (EOFError, OSError, zlib.error) as error:
+        if isinstance(error, OutcoreError):
+            raise
+        raise FormatError(f"{path}: cannot be unpacked: {error}") from None
+
+
 def _blocks(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
-    blocks = blocks_of(file)
+    blocks = blocks_of(path, file)
     while True:
-        try:
-            with refusing(path, "read"):
-                block = next(blocks, None)
-        except (EOFError, OSError, zlib.error) as error:
-            if isinstance(error, OutcoreError):
-                raise
-            raise FormatError(f"{path}: cannot be unpacked: {error}") from None
+        with _unpacking(path):
+            block = next(blocks, None)
         if block is None:
             return
         yield block
@@ -102,7 +113,8 @@ def from_edges(
     or the package `zstandard`) are unpacked on the way. Without a `shape` the matrix is square. Values are float64.
     `options` are those of `from_entries`.
 
-    Raises FormatError that names the line which is not as it should be; errors else as `from_entries`. I/O: one read of
+    Raises FormatError that names the line which is not as it should be, ArgumentError for `columns`, `values` or `base`
+    that are none; errors else as `from_entries`. I/O: one read of
     the file, one write of 8 to 16 bytes an edge and its value, then as `from_entries`.
 
     >>> import outcore as oc, tempfile, pathlib
@@ -111,7 +123,12 @@ def from_edges(
     >>> oc.sparse.from_edges(folder / "edges.txt", folder / "a.ocs").shape
     (3, 3)
     """
-    places = None if values is None or values is True else () if values is False else (int(values),)
+    places = None if values is None or values is True else () if values is False else (values,)
+    if len(columns) != 2 or columns[0] == columns[1]:
+        raise ArgumentError(f"from_edges: columns={columns!r}; two different ones are right")
+    for column in columns:
+        whole("from_edges", _NUMBER_MAX, columns=column)
+    whole("from_edges", _NUMBER_MAX, base=base, **({"values": values} if places else {}))
     if places and places[0] in columns:
         raise ArgumentError(f"from_edges: values={values} is a number of rows or columns: columns={columns}")
     lines = _core.TextLines(
@@ -190,27 +207,26 @@ def from_mtx(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> S
     """
     if "symmetrize" in options:
         raise ArgumentError(f"from_mtx: symmetrize={options['symmetrize']!r} is given, and the file tells it")
-    with opened(source) as file:
+    with opened(source) as file, _unpacking(source):
         field, symmetry, shape, _, _ = _heading(source, file)
     options["symmetrize"] = _SYMMETRIES[symmetry]
-    if field == "pattern":
-        options.setdefault("dtype", "pattern")
+    options.setdefault("dtype", _FIELDS[field])
     return stored(partial(_market_entries, source), path, stamp_of(source), Options(**options, shape=shape))
 
 
 def _heading(source: PathLike, file: IO[bytes]) -> tuple[str, str, tuple[int, int], int, int]:
     """Field, symmetry, shape, entries and the lines of the heading."""
-    first = file.readline().decode("ascii", "replace").lower().split()
+    first = file.readline(LINE_MAX).decode("ascii", "replace").lower().split()
     if len(first) != 5 or first[:2] != ["%%matrixmarket", "matrix"]:
         raise FormatError(f"{source}: line 1 is no heading of a Matrix Market file")
     layout, field, symmetry = first[2:]
     if layout != "coordinate":
         raise UnsupportedFormatError(f"{source}: line 1: layout {layout!r}; only 'coordinate' is of sparse matrices")
-    if field not in ("real", "double", "integer", "complex", "pattern") or symmetry not in _SYMMETRIES:
+    if field not in _FIELDS or symmetry not in _SYMMETRIES:
         raise FormatError(f"{source}: line 1: field {field!r}, symmetry {symmetry!r}")
     number = 1
     while True:
-        line, number = file.readline(), number + 1
+        line, number = file.readline(LINE_MAX), number + 1
         if not line:
             raise FormatError(f"{source}: line {number}: the file ends before its sizes")
         if line.strip() and not line.startswith(b"%"):
@@ -224,7 +240,8 @@ def _heading(source: PathLike, file: IO[bytes]) -> tuple[str, str, tuple[int, in
 
 def _market_entries(source: PathLike, done: Done) -> Iterator[Chunk]:
     with opened(source) as file:
-        field, _, shape, count, number = _heading(source, file)
+        with _unpacking(source):
+            field, _, shape, count, number = _heading(source, file)
         places = {"pattern": (), "complex": (2, 3)}.get(field, (2,))
         lines = _core.TextLines(
             str(source),

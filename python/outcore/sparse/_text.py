@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -10,22 +11,27 @@ from typing import IO, Any, TypeVar
 import numpy.typing as npt
 
 from outcore import _core
+from outcore.errors import FormatError
 
 Columns = list[npt.NDArray[Any]]
 T = TypeVar("T")
 
 # Text that is read at once.
 _BLOCK = 1 << 20
+# Bytes of a line: what has no newlines is not to fill memory.
+LINE_MAX = 16 << 20
 _END: Any = object()
 
 
-def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
-    """The file in whole lines, some at a time, each ending with a newline."""
+def blocks_of(path: str | os.PathLike[str], file: IO[bytes]) -> Iterator[bytes]:
+    """The file in whole lines, some at a time, ending with newlines. Raises FormatError for a line above 16 MiB."""
     rest = b""
     while block := file.read(_BLOCK):
         cut = block.rfind(b"\n") + 1
         if not cut:
             rest += block
+            if len(rest) > LINE_MAX:
+                raise FormatError(f"{path}: a line is longer than {LINE_MAX} bytes")
             continue
         yield rest + block[:cut]
         rest = block[cut:]
@@ -67,4 +73,4 @@ def parse_behind(lines: _core.TextLines, done: int, blocks: Iterable[bytes]) -> 
         place += 1
 
 
-__all__ = ["Columns", "ahead", "blocks_of", "parse_behind"]
+__all__ = ["LINE_MAX", "Columns", "ahead", "blocks_of", "parse_behind"]

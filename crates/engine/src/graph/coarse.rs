@@ -23,7 +23,7 @@ pub(super) enum Source<'a> {
 /// Lists in memory.
 #[derive(Default)]
 pub(super) struct Kept {
-    begins: Vec<usize>,
+    begins: Vec<u32>,
     neighbours: Vec<Vertex>,
     weights: Vec<f64>,
 }
@@ -142,7 +142,8 @@ impl Source<'_> {
 
 impl Kept {
     fn list(&self, vertex: Vertex) -> List<'_> {
-        let place = self.begins[vertex as usize]..self.begins[vertex as usize + 1];
+        let [begin, end] = [0, 1].map(|behind| self.begins[vertex as usize + behind] as usize);
+        let place = begin..end;
         List {
             vertex,
             neighbours: &self.neighbours[place.clone()],
@@ -213,7 +214,7 @@ impl Rows {
 /// A pass over a graph, with the communities of its vertices.
 pub(super) struct Merging<'a> {
     pub source: &'a Source<'a>,
-    /// Numbers without holes.
+    /// Numbers without holes, and higher ones of vertices that are left out.
     pub labels: &'a [Vertex],
     pub communities: usize,
     /// For each community, below 0.
@@ -277,7 +278,8 @@ impl Merging<'_> {
         means: &Means<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<Source<'static>, EngineError> {
-        let most = (coarse.bytes / ENTRY_BYTES).max(2) as usize;
+        // Places of entries have 32 bits.
+        let most = (coarse.bytes / ENTRY_BYTES).clamp(2, u64::from(u32::MAX)) as usize;
         let all = self.communities as Vertex;
         let (entries, mut end) = self.rows(0, most, means, watch)?;
         if end == all {
@@ -370,7 +372,10 @@ pub(super) fn add_up(
 ) {
     for (other, weight) in weighted(list) {
         let label = labels[other as usize];
-        let sum = &mut sums[label as usize];
+        // One that is left out has edges of weight 0 only.
+        let Some(sum) = sums.get_mut(label as usize) else {
+            continue;
+        };
         if *sum < 0.0 {
             *sum = 0.0;
             around.push(label);

@@ -23,8 +23,9 @@ pub struct Louvain {
     pub threshold: f64,
 }
 
-/// Bytes of memory for each vertex: its community in the graph and in a level, sums and totals of communities, sets.
-pub const LOUVAIN_BYTES: u64 = 4 + 4 + 8 + 8 + 1;
+/// Bytes of memory for each vertex: its community in the graph and in a level, sums and totals of communities, sets, where
+/// the list of a community begins in memory or the indexes of a file.
+pub const LOUVAIN_BYTES: u64 = 4 + 4 + 8 + 8 + 1 + 4;
 /// Sweeps of a level at most: a file whose weights differ both ways might never come to an end.
 const SWEEPS: usize = 100;
 /// The part of a strength that a move has to be better by: what rounding leaves is no reason.
@@ -79,10 +80,16 @@ impl Moving<'_> {
         })
     }
 
-    /// Moves vertices in their order, all in the first sweep, then those with a neighbour that has left them (Ozaki, Tezuka,
-    /// Inaba 2016), until a sweep adds little. Gives what all add to the modularity.
-    fn run(&mut self, source: &Source<'_>, means: &Means<'_>, watch: &mut Watch<'_>) -> Result<f64, EngineError> {
-        let (mut chosen, mut next) = (Bits::all(self.labels.len()), Bits::none(self.labels.len()));
+    /// Moves vertices in their order, those of `linked` in the first sweep, then those with a neighbour that has left them
+    /// (Ozaki, Tezuka, Inaba 2016), until a sweep adds little. Gives what all add to the modularity.
+    fn run(
+        &mut self,
+        linked: &Bits,
+        source: &Source<'_>,
+        means: &Means<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, EngineError> {
+        let (mut chosen, mut next) = (linked.clone(), Bits::none(self.labels.len()));
         let mut all = 0.0;
         for _ in 0..SWEEPS {
             let mut added = 0.0;
@@ -124,18 +131,22 @@ fn strengths(source: &Source<'_>, means: &Means<'_>, watch: &mut Watch<'_>) -> R
     Ok((found, loops))
 }
 
-/// Numbers communities by their lowest vertices; how many there are.
-fn number(labels: &mut [Vertex]) -> usize {
-    let mut names = vec![Vertex::MAX; labels.len()];
+/// The community of a vertex without strength: it stays alone, and a smaller graph is not to hold it.
+const ALONE: Vertex = Vertex::MAX;
+
+/// Numbers communities by their lowest vertices of `linked`, those that have strength; how many there are. A vertex without
+/// strength never moves, so one that no other has joined is alone for ever.
+fn number(labels: &mut [Vertex], linked: &Bits) -> usize {
+    let mut names = vec![ALONE; labels.len()];
     let mut next = 0;
-    for label in labels {
-        let name = &mut names[*label as usize];
-        if *name == Vertex::MAX {
+    for vertex in linked.iter() {
+        let name = &mut names[labels[vertex as usize] as usize];
+        if *name == ALONE {
             *name = next;
             next += 1;
         }
-        *label = *name;
     }
+    labels.iter_mut().for_each(|label| *label = names[*label as usize]);
     next as usize
 }
 
@@ -167,6 +178,11 @@ pub fn louvain(
         }
         let alone = 2.0 * loops / total - what.resolution * squares;
         let vertices = totals.len();
+        let mut linked = Bits::none(vertices);
+        (0..)
+            .zip(&totals)
+            .filter(|(_, strength)| **strength > 0.0)
+            .for_each(|(vertex, _)| linked.insert(vertex));
         let mut moving = Moving {
             what,
             labels: (0..vertices as Vertex).collect(),
@@ -175,13 +191,21 @@ pub fn louvain(
             around: vec![],
             total,
         };
-        let added = moving.run(&source, means, watch)?;
+        let added = moving.run(&linked, &source, means, watch)?;
         let Moving {
-            mut labels, mut sums, ..
+            mut labels,
+            mut sums,
+            totals,
+            ..
         } = moving;
-        let communities = number(&mut labels);
-        found.iter_mut().for_each(|vertex| *vertex = labels[*vertex as usize]);
-        if communities == vertices || added <= what.threshold {
+        drop(totals);
+        let communities = number(&mut labels, &linked);
+        let goes_on = |vertex: &&mut Vertex| **vertex != ALONE;
+        found
+            .iter_mut()
+            .filter(goes_on)
+            .for_each(|vertex| *vertex = labels[*vertex as usize]);
+        if communities as u64 == linked.count() || added <= what.threshold {
             break alone + added;
         }
         sums.truncate(communities);
@@ -201,6 +225,10 @@ pub fn louvain(
 fn name_by_lowest(labels: &mut [Vertex]) {
     let mut lowest = vec![Vertex::MAX; labels.len()];
     for (label, vertex) in labels.iter_mut().zip(0..) {
+        if *label == ALONE {
+            *label = vertex;
+            continue;
+        }
         let name = &mut lowest[*label as usize];
         *name = (*name).min(vertex);
         *label = *name;

@@ -432,6 +432,46 @@ fn communities_are_the_same_in_whatever_memory() {
     assert!(times_stored > 0, "no memory was too little");
 }
 
+/// Vertices without edges are gone through once to find that, and once to merge the others.
+#[test]
+fn graphs_of_communities_hold_no_vertex_without_edges() {
+    let ring: Vec<(u32, u32)> = (0..100)
+        .map(|place| (place * 30 + 7, (place + 1) % 100 * 30 + 7))
+        .collect();
+    let made = made(3000, &ring, false);
+    let io = Io::direct();
+    let means = the_means(&io);
+    let what = graph::Louvain {
+        resolution: 1.0,
+        seed: 0,
+        threshold: 1e-7,
+    };
+    let mut path = || unreachable!("there is room");
+    let mut coarse = graph::Coarse {
+        bytes: 1 << 20,
+        path: &mut path,
+    };
+    let (labels, modularity) = graph::louvain(&made.file, None, &what, &mut coarse, &means, &mut go).unwrap();
+    means.activity.end(None);
+    let active: Vec<u64> = means.activity.rows().iter().map(|row| row.active).collect();
+    assert_eq!(active.iter().filter(|active| **active == 3000).count(), 2, "{active:?}");
+    assert!(active.len() > 5, "{active:?}");
+    assert!(
+        active.iter().all(|active| *active == 3000 || *active <= 100),
+        "{active:?}"
+    );
+    assert!((0..).zip(&labels).all(|(vertex, label)| if vertex % 30 == 7 {
+        *label <= vertex && label % 30 == 7
+    } else {
+        *label == vertex
+    }));
+    let parts: BTreeSet<&u32> = labels.iter().filter(|label| **label % 30 == 7).collect();
+    assert!(
+        (5..=25).contains(&parts.len()) && modularity > 0.75,
+        "{parts:?} {modularity}"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     /// A sweep of some vertices reads the pages of their lists and few more, and gives those lists.

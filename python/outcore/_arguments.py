@@ -1,0 +1,19 @@
+"""Checks of arguments that several functions take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from outcore.errors import ArgumentError
+
+
+def whole(name: str, highest: int, **given: Any) -> None:
+    """Raises ArgumentError for what is no whole number from 0 to `highest`."""
+    for argument, value in given.items():
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value <= highest:
+            raise ArgumentError(f"{name}: {argument}={value!r}; a whole number from 0 to {highest} is right")
+
+
+__all__ = ["whole"]
