@@ -4,9 +4,11 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use serde_json::{json, Value};
 
 use super::layout::{Layout, Rounds};
@@ -186,7 +188,15 @@ impl Description {
 
 fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    let file = fs::File::open(path)?;
+    // A FIFO without a writer would be waited for.
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "it is no regular file",
+        ));
+    }
     file.take(BYTES_MAX + 1).read_to_end(&mut text)?;
     if text.len() as u64 > BYTES_MAX {
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "too long"));

@@ -1,6 +1,7 @@
 //! Finding volumes above paths, and disks whose mount points got other names.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::description::{member_at, Member, VOLUME_JSON};
@@ -22,8 +23,14 @@ pub(crate) fn home_of(path: &Path) -> Option<PathBuf> {
 /// As `home_of`, for a path without links.
 pub(crate) fn home_above(path: &Path) -> Option<PathBuf> {
     let mut above = path.ancestors();
-    let found = above.find(|directory| fs::symlink_metadata(directory.join(VOLUME_JSON)).is_ok());
+    let found =
+        above.find(|directory| fs::symlink_metadata(directory.join(VOLUME_JSON)).is_ok_and(|json| is_ours(&json)));
     found.map(Path::to_path_buf)
+}
+
+/// Whether a description is one to follow: another user's in a shared directory would say where our bytes go.
+fn is_ours(json: &fs::Metadata) -> bool {
+    json.is_file() && (json.uid() == 0 || json.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// Where a disk is: where it was, or beside that, or below another mount point, or in one of the directories to look in.

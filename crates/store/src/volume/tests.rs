@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
+use super::locate::home_of;
 use super::*;
 use crate::io::{Backend, Blob, Direct, Faults, Mode};
 use crate::mapping::AlignedBuffer;
@@ -872,4 +873,23 @@ fn what_replaced_a_file_while_it_was_laid_out_anew_stays() {
     assert_eq!(read_all(&io, &path, 8 * PAGE), &pages(8, 3)[..]);
     assert_eq!(read_all(&io, &dirs.home.join("y"), 8 * PAGE), &pages(8, 4)[..]);
     assert_eq!(check(&dirs.home, false).unwrap().orphans, 0);
+}
+
+/// In a directory that others may write to, a description of theirs, or what is no file, says nothing.
+#[test]
+fn volumes_of_others_and_what_is_no_file_are_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join(description::VOLUME_JSON);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &json, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    assert_eq!(home_of(&dir.path().join("x.npy")), None);
+    fs::remove_file(&json).unwrap();
+    fs::write(&json, "{}").unwrap();
+    assert_eq!(
+        home_of(&dir.path().join("x.npy")),
+        Some(dir.path().canonicalize().unwrap())
+    );
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&json, Some(65534), None).unwrap();
+        assert_eq!(home_of(&dir.path().join("x.npy")), None);
+    }
 }
