@@ -345,7 +345,7 @@ def test_entries_that_cannot_be_set_aside(out: Path, scratch: Path) -> None:
 def test_text_that_cannot_be_read(out: Path, scratch: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_lines(data / "e.txt", pairs(100_000))
 
-    def failing(file: Any) -> Iterator[bytes]:
+    def failing(path: Path, file: Any) -> Iterator[bytes]:
         yield file.read(20 * 1000)
         raise OSError(5, os.strerror(5))
 

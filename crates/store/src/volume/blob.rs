@@ -424,6 +424,7 @@ impl VolumeBlob {
         };
         let mut page = AlignedBuffer::new(PAGE)?;
         if length > 0 {
+            striped.at_parts(&self.way, self.stub.len()?, fill_gap)?;
             striped.read(&self.way, vec![&mut page], 0, (length, PAGE as u64))?;
         }
         self.stub.file.set_len(0)?;
@@ -490,6 +491,15 @@ impl VolumeBlob {
     }
 }
 
+/// Gaps that were never written have their bytes, too.
+fn fill_gap(disk: &Disk, part: &Arc<dyn Blob>, length: u64) -> Result<()> {
+    let fill = || match part.len()? < length {
+        true => part.set_len(length),
+        false => Ok(()),
+    };
+    fill().map_err(|cause| disk.error(cause))
+}
+
 fn number_of(way: &Way, disk: &Disk) -> usize {
     let mut disks = way.volume.disks.iter();
     disks.position(|other| other.member == disk.member).unwrap_or(0)
@@ -545,10 +555,7 @@ impl Blob for VolumeBlob {
         if let State::Striped(striped) = &*state {
             let bytes = self.stub.len()?;
             striped.at_parts(&self.way, bytes, |disk, part, length| {
-                // Gaps that were never written have their bytes, too.
-                if part.len().map_err(|cause| disk.error(cause))? < length {
-                    part.set_len(length).map_err(|cause| disk.error(cause))?;
-                }
+                fill_gap(disk, part, length)?;
                 self.sync_part(striped, disk, part)
             })?;
         }

@@ -198,6 +198,18 @@ proptest! {
 }
 
 #[test]
+fn a_file_with_a_gap_can_be_cut_before_it() {
+    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let io = Io::buffered();
+    let path = dirs.home.join("x");
+    let file = io.open(&path, Mode::CreateUnaligned).unwrap();
+    io.write(&file, &[1], PAGE as u64).unwrap();
+    file.set_len(1).unwrap();
+    io.sync(&file).unwrap();
+    assert_eq!(read_all(&io, &path, 1), [0]);
+}
+
+#[test]
 fn what_a_file_had_is_gone_from_the_disks_with_its_name() {
     let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
     let io = Io::direct();
