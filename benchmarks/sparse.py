@@ -25,7 +25,7 @@ ON_DISK, HELD = 32, (1, 4, 8, 32)
 WANTED_SEMI = {1: 0.65, 4: 0.65, 8: 0.95, 16: 0.95}
 WANTED_HELD = {1: 0.25, 4: 0.5, 8: 0.7, 32: 0.8}
 WANTED_SCIPY = {1: 2.0, 4: 2.0, 8: 3.0, 16: 3.0}
-GRID, BAND = 1 << 7, 1 << 22
+GRID, BAND, WRITE_BYTES = 1 << 7, 1 << 22, 1 << 30
 Section = tuple[str, dict[str, Any]]
 
 
@@ -63,6 +63,11 @@ def disk_of(path: Path, options: argparse.Namespace) -> Callable[[], dict[str, A
         return dict(probes.read_disk(str(path), options.threads))
 
     return disk
+
+
+def writes_of(options: argparse.Namespace) -> dict[str, Any]:
+    found = probes.write_bandwidth(options.folder, WRITE_BYTES)
+    return {"bytes_per_second": found, "seconds": WRITE_BYTES / found}
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
@@ -171,7 +176,7 @@ def dense_on_disk(graphs: Graphs, options: argparse.Namespace) -> Section:
     best = {"session": session(options)} | given
     cases: dict[str, Callable[[], dict[str, Any]]] = {
         "disk": disk_of(x, options),
-        "writes": lambda: {"bytes_per_second": probes.write_bandwidth(options.folder)},
+        "writes": lambda: writes_of(options),
         "resident": lambda: child("dense_resident", best, None, options),
     }
     told = {"threads": options.threads, "scratch": [str(options.folder)], "memory_limit": options.memory}

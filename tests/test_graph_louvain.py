@@ -50,7 +50,7 @@ GRAPHS: dict[str, Callable[[], nx.Graph]] = {
     "weights and loops": lambda: with_weights(with_loops(nx.random_partition_graph([30] * 10, 0.4, 0.02, seed=5))),
     "holes": lambda: with_holes(nx.random_partition_graph([30] * 8, 0.4, 0.02, seed=6)),
     "R-MAT": lambda: rmat(12, 30_000),
-    "path": lambda: nx.path_graph(3000),
+    "path": lambda: nx.path_graph(1000),
     "no edges": lambda: nx.empty_graph(5),
 }
 

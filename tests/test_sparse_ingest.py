@@ -277,6 +277,41 @@ def test_columns_behind_those_of_a_line_are_refused(wrong: Any, tmp_path: Path) 
         oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", **wrong)
 
 
+def test_a_transpose_where_the_matrix_is_to_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"a\.ocs is to be the matrix and its transpose"):
+        oc.sparse.from_entries(([0], [1]), tmp_path / "a.ocs", transpose=f"{tmp_path}/a.ocs", overwrite=True)
+    assert files_below(tmp_path) == []
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "uint64"])
+def test_values_without_negatives_have_no_skew_images(dtype: str, tmp_path: Path) -> None:
+    entries = drawn(1, (4, 4), 5, dtype)
+    with pytest.raises(DTypeError, match=f"those of {dtype} have no negatives"):
+        oc.sparse.from_entries(entries, tmp_path / "a.ocs", symmetrize="skew")
+
+
+def test_what_was_sorted_is_gone_when_the_transpose_is_made(
+    out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from outcore.sparse._spool import Work
+
+    found = []
+
+    def clear(work: Work, name: str, *kept: str) -> None:
+        before = {path.name for path in work.folder.glob("*-*")}
+        original(work, name, *kept)
+        found.append((before, {path.name for path in work.folder.glob("*-*")}))
+
+    original = Work.clear
+    monkeypatch.setattr(Work, "clear", clear)
+    with session(scratch, pool_limit=24 << 20):
+        entries = oc.sparse.rmat_edges(1 << 20, 2_000_000, seed=3)
+        made = oc.sparse.from_entries(entries, out / "a.ocs", shape=(1 << 20, 1 << 20), transpose=out / "t.ocs")
+        assert made.nnz > 1_900_000
+    parts = ("part-0.npy", "counts.npy")
+    assert found == [({f"{name}-{part}" for part in parts}, set()) for name in ("rows", "columns")]
+
+
 @pytest.mark.parametrize("text", [b"0 1\r1 2\r2 3\r", b"0 1\r1 2\n", b"# a\r0 1\r\n1 2\r\n"])
 def test_lines_end_with_newlines(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "e.txt").write_bytes(text)

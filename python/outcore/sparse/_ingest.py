@@ -88,9 +88,9 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
     Raises
     ------
     ShapeError, DTypeError
-        Arrays that differ in length, numbers that are no integers.
+        Arrays that differ in length, numbers that are no integers, "skew" of values without negatives.
     ArgumentError
-        Numbers outside `shape`, a call that cannot be resumed.
+        Numbers outside `shape`, a call that cannot be resumed, a transpose at `path` itself.
     MemoryLimitError, StorageError, TargetExistsError
         As `outcore.store`.
 
@@ -98,9 +98,10 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
     -----
     I/O: one read of the entries (another where `shape` or `relabel` has to be found; an iterator's are stored in
     scratch first), a write and a read of 8 bytes and the value of each: places, cut into buckets by a sample of them
-    and sorted bucket by bucket (Vengroff, Vitter: TPIE, 4.2); one write of the matrix. Relabelled places are stored
-    once more before. Where the sample has misled it so far that a bucket exceeds memory, and for places of shapes that
-    need more than 64 bits (16 bytes), what is stored is sorted as by `sort_by` (the latter twice).
+    and sorted bucket by bucket (Vengroff, Vitter: TPIE, 4.2); one write of the matrix. Relabelled places and those that
+    are computed are stored once more before. Memory holds at least the entries of the largest tile. Where the sample
+    has misled it so far that a bucket exceeds memory, and for places of shapes that need more than 64 bits (16 bytes),
+    what is stored is sorted as by `sort_by` (the latter twice).
 
     Examples
     --------
@@ -128,6 +129,8 @@ def stored(
         raise ArgumentError(f"sparse: there is no option {', '.join(sorted(unknown))}, but {', '.join(_NAMES)}")
     target, transpose = Path(path).absolute(), options.get("transpose")
     named = {"rows": target} | ({} if transpose is None else {"columns": Path(transpose).absolute()})
+    if named.get("columns") == target:
+        raise ArgumentError(f"sparse: {target} is to be the matrix and its transpose")
     lengths = _lengths(options.get("shape"))
     if lengths is not None:
         bits_of(lengths, options.get("side", SIDE))
@@ -242,6 +245,8 @@ def _wanted(rows: Array, columns: Array, values: Array | None, shape: tuple[int,
         raise ShapeError(
             f"sparse: {'symmetrize' if symmetry else 'drop_loops'} of a matrix {shape}, which is not square"
         )
+    if symmetry == "skew" and values is not None and values.dtype.kind in "bu":
+        raise DTypeError(f"sparse: symmetrize='skew' negates values, and those of {values.dtype} have no negatives")
     mirrored = values
     if values is not None and symmetry in ("skew", "hermitian"):
         mirrored = -values if symmetry == "skew" else conj(values) if values.dtype.kind == "c" else values

@@ -104,6 +104,13 @@ class Work:
         for name in names:
             _files.remove(self.path(name))
 
+    def clear(self, name: str, *kept: str) -> None:
+        """Removes the files whose names begin with `name` and a dash, and before them the notes but those `kept`."""
+        for note in self._notes.glob(f"{name}-*.json"):
+            if note.stem not in kept:
+                _files.remove(note)
+        self.drop(*(path.name for path in self.folder.glob(f"{name}-*")))
+
 
 class Done(NamedTuple):
     """How far a killed ingest was: chunks, and entries in them."""

@@ -91,6 +91,7 @@ def write_sorted(wanted: Wanted, target: Path, work: Work, name: str) -> None:
     count = write_keyed(keyed, lambda: _given(wanted, keys), wanted.rows.shape[0], target, work, name)
     if work.resumes:
         work.note(f"{name}-written", count)
+    work.clear(name, f"{name}-began", f"{name}-written")
 
 
 def write_keyed(keyed: Keyed, given: Callable[[], Given], length: int, target: Path, work: Work, name: str) -> int:
@@ -178,6 +179,7 @@ def _part(keyed: Keyed, given: Given, work: Work, name: str) -> dict[str, Any]:
     except ArgumentError:
         work.drop(*files)
         raise
+    work.drop(f"{name}-keys.npy")
     return {"count": count, "files": files, **cuts}
 
 
