@@ -29,9 +29,9 @@ test: lint test-rust test-python
 test-rust:
 	cargo test --release --workspace
 
-# Two at a time: most tests wait for a disk or work in one thread.
+# Three at a time on two cores: most tests wait for a disk or work in one thread.
 test-python: $(VENV)/.core $(VENV)/.test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 # The sizes at which some tests were written, once: 10⁶ files, a hundred kills of work on 300 MB, and so on. Takes half an
 # hour, and some 10 GB of disk.
