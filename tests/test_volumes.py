@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -167,7 +168,12 @@ def test_renamed_mount_points_and_added_disks(tmp_path: Path, volume: Volume) ->
     x = np.arange(500_000.0)
     oc.store({volume.home / "x.npy": oc.asarray(x)})
     volume.disks[1].rename(tmp_path / "elsewhere")
-    np.testing.assert_array_equal(oc.open(volume.home / "x.npy").compute(), x)
+    with session(tmp_path / "scratch"):
+        with pytest.warns(UserWarning, match=r"disk-1: this disk of the volume .* was found at .*elsewhere"):
+            np.testing.assert_array_equal(oc.open(volume.home / "x.npy").compute(), x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(oc.open(volume.home / "x.npy")[::2].compute(), x[::2])
     members = invoke("volume", "info", volume.home, "--write")["members"]
     assert [member["path"] for member in members][1] == str(tmp_path / "elsewhere")
     assert invoke("volume", "info", volume.home)["members"][1]["recorded"] is None
@@ -184,6 +190,14 @@ def test_renamed_mount_points_and_added_disks(tmp_path: Path, volume: Volume) ->
     assert invoke("volume", "info", volume.home)["members"][0]["bytes"] == 0
     np.testing.assert_array_equal(oc.open(volume.home / "x.npy").compute(), x)
     assert_whole(volume)
+    # And taken away.
+    shutil.rmtree(volume.disks[0])
+    invoke("volume", "check", volume.home, "--repair", code=1)
+    assert len(invoke("volume", "remove", volume.home, volume.disks[0])["members"]) == 3
+    assert invoke("volume", "remove", volume.home, volume.disks[2], code=1)["error"]["code"] == "invalid"
+    invoke("volume", "check", volume.home, "--repair")
+    oc.store({volume.home / "x.npy": oc.asarray(x + 1)}, overwrite=True)
+    np.testing.assert_array_equal(oc.open(volume.home / "x.npy").compute(), x + 1)
 
 
 def test_a_disk_that_goes_away_while_running_is_named(tmp_path: Path) -> None:
@@ -433,3 +447,43 @@ def test_libraries_that_open_files_themselves_are_given_none_of_a_volume(tmp_pat
     for read in (oc.sparse.open, lambda path: oc.sparse.from_anndata(path, tmp_path / "a.ocs")):
         with pytest.raises(OutcoreError, match="HDF5's library reads plain files only"):
             read(volume.home / "a.h5ad")
+
+
+WITHOUT_DESCRIPTORS = """
+import os, resource, sys
+import outcore as oc
+from outcore.errors import OutcoreError
+home = sys.argv[1]
+x = oc.arange(300_000)
+for name in ("x.npy", "x.zarr"):
+    oc.store({f"{home}/{name}": x}, overwrite=True)
+limit = max(map(int, os.listdir("/proc/self/fd"))) + 40
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+taken, refused = [], 0
+try:
+    while True:
+        taken.append(os.open("/dev/null", os.O_RDONLY))
+except OSError:
+    pass
+while taken:
+    os.close(taken.pop())
+    for name in ("x.npy", "x.zarr"):
+        try:
+            oc.store({f"{home}/{name}": x + len(taken)}, overwrite=True)
+        except (OutcoreError, OSError):
+            refused += 1
+print(refused)
+"""
+
+
+def test_without_descriptors_no_parts_are_left_over(volume: Volume) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_DESCRIPTORS, volume.home], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+    # What could not be removed has a name, by which the next one removes it.
+    _core.clean(str(volume.home))
+    assert_whole(volume)
+    for name in ("x.npy", "x.zarr"):
+        assert oc.open(volume.home / name).sum().item() == 300_000 * 299_999 // 2

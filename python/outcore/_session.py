@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -122,6 +123,7 @@ class Session:
                 counters = program.run(report or bar, trace)
             finally:
                 del program  # see `plan_and_run`
+        self.warn()
         outcome = Outcome.of(counters)
         _profile.record(outcome)
         return list(counters["results"]), outcome
@@ -130,6 +132,11 @@ class Session:
         """Everything the session counted since it was made."""
         return dict(self._core.counters())
 
+    def warn(self) -> None:
+        """Warns of disks of volumes that were found elsewhere than written down, once each."""
+        for note in self._core.notes():
+            warnings.warn(note, stacklevel=3)
+
     def clear(self) -> None:
         """Drops the tiles and values kept from earlier runs."""
         self.counted_masks.clear()
@@ -137,6 +144,7 @@ class Session:
 
     def close(self) -> None:
         """Ends the session: its tiles, threads and scratch files go, and nothing can be computed in it any more."""
+        self.warn()
         self.counted_masks.clear()
         self._core.close()
 

@@ -1,4 +1,4 @@
-"""The command line of volumes: `outcore volume create | info | add | rebalance | check`."""
+"""The command line of volumes: `outcore volume create | info | add | remove | rebalance | check`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def _tell(home: str, find: tuple[str, ...], as_json: bool) -> None:
     total = sum(member["bytes"] for member in members)
     for member in members:
         share = f"{member['bytes'] / total:.1%}" if total else "-"
-        where = f"{format_size(member['free_bytes'])} free" if member["found"] else "MISSING"
+        missing = f"MISSING: {member['reason']}" if member["reason"] else "MISSING"
+        where = f"{format_size(member['free_bytes'])} free" if member["found"] else missing
         moved = f", was {member['recorded']}" if member["recorded"] else ""
         size = format_size(member["bytes"])
         lines.append(f"  {member['path']}: weight {member['weight']}, {size} ({share}), {where}{moved}  {member['id']}")
@@ -87,6 +88,20 @@ def _tell(home: str, find: tuple[str, ...], as_json: bool) -> None:
 def add(home: str, directory: str, weight: int, as_json: bool) -> None:
     """Adds DIRECTORY to the volume HOME. New files use it; `rebalance` lays out those that are there."""
     _core.volume_add(home, directory, weight)
+    _tell(home, (), as_json)
+
+
+@volume.command()
+@_home
+@click.argument("disk", metavar="DISK")
+@_json
+@_errors_in_one_line
+def remove(home: str, disk: str, as_json: bool) -> None:
+    """Takes DISK, a directory or an identifier, out of the volume HOME. It may be gone.
+
+    No file may be laid out on it: `rebalance --weight DISK=0` empties it.
+    """
+    _core.volume_remove(home, disk)
     _tell(home, (), as_json)
 
 

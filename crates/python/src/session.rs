@@ -176,6 +176,11 @@ impl PySession {
         crate::volume::disks(py, self)
     }
 
+    /// What users should know of the disks of volumes, each once.
+    fn notes(&self) -> Vec<String> {
+        self.0.io().notes()
+    }
+
     fn clear(&self) {
         self.0.clear();
     }

@@ -43,6 +43,12 @@ fn volume_set_weights(py: Python<'_>, home: PathBuf, weights: Vec<(String, u32)>
     py.detach(|| volume::set_weights(&home, &weights)).map_err(store_error)
 }
 
+/// Takes a disk that has no bytes of any file out of a volume.
+#[pyfunction]
+fn volume_remove(py: Python<'_>, home: PathBuf, disk: String) -> PyResult<()> {
+    py.detach(|| volume::remove(&home, &disk)).map_err(store_error)
+}
+
 /// Writes down where the disks of a volume are now.
 #[pyfunction]
 fn volume_record_places(py: Python<'_>, home: PathBuf, further: Vec<PathBuf>) -> PyResult<()> {
@@ -60,6 +66,7 @@ fn volume_info<'py>(py: Python<'py>, home: PathBuf, further: Vec<PathBuf>) -> Py
         row.set_item("path", text(&member.path))?;
         row.set_item("recorded", member.recorded.as_deref().map(text))?;
         row.set_item("found", member.found)?;
+        row.set_item("reason", &member.reason)?;
         row.set_item("weight", member.weight)?;
         row.set_item("bytes", member.bytes)?;
         row.set_item("free_bytes", member.free_bytes)?;
@@ -183,6 +190,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(volume_create, module)?)?;
     module.add_function(wrap_pyfunction!(volume_add, module)?)?;
     module.add_function(wrap_pyfunction!(volume_set_weights, module)?)?;
+    module.add_function(wrap_pyfunction!(volume_remove, module)?)?;
     module.add_function(wrap_pyfunction!(volume_record_places, module)?)?;
     module.add_function(wrap_pyfunction!(volume_info, module)?)?;
     module.add_function(wrap_pyfunction!(volume_check, module)?)?;

@@ -185,13 +185,13 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
 /// Removes a file, or a directory with everything in it; what another removes meanwhile is gone as well.
 ///
 /// Parts that a volume has of a file go with it.
-pub(crate) fn remove_at<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name) -> Result<(), Errno> {
-    remove_within(dir, name, Removing::of(dir).as_ref())
+pub(crate) fn remove_at<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name) -> std::io::Result<()> {
+    remove_within(dir, name, Removing::of(dir)?.as_ref())
 }
 
-fn remove_within<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name, volume: Option<&Removing>) -> Result<(), Errno> {
+fn remove_within<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name, volume: Option<&Removing>) -> std::io::Result<()> {
     match unlink(dir, name, volume) {
-        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(cause) if matches!(Errno::from_io_error(&cause), Some(Errno::ISDIR | Errno::PERM)) => {}
         done => return done,
     }
     let below = open_dir(dir, name)?;
@@ -199,12 +199,12 @@ fn remove_within<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name, volume: Opti
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
             match remove_within(below.as_fd(), entry.file_name(), volume) {
-                Err(Errno::NOENT) => {}
+                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
                 done => done?,
             }
         }
     }
-    unlinkat(dir, name, AtFlags::REMOVEDIR)
+    Ok(unlinkat(dir, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Bytes of a file, or of everything in a directory.

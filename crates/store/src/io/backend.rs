@@ -45,7 +45,7 @@ pub struct Placed {
     pub blob: Arc<dyn Blob>,
     pub offset: u64,
     pub bytes: u64,
-    /// Is told what became of a call that reads them.
+    /// Is told what became of a call that transfers them.
     pub watch: Arc<dyn Watch>,
 }
 
@@ -90,6 +90,10 @@ pub trait Blob: Send + Sync {
     }
     /// Which file has the bytes at `offset`, where that is another one that the kernel knows.
     fn placed(&self, _offset: u64) -> Option<Placed> {
+        None
+    }
+    /// As `placed`, for a write of so many bytes, where they all lie within the file.
+    fn placed_to_write(&self, _offset: u64, _bytes: u64) -> Option<Placed> {
         None
     }
     fn sync(&self) -> Result<()>;

@@ -19,7 +19,7 @@ pub use ring::{Stable, StableMut};
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::stamp::Stamp;
-use crate::volume::{is_stray, refuse_stray, sync_disks, DiskCounters, Volumes};
+use crate::volume::{is_stray, refuse_stray, DiskCounters, Volumes};
 use crate::StoreError;
 use faults::{FaultState, Injected};
 
@@ -200,6 +200,11 @@ impl Io {
         self.0.volumes.counters()
     }
 
+    /// What users should know of the disks of volumes, each once.
+    pub fn notes(&self) -> Vec<String> {
+        self.0.volumes.notes()
+    }
+
     pub fn open(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {
         if self.0.backend.volume_alignment().is_none() {
             return self.open_plain(path, mode);
@@ -363,14 +368,11 @@ impl Io {
 
     /// Makes everything written to the file system that holds `path` durable.
     pub fn sync_file_system(&self, path: &Path) -> Result<(), StoreError> {
-        let injected = self.0.faults.before_sync();
-        let sync = || {
-            sync_disks(path)?;
-            Ok(rustix::fs::syncfs(std::fs::File::open(path)?)?)
-        };
-        injected
-            .and_then(|()| sync())
-            .map_err(|cause| StoreError::io(path, 0, "sync", cause))
+        let error = |cause| StoreError::io(path, 0, "sync", cause);
+        self.0.faults.before_sync().map_err(error)?;
+        self.0.volumes.sync(path)?;
+        let sync = || Ok(rustix::fs::syncfs(std::fs::File::open(path)?)?);
+        sync().map_err(error)
     }
 }
 

@@ -136,10 +136,7 @@ impl<B: StableMut> Queue<B> {
     }
 
     fn read_until(&mut self, mut job: Job, buffers: Vec<B>, outcome: std::io::Result<usize>) {
-        let outcome = match job.watch.take() {
-            Some((watch, begun)) => watch.over(begun, outcome),
-            None => outcome,
-        };
+        let outcome = job.watched(outcome);
         match job.after_read(outcome) {
             Step::Over(outcome) => self.finish(job, buffers, outcome),
             Step::Again => self.reading(job, buffers),
@@ -181,6 +178,14 @@ impl Job {
             torn: None,
             plain: false,
             watch: None,
+        }
+    }
+
+    /// The outcome as who counts the call says it.
+    fn watched(&mut self, outcome: std::io::Result<usize>) -> std::io::Result<usize> {
+        match self.watch.take() {
+            Some((watch, begun)) => watch.over(begun, outcome),
+            None => outcome,
         }
     }
 
@@ -281,6 +286,7 @@ impl<B: Stable> Queue<B> {
     }
 
     fn written(&mut self, mut job: Job, buffers: Vec<B>, outcome: std::io::Result<usize>) {
+        let outcome = job.watched(outcome);
         match job.after_write(outcome) {
             Step::Over(outcome) => self.finish(job, buffers, outcome),
             Step::Again => self.writing(job, buffers),
@@ -314,6 +320,14 @@ impl<B: Stable> Queue<B> {
                 let number = ring.write(file, buffers, job.done, bytes, offset);
                 return self.put(number, job);
             }
+            if let Some((file, placed)) = self.placed(&job, offset) {
+                self.make_room_for_write();
+                let bytes = bytes.min(usize::try_from(placed.bytes).unwrap_or(usize::MAX));
+                job.watch = Some((placed.watch, Instant::now()));
+                let ring = self.ring.as_mut().expect("looked at above");
+                let number = ring.write(file, buffers, job.done, bytes, placed.offset);
+                return self.put(number, job);
+            }
             let outcome = job.file.blob.write_vectored_at(&cut(&buffers, job.done, bytes), offset);
             if let Step::Over(outcome) = job.after_write(outcome) {
                 return self.finish(job, buffers, outcome);
@@ -341,7 +355,11 @@ impl<B: Stable> Queue<B> {
     /// As `ringed`, of the file that has the bytes at `offset` where that is another one.
     fn placed(&self, job: &Job, offset: u64) -> Option<(Ringed, Placed)> {
         self.ring.as_ref().filter(|_| !job.plain)?;
-        let placed = job.file.blob.placed(offset)?;
+        let rest = (job.expected - job.done) as u64;
+        let placed = match job.write {
+            true => job.file.blob.placed_to_write(offset, rest)?,
+            false => job.file.blob.placed(offset)?,
+        };
         Some(((descriptor(&placed.blob)?, placed.blob.clone()), placed))
     }
 

@@ -1,6 +1,7 @@
 //! Making volumes, changing what they are made of, and saying what that is.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{flock, FlockOperation};
@@ -10,6 +11,7 @@ use super::description::{
 };
 use super::layout::Layout;
 use super::locate::{find, home_above};
+use super::scan::stubs;
 use super::stub::{hex, new_id, Id};
 use crate::StoreError;
 
@@ -22,6 +24,8 @@ pub struct MemberInfo {
     /// Where the description says that it is, if that is elsewhere.
     pub recorded: Option<PathBuf>,
     pub found: bool,
+    /// Why it was not found, where it is not just gone.
+    pub reason: Option<String>,
     pub weight: u32,
     /// Bytes of its parts, as long as they are, and bytes free beside them.
     pub bytes: u64,
@@ -183,15 +187,76 @@ pub fn set_weights(home: &Path, weights: &[(String, u32)]) -> Result<(), StoreEr
         new.resize(description.members.len(), 0);
         for (name, weight) in weights {
             check_weight(*weight)?;
-            let path = Path::new(name).canonicalize().unwrap_or_default();
-            let mut members = description.members.iter();
-            let number = members.position(|member| hex(&member.id) == *name || member.path == path);
-            let number =
-                number.ok_or_else(|| invalid(format!("{name}: is no disk of the volume {}", home.display())))?;
-            new[number] = *weight;
+            new[number_of(home, description, name)?] = *weight;
         }
         description.begin(layout, block_bytes, new).map_err(invalid)
     })
+}
+
+/// The disk of this directory, which may be gone, or of this identifier.
+fn number_of(home: &Path, description: &Description, name: &str) -> Result<usize, StoreError> {
+    let path = Path::new(name);
+    let there = path.canonicalize().or_else(|_| std::path::absolute(path));
+    let there = there.unwrap_or_else(|_| path.to_path_buf());
+    let is_it = |member: &Member| hex(&member.id) == name || member.path == there;
+    let number = description.members.iter().position(is_it);
+    number.ok_or_else(|| invalid(format!("{name}: is no disk of the volume {}", home.display())))
+}
+
+/// Takes a disk out of a volume that has no bytes of any file: after its weight became 0 and `rebalance`. It may be gone.
+/// Costs a look at the stub of every file. Files that are open, and were made before its weight became 0, must not be
+/// written to for the first time after this.
+///
+/// # Errors
+/// There is no such disk; new files are laid out on it, a file is, or something cannot be looked at; parts are on it.
+pub fn remove(home: &Path, disk: &str) -> Result<(), StoreError> {
+    let gone = change(home, |description| {
+        let number = number_of(home, description, disk)?;
+        let weighs = |one: &Generation| one.weights.get(number).is_some_and(|&weight| weight > 0);
+        let refused = |reason: String| Err(invalid(format!("{disk}: cannot be removed: {reason}")));
+        if weighs(description.current()) {
+            return refused("new files are laid out on it; `outcore volume rebalance` gives it the weight 0".into());
+        }
+        let mut used = None;
+        stubs(home, &mut |file| {
+            let held = match &file.stub {
+                Ok((stub, _)) if stub.volume != description.id => None,
+                Ok((stub, _)) => match description.generation(stub.generation) {
+                    Some(one) if !weighs(one) => None,
+                    _ => Some("is laid out on it; `outcore volume rebalance` moves it".to_string()),
+                },
+                Err(reason) => Some(reason.clone()),
+            };
+            used = used
+                .take()
+                .or(held.map(|held| format!("{} {held}", file.path.display())));
+        })?;
+        if let Some(used) = used {
+            return refused(used);
+        }
+        let member = &description.members[number];
+        let place = match find(&description.id, member, &[]) {
+            Ok(path) if has_parts(&path)? => {
+                return refused("it has parts; `outcore volume check --repair` removes those without a file".into());
+            }
+            Ok(path) => Some(path),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => None,
+            Err(cause) => return Err(StoreError::io(&member.path, 0, "find", cause)),
+        };
+        let gone = description.members.remove(number);
+        // Layouts that no file has.
+        description.generations.retain(|one| !weighs(one));
+        for one in &mut description.generations {
+            let mut weights = one.weights.clone();
+            if number < weights.len() {
+                weights.remove(number);
+            }
+            *one = Generation::new(one.number, one.layout, one.block_bytes, weights).map_err(invalid)?;
+        }
+        Ok(place.map(|path| Member { path, ..gone }))
+    })?;
+    dismiss(gone.as_slice());
+    Ok(())
 }
 
 /// Writes down where the disks are now, looked for in `further` directories, too.
@@ -202,8 +267,10 @@ pub fn record_places(home: &Path, further: &[PathBuf]) -> Result<(), StoreError>
     change(home, |description| {
         let id = description.id;
         for member in &mut description.members {
-            if let Some(path) = find(&id, member, further) {
-                member.path = absolute(&path)?;
+            match find(&id, member, further) {
+                Ok(path) => member.path = absolute(&path)?,
+                Err(cause) if cause.kind() == ErrorKind::NotFound => {}
+                Err(cause) => return Err(StoreError::io(&member.path, 0, "find", cause)),
             }
         }
         Ok(())
@@ -219,7 +286,12 @@ pub fn info(home: &Path, further: &[PathBuf]) -> Result<VolumeInfo, StoreError> 
     let current = description.current();
     let mut members = Vec::new();
     for (number, member) in description.members.iter().enumerate() {
-        let place = find(&description.id, member, further);
+        let looked = find(&description.id, member, further);
+        let reason = match &looked {
+            Err(cause) if cause.kind() != ErrorKind::NotFound => Some(cause.to_string()),
+            _ => None,
+        };
+        let place = looked.ok();
         let (bytes, free_bytes) = match &place {
             Some(path) => (parts_bytes(path)?, crate::sink::device_of(path)?.1),
             None => (0, 0),
@@ -227,6 +299,7 @@ pub fn info(home: &Path, further: &[PathBuf]) -> Result<VolumeInfo, StoreError> 
         members.push(MemberInfo {
             id: hex(&member.id),
             found: place.is_some(),
+            reason,
             recorded: place
                 .as_ref()
                 .filter(|place| **place != member.path)
@@ -245,6 +318,12 @@ pub fn info(home: &Path, further: &[PathBuf]) -> Result<VolumeInfo, StoreError> 
         generation: current.number,
         members,
     })
+}
+
+fn has_parts(directory: &Path) -> Result<bool, StoreError> {
+    let parts = directory.join(PARTS);
+    let mut entries = fs::read_dir(&parts).map_err(|cause| StoreError::io(&parts, 0, "list", cause))?;
+    Ok(entries.next().is_some())
 }
 
 fn parts_bytes(directory: &Path) -> Result<u64, StoreError> {

@@ -5,6 +5,7 @@ use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
 
 use rustix::fs::{futimens, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 
@@ -14,7 +15,7 @@ use super::open::{Volume, PLAIN_BYTES};
 use super::scatter::{scatter, Borrowing};
 use super::stub::{hex, new_id, Id, Stub, STUB_BYTES};
 use crate::frames::PAGE;
-use crate::io::{Backend, Blob, Mode, Placed};
+use crate::io::{Backend, Blob, Mode, Placed, Watch};
 use crate::mapping::AlignedBuffer;
 use crate::process::locked;
 use crate::stamp::Stamp;
@@ -51,6 +52,20 @@ impl StubFile {
     }
 }
 
+/// Who is told of writes that go to a part past `VolumeBlob::write`.
+struct Written {
+    disk: Arc<Disk>,
+    stub: Arc<StubFile>,
+}
+
+impl Watch for Written {
+    fn over(&self, begun: Instant, outcome: Result<usize>) -> Result<usize> {
+        let written = self.disk.count(true, begun, outcome)?;
+        self.stub.touch()?;
+        Ok(written)
+    }
+}
+
 /// How its files are opened.
 struct Way {
     volume: Arc<Volume>,
@@ -61,7 +76,7 @@ struct Way {
 pub(super) struct VolumeBlob {
     way: Way,
     path: PathBuf,
-    stub: StubFile,
+    stub: Arc<StubFile>,
     alignment: usize,
     state: RwLock<State>,
     /// Held while the file becomes longer.
@@ -342,7 +357,7 @@ impl VolumeBlob {
             },
             way: Way { volume, backend, mode },
             path: path.to_path_buf(),
-            stub,
+            stub: Arc::new(stub),
             state: RwLock::new(state),
             growth: Mutex::default(),
         })
@@ -393,6 +408,28 @@ impl VolumeBlob {
         }
         self.stub.touch()?;
         Ok(written as usize)
+    }
+
+    /// Where the byte at `offset` is, and on which disk.
+    fn place(&self, offset: u64) -> Option<(Arc<Disk>, Placed)> {
+        let state = self.state();
+        let State::Striped(striped) = &*state else {
+            return None;
+        };
+        let mut first = None;
+        striped.map.pieces(offset, 1, |piece| first = Some(piece));
+        let piece = first?;
+        let block = striped.map.block();
+        // What is wrong with the part is said when it is met by a plain call.
+        let blob = striped.part(&self.way, piece.disk).ok()?;
+        let disk = self.way.volume.disks[piece.disk].clone();
+        let placed = Placed {
+            blob,
+            offset: piece.offset,
+            bytes: block - offset % block,
+            watch: disk.clone(),
+        };
+        Some((disk, placed))
     }
 
     /// Moves a plain file's bytes to the disks.
@@ -531,23 +568,20 @@ impl Blob for VolumeBlob {
         self.write(buffers, offset)
     }
 
-    fn placed(&self, offset: u64) -> Option<Placed> {
-        let state = self.state();
-        let State::Striped(striped) = &*state else {
+    fn placed_to_write(&self, offset: u64, bytes: u64) -> Option<Placed> {
+        // What makes the file longer, or moves it to the disks, goes by plain calls.
+        if self.stub.len().ok()? < offset.checked_add(bytes)? {
             return None;
-        };
-        let mut first = None;
-        striped.map.pieces(offset, 1, |piece| first = Some(piece));
-        let piece = first?;
-        let block = striped.map.block();
-        // What is wrong with the part is said when it is read by a plain call.
-        let blob = striped.part(&self.way, piece.disk).ok()?;
-        Some(Placed {
-            blob,
-            offset: piece.offset,
-            bytes: block - offset % block,
-            watch: self.way.volume.disks[piece.disk].clone(),
-        })
+        }
+        let (disk, placed) = self.place(offset)?;
+        self.stub.touch().ok()?;
+        let stub = self.stub.clone();
+        let watch = Arc::new(Written { disk, stub });
+        Some(Placed { watch, ..placed })
+    }
+
+    fn placed(&self, offset: u64) -> Option<Placed> {
+        self.place(offset).map(|(_, placed)| placed)
     }
 
     fn sync(&self) -> Result<()> {

@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crc32c::{crc32c, crc32c_append};
 use rustix::fs::OFlags;
 use serde_json::{json, Value};
 
@@ -160,6 +161,20 @@ impl Description {
         self.generations.iter().find(|one| one.number == number)
     }
 
+    /// What tells the layout of a generation from others of its number: layout, blocks, and which disks, in their order,
+    /// have how many of them. Never 0.
+    pub(crate) fn layout_sum(&self, generation: &Generation) -> u32 {
+        let weights = self.members.iter().zip(&generation.weights);
+        let name = crc32c(generation.layout.name().as_bytes());
+        let begin = crc32c_append(name, &generation.block_bytes.to_le_bytes());
+        let sum = weights
+            .filter(|(_, &weight)| weight > 0)
+            .fold(begin, |sum, (member, weight)| {
+                crc32c_append(crc32c_append(sum, &member.id), &weight.to_le_bytes())
+            });
+        sum.max(1)
+    }
+
     /// Begins another generation.
     ///
     /// # Errors
@@ -230,9 +245,18 @@ pub fn parse_member(text: &[u8]) -> Result<(Id, Id), String> {
 }
 
 /// As `parse_member`, of a directory; nothing where it is none.
-pub(crate) fn member_at(directory: &Path) -> Option<(Id, Id)> {
-    let text = read_small(&directory.join(MEMBER_JSON)).ok()?;
-    parse_member(&text).ok()
+///
+/// # Errors
+/// What hinders a look, or what is wrong with the text.
+pub(crate) fn member_at(directory: &Path) -> std::io::Result<Option<(Id, Id)>> {
+    use std::io::{Error, ErrorKind};
+    match read_small(&directory.join(MEMBER_JSON)) {
+        Ok(text) => parse_member(&text)
+            .map(Some)
+            .map_err(|reason| Error::new(ErrorKind::InvalidData, format!("{MEMBER_JSON}: {reason}"))),
+        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(cause) => Err(cause),
+    }
 }
 
 #[cfg(test)]

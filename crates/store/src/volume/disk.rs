@@ -1,15 +1,15 @@
-//! A disk of a volume at work: its queue, the thread that empties it, and what it has done.
+//! A disk of a volume at work: where it is, its thread, and what it has done.
 
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{channel, Sender};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use super::description::{member_at, Member, PARTS};
 use super::scatter::Task;
 use super::stub::{hex, Id};
+use super::worker::{Worker, IDLE};
 use crate::io::Watch;
 use crate::process::locked;
 
@@ -62,8 +62,9 @@ pub(crate) struct Disk {
     pub(super) member: Id,
     /// Where it was found, or was last.
     place: Mutex<Place>,
-    /// The process whose thread it is, and the thread's queue: a forked child has only its copy of the queue.
-    queue: OnceLock<(u32, Mutex<Sender<Task>>)>,
+    worker: OnceLock<Worker>,
+    /// That it is elsewhere than written was said.
+    told: AtomicBool,
     totals: Totals,
 }
 
@@ -73,13 +74,18 @@ struct Place {
 }
 
 impl Disk {
-    /// A disk that was found where `member` says, or was not.
-    pub(super) fn new(volume: Id, member: Member, found: bool) -> Disk {
+    /// A disk that is looked for where `member` says, and elsewhere.
+    pub(super) fn new(volume: Id, mut member: Member) -> Disk {
+        // What hinders it is said when it is looked for again.
+        let place = super::locate::find(&volume, &member, &[]);
+        let found = place.is_ok();
+        member.path = place.unwrap_or(member.path);
         Disk {
             volume,
             member: member.id,
             place: Mutex::new(Place { member, found }),
-            queue: OnceLock::new(),
+            worker: OnceLock::new(),
+            told: AtomicBool::new(false),
             totals: Totals::default(),
         }
     }
@@ -101,13 +107,13 @@ impl Disk {
         let mut place = locked(&self.place);
         if !place.found {
             match super::locate::find(&self.volume, &place.member, &[]) {
-                Some(path) => {
+                Ok(path) => {
                     place.member.path = path;
                     place.found = true;
                 }
-                None => {
+                Err(cause) => {
                     drop(place);
-                    return Err(self.error(gone()));
+                    return Err(self.error(cause));
                 }
             }
         }
@@ -117,7 +123,7 @@ impl Disk {
     /// Its directory, after a look whether it still is; else where it is now.
     pub(super) fn check(&self) -> Result<PathBuf> {
         let path = self.directory()?;
-        if member_at(&path) == Some((self.volume, self.member)) {
+        if member_at(&path).is_ok_and(|found| found == Some((self.volume, self.member))) {
             return Ok(path);
         }
         locked(&self.place).found = false;
@@ -129,30 +135,16 @@ impl Disk {
         Ok(part_path(&self.directory()?, file))
     }
 
-    /// Queues work for its thread; where there is none, and none can be had, it is done here.
+    /// Has its thread do some work.
     pub(super) fn give(&self, task: Task) {
-        let process = std::process::id();
-        let (owner, queue) = self.queue.get_or_init(|| (process, Mutex::new(self.start())));
-        if *owner != process {
-            return task();
-        }
-        let sent = locked(queue).send(task);
-        if let Err(unsent) = sent {
-            (unsent.0)();
-        }
+        self.worker.get_or_init(|| Worker::new(IDLE)).give(task);
     }
 
-    fn start(&self) -> Sender<Task> {
-        let (sender, receiver) = channel::<Task>();
-        let thread = std::thread::Builder::new().name("outcore-disk".into());
-        // Without a thread the receiver is gone, and sending says so.
-        let _ = thread.spawn(move || {
-            for task in receiver {
-                // Who waits for it finds no outcome, and says so.
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task));
-            }
-        });
-        sender
+    /// Where it was found, if that is not `recorded`; once.
+    pub(super) fn moved_from(&self, recorded: &Path) -> Option<PathBuf> {
+        let place = locked(&self.place);
+        let moved = place.found && place.member.path != recorded;
+        (moved && !self.told.swap(true, Relaxed)).then(|| place.member.path.clone())
     }
 
     /// One call to the system, counted and named.
@@ -167,7 +159,7 @@ impl Disk {
     }
 
     /// Counts a call that was made elsewhere, and names the disk in its error.
-    fn count(&self, write: bool, begun: Instant, outcome: Result<usize>) -> Result<usize> {
+    pub(super) fn count(&self, write: bool, begun: Instant, outcome: Result<usize>) -> Result<usize> {
         self.totals
             .busy_ns
             .fetch_add(begun.elapsed().as_nanos() as u64, Relaxed);
@@ -184,6 +176,11 @@ impl Disk {
         })?;
         bytes.fetch_add(done as u64, Relaxed);
         Ok(done)
+    }
+
+    /// Whether bytes were written to it by this process.
+    pub(super) fn has_written(&self) -> bool {
+        self.totals.bytes_written.load(Relaxed) > 0
     }
 
     pub(super) fn counters(&self, home: &Path) -> DiskCounters {
@@ -208,11 +205,4 @@ impl Watch for Disk {
 
 pub(super) fn part_path(directory: &Path, file: &Id) -> PathBuf {
     directory.join(PARTS).join(hex(file))
-}
-
-pub(super) fn gone() -> Error {
-    Error::new(
-        ErrorKind::NotFound,
-        "this directory of the volume is gone, or is no part of it any more",
-    )
 }

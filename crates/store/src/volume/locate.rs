@@ -1,10 +1,13 @@
 //! Finding volumes above paths, and disks whose mount points got other names.
 
 use std::fs;
+use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::description::{member_at, Member, VOLUME_JSON};
+use rustix::io::Errno;
+
+use super::description::{member_at, Member, MEMBER_JSON, VOLUME_JSON};
 use super::stub::Id;
 
 /// Entries of one directory, and directories above a lost one, that are looked at.
@@ -34,19 +37,60 @@ fn is_ours(json: &fs::Metadata) -> bool {
 }
 
 /// Where a disk is: where it was, or beside that, or below another mount point, or in one of the directories to look in.
-pub(crate) fn find(volume: &Id, member: &Member, further: &[PathBuf]) -> Option<PathBuf> {
-    let is_it = |path: &PathBuf| member_at(path) == Some((*volume, member.id));
-    if is_it(&member.path) {
-        return Some(member.path.clone());
-    }
+///
+/// # Errors
+/// `NotFound` where it is nowhere; what hinders a look at where it was; two directories say that they are it.
+pub(crate) fn find(volume: &Id, member: &Member, further: &[PathBuf]) -> Result<PathBuf> {
+    let wanted = Some((*volume, member.id));
+    let hindered = match member_at(&member.path) {
+        Ok(found) if found == wanted => return Ok(member.path.clone()),
+        Ok(_) => None,
+        // Elsewhere, too, nothing could be looked at.
+        Err(cause) if is_exhausted(&cause) => return Err(cause),
+        Err(cause) => Some(cause),
+    };
     let told = further.iter().flat_map(|directory| {
         let below = entries(directory).into_iter();
         std::iter::once(directory.clone()).chain(below)
     });
-    told.chain(renamed(&member.path))
-        .chain(mounted(&member.path))
-        .find(is_it)
-        .map(|path| std::path::absolute(&path).unwrap_or(path))
+    let mut places: Vec<(PathBuf, (u64, u64))> = Vec::new();
+    for path in told.chain(renamed(&member.path)).chain(mounted(&member.path)) {
+        let json = fs::symlink_metadata(path.join(MEMBER_JSON));
+        if json.is_ok_and(|json| is_ours(&json)) && member_at(&path).is_ok_and(|found| found == wanted) {
+            let there = fs::metadata(&path)?;
+            let identity = (there.dev(), there.ino());
+            if places.iter().all(|(_, other)| *other != identity) {
+                places.push((std::path::absolute(&path).unwrap_or(path), identity));
+            }
+        }
+    }
+    match &places[..] {
+        [] => Err(hindered.unwrap_or_else(gone)),
+        [(path, _)] => Ok(path.clone()),
+        [(one, _), (other, _), ..] => Err(Error::new(
+            ErrorKind::InvalidData,
+            format!(
+                "{} and {} say both that they are this disk; take {MEMBER_JSON} out of the one that is a copy",
+                one.display(),
+                other.display()
+            ),
+        )),
+    }
+}
+
+/// Whether a call failed for want of descriptors or memory, whatever it was about.
+fn is_exhausted(cause: &Error) -> bool {
+    matches!(
+        Errno::from_io_error(cause),
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM)
+    )
+}
+
+fn gone() -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        "this directory of the volume is gone, or is no part of it any more",
+    )
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {

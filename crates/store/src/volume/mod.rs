@@ -15,10 +15,14 @@ mod admin;
 mod blob;
 mod description;
 mod disk;
+#[cfg(test)]
+mod disks_tests;
 mod layout;
 mod locate;
 mod open;
 mod rebalance;
+#[cfg(test)]
+mod removal_tests;
 mod remove;
 mod rename;
 mod scan;
@@ -27,8 +31,9 @@ mod scatter;
 mod stub;
 #[cfg(test)]
 mod tests;
+mod worker;
 
-pub use admin::{add, create, info, record_places, set_weights, MemberInfo, VolumeInfo};
+pub use admin::{add, create, info, record_places, remove, set_weights, MemberInfo, VolumeInfo};
 pub use description::{parse_member, Description};
 pub use disk::{errno, DiskCounters, DiskError};
 pub use layout::Layout;
@@ -38,5 +43,5 @@ pub use rename::{is_within, replace};
 pub use scan::{check, Checked};
 pub use stub::Stub;
 
-pub(crate) use open::{free_bytes, is_stray, refuse_stray, sync_disks, Volumes};
+pub(crate) use open::{free_bytes, is_stray, refuse_stray, Volumes};
 pub(crate) use remove::{unlink, Removing};

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::blob::{StubFile, VolumeBlob};
-use super::description::{Description, VOLUME_JSON};
+use super::description::{Description, Generation, VOLUME_JSON};
 use super::disk::{Disk, DiskCounters};
 use super::layout::Map;
-use super::locate::{find, home_of};
+use super::locate::home_of;
 use super::stub::{hex, Id, Stub, MAGIC};
 use crate::frames::PAGE;
 use crate::io::{Backend, Blob, Mode};
@@ -42,13 +42,9 @@ impl Volume {
         let description = Description::read(home)?;
         let disks = description.members.iter().map(|member| {
             let at_work = known.iter().find(|disk| disk.member == member.id);
-            at_work.cloned().unwrap_or_else(|| {
-                let mut member = member.clone();
-                let found = find(&description.id, &member, &[]);
-                let is_found = found.is_some();
-                member.path = found.unwrap_or(member.path);
-                Arc::new(Disk::new(description.id, member, is_found))
-            })
+            at_work
+                .cloned()
+                .unwrap_or_else(|| Arc::new(Disk::new(description.id, member.clone())))
         });
         Ok(Volume {
             home: home.to_path_buf(),
@@ -68,16 +64,25 @@ impl Volume {
         let generation = self.description.generation(stub.generation);
         let generation =
             generation.ok_or_else(|| invalid(format!("is of generation {}, which is not known", stub.generation)))?;
+        if stub.layout_sum != 0 && stub.layout_sum != self.description.layout_sum(generation) {
+            let (number, home) = (stub.generation, self.home.display());
+            return Err(invalid(format!(
+                "was laid out otherwise than what {home}/{VOLUME_JSON} calls generation {number}: disks, their order, \
+                 weights, layout or blocks were others; put back the description that it was written by"
+            )));
+        }
         Ok(Map::new(generation.rounds.clone(), stub.file))
     }
 
     /// The stub of a file that is made now, in this inode.
     pub(super) fn stub(&self, file: Id, inode: u64) -> Stub {
+        let generation = self.description.current();
         Stub {
             volume: self.description.id,
             file,
-            generation: self.description.current().number,
+            generation: generation.number,
             inode,
+            layout_sum: self.description.layout_sum(generation),
         }
     }
 }
@@ -136,6 +141,53 @@ impl Volumes {
             .collect();
         counters.sort_by(|a, b| (&a.volume, &a.disk).cmp(&(&b.volume, &b.disk)));
         counters
+    }
+
+    /// Makes what the disks of the volume that holds `path` have durable, if one does: also of disks that get nothing new
+    /// any more, as weights may have changed since bytes were written.
+    ///
+    /// # Errors
+    /// A disk is gone, or reports what went wrong.
+    pub(crate) fn sync(&self, path: &Path) -> std::result::Result<(), StoreError> {
+        let Some(home) = home_of(path) else {
+            return Ok(());
+        };
+        let volume = self.at(&home)?;
+        let description = &volume.description;
+        for (number, disk) in volume.disks.iter().enumerate() {
+            let weighs = |one: &Generation| one.weights.get(number).is_some_and(|&weight| weight > 0);
+            let sync = || {
+                let directory = disk.check()?;
+                let sync = || Ok(rustix::fs::syncfs(fs::File::open(&directory)?)?);
+                sync().map_err(|cause| disk.error(cause))
+            };
+            let needed = weighs(description.current()) || disk.has_written();
+            match description.generations.iter().any(weighs).then(sync) {
+                // One that was emptied and taken away.
+                Some(Err(cause)) if !needed && cause.kind() == ErrorKind::NotFound => {}
+                Some(Err(cause)) => return Err(StoreError::io(path, 0, "sync", cause)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Which disks were found elsewhere than written down; each is told once.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let known: Vec<Arc<Volume>> = locked(&self.known).values().cloned().collect();
+        let disks = known.iter().flat_map(|volume| {
+            let disks = volume.description.members.iter().zip(&volume.disks);
+            disks.filter_map(move |(member, disk)| {
+                let (now, home) = (disk.moved_from(&member.path)?, volume.home.display());
+                Some(format!(
+                    "{}: this disk of the volume {home} was found at {}; `outcore volume info {home} --write` writes \
+                     that down",
+                    member.path.display(),
+                    now.display(),
+                ))
+            })
+        });
+        disks.collect()
     }
 
     /// Opens a file that lies in a volume and is not plain; nothing where the path leads elsewhere.
@@ -252,22 +304,4 @@ pub(crate) fn free_bytes(path: &Path) -> std::result::Result<Option<(u64, u64)>,
     });
     let number = u64::from_le_bytes(volume.description.id[..8].try_into().unwrap_or_default());
     Ok(Some((number, room.min().unwrap_or(0))))
-}
-
-/// Makes what the disks of the volume that holds `path` have durable, if one does.
-///
-/// # Errors
-/// A disk is gone, or reports what went wrong.
-pub(crate) fn sync_disks(path: &Path) -> Result<()> {
-    let Some(home) = home_of(path) else {
-        return Ok(());
-    };
-    let volume = Volume::load(&home, &[]).map_err(Error::other)?;
-    let weights = &volume.description.current().weights;
-    for (disk, _) in volume.disks.iter().zip(weights).filter(|(_, &weight)| weight > 0) {
-        let directory = disk.check()?;
-        let sync = || Ok(rustix::fs::syncfs(fs::File::open(&directory)?)?);
-        sync().map_err(|cause| disk.error(cause))?;
-    }
-    Ok(())
 }

@@ -49,13 +49,13 @@ pub fn rebalance(home: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<R
     let home = home
         .canonicalize()
         .map_err(|cause| StoreError::io(home, 0, "open", cause))?;
-    let description = Volume::load(&home, &[])?.description;
-    let current = description.current().number;
+    let volume = Volume::load(&home, &[])?;
+    let current = volume.description.current().number;
     let mut due: Vec<PathBuf> = Vec::new();
     let mut done = Rebalanced::default();
     stubs(&home, &mut |file| match file.stub {
         _ if file.nested => {}
-        Ok((stub, metadata)) if stub.volume == description.id && stub.is_in(&metadata) => {
+        Ok((stub, metadata)) if volume.map(&stub).is_ok() && stub.is_in(&metadata) => {
             match (stub.generation == current, metadata.nlink()) {
                 (true, _) => {}
                 (false, 1) => due.push(file.path.to_path_buf()),

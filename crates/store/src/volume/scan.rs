@@ -90,7 +90,8 @@ fn give(
 }
 
 /// Looks whether every file of a volume has its parts, and every part its file. With `repair`, parts that have none are
-/// removed, and stubs whose originals are gone become the names of their files: those of a home that was restored. Costs a `stat` for each file and each part of it; no bytes of them are read.
+/// removed, and stubs whose originals are gone become the names of their files: those of a home that was restored. Costs a
+/// `stat` for each file and each part of it; no bytes of them are read.
 ///
 /// # Errors
 /// The directory is no volume, or cannot be listed; with `repair`, a disk is missing.
@@ -134,7 +135,7 @@ pub fn check(home: &Path, repair: bool) -> Result<Checked, StoreError> {
 
 /// What `check` met on its way.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     /// Files that any stub names, and those whose stub stands where it was written.
     named: HashSet<Id>,
     owned: HashSet<Id>,
@@ -145,7 +146,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn take(&mut self, volume: &Volume, file: Found<'_>, found: &mut Checked) {
+    pub(super) fn take(&mut self, volume: &Volume, file: Found<'_>, found: &mut Checked) {
         let (stub, metadata) = match file.stub {
             Ok(stub) => stub,
             Err(reason) => {
@@ -192,12 +193,19 @@ impl Seen {
 }
 
 fn count(volume: &Volume, path: &Path, stub: &Stub, found: &mut Checked) {
-    found.files += 1;
-    found.older += u64::from(stub.generation != volume.description.current().number);
     match state_of(volume, path, stub) {
         Ok(bytes) => found.bytes += bytes,
-        Err(reason) => found.damaged.push((path.to_path_buf(), reason)),
+        Err(reason) => {
+            let stands = look(path).is_ok_and(|now| now.is_some_and(|(now, _)| now == *stub));
+            if !stands {
+                // Removed or replaced meanwhile: names go before parts.
+                return;
+            }
+            found.damaged.push((path.to_path_buf(), reason));
+        }
     }
+    found.files += 1;
+    found.older += u64::from(stub.generation != volume.description.current().number);
 }
 
 /// Makes a copied stub the name of its file. It was written to when it was.

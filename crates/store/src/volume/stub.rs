@@ -15,18 +15,20 @@ pub(crate) const STUB_BYTES: usize = 72;
 /// As for `.npy`: no text begins so, and what passes it on as text is found out.
 pub(super) const MAGIC: [u8; 16] = *b"\x93OUTCORE-VOLUME\n";
 const VERSION: u32 = 2;
-/// Where its checksum, of all before it, stands; four bytes of zeros are before it.
+/// Where its checksum, of all before it, stands.
 const CHECKSUM: usize = STUB_BYTES - 4;
 
 pub(crate) type Id = [u8; 16];
 
-/// Of which volume, by which of its generations, what its parts are called, and in which inode it was written.
+/// Of which volume, by which of its generations, what its parts are called, in which inode it was written, and what the
+/// generation was (`Description::layout_sum`), or 0 where it does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stub {
     pub volume: Id,
     pub file: Id,
     pub generation: u32,
     pub inode: u64,
+    pub layout_sum: u32,
 }
 
 impl Stub {
@@ -38,6 +40,7 @@ impl Stub {
         bytes[24..40].copy_from_slice(&self.volume);
         bytes[40..56].copy_from_slice(&self.file);
         bytes[56..64].copy_from_slice(&self.inode.to_le_bytes());
+        bytes[64..68].copy_from_slice(&self.layout_sum.to_le_bytes());
         let checksum = crc32c(&bytes[..CHECKSUM]);
         bytes[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -67,6 +70,7 @@ impl Stub {
             volume: id(24),
             file: id(40),
             inode: u64::from(word(56)) | u64::from(word(60)) << 32,
+            layout_sum: word(64),
         }))
     }
 
@@ -121,6 +125,7 @@ mod tests {
             file: new_id(),
             generation: 7,
             inode: u64::MAX - 7,
+            layout_sum: 0x1234_5678,
         };
         let bytes = stub.bytes();
         assert_eq!(Stub::parse(&bytes), Ok(Some(stub)));

@@ -17,13 +17,13 @@ use crate::process::locked;
 use crate::stamp::Stamp;
 use crate::{Io, StoreError, PAGE};
 
-struct Dirs {
-    root: tempfile::TempDir,
-    home: PathBuf,
-    disks: Vec<PathBuf>,
+pub(super) struct Dirs {
+    pub root: tempfile::TempDir,
+    pub home: PathBuf,
+    pub disks: Vec<PathBuf>,
 }
 
-fn volume(weights: &[u32], layout: Layout, block: u64) -> Dirs {
+pub(super) fn volume(weights: &[u32], layout: Layout, block: u64) -> Dirs {
     let root = tempfile::tempdir().unwrap();
     let home = root.path().join("home");
     let disks: Vec<PathBuf> = (0..weights.len())
@@ -34,7 +34,7 @@ fn volume(weights: &[u32], layout: Layout, block: u64) -> Dirs {
     Dirs { root, home, disks }
 }
 
-fn pages(count: usize, seed: usize) -> AlignedBuffer {
+pub(super) fn pages(count: usize, seed: usize) -> AlignedBuffer {
     let mut buffer = AlignedBuffer::new(count * PAGE).unwrap();
     for (at, byte) in buffer.iter_mut().enumerate() {
         *byte = (((at + seed) * 2_654_435_761) >> 13) as u8;
@@ -42,7 +42,7 @@ fn pages(count: usize, seed: usize) -> AlignedBuffer {
     buffer
 }
 
-fn read_all(io: &Io, path: &Path, bytes: usize) -> Vec<u8> {
+pub(super) fn read_all(io: &Io, path: &Path, bytes: usize) -> Vec<u8> {
     let file = io.open(path, Mode::Read).unwrap();
     assert_eq!(file.len().unwrap(), bytes as u64);
     let mut buffer = AlignedBuffer::new(bytes.max(1).next_multiple_of(PAGE)).unwrap();
@@ -50,14 +50,14 @@ fn read_all(io: &Io, path: &Path, bytes: usize) -> Vec<u8> {
     buffer[..bytes].to_vec()
 }
 
-fn parts(disks: &[PathBuf]) -> usize {
+pub(super) fn parts(disks: &[PathBuf]) -> usize {
     disks
         .iter()
         .map(|disk| fs::read_dir(disk.join("parts")).unwrap().count())
         .sum()
 }
 
-fn write(io: &Io, path: &Path, data: &AlignedBuffer) {
+pub(super) fn write(io: &Io, path: &Path, data: &AlignedBuffer) {
     let file = io.open(path, Mode::Create).unwrap();
     io.write(&file, data, 0).unwrap();
     io.sync(&file).unwrap();
@@ -254,7 +254,7 @@ fn renamed_mount_points_are_found() {
     assert_eq!(read_all(&Io::direct(), &path, data.len()), &data[..]);
 }
 
-fn error_of(io: &Io, path: &Path) -> StoreError {
+pub(super) fn error_of(io: &Io, path: &Path) -> StoreError {
     let mut buffer = AlignedBuffer::new(32 * PAGE).unwrap();
     let read = io
         .open(path, Mode::Read)
@@ -903,5 +903,50 @@ fn volumes_of_others_and_what_is_no_file_are_passed_over() {
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&json, Some(65534), None).unwrap();
         assert_eq!(home_of(&dir.path().join("x.npy")), None);
+    }
+}
+
+#[test]
+fn many_writes_at_once_go_to_the_disks_by_a_ring() {
+    use crate::io::Queue;
+    for faults in [None, Some("short-write:3"), Some("short-write:40")] {
+        let dirs = volume(&[1, 2, 1], Layout::Hashed, 2 * PAGE as u64);
+        let io = Io::direct();
+        let path = dirs.home.join("x");
+        write(&io, &path, &pages(96, 1));
+        let file = io.open(&path, Mode::Reopen).unwrap();
+        let sums = || {
+            let disks = io.disks();
+            let requests: u64 = disks.iter().map(|disk| disk.requests).sum();
+            (requests, disks.iter().map(|disk| disk.bytes_written).sum::<u64>())
+        };
+        let (before, counted) = (Stamp::of(&path).unwrap(), (io.counters(), sums()));
+        std::thread::sleep(Duration::from_millis(20));
+        io.set_faults(faults.map(|faults| Faults::parse(faults).unwrap()));
+        let data = pages(100, 9);
+        let mut queue = Queue::new(&io);
+        // Of three pages each, in two blocks; the last makes the file longer.
+        for first in (0..99).step_by(3).rev() {
+            let buffers = (first..first + 3).map(|page| {
+                let mut buffer = AlignedBuffer::new(PAGE).unwrap();
+                buffer.copy_from_slice(&data[page * PAGE..][..PAGE]);
+                buffer
+            });
+            queue.write(&file, buffers.collect(), (first * PAGE) as u64, 3 * PAGE, first as u64);
+        }
+        let mut count = 0;
+        while let Some(done) = queue.next_write(true) {
+            done.outcome.unwrap();
+            count += 1;
+        }
+        assert_eq!(count, 33);
+        assert_ne!(Stamp::of(&path).unwrap(), before);
+        let (requests, bytes) = sums();
+        assert_eq!(bytes - counted.1 .1, io.counters().since(&counted.0).bytes_written);
+        // Cut by blocks, and not into pages.
+        assert!((33..=80).contains(&(requests - counted.1 .0)), "{requests}");
+        io.set_faults(None);
+        io.sync(&file).unwrap();
+        assert_eq!(read_all(&io, &path, 99 * PAGE), &data[..99 * PAGE]);
     }
 }

@@ -1,0 +1,140 @@
+//! The thread of a disk: does what it is given in that order, and ends when it has had nothing to do for a while.
+
+use std::collections::VecDeque;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use super::scatter::Task;
+use crate::process::locked;
+
+/// How long a thread waits for work before it ends.
+pub(super) const IDLE: Duration = Duration::from_secs(5);
+
+pub(super) struct Worker {
+    /// The process whose thread it is: a forked child has only its copy of the queue.
+    owner: u32,
+    idle: Duration,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<Task>,
+    /// There is a thread, which looks at the queue once more before it ends.
+    has_thread: bool,
+    /// No more work comes.
+    over: bool,
+}
+
+impl Worker {
+    pub(super) fn new(idle: Duration) -> Worker {
+        Worker {
+            owner: std::process::id(),
+            idle,
+            shared: Arc::default(),
+        }
+    }
+
+    /// Has the thread do it; where there is none, and none can be had, it is done here.
+    pub(super) fn give(&self, task: Task) {
+        if self.owner != std::process::id() {
+            return task();
+        }
+        let mut queue = locked(&self.shared.queue);
+        queue.tasks.push_back(task);
+        if queue.has_thread {
+            return self.shared.changed.notify_one();
+        }
+        let (shared, idle) = (self.shared.clone(), self.idle);
+        let thread = std::thread::Builder::new().name("outcore-disk".into());
+        if thread.spawn(move || work(&shared, idle)).is_ok() {
+            queue.has_thread = true;
+            return;
+        }
+        let unsent = std::mem::take(&mut queue.tasks);
+        drop(queue);
+        unsent.into_iter().for_each(|task| task());
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if self.owner == std::process::id() {
+            locked(&self.shared.queue).over = true;
+            self.shared.changed.notify_one();
+        }
+    }
+}
+
+fn work(shared: &Shared, idle: Duration) {
+    let mut queue = locked(&shared.queue);
+    loop {
+        let tasks = std::mem::take(&mut queue.tasks);
+        if !tasks.is_empty() {
+            drop(queue);
+            for task in tasks {
+                // Who waits for it finds no outcome, and says so.
+                let _ = catch_unwind(AssertUnwindSafe(task));
+            }
+            queue = locked(&shared.queue);
+            continue;
+        }
+        if !queue.over {
+            let waited = shared.changed.wait_timeout(queue, idle);
+            let (again, waited) = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+            queue = again;
+            if !waited.timed_out() {
+                continue;
+            }
+        }
+        if queue.tasks.is_empty() {
+            queue.has_thread = false;
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_ends_when_it_is_idle_and_comes_back_for_more() {
+        let worker = Worker::new(Duration::from_millis(1));
+        for round in 0..5 {
+            let (sender, receiver) = channel();
+            for number in 0..10 {
+                let sender = sender.clone();
+                worker.give(Box::new(move || sender.send(number + 10 * round).unwrap()));
+            }
+            drop(sender);
+            assert!(receiver.into_iter().eq(10 * round..10 * round + 10));
+            while locked(&worker.shared.queue).has_thread {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_ends_with_its_disk_and_not_by_a_panic() {
+        let worker = Worker::new(Duration::from_secs(3600));
+        let shared = worker.shared.clone();
+        let (sender, receiver) = channel();
+        worker.give(Box::new(|| panic!("as planned")));
+        worker.give(Box::new(move || sender.send(1).unwrap()));
+        assert_eq!(receiver.recv(), Ok(1));
+        drop(worker);
+        while locked(&shared.queue).has_thread {
+            std::thread::yield_now();
+        }
+    }
+}
