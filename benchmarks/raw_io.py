@@ -163,14 +163,24 @@ def main() -> None:
     finally:
         file.unlink(missing_ok=True)
     version = subprocess.run(["fio", "--version"], check=True, capture_output=True, text=True).stdout.strip()
-    columns = ["", "under way", "", "a second", "GB/s", "processor µs each", "rate ÷ fio's", "processor ÷ fio's", "holds"]
+    columns = [
+        "",
+        "under way",
+        "",
+        "a second",
+        "GB/s",
+        "processor µs each",
+        "rate ÷ fio's",
+        "processor ÷ fio's",
+        "holds",
+    ]
     common.write_record(
         "raw-io",
         "Reads and writes by our ring beside fio",
         options.folder,
         [
-            f"One file of {common.show_bytes(options.size)}, {options.repeats} rounds of {options.seconds:g} s in turn, "
-            f"medians; {version}, io_uring, direct, one job.",
+            f"One file of {common.show_bytes(options.size)}; medians of {options.repeats} rounds in turn, "
+            f"{options.seconds:g} s each. {version}, io_uring, direct, one job.",
             common.table(columns, rows(results, cases)),
         ],
         {"fio": version, "cases": results, "ratios": {name: ratios(results, name) for name in cases}},
