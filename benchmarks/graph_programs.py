@@ -70,12 +70,18 @@ def compiled() -> tuple[type[graph.VertexProgram], type[graph.VertexProgram]]:
         return met[:count]
 
     @numba.njit
-    def tell(vertices: Any, begins: Any, neighbours: Any, label: Any, heard: Any) -> None:
+    def tell(vertices: Any, begins: Any, neighbours: Any, label: Any, told: Any) -> None:
+        """The lowest label around each vertex, for it and for all around; and what it was at first."""
         for place in range(len(vertices)):
-            told = label[vertices[place]]
-            for at in range(begins[place], begins[place + 1]):
-                if told < heard[neighbours[at]]:
-                    heard[neighbours[at]] = told
+            vertex, lists = vertices[place], neighbours[begins[place] : begins[place + 1]]
+            lowest = label[vertex]
+            for neighbour in lists:
+                lowest = min(lowest, label[neighbour])
+            for neighbour in lists:
+                if label[neighbour] > lowest:
+                    label[neighbour] = lowest
+            label[vertex] = lowest
+            told[vertex] = max(told[vertex], lowest)
 
     class CompiledSearch(graph.VertexProgram):
         level = graph.state("int32", fill=-1)
@@ -90,19 +96,19 @@ def compiled() -> tuple[type[graph.VertexProgram], type[graph.VertexProgram]]:
 
     class CompiledComponents(graph.VertexProgram):
         label = graph.state("uint32")
-        heard = graph.state("uint32")
+        told = graph.state("uint32")
 
         def run(self, v: Any) -> None:
             if self.iteration == 0:
-                self.label[v.ids] = self.heard[v.ids] = v.ids
+                self.label[v.ids] = v.ids
+            self.told[v.ids] = 0
             self.request(v.ids, "both")
 
         def on_edges(self, e: Any) -> None:
-            tell(e.vertices, e.begins, e.neighbours, self.label, self.heard)
+            tell(e.vertices, e.begins, e.neighbours, self.label, self.told)
 
         def on_iteration_end(self) -> None:
-            self.activate(np.flatnonzero(self.heard < self.label))
-            self.label[:] = self.heard
+            self.activate(np.flatnonzero(self.label < self.told))
 
     return CompiledSearch, CompiledComponents
 

@@ -29,13 +29,18 @@ def reach(neighbours: Any, level: Any, now: Any, met: Any) -> Any:
 
 
 @numba.njit
-def tell(vertices: Any, begins: Any, neighbours: Any, label: Any, heard: Any) -> None:
-    """The lowest label around each vertex."""
+def tell(vertices: Any, begins: Any, neighbours: Any, label: Any, told: Any) -> None:
+    """The lowest label around each vertex, for it and for all around; and what it was at first."""
     for place in range(len(vertices)):
-        told = label[vertices[place]]
-        for at in range(begins[place], begins[place + 1]):
-            if told < heard[neighbours[at]]:
-                heard[neighbours[at]] = told
+        vertex, lists = vertices[place], neighbours[begins[place] : begins[place + 1]]
+        lowest = label[vertex]
+        for neighbour in lists:
+            lowest = min(lowest, label[neighbour])
+        for neighbour in lists:
+            if label[neighbour] > lowest:
+                label[neighbour] = lowest
+        label[vertex] = lowest
+        told[vertex] = max(told[vertex], lowest)
 
 
 class Search(VertexProgram):
@@ -52,19 +57,19 @@ class Search(VertexProgram):
 
 class Components(VertexProgram):
     label = state("uint32")
-    heard = state("uint32")
+    told = state("uint32")
 
     def run(self, v: Any) -> None:
         if self.iteration == 0:
-            self.label[v.ids] = self.heard[v.ids] = v.ids
+            self.label[v.ids] = v.ids
+        self.told[v.ids] = 0
         self.request(v.ids, "both")
 
     def on_edges(self, e: Any) -> None:
-        tell(e.vertices, e.begins, e.neighbours, self.label, self.heard)
+        tell(e.vertices, e.begins, e.neighbours, self.label, self.told)
 
     def on_iteration_end(self) -> None:
-        self.activate(np.flatnonzero(self.heard < self.label))
-        self.label[:] = self.heard
+        self.activate(np.flatnonzero(self.label < self.told))
 
 
 @pytest.mark.parametrize("kind", KINDS)
