@@ -2,8 +2,9 @@
 
     python -m benchmarks.graph_programs [--scale 22] [--edges 64] [--rounds 5] [--threads 2]
 
-Breadth-first search and weakly connected components of a directed R-MAT graph, as docs/graphs.md builds them. The file is
-in the memory file system, so that what is compared is work; all run in one process, in turn, and what they find is equal.
+Breadth-first search and weakly connected components of a directed R-MAT graph, as docs/graphs.md builds them. The file
+is in the memory file system, so that what is compared is work; all run in one process, in turn, and what they find is
+equal.
 """
 
 from __future__ import annotations
@@ -171,8 +172,8 @@ def main() -> None:
             rows.append([*row, "yes" if times <= most else "**NO**"])
             print(*rows[-1], sep="  ", flush=True)
     told = (
-        f"R-MAT, 2^{options.scale} vertices, {edges >> 20} Mi edges, directed, in memory; {options.threads} threads, the "
-        f"median of {options.rounds} rounds in turn. What is found is equal."
+        f"R-MAT, 2^{options.scale} vertices, {edges >> 20} Mi edges, directed, in memory; {options.threads} threads, "
+        f"the median of {options.rounds} rounds in turn. What is found is equal."
     )
     columns = ["case", "program", "built in", "program takes", "times", "wanted", "holds"]
     title = f"Vertex programs in Python: R-MAT of 2^{options.scale} vertices, {edges >> 20} Mi edges"

@@ -76,10 +76,10 @@ def take(x: Operand, indices: Any, /, *, axis: int | None = None) -> Array:
     IndexingError for a position out of bounds: at once where the indices are a NumPy array in few even runs, else when
     it is computed.
 
-    I/O: few even runs read the tiles the positions fall in, or the positions' own pages where those are fewer bytes; so do
-    single elements of a stored array of one axis, each page once. Else one read of `x` and of the indices while `x` fits a third of the memory; beyond that, rows of more than 8
-    elements are met in sweeps over `x`, one for each half of the memory that the result takes, and shorter ones by
-    sorting the indices, and sorting back (external memory model, Vitter 2001, section 5).
+    I/O: few even runs read the tiles the positions fall in, or the positions' own pages where those are fewer bytes; so
+    do single elements of a stored array of one axis, each page once. Else one read of `x` and of the indices while `x`
+    fits a third of the memory; beyond that, rows of more than 8 elements are met in sweeps over `x`, one for each half
+    of the memory that the result takes, and shorter ones by sorting the indices, and sorting back (external memory model, Vitter 2001, section 5).
 
     >>> import numpy as np, outcore as oc
     >>> oc.take(np.asarray([10, 20, 30]), oc.asarray([2, 0, -1])).compute()

@@ -90,8 +90,8 @@ class VertexProgram:
     are sent: `on_message` then gets each vertex once, and messages take one value a vertex, however many there are.
     Values are numbers then, all of the type of the first.
 
-    I/O: the pages of the lists that are asked for. Memory: states, a bit a vertex, messages, some megabytes to read with.
-    Raises MemoryLimitError where states do not fit.
+    I/O: the pages of the lists that are asked for. Memory: states, a bit a vertex, messages, some megabytes to read
+    with. Raises MemoryLimitError where states do not fit.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> class Levels(oc.graph.VertexProgram):
@@ -160,7 +160,9 @@ class VertexProgram:
     def _mail(self, name: str, values: npt.NDArray[Any]) -> _core.Mail:
         """What combines messages of such values."""
         if values.ndim != 1:
-            raise ShapeError(f"{name}: values that are combined are numbers, one for a vertex; not of shape {values.shape}")
+            raise ShapeError(
+                f"{name}: values that are combined are numbers, one for a vertex; not of shape {values.shape}"
+            )
         if self._combining is None:
             n = self.graph.number_of_vertices
             self._combining = values.dtype, _core.Mail(self._seen, n, str(self.combine), str(values.dtype))
