@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 from support.running import session
 
 import outcore as oc
@@ -173,3 +174,42 @@ def test_rechunk_cuts_anew(numbers: np.random.Generator, data: Path) -> None:
     np.testing.assert_array_equal(cut.compute(), x)
     with pytest.raises(oc.errors.ShapeError, match=r"\(3,\).*\(3000, 1000\)"):
         oc.rechunk(cut, 3)
+
+
+@pytest.mark.parametrize("kind", ["npy", "fortran", "zarr", "compressed"])
+def test_few_elements_read_their_pages(kind: str, numbers: np.random.Generator, data: Path) -> None:
+    x = numbers.normal(size=(2000, 3000))
+    rows, columns = numbers.integers(-2000, 2000, (2, 200)), numbers.integers(-3000, 3000, 200)
+    with session():
+        if kind in ("npy", "fortran"):
+            stored = saved(data, "x", x if kind == "npy" else np.asfortranarray(x))
+        else:
+            chosen: Any = {} if kind == "compressed" else {"compressors": None}
+            zarr.create_array(data / "x.zarr", shape=x.shape, chunks=(300, 500), dtype="f8", **chosen)[:] = x
+            stored = oc.open(data / "x.zarr")
+        picked = stored[rows, columns]
+        told = oc.explain({data / "out.npy": picked})
+        done = oc.store({data / "out.npy": picked})
+        assert told.exact
+        assert (told.bytes_read, told.bytes_written) == (done.bytes_read, done.bytes_written)
+        np.testing.assert_array_equal(np.load(data / "out.npy"), x[rows, columns])
+        if kind == "npy":
+            pages = np.unique((128 + 8 * ((rows % 2000) * 3000 + columns % 3000)) // 4096)
+            assert done.bytes_read == np.minimum(4096, 128 + x.nbytes - 4096 * pages).sum()
+        flat = stored.reshape(-1)
+        places = numbers.integers(0, x.size, 500)
+        np.testing.assert_array_equal(flat[places].compute(), x.reshape(-1)[places])
+        np.testing.assert_array_equal(stored[rows, columns[:1]].compute(), x[rows, columns[:1]])
+        with pytest.raises(oc.errors.IndexingError, match="2000 is out of bounds for a length of 2000"):
+            stored[np.array([2000]), np.array([0])]
+
+
+def test_single_elements_of_a_row_are_read_by_page_and_many_by_tile(numbers: np.random.Generator, data: Path) -> None:
+    x = numbers.normal(size=4_000_000)
+    with session():
+        stored = saved(data, "x", x)
+        for count, most in ((1000, 4096 * 1000), (500_000, 1.01 * x.nbytes)):
+            index = numbers.integers(0, x.size, count)
+            done = oc.store({data / "out.npy": stored[index]}, overwrite=True)
+            np.testing.assert_array_equal(np.load(data / "out.npy"), x[index])
+            assert done.bytes_read <= most

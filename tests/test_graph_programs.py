@@ -13,8 +13,9 @@ from support.graphs import KINDS, directed_of, graphs, weighted, write
 from support.running import assert_nothing_but_kept, session
 
 import outcore as oc
-from outcore.errors import ArgumentError, IndexingError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, IndexingError, MemoryLimitError, ShapeError
 from outcore.graph import Graph, VertexProgram, state
+from outcore.graph._program import Edges
 
 DRAWN = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -53,6 +54,27 @@ class Labels(VertexProgram):
         self.activate(m.ids[self.label[m.ids] < before])
 
 
+class Lowest(VertexProgram):
+    """As `Labels`, of messages that are combined."""
+
+    label = state("uint32")
+    combine = "min"
+
+    def run(self, v: Any) -> None:
+        if self.iteration == 0:
+            self.label[v.ids] = v.ids
+        self.request(v.ids, "both")
+
+    def on_edges(self, e: Any) -> None:
+        self.multicast(e, self.label[e.vertices])
+
+    def on_message(self, m: Any) -> None:
+        assert (np.diff(m.ids.astype(int)) > 0).all()
+        lower = m.values < self.label[m.ids]
+        self.label[m.ids[lower]] = m.values[lower]
+        self.activate(m.ids[lower])
+
+
 class Ranks(VertexProgram):
     """PageRank, every vertex in every iteration."""
 
@@ -78,6 +100,18 @@ class Ranks(VertexProgram):
         self.next[:] = 0
 
 
+class Shares(Ranks):
+    """As `Ranks`, of messages that are combined."""
+
+    combine = "sum"
+
+    def on_edges(self, e: Any) -> None:
+        self.multicast(e, self.rank[e.vertices] / np.maximum(self.degrees[e.vertices], 1))
+
+    def on_message(self, m: Any) -> None:
+        self.next[m.ids] = m.values
+
+
 class Lightest(VertexProgram):
     """Degrees, and the least weight around, without a message."""
 
@@ -98,9 +132,11 @@ def check(graph: Any, G: Graph) -> None:
             found = G.run(Levels(direction), active=[source]).level
             assert found.dtype == np.int32
             assert np.array_equal(found, oc.graph.bfs(G, source, direction=direction))
-    assert np.array_equal(G.run(Labels()).label, oc.graph.connected_components(G))
+    for program in (Labels(), Lowest()):
+        assert np.array_equal(G.run(program).label, oc.graph.connected_components(G))
     ranks = G.run(Ranks(), iterations=6).rank
     np.testing.assert_allclose(ranks, oc.graph.pagerank(G, tol=0, iterations=6), rtol=1e-12)
+    assert np.array_equal(G.run(Shares(), iterations=6).rank, ranks)
     ran = G.run(Lightest())
     assert np.array_equal(ran.degree, G.degrees())
     lightest = [min((d["weight"] for *_, d in graph.edges(v, data=True)), default=np.inf) for v in range(n)]
@@ -126,7 +162,7 @@ def test_drawn_graphs(graph: Any, out: Path) -> None:
 
 def test_lists_come_in_parts_and_none_is_cut(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = KINDS["star"]()
-    monkeypatch.setattr("outcore.graph._program._LIST_BYTES", 64)
+    monkeypatch.setattr("outcore.graph._program._NEIGHBOURS", 32)
     monkeypatch.setattr("outcore.graph._program._VERTICES", 100)
     calls: list[tuple[int, int]] = []
 
@@ -191,6 +227,103 @@ def test_messages_come_as_they_were_sent(out: Path) -> None:
         assert G.run(Pairs()).got == ([1, 3], [[1, 2], [3, 4]])  # type: ignore[attr-defined]
 
 
+FOLDS: dict[str, Any] = {"min": np.minimum, "max": np.maximum, "sum": np.add}
+
+
+@pytest.mark.parametrize("combine", FOLDS)
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64", "float32", "float64"])
+def test_messages_are_combined_in_their_order(combine: str, dtype: str, out: Path) -> None:
+    random = np.random.default_rng(3)
+    n = 300
+    ids = random.integers(0, n // 2, 5000)
+    values = (random.normal(size=5000) * 40).astype(dtype)
+    wanted = np.full(n, {"min": np.inf, "max": -np.inf, "sum": 0}[combine]) if "float" in dtype else None
+    if wanted is None:
+        limits = np.iinfo(dtype)
+        wanted = np.full(n, {"min": limits.max, "max": limits.min, "sum": 0}[combine])
+    wanted = wanted.astype(dtype)
+    FOLDS[combine].at(wanted, ids, values)
+
+    class Sending(VertexProgram):
+        def run(self, v: Any) -> None:
+            for first in range(0, 5000, 1700):
+                self.send(ids[first : first + 1700], values[first : first + 1700])
+
+        def on_message(self, m: Any) -> None:
+            assert np.array_equal(m.ids, np.unique(ids))
+            assert m.values.dtype == dtype
+            assert np.array_equal(m.values, wanted[m.ids])
+            self.calls += 1
+
+        def on_iteration_end(self) -> None:
+            self.activate([0])
+
+    Sending.combine, Sending.calls = combine, 0  # type: ignore[assignment,attr-defined]
+    with session(out):
+        G = write(nx.empty_graph(n), out)
+        ran = G.run(Sending(), active=[0], iterations=3)
+        assert ran.calls == 3, "messages of an iteration are not there in the next"  # type: ignore[attr-defined]
+
+
+def test_what_is_sent_has_the_same_bits_with_any_threads(out: Path) -> None:
+    random = np.random.default_rng(5)
+    ends = random.integers(0, 3000, (2, 200_000))
+    found = []
+    for threads in (1, 2, 5):
+        with session(out, threads=threads):
+            G = oc.graph.from_arrays(*ends, out / f"{threads}.ocg")
+            ranks = [G.run(program(), iterations=4).rank for program in (Ranks, Shares)]
+            found.append([ran.tobytes() for ran in ranks])
+    assert found[0] == found[1] == found[2]
+
+
+def test_lists_for_neighbours_are_sent_without_combining(out: Path) -> None:
+    class Telling(VertexProgram):
+        def on_edges(self, e: Any) -> None:
+            self.multicast(e, np.stack([e.vertices, e.vertices + 1], axis=1))
+
+        def on_message(self, m: Any) -> None:
+            self.got = m.ids.tolist(), m.values.tolist()
+
+    with session(out):
+        G = oc.graph.from_arrays([0, 0, 2], [1, 3, 1], out / "g.ocg")
+        assert G.run(Telling()).got == ([1, 3, 1], [[0, 1], [0, 1], [2, 3]])  # type: ignore[attr-defined]
+
+
+def test_a_program_may_compute_with_its_lists(out: Path) -> None:
+    class Computing(VertexProgram):
+        total = state("int64")
+
+        def on_edges(self, e: Any) -> None:
+            self.total[e.vertices] = oc.sum(oc.asarray(e.neighbours)).compute()
+            assert np.array_equal(self.graph.lists(e.vertices)[1], e.neighbours)
+
+    with session(out):
+        G = write(nx.path_graph(70), out)
+        assert (G.run(Computing()).total == 2 * sum(range(70)) - 69).all()
+
+
+def test_states_and_messages_that_do_not_fit_are_refused(out: Path) -> None:
+    n = 12_000_000
+
+    class Wide(VertexProgram):
+        combine = "sum"
+
+        def run(self, v: Any) -> None:
+            self.send(v.ids, 1.0)
+
+    class Wider(VertexProgram):
+        first, second = state("float64"), state("float64")
+
+    with session(out):
+        oc.graph.from_arrays([0], [1], out / "g.ocg", vertices=n)
+    with session(out, memory_limit=200 << 20):
+        G = oc.graph.open(out / "g.ocg")
+        for program, need in ((Wide(), 8 * n + n // 8), (Wider(), 16 * n + n // 8)):
+            with pytest.raises(MemoryLimitError, match=f"graph: .* needs {need} bytes"):
+                G.run(program, active=[0], iterations=1)
+
+
 class OwnError(Exception):
     pass
 
@@ -213,6 +346,7 @@ def test_what_a_program_raises_comes_out_as_it_is(place: str, out: Path) -> None
         assert G.run(Labels()).label.max() == 0
 
 
+EDGES = Edges(*(np.array(part, kind) for part, kind in (([0, 1], "u4"), ([0, 1, 2], "i8"), ([1, 9], "u4"))), None)
 WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda p: p.request([5]), IndexingError, "request: 5 is no vertex; there are 5"),
     (lambda p: p.request(np.array([5], np.uint32)), IndexingError, "request: 5 is no vertex"),
@@ -223,6 +357,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda p: p.activate(3), IndexingError, r"of shape \(\)"),
     (lambda p: p.activate(np.zeros((1, 1), np.uint32)), IndexingError, r"of shape \(1, 1\)"),
     (lambda p: p.send([1, 2], [1, 2, 3]), ShapeError, r"send: 2 vertices, values of shape \(3,\)"),
+    (lambda p: p.multicast(EDGES, [1]), ShapeError, r"multicast: 2 vertices, values of shape \(1,\)"),
     (lambda p: p.request([0], "up"), ArgumentError, "request: direction='up'"),
 ]
 
@@ -238,6 +373,35 @@ def test_wrong_vertices_and_values_are_refused(wrong: int, out: Path) -> None:
     with session(out):
         G = write(nx.path_graph(5), out)
         with pytest.raises(error, match=text):
+            G.run(Wrong())
+
+
+COMBINED: list[tuple[Any, type[Exception], str]] = [
+    (lambda p: p.send([1], [[1]]), ShapeError, r"send: values that are combined are numbers.* not of shape \(1, 1\)"),
+    (lambda p: p.send([1], True), DTypeError, "numbers of 8 to 64 bits, not bool"),
+    (lambda p: p.multicast(EDGES, [1j, 2]), DTypeError, "numbers of 8 to 64 bits, not complex128"),
+    (lambda p: (p.send([1], 1), p.send([1], 1.0)), DTypeError, "send: values of float64, but those before .* int64"),
+    (lambda p: p.send([5], 1), IndexingError, "send: 5 is no vertex; there are 5"),
+    (lambda p: p.multicast(EDGES, [1, 2]), IndexingError, "9 is no vertex; there are 5"),
+]
+
+
+@pytest.mark.parametrize("wrong", range(len(COMBINED)))
+def test_wrong_messages_to_combine_are_refused(wrong: int, out: Path) -> None:
+    call, error, text = COMBINED[wrong]
+
+    class Wrong(VertexProgram):
+        combine = "max"
+
+        def run(self, v: Any) -> None:
+            call(self)
+
+    with session(out):
+        G = write(nx.path_graph(5), out)
+        with pytest.raises(error, match=text):
+            G.run(Wrong())
+        Wrong.combine = "mean"  # type: ignore[assignment]
+        with pytest.raises(ArgumentError, match="combine='mean'; min, max and sum are right"):
             G.run(Wrong())
 
 
@@ -274,7 +438,7 @@ class Least(VertexProgram):
 
 def test_messages_at_once_come_to_the_same_end_sooner(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A list is a part: what the first one sends goes to the last one.
-    monkeypatch.setattr("outcore.graph._program._LIST_BYTES", 1)
+    monkeypatch.setattr("outcore.graph._program._NEIGHBOURS", 1)
     first = np.arange(60)
     with session(out):
         G = oc.graph.from_arrays(first, first + 1, out / "path.ocg", weights=np.ones(60))

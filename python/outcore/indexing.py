@@ -6,17 +6,20 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axis_of, node
-from outcore.creation import arange
+from outcore.creation import arange, asarray
 from outcore.elementwise import minimum
 from outcore.errors import IndexingError, ShapeError
 from outcore.manipulation import broadcast_shapes, broadcast_to, concat, expand_dims, moveaxis, reshape
 from outcore.sorting import sort_by
 
 _RUNS_MAX = 4096
+# More runs than these, of few elements each, are taken element by element.
+_PICKED_RUNS = 64
 # More indices than these are not looked through for runs.
 _EAGER_MAX = 1 << 20
 
@@ -37,7 +40,12 @@ def _runs(indices: list[int]) -> list[slice]:
 
 
 def counted_from_front(name: str, indices: Operand, length: int) -> Array:
-    """Integers of any type as int64, those below zero counted from the end."""
+    """Integers of any type as int64, those below zero counted from the end. Few that are known stay known."""
+    if isinstance(indices, np.ndarray) and indices.dtype.kind in "iu" and indices.size <= _EAGER_MAX:
+        if indices.dtype.kind == "u":
+            return asarray(np.minimum(indices, np.uint64(np.iinfo(np.int64).max)).astype(np.int64))
+        known = indices.astype(np.int64)
+        return asarray(np.where(known < 0, known + length, known))
     array = Array(node(indices))
     if array.dtype.kind == "u":
         if array.dtype.itemsize == 8:
@@ -51,8 +59,9 @@ def counted_from_front(name: str, indices: Operand, length: int) -> Array:
 
 def _gathered(array: Array, indices: Operand, place: int) -> Array:
     """What `indices`, lazy or large, name along an axis."""
-    shape = tuple(node(indices).shape)
-    index = counted_from_front("take", reshape(indices, (math.prod(shape),)), array.shape[place])
+    shape = indices.shape if isinstance(indices, np.ndarray) else tuple(node(indices).shape)
+    row = indices.reshape(-1) if isinstance(indices, np.ndarray) else reshape(indices, (math.prod(shape),))
+    index = counted_from_front("take", row, array.shape[place])
     rows = Array(_core.take(moveaxis(array, place, 0)._expr, index._expr))
     if len(shape) != 1:
         rows = reshape(rows, (*shape, *rows.shape[1:]))
@@ -67,10 +76,10 @@ def take(x: Operand, indices: Any, /, *, axis: int | None = None) -> Array:
     IndexingError for a position out of bounds: at once where the indices are a NumPy array in few even runs, else when
     it is computed.
 
-    I/O: few even runs read the tiles the positions fall in, or the positions' own pages where those are fewer bytes.
-    Else one read of `x` and of the indices while `x` fits a third of the memory; beyond that, rows of more than 8
-    elements are met in sweeps over `x`, one for each half of the memory that the result takes, and shorter ones by
-    sorting the indices, and sorting back (external memory model, Vitter 2001, section 5).
+    I/O: few even runs read the tiles the positions fall in, or the positions' own pages where those are fewer bytes; so
+    do single elements of a stored array of one axis, each page once. Else one read of `x` and of the indices while `x`
+    fits a third of the memory; beyond that, rows of more than 8 elements are met in sweeps over `x`, one for each half
+    of the memory that the result takes, and shorter ones by sorting the indices, and sorting back (external memory model, Vitter 2001, section 5).
 
     >>> import numpy as np, outcore as oc
     >>> oc.take(np.asarray([10, 20, 30]), oc.asarray([2, 0, -1])).compute()
@@ -95,11 +104,17 @@ def take(x: Operand, indices: Any, /, *, axis: int | None = None) -> Array:
         return _gathered(array, positions, place)
     before = (slice(None),) * place
     runs = _runs([int(position) % length for position in positions]) if positions.size <= _EAGER_MAX else None
-    if runs is None or len(runs) > _RUNS_MAX:
+    if runs is None or len(runs) > _RUNS_MAX or _are_apart(array, positions, len(runs)):
         return _gathered(array, positions, place)
     if not runs:
         return array[(*before, slice(0))]
     return concat([array[(*before, run)] for run in runs], axis=place)
+
+
+def _are_apart(array: Array, positions: npt.NDArray[Any], runs: int) -> bool:
+    """Whether positions are single elements of a stored array, for which a run each is too much."""
+    is_stored = not array._expr.inputs and _core.is_made_of_stored(array._expr)
+    return array.ndim == 1 and is_stored and runs > _PICKED_RUNS and positions.size < 4 * runs
 
 
 def take_along_axis(x: Operand, indices: Operand, /, *, axis: int = -1) -> Array:
@@ -132,26 +147,29 @@ def taken(array: Array, parts: list[Any], places: list[int]) -> Array:
     """`array[parts]`, where at `places` are arrays of integers, and integers, that broadcast together.
 
     As in NumPy their axes take the place of the ones they index where those are neighbours, and lead the others where
-    not. I/O: of one array as `take`; several are positions in C order, taken from `array` in one row.
+    not. I/O: of one array as `take`; several are positions in C order, taken from `array` in one row. Where those name
+    single elements of a stored array and are known, the pages or chunks that hold them are read, each once, if that is
+    half of the array or less.
     """
     sliced = array[tuple(slice(None) if place in places else part for place, part in enumerate(parts))]
     if len(places) == 1:
         return take(sliced, parts[places[0]], axis=places[0])
     lengths = tuple(sliced.shape[place] for place in places)
-    flat, shape = flat_positions("index", [parts[place] for place in places], lengths)
+    flat = flat_positions("index", [parts[place] for place in places], lengths)
     rest = tuple(length for place, length in enumerate(sliced.shape) if place not in places)
     rows = reshape(moveaxis(sliced, tuple(places), tuple(range(len(places)))), (math.prod(lengths), *rest))
-    found = reshape(_gathered(rows, reshape(flat, (math.prod(shape),)), 0), (*shape, *rest))
+    found = _gathered(rows, flat, 0)
     if places[-1] - places[0] + 1 > len(places) or places[0] == 0:
         return found
-    axes = tuple(range(len(shape)))
+    axes = tuple(range(len(flat.shape)))
     return moveaxis(found, axes, tuple(places[0] + axis for axis in axes)) if axes else found
 
 
-def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
-    """Positions along several axes, counted from the end where below zero, as positions in C order, and their shape.
+def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> Array | npt.NDArray[np.int64]:
+    """Positions along several axes, counted from the end where below zero, as positions in C order.
 
-    Those outside become a position that is outside too. Raises IndexingError at once for NumPy's.
+    Those outside become a position that is outside too. Raises IndexingError at once for NumPy's; few of those stay
+    NumPy's.
     """
     for axis, (part, length) in enumerate(zip(indices, lengths, strict=True)):
         known = None if isinstance(part, Array) else np.asarray(part)
@@ -160,6 +178,13 @@ def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> t
             if least < -length or most >= length:
                 at = least if least < -length else most
                 raise IndexingError(f"{name}: {at} is out of bounds for a length of {length} (index array {axis})")
+    if not any(isinstance(part, Array) for part in indices):
+        parts = [np.asarray(part) for part in indices]
+        shape = broadcast_shapes(*(part.shape for part in parts))
+        rows = [np.broadcast_to(part, shape) for part in parts]
+        if rows[0].size <= _EAGER_MAX and all(row.dtype.kind in "iu" for row in rows) and math.prod(lengths):
+            places = (row.astype(np.int64) % length for row, length in zip(rows, lengths, strict=True))
+            return np.ravel_multi_index(tuple(places), lengths)
     numbers = [counted_from_front(name, part, length) for part, length in zip(indices, lengths, strict=True)]
     shape = broadcast_shapes(*(part.shape for part in numbers))
     flat, inside = Array(_core.full([], 0, "int64")), Array(_core.full([], True, "bool"))
@@ -167,7 +192,7 @@ def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> t
         flat = flat * length + part
         inside = inside & (part >= 0) & (part < length)
     outside = _core.full([], math.prod(lengths), "int64")
-    return broadcast_to(Array(_core.where(inside._expr, flat._expr, outside)), shape), shape
+    return broadcast_to(Array(_core.where(inside._expr, flat._expr, outside)), shape)
 
 
 def _permutation(name: str, x: Operand, index: Operand) -> tuple[Array, Array]:

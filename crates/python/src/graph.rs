@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
-    self, Coarse, Distances, Frames, Frontier, Generations, Graph, Left, Levels, Louvain, Means, Peeling, Place,
+    self, Asked, Coarse, Distances, Frames, Frontier, Generations, Graph, Left, Levels, Louvain, Means, Peeling, Place,
     Ranking, Reached, VertexProgram,
 };
 use outcore_engine::run::Session;
@@ -17,6 +17,7 @@ use outcore_store::{return_freed_memory, Direction, GraphFile, Io};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
+use crate::graph_program::give;
 use crate::graph_run::PyGraphRun;
 use crate::session::{watching_signals, PySession};
 use crate::sparse::PySparse;
@@ -91,6 +92,31 @@ impl PyGraph {
             degrees,
         };
         graph::run(&graph, program, states, &mut active, means, watch).map(|_| ())
+    }
+
+    /// Those of weights, where there are any.
+    fn degrees_of_weights(&self, direction: Direction, io: &Io) -> Result<Option<Arc<ListIndex>>, EngineError> {
+        let is_weighted = self.file.shape().weights.is_some();
+        is_weighted.then(|| self.degrees_of(direction, io)).transpose()
+    }
+
+    /// What `degrees_of_weights` takes.
+    fn weights_bytes(&self) -> u64 {
+        let is_weighted = self.file.shape().weights.is_some();
+        u64::from(is_weighted) * DEGREE_BYTES * self.file.shape().vertices
+    }
+
+    /// The direction of lists that are asked for; refuses vertices that do not ascend or are none.
+    fn asked(&self, vertices: &[u32], direction: &str) -> PyResult<Direction> {
+        let direction = directions_named(direction)?[0];
+        let last = vertices.last().map_or(0, |last| u64::from(*last) + 1);
+        if !vertices.is_sorted_by(|first, second| first < second) || last > self.file.shape().vertices {
+            return Err(argument(format!(
+                "graph: vertices ascend, and are below {}",
+                self.file.shape().vertices
+            )));
+        }
+        Ok(direction)
     }
 
     fn vertices(&self) -> usize {
@@ -472,35 +498,27 @@ impl PyGraph {
         Bound<'py, PyArray1<u32>>,
         Bound<'py, PyArray1<f64>>,
     )> {
-        let direction = directions_named(direction)?[0];
         let vertices = vertices.as_slice()?;
-        let last = vertices.last().map_or(0, |last| u64::from(*last) + 1);
-        if !vertices.is_sorted_by(|first, second| first < second) || last > self.file.shape().vertices {
-            return Err(argument(format!(
-                "graph: vertices ascend, and are below {}",
-                self.file.shape().vertices
-            )));
-        }
+        let direction = self.asked(vertices, direction)?;
         let run = run.get();
         let index = &self.file.section(direction).index;
         let bytes: u64 = vertices.iter().map(|vertex| index.bytes_of(*vertex)).sum();
-        // Neighbours and weights, and as much while they are put together.
         let session = &run.session;
         let found = run.watching(py, |watch| {
-            let of_weights = match self.file.shape().weights {
-                Some(_) => DEGREE_BYTES * self.file.shape().vertices,
-                None => 0,
-            };
-            let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64 + of_weights;
+            // Neighbours and weights, and as much while they are put together.
+            let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64;
+            let memory = memory + self.weights_bytes();
             let _held = session.set_aside("graph: lists", memory)?;
             let frames = Frames::default();
             run.reserves(memory);
-            let means = run.means(memory, &frames, None);
-            let degrees = match self.file.shape().weights {
-                Some(_) => Some(self.degrees_of(direction, means.io)?),
-                None => None,
+            let degrees = self.degrees_of_weights(direction, session.io())?;
+            let asked = Asked {
+                file: &self.file,
+                direction,
+                degrees: degrees.as_deref(),
+                vertices,
             };
-            let found = graph::lists(&self.file, direction, degrees.as_deref(), vertices, &means, watch);
+            let found = asked.whole(&run.means(memory, &frames, None), watch);
             if bytes > FREED_LEAST {
                 return_freed_memory();
             }
@@ -511,6 +529,46 @@ impl PyGraph {
             PyArray1::from_vec(py, found.neighbours),
             PyArray1::from_vec(py, found.weights),
         ))
+    }
+
+    /// Calls a function with the lists of some vertices, which ascend, about so many neighbours at a time: see `give`.
+    fn each_lists(
+        &self,
+        py: Python<'_>,
+        run: &Bound<'_, PyGraphRun>,
+        vertices: PyReadonlyArray1<'_, u32>,
+        direction: &str,
+        neighbours: usize,
+        call: Py<PyAny>,
+    ) -> PyResult<()> {
+        let vertices = vertices.as_slice()?;
+        let direction = self.asked(vertices, direction)?;
+        let run = run.get();
+        let session = &run.session;
+        let mut raised = None;
+        let done = run.watching(py, |watch| {
+            let frames = Frames::default();
+            let (memory, means) = graph::for_parts(&self.file, run.means(0, &frames, None));
+            let memory = memory + self.weights_bytes();
+            // Not in turn, as programs are: what is called may compute.
+            let _held = session.hold_beside("graph: lists", memory)?;
+            run.reserves(memory);
+            let degrees = self.degrees_of_weights(direction, session.io())?;
+            let asked = Asked {
+                file: &self.file,
+                direction,
+                degrees: degrees.as_deref(),
+                vertices,
+            };
+            let give = |found| {
+                Python::attach(|py| give(py, &call, found)).map_err(|error| {
+                    raised = Some(error);
+                    EngineError::Cancelled
+                })
+            };
+            asked.parts(neighbours, &means, give, watch)
+        });
+        raised.map_or(done, Err)
     }
 
     /// The lowest weight, their sum, and whether one of them is not a number.

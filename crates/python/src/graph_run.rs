@@ -1,15 +1,17 @@
 //! A run over a graph: its session, who is told how far it is, and what its iterations did.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use outcore_engine::graph::{Activity, Frames, Means, Watch};
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_store::cache::CachedFile;
+use outcore_store::Reservation;
 use pyo3::prelude::*;
 
+use crate::error::to_python;
 use crate::session::{watching, PySession, TELL};
 
 #[pyclass(frozen, name = "GraphRun", module = "outcore._core")]
@@ -19,6 +21,8 @@ pub struct PyGraphRun {
     report: Option<Py<PyAny>>,
     pub activity: Activity,
     reserved_bytes: AtomicU64,
+    /// Memory of what the run knows of vertices.
+    held: Mutex<Vec<Reservation>>,
 }
 
 impl PyGraphRun {
@@ -32,6 +36,20 @@ impl PyGraphRun {
             cache,
             activity: &self.activity,
         }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<Reservation>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has memory for what is known of vertices until it is released: computations run in what is left.
+    ///
+    /// # Errors
+    /// There is not so much.
+    pub fn hold_for(&self, py: Python<'_>, operator: &'static str, bytes: u64) -> PyResult<()> {
+        let more = py.detach(|| self.session.hold_beside(operator, bytes));
+        self.held().extend(more.map_err(to_python)?);
+        Ok(())
     }
 
     /// What the run has reserved at a time.
@@ -72,12 +90,23 @@ impl PyGraphRun {
             report,
             activity: Activity::default(),
             reserved_bytes: AtomicU64::new(0),
+            held: Mutex::default(),
         }
     }
 
     #[getter]
     fn reserved_bytes(&self) -> u64 {
         self.reserved_bytes.load(Relaxed)
+    }
+
+    /// Holds memory for states.
+    fn hold(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
+        self.hold_for(py, "graph: states", bytes)
+    }
+
+    /// Gives back what was held.
+    fn release(&self) {
+        self.held().clear();
     }
 
     /// An iteration begins, with so many active vertices that ask for so many lists.

@@ -7,6 +7,7 @@ mod error;
 mod expr;
 mod function;
 mod graph;
+mod graph_program;
 mod graph_run;
 mod recipe;
 mod session;
@@ -29,6 +30,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     session::register(module)?;
     sparse::register(module)?;
     graph::register(module)?;
+    graph_program::register(module)?;
     cached::register(module)?;
     text::register(module)?;
     volume::register(module)

@@ -8,6 +8,7 @@
 //! only.
 #![deny(unsafe_code)]
 
+mod alarm;
 pub mod cache;
 mod error;
 mod frames;
@@ -27,6 +28,7 @@ mod npy;
 #[allow(unsafe_code)] // pages lent to readers or an owner
 mod pages;
 mod partial;
+mod picked;
 mod pool;
 mod process;
 mod publish;
@@ -60,6 +62,7 @@ pub use mapping::AlignedBuffer;
 pub use memory::{MemorySink, MemorySource};
 pub use npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader, RawArray};
 pub use partial::{clean_partials, Partial};
+pub use picked::Picked;
 pub use pool::IoPool;
 pub use process::{identity_of_its_own, process_nonce, Turn};
 pub use publish::publish;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_store::{open, Io, Positions, Region, Selection, Source};
+use outcore_store::{open, Io, Picked, Positions, Region, Selection, Source};
 
 use crate::support::{pattern, read, write};
 
@@ -107,4 +107,54 @@ fn a_file_in_c_order_is_read_in_any_shape() {
     assert_eq!(read(&*seen, &region, &io).unwrap(), bytes);
     assert!(source.reshaped(450, &[39, 450]).is_some() && source.reshaped(451, &[39, 450]).is_none());
     assert!(stored(dir.path(), "x.zarr", &io).reshaped(0, &[18_000]).is_none());
+}
+
+/// Positions that look random, some of them several times.
+fn scattered(count: u64) -> Vec<u64> {
+    let elements: u64 = SHAPE.iter().product();
+    (0..count).map(|at| at * at * 2_654_435_761 % elements).collect()
+}
+
+#[test]
+fn picked_elements_come_in_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let io = Io::direct();
+    for name in ["x.npy", "x.zarr"] {
+        let source = stored(dir.path(), name, &io);
+        for positions in [scattered(300), vec![17_999, 0, 17_999, 1, 449, 450], vec![]] {
+            let picked = Picked::new(source.clone(), positions.clone(), "some").unwrap();
+            let (from, to) = (positions.len() / 3, positions.len());
+            for (from, to) in [(0, to), (from, to)] {
+                let region = Region::new(vec![from as u64], vec![(to - from) as u64]);
+                let wanted: Vec<u8> = positions[from..to]
+                    .iter()
+                    .flat_map(|at| pattern(*at, DType::F64))
+                    .collect();
+                assert_eq!(read(&picked, &region, &io).unwrap(), wanted, "{name}");
+            }
+        }
+        let outside = Picked::new(source, vec![3, 18_000], "some").unwrap_err();
+        assert!(outside.to_string().contains("position 18000 leaves shape"), "{outside}");
+    }
+}
+
+#[test]
+fn picked_elements_read_each_page_or_chunk_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let io = Io::direct();
+    let positions = scattered(300);
+    let npy = stored(dir.path(), "x.npy", &io);
+    let picked = Picked::new(npy, positions.clone(), "some").unwrap();
+    // The data begins 128 bytes behind the first page's start.
+    let pages: std::collections::BTreeSet<u64> = positions.iter().map(|at| (at * 8 + 128) / 4096).collect();
+    let whole = Region::full(picked.shape());
+    let cost = picked.cost(&whole, &io).unwrap();
+    assert_eq!(cost.read_bytes.div_ceil(4096), pages.len() as u64);
+    let before = io.counters();
+    read(&picked, &whole, &io).unwrap();
+    assert_eq!(io.counters().since(&before).bytes_read, cost.read_bytes);
+    let zarr = stored(dir.path(), "x.zarr", &io);
+    let all = zarr.cost(&Region::full(&SHAPE), &io).unwrap().read_bytes;
+    let picked = Picked::new(zarr, positions, "some").unwrap();
+    assert!(picked.cost(&whole, &io).unwrap().read_bytes <= all);
 }

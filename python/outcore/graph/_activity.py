@@ -20,7 +20,10 @@ def running(name: str) -> Iterator[_core.GraphRun]:
         if bar is not None:
             bar.label = name
         run = _core.GraphRun(session._core, None if bar is None else bar.iteration)
-        yield run
+        try:
+            yield run
+        finally:
+            run.release()
     rows = [_profile.Iterations(*row) for row in run.rows()]
     outcome = Outcome(
         bytes_read=sum(row.bytes_read for row in rows),

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextvars
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore.errors import ArgumentError, IndexingError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from outcore.graph._activity import running
 from outcore.graph._graph import Graph, directions
 
-# Vertices that `run` is called with, and bytes of lists that `on_edges` is called with, at most; a list is never cut.
+# Vertices that `run` is called with, and neighbours that `on_edges` is called with, at most; a list is never cut.
 _VERTICES = 1 << 20
-_LIST_BYTES = 2 << 20
+_NEIGHBOURS = 1 << 20
 
 
 class _State(NamedTuple):
@@ -73,7 +71,8 @@ class Edges:
 
 
 class Messages(NamedTuple):
-    """What was sent: `values[k]` to `ids[k]`, by the order of those who sent it."""
+    """What was sent: `values[k]` to `ids[k]`, by the order of those who sent it; by ascending `ids`, of which each is
+    there once, where the program says how messages are combined."""
 
     ids: npt.NDArray[np.uint32]
     values: npt.NDArray[Any]
@@ -87,7 +86,12 @@ class VertexProgram:
     `activate` named; it ends where there are none. What is known of vertices are arrays that `state` declares.
     `self.iteration` is the number of the iteration, from 0, `self.graph` the graph.
 
-    I/O: the pages of the lists that are asked for. Memory: states, a byte and a bit a vertex, messages, some megabytes.
+    With `combine` "min", "max" or "sum", messages to one vertex are made one as they come, in the order in which they
+    are sent: `on_message` then gets each vertex once, and messages take one value a vertex, however many there are.
+    Values are numbers then, all of the type of the first.
+
+    I/O: the pages of the lists that are asked for. Memory: states, a bit a vertex, messages, some megabytes to read
+    with. Raises MemoryLimitError where states do not fit.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> class Levels(oc.graph.VertexProgram):
@@ -105,6 +109,7 @@ class VertexProgram:
 
     graph: Graph
     iteration: int = 0
+    combine: ClassVar[Literal["min", "max", "sum"] | None] = None
 
     def run(self, v: Vertices) -> None:
         """At active vertices: asks for their lists unless it is written anew."""
@@ -127,7 +132,7 @@ class VertexProgram:
 
     def activate(self, ids: Any) -> None:
         """Makes vertices active in the next iteration."""
-        self._next[self._checked("activate", ids)] = True
+        self._next.extend(np.ascontiguousarray(self._checked("activate", ids)))
 
     def send(self, ids: Any, values: Any) -> None:
         """Sends a value to each vertex: in `on_edges` for this iteration's `on_message`."""
@@ -137,7 +142,34 @@ class VertexProgram:
             values = np.broadcast_to(values, ids.shape) if values.ndim == 0 else values
         if values.shape[:1] != ids.shape:
             raise ShapeError(f"send: {len(ids)} vertices, values of shape {values.shape}")
-        self._sent.append((ids, values))
+        if self.combine is None:
+            self._sent.append((ids, values))
+        else:
+            self._mail("send", values).send(np.ascontiguousarray(ids), np.ascontiguousarray(values))
+
+    def multicast(self, e: Edges, values: Any) -> None:
+        """Sends a value to all neighbours of each vertex of `e`: `values[i]` to those of `e.vertices[i]`."""
+        values = np.asarray(values)
+        if values.shape[:1] != e.vertices.shape:
+            raise ShapeError(f"multicast: {len(e.vertices)} vertices, values of shape {values.shape}")
+        if self.combine is None:
+            self.send(e.neighbours, np.repeat(values, np.diff(e.begins), axis=0))
+        else:
+            self._mail("multicast", values).multicast(e.begins, e.neighbours, np.ascontiguousarray(values))
+
+    def _mail(self, name: str, values: npt.NDArray[Any]) -> _core.Mail:
+        """What combines messages of such values."""
+        if values.ndim != 1:
+            raise ShapeError(
+                f"{name}: values that are combined are numbers, one for a vertex; not of shape {values.shape}"
+            )
+        if self._combining is None:
+            n = self.graph.number_of_vertices
+            self._combining = values.dtype, _core.Mail(self._seen, n, str(self.combine), str(values.dtype))
+        dtype, mail = self._combining
+        if values.dtype != dtype:
+            raise DTypeError(f"{name}: values of {values.dtype}, but those before were of {dtype}")
+        return mail
 
     def _checked(self, name: str, given: Any) -> npt.NDArray[np.uint32]:
         ids: npt.NDArray[Any] = np.asarray(given)
@@ -152,16 +184,22 @@ class VertexProgram:
             raise IndexingError(f"{name}: {outside[0]} is no vertex; there are {self.graph.number_of_vertices}")
         return ids.astype(np.uint32)
 
-    def _begin(self, graph: Graph) -> None:
-        self.graph = graph
+    def _begin(self, graph: Graph, seen: _core.GraphRun) -> None:
+        self.graph, self._seen = graph, seen
         n = graph.number_of_vertices
-        for name in dir(type(self)):
-            declared = getattr(type(self), name)
-            if isinstance(declared, _State):
-                setattr(self, name, np.full(n, declared.fill, declared.dtype))
-        self._next = np.zeros(n, dtype=bool)
+        members = ((name, getattr(type(self), name)) for name in dir(type(self)))
+        states = {name: declared for name, declared in members if isinstance(declared, _State)}
+        seen.hold(n * sum(declared.dtype.itemsize for declared in states.values()) + n // 8)
+        for name, declared in states.items():
+            setattr(self, name, np.full(n, declared.fill, declared.dtype))
+        self._next = _core.Frontier(n)
         self._requested: dict[str, list[npt.NDArray[np.uint32]]] = {}
         self._sent: list[tuple[npt.NDArray[np.uint32], npt.NDArray[Any]]] = []
+        self._combining: tuple[np.dtype[Any], _core.Mail] | None = None
+
+    def _end(self) -> None:
+        """Lets go of what the run had."""
+        del self._seen, self._next, self._requested, self._sent, self._combining
 
 
 def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
@@ -170,66 +208,69 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, m
         raise ArgumentError(f"run: {type(program).__name__} is no VertexProgram")
     if mode not in ("synchronous", "asynchronous"):
         raise ArgumentError(f"run: mode={mode!r}; synchronous and asynchronous are right")
+    if program.combine not in (None, "min", "max", "sum"):
+        raise ArgumentError(f"run: combine={program.combine!r}; min, max and sum are right")
     at_once = mode == "asynchronous"
-    program._begin(G)
+    with running(type(program).__name__) as seen:
+        program._begin(G, seen)
+        try:
+            _iterate(G, program, active, iterations, at_once)
+        finally:
+            program._end()
+    return program
+
+
+def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | None, at_once: bool) -> None:
     if active is None:
         now = np.arange(G.number_of_vertices, dtype=np.uint32)
     else:
         now = np.unique(program._checked("run", np.atleast_1d(np.asarray(active))))
     program.iteration = 0
-    with ThreadPoolExecutor(1) as ahead, running(type(program).__name__) as seen:
-        while len(now) and (iterations is None or program.iteration < iterations):
-            seen.begin(len(now))
-            for begin in range(0, len(now), _VERTICES):
-                program.run(Vertices(now[begin : begin + _VERTICES]))
-            _edges(G, program, ahead, seen, at_once)
-            _messages(program)
-            program.on_iteration_end()
-            now = np.flatnonzero(program._next).astype(np.uint32)
-            program._next[now] = False
-            program.iteration += 1
-        seen.end()
-    return program
+    while len(now) and (iterations is None or program.iteration < iterations):
+        program._seen.begin(len(now))
+        for begin in range(0, len(now), _VERTICES):
+            program.run(Vertices(now[begin : begin + _VERTICES]))
+        _edges(G, program, at_once)
+        _messages(program)
+        program.on_iteration_end()
+        now = program._next.take()
+        program.iteration += 1
+    program._seen.end()
 
 
-def _edges(G: Graph, program: VertexProgram, ahead: ThreadPoolExecutor, seen: _core.GraphRun, at_once: bool) -> None:
-    """Reads what was asked for, the next part while one is worked on; delivers messages behind each where `at_once`."""
-    core = G._core
+def _edges(G: Graph, program: VertexProgram, at_once: bool) -> None:
+    """Has the program work on lists that were asked for, while the next are read."""
+    requested, program._requested = program._requested, {}
+    for direction, parts in requested.items():
+        ids = _ascending(parts)
+        if len(ids):
+            G._core.each_lists(program._seen, ids, direction, _NEIGHBOURS, _working(G, program, ids, at_once))
 
-    def read(part: npt.NDArray[np.uint32], direction: str) -> Edges:
-        begins, neighbours, weights = core.lists(seen, part, direction)
-        return Edges(part, begins, neighbours, None if G.dtype is None else weights)
 
-    def work(part: Edges) -> None:
-        program.on_edges(part)
+def _working(G: Graph, program: VertexProgram, ids: npt.NDArray[np.uint32], at_once: bool) -> Callable[..., None]:
+    """What is called with lists of `ids`; it delivers messages behind them where `at_once`."""
+    is_weighted = G.dtype is not None
+
+    def work(first: int, end: int, begins: Any, neighbours: Any, weights: Any) -> None:
+        program.on_edges(Edges(ids[first:end], begins, neighbours, weights if is_weighted else None))
         if at_once:
             _messages(program)
 
-    requested, program._requested = program._requested, {}
-    for direction, parts in requested.items():
-        ids = np.unique(np.concatenate(parts))
-        following = None
-        for part in _parts(G, ids, direction):
-            new = ahead.submit(contextvars.copy_context().run, read, part, direction)
-            if following is not None:
-                work(following.result())
-            following = new
-        if following is not None:
-            work(following.result())
+    return work
 
 
-def _parts(G: Graph, ids: npt.NDArray[np.uint32], direction: str) -> Iterator[npt.NDArray[np.uint32]]:
-    """Vertices whose lists lie within some megabytes, or one."""
-    begin = 0
-    while begin < len(ids):
-        last = G._core.vertex_after(int(ids[begin]), _LIST_BYTES, direction)
-        end = max(int(np.searchsorted(ids, last)), begin + 1)
-        yield ids[begin:end]
-        begin = end
+def _ascending(parts: list[npt.NDArray[np.uint32]]) -> npt.NDArray[np.uint32]:
+    """The vertices of all parts, each once."""
+    ids = np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+    return ids if (ids[1:] > ids[:-1]).all() else np.unique(ids)
 
 
 def _messages(program: VertexProgram) -> None:
-    if program._sent:
+    if program._combining is not None:
+        ids, values = program._combining[1].take()
+        if len(ids):
+            program.on_message(Messages(ids, values))
+    elif program._sent:
         sent, program._sent = program._sent, []
         program.on_message(Messages(*(np.concatenate(parts) for parts in zip(*sent, strict=True))))
 

@@ -4,6 +4,7 @@ use outcore_graph::Vertex;
 
 use super::batch::Chosen;
 use super::bits::Bits;
+use crate::EngineError;
 
 /// A set of vertices that costs what is in it: few are a list beside their bits, so that words without a bit are not looked
 /// at; of many there are the bits alone.
@@ -53,6 +54,39 @@ impl Frontier {
                 self.be_many();
             }
         }
+    }
+
+    /// Adds vertices, in any order: those of a long list as bits.
+    ///
+    /// # Errors
+    /// One that is no vertex; none is added then.
+    pub fn extend(&mut self, vertices: &[Vertex]) -> Result<(), EngineError> {
+        if let Some(highest) = vertices
+            .iter()
+            .max()
+            .filter(|highest| **highest as usize >= self.vertices())
+        {
+            let text = format!("activate: {highest} is no vertex; there are {}", self.vertices());
+            return Err(EngineError::Index(text));
+        }
+        if vertices.len() <= self.most() {
+            vertices.iter().for_each(|vertex| self.insert(*vertex));
+        } else {
+            let words = self.words_mut();
+            for vertex in vertices {
+                words[*vertex as usize / 64] |= 1 << (vertex % 64);
+            }
+        }
+        Ok(())
+    }
+
+    /// The members, ascending; then it is empty.
+    pub fn take(&mut self) -> Vec<Vertex> {
+        self.settle();
+        let mut found = Vec::with_capacity(self.count() as usize);
+        self.each(|vertex| found.push(vertex));
+        self.clear();
+        found
     }
 
     fn be_many(&mut self) {
@@ -191,6 +225,15 @@ mod tests {
             let (mut frontier, mut set) = (Frontier::none(1000), BTreeSet::new());
             for (vertex, what) in steps {
                 match what {
+                    4 => {
+                        let many: Vec<Vertex> = (0..vertex % 100).map(|at| (7 * at + vertex) % 1000).rev().collect();
+                        frontier.extend(&many).unwrap();
+                        set.extend(many);
+                    }
+                    5 if vertex < 100 => {
+                        let taken = std::mem::take(&mut set);
+                        prop_assert_eq!(frontier.take(), taken.into_iter().collect::<Vec<_>>());
+                    }
                     0 => { frontier.retain(|other| other % 3 != vertex % 3); set.retain(|other| other % 3 != vertex % 3); }
                     1 => frontier.settle(),
                     2 if vertex < 200 => { frontier.clear(); set.clear(); }

@@ -1,15 +1,19 @@
 //! Lists as they are, for those who work on them elsewhere.
 
+use std::ops::Range;
+
 use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::{Chosen, WeightIndex};
-use super::sweep::{Means, Scratch, Sweep, Wanted, Watch};
+use super::sweep::{parts_round, List, Lists, Means, Scratch, Sweep, Wanted, Watch};
 use crate::EngineError;
 
 /// Lists of vertices, one behind the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Found {
+    /// Which of the vertices that were asked for.
+    pub places: Range<usize>,
     /// Where the list of each begins, and where the last ends.
     pub begins: Vec<i64>,
     pub neighbours: Vec<Vertex>,
@@ -17,64 +21,134 @@ pub struct Found {
     pub weights: Vec<f64>,
 }
 
-/// The lists of vertices that ascend, with weights where there are some and `degrees` tell where they lie. I/O: the pages that hold them.
-///
-/// # Errors
-/// The file cannot be read, or is not what it says; what `watch` says.
-pub fn lists(
-    file: &GraphFile,
-    direction: Direction,
-    degrees: Option<&ListIndex>,
-    vertices: &[Vertex],
-    means: &Means<'_>,
-    watch: &mut Watch<'_>,
-) -> Result<Found, EngineError> {
-    let wanted = Wanted {
-        file,
-        direction,
-        chosen: Chosen::Listed(vertices),
-        weights: WeightIndex::new(file, degrees),
-    };
-    // Room for as many as the bytes can be, of which what is not used is never touched: what grows is there twice.
-    let section = file.section(direction);
-    let most: u64 = vertices.iter().map(|vertex| section.index.bytes_of(*vertex)).sum();
-    let mut found = Found {
-        begins: Vec::with_capacity(vertices.len() + 1),
-        neighbours: Vec::with_capacity(most as usize),
-        weights: Vec::with_capacity(if degrees.is_some() { most as usize } else { 0 }),
-    };
-    let mut next = vertices.iter();
-    Sweep::new(wanted, means).whole().run(
-        means,
-        Scratch::default,
-        |scratch, lists| {
-            let (mut ends, mut part) = (vec![], Found::default());
-            lists.each(scratch, |list| {
-                part.neighbours.extend(list.neighbours);
-                part.weights.extend(list.weights);
-                ends.push((list.vertex, list.neighbours.len() as i64));
-            })?;
-            Ok((ends, part))
-        },
-        |(ends, part)| {
-            let mut begin = found.neighbours.len() as i64;
-            for (vertex, length) in ends {
-                // Those without neighbours have no list.
-                let behind = next.by_ref().take_while(|next| **next != vertex).count();
-                found.begins.extend(std::iter::repeat_n(begin, behind + 1));
-                begin += length;
+impl Found {
+    fn behind(place: usize) -> Found {
+        Found {
+            places: place..place,
+            begins: vec![0],
+            neighbours: vec![],
+            weights: vec![],
+        }
+    }
+
+    /// Takes the vertices before a place for ones without neighbours.
+    fn skip_to(&mut self, place: usize) {
+        self.places.end = place;
+        self.begins.resize(self.places.len() + 1, self.neighbours.len() as i64);
+    }
+
+    fn push(&mut self, place: usize, list: &List<'_>) {
+        self.skip_to(place);
+        self.neighbours.extend_from_slice(list.neighbours);
+        self.weights.extend_from_slice(list.weights);
+        self.skip_to(place + 1);
+    }
+}
+
+/// Lists that somebody asks for.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    pub file: &'a GraphFile,
+    pub direction: Direction,
+    /// Where weights are read: they tell where those lie.
+    pub degrees: Option<&'a ListIndex>,
+    /// Whose lists: they ascend.
+    pub vertices: &'a [Vertex],
+}
+
+impl Asked<'_> {
+    fn place(&self, vertex: Vertex) -> usize {
+        self.vertices.partition_point(|other| *other < vertex)
+    }
+
+    /// Calls `take` with the lists, so many neighbours at a time or one list, by ascending vertices; the next ones are read
+    /// meanwhile. I/O: the pages that hold them.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it says; what `take` and `watch` say.
+    pub fn parts(
+        &self,
+        neighbours: usize,
+        means: &Means<'_>,
+        mut take: impl FnMut(Found) -> Result<(), EngineError>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
+        let wanted = Wanted {
+            file: self.file,
+            direction: self.direction,
+            chosen: Chosen::Listed(self.vertices),
+            weights: WeightIndex::new(self.file, self.degrees),
+        };
+        let mut taken = 0;
+        let mut each = |parts: Vec<Found>| {
+            parts.into_iter().try_for_each(|part| {
+                taken = part.places.end;
+                take(part)
+            })
+        };
+        for round in Sweep::new(wanted, means).rounds(parts_round(self.file)) {
+            let cut = |scratch: &mut Scratch, lists: &Lists<'_>| self.cut(neighbours, scratch, lists);
+            round.run(means, Scratch::default, cut, &mut each, watch)?;
+        }
+        if taken < self.vertices.len() {
+            let mut rest = Found::behind(taken);
+            rest.skip_to(self.vertices.len());
+            take(rest)?;
+        }
+        Ok(())
+    }
+
+    /// The lists of a batch in parts.
+    fn cut(&self, neighbours: usize, scratch: &mut Scratch, lists: &Lists<'_>) -> Result<Vec<Found>, EngineError> {
+        let range = lists.vertices();
+        let (mut place, end) = (self.place(range.start), self.place(range.end));
+        let mut parts = vec![];
+        let mut part = Found::behind(place);
+        lists.each(scratch, |list| {
+            // Those without neighbours have no list.
+            let behind = self.vertices[place..]
+                .iter()
+                .take_while(|vertex| **vertex < list.vertex);
+            place += behind.count();
+            if !part.neighbours.is_empty() && part.neighbours.len() + list.neighbours.len() > neighbours {
+                part.skip_to(place);
+                parts.push(std::mem::replace(&mut part, Found::behind(place)));
             }
+            part.push(place, list);
+            place += 1;
+        })?;
+        part.skip_to(end);
+        parts.push(part);
+        Ok(parts)
+    }
+
+    /// All of the lists together. I/O: the pages that hold them.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it says; what `watch` says.
+    pub fn whole(&self, means: &Means<'_>, watch: &mut Watch<'_>) -> Result<Found, EngineError> {
+        // Room for as many as the bytes can be, of which what is not used is never touched: what grows is there twice.
+        let index = &self.file.section(self.direction).index;
+        let most: u64 = self.vertices.iter().map(|vertex| index.bytes_of(*vertex)).sum();
+        let mut found = Found {
+            places: 0..self.vertices.len(),
+            begins: Vec::with_capacity(self.vertices.len() + 1),
+            neighbours: Vec::with_capacity(most as usize),
+            weights: Vec::with_capacity(if self.degrees.is_some() { most as usize } else { 0 }),
+        };
+        found.begins.push(0);
+        let take = |part: Found| {
+            let begin = found.neighbours.len() as i64;
+            found.begins.extend(part.begins[1..].iter().map(|end| begin + end));
             found.neighbours.extend(part.neighbours);
             found.weights.extend(part.weights);
             Ok(())
-        },
-        watch,
-    )?;
-    let end = found.neighbours.len() as i64;
-    found.begins.resize(vertices.len() + 1, end);
-    found.neighbours.shrink_to_fit();
-    found.weights.shrink_to_fit();
-    Ok(found)
+        };
+        self.parts(usize::MAX, means, take, watch)?;
+        found.neighbours.shrink_to_fit();
+        found.weights.shrink_to_fit();
+        Ok(found)
+    }
 }
 
 /// The lowest weight, the sum of all, and whether one is not a number. I/O: one read of lists and weights.

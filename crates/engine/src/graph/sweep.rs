@@ -1,6 +1,7 @@
 //! Reading lists and working on them: read ahead by some threads, worked on by others, handed over in order by the caller.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -84,21 +85,51 @@ const POLL: Duration = Duration::from_millis(50);
 /// The least memory that a sweep does with, where each neighbour is sent a message of so many bytes.
 pub fn least_memory(file: &GraphFile, message_bytes: u64) -> u64 {
     let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
-    let of = |direction| {
-        file.section(direction)
-            .index
-            .large()
-            .map(|(_, bytes)| bytes)
-            .max()
-            .unwrap_or(0)
-    };
-    let largest = of(Direction::Out).max(of(Direction::In));
+    let largest = largest_list(file);
     // A neighbour takes a byte of a list at least: it is read, decoded and told, with its weight.
     let neighbour = 4 + weight + 8 * u64::from(weight > 0) + 2 * (4 + message_bytes.next_multiple_of(4));
     // What is found at a vertex is sixteen bytes at most, in lists that have grown.
     let waiting = BACKLOG as u64 * 32 * file.shape().vertices.min(u64::from(BATCH_VERTICES));
     let batch = BATCH_PAGES * PAGE as u64;
     4 * batch + 2 * neighbour * batch.max(largest) + waiting
+}
+
+const BATCH_BYTES: u64 = BATCH_PAGES * PAGE as u64;
+/// Threads that look at lists that are handed over: one who takes them does not keep pace with more.
+const PARTS_THREADS: usize = 4;
+
+/// Bytes of lists that may be read before the first of them is taken: where one is larger than a batch, those that wait are
+/// weighed, else it is enough to count them.
+pub(super) fn parts_round(file: &GraphFile) -> u64 {
+    match largest_list(file) > BATCH_BYTES {
+        true => BACKLOG as u64 * BATCH_BYTES,
+        false => u64::MAX,
+    }
+}
+
+/// What lists take that are handed over part by part, and the means for it.
+pub fn for_parts<'a>(file: &GraphFile, means: Means<'a>) -> (u64, Means<'a>) {
+    let largest = largest_list(file);
+    let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
+    // A neighbour takes a byte of a list at least; it is decoded with its weight, in what has grown.
+    let neighbour = 4 + 8 * u64::from(weight > 0);
+    let threads = means.threads.clamp(1, PARTS_THREADS);
+    let frames = 4 * BATCH_BYTES + (1 + weight) * largest;
+    let waiting = ((threads * BACKLOG + 2) as u64 * BATCH_BYTES).max(2 * largest);
+    let means = Means {
+        memory: 4 * BATCH_BYTES,
+        threads,
+        ..means
+    };
+    (frames + neighbour * waiting, means)
+}
+
+fn largest_list(file: &GraphFile) -> u64 {
+    let of = |direction| {
+        let large = file.section(direction).index.large();
+        large.map(|(_, bytes)| bytes).max().unwrap_or(0)
+    };
+    of(Direction::Out).max(of(Direction::In))
 }
 
 /// Which lists a sweep reads.
@@ -134,6 +165,11 @@ pub struct Lists<'a> {
 }
 
 impl Lists<'_> {
+    /// The vertices of the batch; those of all batches follow on each other.
+    pub fn vertices(&self) -> Range<Vertex> {
+        self.batch.vertices.clone()
+    }
+
     /// Calls `each` with every list, by ascending vertices. Those without neighbours are left out.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outcore_dtype::{DType, Scalar};
 use outcore_kernels::Generator;
-use outcore_store::Io;
+use outcore_store::{Io, Picked, Region, Source};
 
 use super::segments::Assumed;
 use super::sort_by;
@@ -19,6 +19,10 @@ use crate::EngineError;
 const HELD_PART: u64 = 3;
 /// Rows of more elements are swept over: sorting them back would move each element by itself.
 const SORTED_ELEMENTS_MAX: u64 = 8;
+/// By themselves, elements must move fewer bytes than all of their array by this factor.
+const WORTH: u64 = 2;
+/// More of them are not looked for one by one: what is known of each takes memory and time.
+const PICKED_MAX: u64 = 1 << 15;
 /// Tiles that a sort holds of each column where memory is short.
 const SORT_TILES: u64 = 3;
 
@@ -76,6 +80,38 @@ impl Taking {
         (!narrow || sweeps <= 1).then_some(GatherOrder::Sweeps(group.max(1)))
     }
 
+    /// Elements of a stored array by themselves, where the index is known and they are few: which pages or chunks hold them is
+    /// known too.
+    fn picked(&self, io: &Io) -> Result<Option<Expr>, EngineError> {
+        let grid = ops::gather_grid(&self.x, &self.index);
+        if self.index.shape[0] > PICKED_MAX.min(grid.tile[0]) {
+            return Ok(None);
+        }
+        let (Some(seen), Some(index)) = (Seen::of(&self.x), known(&self.index)) else {
+            return Ok(None);
+        };
+        let count = self.x.elements();
+        let positions: Option<Vec<u64>> = index
+            .into_iter()
+            .map(|at| {
+                u64::try_from(at)
+                    .ok()
+                    .filter(|at| *at < count)
+                    .map(|at| seen.position(at))
+            })
+            .collect();
+        let Some(positions) = positions.filter(|all| !all.is_empty()) else {
+            return Ok(None); // none, or one that is to be refused
+        };
+        let Op::Source(SourceKey(named)) = &self.index.op else {
+            return Ok(None);
+        };
+        let picked = Picked::new(seen.source, positions, named.identity())?;
+        let bytes = picked.cost(&Region::full(&grid.shape), io)?.read_bytes;
+        let is_worth = bytes.saturating_mul(WORTH) <= self.x.nbytes();
+        Ok(is_worth.then(|| stored(Arc::new(picked), &grid.tile)))
+    }
+
     /// The index sorted, rows met in its order, and sorted back.
     fn sorted(&self, room: Room) -> Result<Expr, EngineError> {
         let columns = self.x.shape[1..].iter().product::<u64>();
@@ -122,6 +158,60 @@ impl Taking {
     }
 }
 
+/// A stored array whose elements are those of a row, in C order after its axes were put in another order.
+struct Seen<'a> {
+    source: Arc<dyn Source>,
+    permuted: Option<(&'a [usize], &'a [u64])>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(row: &'a Expr) -> Option<Seen<'a>> {
+        let array = match row.op {
+            Op::Reshape => &row.inputs[0],
+            _ => row,
+        };
+        let (stored, permuted) = match &array.op {
+            Op::Permute(axes) => (&array.inputs[0], Some((&axes[..], &array.shape[..]))),
+            _ => (array, None),
+        };
+        match &stored.op {
+            Op::Source(SourceKey(source)) if row.ndim() == 1 && source.memory().is_none() => Some(Seen {
+                source: source.clone(),
+                permuted,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Where in the stored array an element of the row is.
+    fn position(&self, at: u64) -> u64 {
+        let Some((axes, shape)) = self.permuted else {
+            return at;
+        };
+        let (mut rest, mut places) = (at, vec![0; shape.len()]);
+        for (axis, length) in axes.iter().zip(shape).rev() {
+            places[*axis] = rest % length;
+            rest /= length;
+        }
+        let stored = places.iter().zip(self.source.shape());
+        stored.fold(0, |position, (place, length)| position * length + place)
+    }
+}
+
+/// What an index in memory says.
+fn known(index: &Expr) -> Option<Vec<i64>> {
+    let Op::Source(SourceKey(source)) = &index.op else {
+        return None;
+    };
+    let view = source.memory()?;
+    let at = |place: u64| {
+        let element = view.offset as i64 + place as i64 * view.strides[0];
+        let bytes = &view.data[element as usize * size_of::<i64>()..][..size_of::<i64>()];
+        i64::from_ne_bytes(bytes.try_into().expect("an element has its bytes"))
+    };
+    Some((0..index.shape[0]).map(at).collect())
+}
+
 fn counting() -> Generator {
     Generator::Arange {
         start: Scalar::Int(0),
@@ -130,7 +220,10 @@ fn counting() -> Generator {
 }
 
 impl Stages for Taking {
-    fn next(&mut self, _found: &[Found], room: Room, _io: &Io) -> Result<Next, EngineError> {
+    fn next(&mut self, _found: &[Found], room: Room, io: &Io) -> Result<Next, EngineError> {
+        if let Some(picked) = self.picked(io)? {
+            return Ok(Next::Done(vec![picked]));
+        }
         let result = match self.order(room) {
             Some(order) => ops::gather(&self.x, &self.index, order)?,
             None => self.sorted(room)?,

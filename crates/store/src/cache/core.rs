@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::address::{even, set_of, Name};
 use super::file::OpenFile;
+use super::flusher::Flusher;
 use super::join::{Joins, Joint};
 use super::policy::Policy;
 use super::set::{ways, Line, Set, ALL, WAYS};
@@ -26,6 +27,8 @@ pub struct CacheOptions {
     pub window_pages: usize,
     /// Dirty pages of a set (of 12) above which they are written out.
     pub dirty_most: usize,
+    /// Dirty pages of a hundred above which a thread of the cache's own writes them out, neighbours together; 100 for none.
+    pub flush_percent: usize,
 }
 
 impl Default for CacheOptions {
@@ -36,6 +39,7 @@ impl Default for CacheOptions {
             request_bytes: 1 << 20,
             window_pages: 512,
             dirty_most: 8,
+            flush_percent: 25,
         }
     }
 }
@@ -90,6 +94,7 @@ pub struct PageCache {
     pub(super) files: Mutex<Files>,
     pub(super) size: Mutex<Size>,
     pub(super) spare: Mutex<Vec<PageMut>>,
+    pub(super) flusher: Flusher,
 }
 
 /// Files by their numbers, which are not given twice.
@@ -129,8 +134,8 @@ pub(super) enum Room {
 }
 
 /// Bytes that are charged for a page besides its own: its record, its share of its set and of one that may be made ahead
-/// (`part_len` doubles), its place in a list to flush.
-pub(super) const PAGE_OVERHEAD: usize = RECORD_BYTES + 2 * (size_of::<Line>() / WAYS + 1) + size_of::<u64>();
+/// (`part_len` doubles), its place in a list to flush and in the flusher's.
+pub(super) const PAGE_OVERHEAD: usize = RECORD_BYTES + 2 * (size_of::<Line>() / WAYS + 1) + 2 * size_of::<u64>();
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -185,6 +190,7 @@ impl PageCache {
                 free: Vec::new(),
             }),
             spare: Mutex::new(spare_pages),
+            flusher: Flusher::default(),
         });
         cache.make_lines(0);
         for set in 0..sets {

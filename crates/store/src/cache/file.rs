@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use super::address::{FILES_MAX, PAGES_MAX};
 use super::core::{lock, PageCache};
@@ -22,6 +22,8 @@ pub(super) struct OpenFile {
     pub(super) on_disk: AtomicU64,
     /// Held to write pages, and exclusively to cut off what whole pages wrote too much.
     pub(super) extent: RwLock<()>,
+    /// Why pages could not be written, where nobody heard of it yet.
+    pub(super) untold: Mutex<Option<StoreError>>,
 }
 
 /// A file in a cache. Clones, and files opened by the same name or inode, share its pages.
@@ -83,8 +85,12 @@ impl PageCache {
             bytes: AtomicU64::new(bytes),
             on_disk: AtomicU64::new(bytes),
             extent: RwLock::default(),
+            untold: Mutex::default(),
         });
         files.open.insert(number, open.clone());
+        if writable && self.options.flush_percent < 100 {
+            self.flusher.start(self);
+        }
         Ok(CachedFile {
             cache: self.clone(),
             file: open,
@@ -129,6 +135,14 @@ impl CachedFile {
     /// Whether the file has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Writes what the file has not yet, and closes it. As `flush`, for who wants to hear of errors.
+    ///
+    /// # Errors
+    /// Those of `flush`; the file is closed then too, and what could not be written stays in the cache.
+    pub fn close(self) -> Result<(), StoreError> {
+        self.flush()
     }
 
     /// The cache it is open in.

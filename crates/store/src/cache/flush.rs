@@ -107,6 +107,7 @@ impl PageCache {
             }
             let pin = self.memory.hold(set.frames[way])?;
             set.dirty &= !(1 << way);
+            self.flusher.dirty.fetch_sub(1, Relaxed);
             set.writing |= 1 << way;
             Some(pin)
         })
@@ -116,7 +117,10 @@ impl PageCache {
         self.locked(name, |set| {
             let way = self.find(set, name).expect("a page that is being written is pinned");
             set.writing &= !(1 << way);
-            set.dirty |= u16::from(!written) << way;
+            if !written {
+                set.dirty |= 1 << way;
+                self.flusher.dirty.fetch_add(1, Relaxed);
+            }
         });
     }
 
@@ -141,6 +145,11 @@ impl PageCache {
         }
         dirty.sort_unstable();
         (dirty, writing)
+    }
+
+    /// Writes the pages of a file that are dirty and that nobody writes.
+    pub(super) fn flush_dirty(&self, file: &OpenFile) -> Result<(), StoreError> {
+        self.write_back(file, &self.unwritten(file.number).0)
     }
 
     pub(super) fn flush_file(&self, file: &OpenFile) -> Result<(), StoreError> {

@@ -1,12 +1,14 @@
 //! A set-associative page cache for small reads at random (SAFS: Zheng, chapter 2.4).
 //!
 //! `policy` and `set` are about one set, `address` says which; `core` holds them and knows what may happen to a page;
-//! `visit` serves reads, `write` changes pages, `flush` brings them to their files, `resize` grows and shrinks.
+//! `visit` serves reads, `write` changes pages, `flush` brings them to their files, `flusher`
+//! ahead of need, `resize` grows and shrinks.
 
 mod address;
 mod core;
 mod file;
 mod flush;
+mod flusher;
 mod join;
 mod policy;
 mod request;

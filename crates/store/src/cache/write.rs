@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::Arc;
 
 use super::address::Name;
-use super::core::{Claim, PageCache, Room};
+use super::core::{lock, Claim, PageCache, Room};
 use super::file::{Busy, CachedFile, OpenFile};
 use super::join::Joint;
 use super::set::Set;
@@ -27,8 +27,13 @@ impl CachedFile {
     /// Writes to the cache; the file has the bytes after `flush`. Grows the file where it ends before.
     ///
     /// Each page is changed at once for all who read it: who reads it in place is waited for.
+    ///
+    /// # Errors
+    /// Why pages could not be written before this one could come. Once also why the flusher could not write pages of the
+    /// file: then nothing of `data` is written.
     pub fn write_at(&self, data: &[u8], offset: u64) -> Result<(), StoreError> {
         let _busy = Busy::enter()?;
+        self.told()?;
         if !self.file.writable {
             let reason = "it was opened in the page cache for reading only";
             return Err(StoreError::unsupported(self.file.file.path(), reason));
@@ -44,13 +49,24 @@ impl CachedFile {
             (rest, offset) = (after, offset + part.len() as u64);
         }
         self.cache.shrink_if_wanted();
+        self.cache.flush_if_due();
         Ok(())
     }
 
+    /// # Errors
+    /// Why pages could not be written meanwhile; they are dirty still.
+    fn told(&self) -> Result<(), StoreError> {
+        lock(&self.file.untold).take().map_or(Ok(()), Err)
+    }
+
     /// Writes what the file has not yet: neighbouring pages together. Not durable before the file is synced.
+    ///
+    /// # Errors
+    /// Why a page could not be written now, or by the flusher since the last call. Those that were not are dirty still.
     pub fn flush(&self) -> Result<(), StoreError> {
         let _busy = Busy::enter()?;
-        self.cache.flush_file(&self.file)
+        let outcome = self.cache.flush_file(&self.file);
+        self.told().and(outcome)
     }
 
     fn write_page(&self, name: Name, at: usize, data: &[u8]) -> Result<(), StoreError> {
@@ -96,7 +112,10 @@ impl PageCache {
         } else {
             self.options.policy.touch(set, way);
         }
-        set.dirty |= 1 << way;
+        if set.dirty & (1 << way) == 0 {
+            set.dirty |= 1 << way;
+            self.flusher.dirty.fetch_add(1, Relaxed);
+        }
         Step::Done(set.dirty.count_ones())
     }
 

@@ -132,6 +132,17 @@ fn a_cache_of_one_set_is_slow_and_right() {
 }
 
 #[test]
+fn a_flusher_that_never_rests_loses_nothing() {
+    for sets in [1, 8] {
+        let options = CacheOptions {
+            flush_percent: 0,
+            ..options()
+        };
+        storm(&Io::memory(), Path::new("f"), sets, options, 600, |_, _| {});
+    }
+}
+
+#[test]
 fn resizing_loses_nothing() {
     let page = PAGE + crate::cache::core::PAGE_OVERHEAD;
     for policy in POLICIES {
