@@ -195,13 +195,14 @@ impl PyGraph {
         Ok(PyArray1::from_vec(py, found.map_err(to_python)?))
     }
 
-    /// Distances from the nearest source in edges.
+    /// Distances from the nearest source in edges, as far as `farthest`.
     fn levels<'py>(
         &self,
         py: Python<'py>,
         run: &Bound<'_, PyGraphRun>,
         sources: Vec<u32>,
         direction: &str,
+        farthest: u32,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
@@ -213,7 +214,7 @@ impl PyGraph {
                 levels[source as usize] = 0;
                 active.insert(source);
             }
-            let mut program = Levels::new(directions, &active);
+            let mut program = Levels::new(directions, farthest, &active);
             self.run_program(&mut program, None, &mut levels, active, means, watch)?;
             Ok(levels)
         })?;

@@ -51,7 +51,8 @@ impl<'a> WeightIndex<'a> {
     }
 }
 
-/// Pages that nobody wants are read where they are no more than this part of those before: one request for two.
+/// Pages that nobody wants are read where they join two runs: one request for two. All of them together are no more than
+/// this part of the pages that are wanted, so that what is read is at most 9/8 of what holds the lists, whatever is chosen.
 const BRIDGED: u64 = 8;
 /// The most of them in a row.
 const BRIDGE_PAGES: u64 = 4;
@@ -79,6 +80,8 @@ pub(super) struct Run {
 pub(super) struct Runs {
     pub runs: Vec<Run>,
     pub pages: u64,
+    /// Of those, pages that nobody wants.
+    bridged: u64,
 }
 
 impl Runs {
@@ -90,8 +93,10 @@ impl Runs {
         let pages = pages_of(span);
         if let Some(last) = self.runs.last_mut() {
             let hole = pages.start.saturating_sub(last.pages.end);
-            if hole == 0 || hole <= BRIDGE_PAGES.min(self.pages / BRIDGED) {
+            let wanted = self.pages - self.bridged;
+            if hole == 0 || hole <= BRIDGE_PAGES.min((wanted / BRIDGED).saturating_sub(self.bridged)) {
                 self.pages += pages.end.saturating_sub(last.pages.end);
+                self.bridged += hole;
                 last.pages.end = last.pages.end.max(pages.end);
                 return;
             }
@@ -228,4 +233,37 @@ pub(super) fn batches(
         done.push(batch);
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However far apart the wanted lists lie, what is read beside their pages is an eighth of those.
+        #[test]
+        fn few_pages_are_read_that_nobody_wants(steps in prop::collection::vec((0u64..6 * PAGE as u64, 1u64..3 * PAGE as u64), 1..300)) {
+            let (mut runs, mut wanted, mut offset) = (Runs::default(), std::collections::BTreeSet::new(), 0);
+            let mut spans = vec![];
+            for (hole, bytes) in steps {
+                let span = Span { offset: offset + hole, bytes };
+                offset = span.end();
+                runs.add(span);
+                wanted.extend(pages_of(span));
+                spans.push(span);
+            }
+            let read: Vec<u64> = runs.runs.iter().flat_map(|run| run.pages.clone()).collect();
+            prop_assert!(read.is_sorted_by(|first, second| first < second), "a page is read twice");
+            prop_assert_eq!(read.len() as u64, runs.pages);
+            prop_assert_eq!(runs.bridged, runs.pages - wanted.len() as u64);
+            prop_assert!(8 * runs.pages <= 9 * wanted.len() as u64, "{} pages for {}", runs.pages, wanted.len());
+            let mut run = 0;
+            for span in spans {
+                let place = runs.place(span, &mut run);
+                prop_assert_eq!(read[place.start / PAGE], span.offset / PAGE as u64);
+                prop_assert_eq!(read[(place.end - 1) / PAGE], (span.end() - 1) / PAGE as u64);
+            }
+        }
+    }
 }

@@ -127,7 +127,7 @@ fn levels(made: &Made, source: u32, directions: &[Direction], means: &Means<'_>)
     levels[source as usize] = 0;
     let mut active = Frontier::none(made.vertices);
     active.insert(source);
-    let mut program = Levels::new(directions, &active);
+    let mut program = Levels::new(directions, u32::MAX, &active);
     graph::run(&plain(made), &mut program, &mut levels, &mut active, means, &mut go)?;
     Ok(levels)
 }
