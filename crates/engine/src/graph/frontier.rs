@@ -9,7 +9,7 @@ use super::bits::Bits;
 /// at; of many there are the bits alone.
 ///
 /// Invariant: where `is_few`, `few` holds the members, each once, and ascending once they are settled; else it is empty.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Frontier {
     bits: Bits,
     few: Vec<Vertex>,
