@@ -125,7 +125,9 @@ def test_a_search_of_one_percent_reads_the_pages_of_its_lists(drawn: Path, pool_
         G = oc.graph.open(drawn)
         firsts, ends = pages_of_lists(G)
         degrees = G.degrees()
-        sources = [int(np.flatnonzero(degrees == degree)[-1]) for degree in (3, 8, 20, 50, 120, 300)]
+        sources = [
+            int(np.flatnonzero(degrees == degree)[at]) for degree in (2, 3, 5, 8, 12, 20, 50, 120) for at in (0, -1)
+        ]
         levels = {source: oc.graph.bfs(G, source) for source in sources}
     cases = 0
     for source, level in levels.items():
@@ -140,6 +142,22 @@ def test_a_search_of_one_percent_reads_the_pages_of_its_lists(drawn: Path, pool_
             needed = distinct(firsts[asked], ends[asked]) * PAGE
             assert needed <= moved <= 1.5 * needed, (source, cutoff, asked.mean(), moved / needed)
     assert cases >= 3, "no search asks for a hundredth of the lists"
+
+
+def test_a_whole_search_reads_each_page_once_where_there_is_memory(drawn: Path) -> None:
+    """Levels of a few vertices and of most of them: what was read for one is there for the next."""
+    with session(drawn.parent) as current:
+        G = oc.graph.open(drawn)
+        firsts, ends = pages_of_lists(G)
+        level = oc.graph.bfs(G, 0)
+        asked = level >= 0
+        assert level.max() > 3
+        assert asked.mean() > 0.4
+        moved = read_by(current, lambda: oc.graph.bfs(G, 0))
+        needed = distinct(firsts[asked], ends[asked]) * PAGE
+        assert needed <= moved <= 9 / 8 * needed
+        ranks = read_by(current, lambda: oc.graph.pagerank(G, tol=0, iterations=5))
+        assert ranks <= 1.01 * pages(G)[1] + 2 * G.number_of_vertices, "five iterations, one read"
 
 
 def test_a_search_along_a_path_reads_each_page_once(out: Path) -> None:

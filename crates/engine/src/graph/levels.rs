@@ -6,7 +6,7 @@ use outcore_store::Direction;
 use super::bits::Bits;
 use super::frontier::Frontier;
 use super::program::{Outbox, VertexProgram};
-use super::sweep::List;
+use super::wanted::List;
 
 /// A vertex that was not met.
 pub const UNMET: i32 = -1;
@@ -39,6 +39,10 @@ impl VertexProgram for Levels<'_> {
 
     fn directions(&self) -> &[Direction] {
         self.directions
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
     }
 
     fn run(&self, iteration: u32, _: Vertex, _: &mut i32) -> bool {

@@ -4,7 +4,9 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::{Chosen, WeightIndex};
-use super::sweep::{Means, Scratch, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::sweep::{Heading, Sweep};
+use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
 /// Lists of vertices, one behind the other.
@@ -43,8 +45,8 @@ pub fn lists(
         neighbours: Vec::with_capacity(most as usize),
         weights: Vec::with_capacity(if degrees.is_some() { most as usize } else { 0 }),
     };
-    let mut next = vertices.iter();
-    Sweep::new(wanted, means).whole().run(
+    let (mut next, mut last) = (vertices.iter(), None);
+    Sweep::in_parts(wanted, means).whole(Heading::Ascending).run(
         means,
         Scratch::default,
         |scratch, lists| {
@@ -59,9 +61,13 @@ pub fn lists(
         |(ends, part)| {
             let mut begin = found.neighbours.len() as i64;
             for (vertex, length) in ends {
-                // Those without neighbours have no list.
-                let behind = next.by_ref().take_while(|next| **next != vertex).count();
-                found.begins.extend(std::iter::repeat_n(begin, behind + 1));
+                // Of a list in parts the first alone begins one.
+                if last != Some(vertex) {
+                    // Those without neighbours have no list.
+                    let behind = next.by_ref().take_while(|next| **next != vertex).count();
+                    found.begins.extend(std::iter::repeat_n(begin, behind + 1));
+                    last = Some(vertex);
+                }
                 begin += length;
             }
             found.neighbours.extend(part.neighbours);
@@ -94,7 +100,7 @@ pub fn weights(
         weights: WeightIndex::new(file, Some(degrees)),
     };
     let (mut lowest, mut sum, mut is_nan) = (f64::INFINITY, 0.0, false);
-    Sweep::new(wanted, means).whole().run(
+    Sweep::in_parts(wanted, means).whole(Heading::Ascending).run(
         means,
         Scratch::default,
         |scratch, lists| {
