@@ -1,6 +1,6 @@
-"""Graphs on disk: algorithms with lists on disk, under a real limit, beside the same in memory and networkit.
+"""Graphs on disk: algorithms with lists on disk, under a real limit, beside the same in memory, networkit and GraphBLAS.
 
-    python -m benchmarks.graph [--scale 22] [--edges 64] [--rounds 3] [--limit 512MiB] [--only bfs,pagerank]
+    python -m benchmarks.graph [--scale 22] [--edges 64Mi] [--rounds 3] [--limit 512MiB] [--only bfs,pagerank]
 
 The graph is R-MAT of 2^scale vertices, directed and undirected; files of the folder are used again. Every run has a
 process of its own; lists in memory are those of a file in the memory file system. Results are compared.
@@ -14,6 +14,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +31,30 @@ CASES = {
     "scan_statistics": (0.8, "undirected"),
     "triangles": (0.6, "undirected"),
 }
-# Of networkit's time; triangles may take half as long again.
-WANTED_NETWORKIT = {"bfs": 1.0, "connected_components": 1.0, "pagerank": 1.0, "triangles": 1.5}
+# Of the rivals' time; triangles may take half as long again.
+WANTED_RIVALS = {"bfs": 1.0, "connected_components": 1.0, "pagerank": 1.0, "triangles": 1.5}
+RIVALS = {"networkit": "networkit", "graphblas": "python-graphblas"}
+
+
+def edges_of(text: str) -> int:
+    """Edges of "64Mi", or of 64, which is as many."""
+    return int(float(text.removesuffix("Mi")) * (1 << 20))
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--scale", type=int, default=22, help="log2 of the vertices")
-    parser.add_argument("--edges", type=float, default=64, help="edges, in Mi (2^20)")
+    parser.add_argument("--edges", type=edges_of, default="64Mi", help="edges, in Mi (2^20)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=common.parse_size, default=512 << 20)
     parser.add_argument("--timeout", type=float, default=1800)
     parser.add_argument("--only", default=",".join(CASES))
-    parser.add_argument("--without-networkit", action="store_true")
+    parser.add_argument("--rivals", default=",".join(RIVALS), help="nobody: none")
     parser.add_argument("--folder", type=Path, default=Path("data/bench"))
     options = parser.parse_args()
     options.folder = options.folder.resolve()
-    options.edges = int(options.edges * (1 << 20))
+    options.rivals = [name for name in options.rivals.split(",") if name in RIVALS]
     options.only = options.only.split(",")
     if unknown := set(options.only) - set(CASES):
         parser.error(f"no case is called {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
@@ -69,8 +76,8 @@ def make(path: str, scale: int, edges: int, directed: bool, weights: bool) -> di
     return {"seconds": time.perf_counter() - began}
 
 
-def run(path: str, case: str, session: dict[str, Any]) -> dict[str, Any]:
-    """One algorithm: what a child does."""
+def run(path: str, case: str, session: dict[str, Any], keep: str | None = None) -> dict[str, Any]:
+    """One algorithm: what a child does. With `keep`, what was found is stored there."""
     import numpy as np
 
     import outcore as oc
@@ -91,50 +98,16 @@ def run(path: str, case: str, session: dict[str, Any]) -> dict[str, Any]:
         found = calls[case]()
         seconds = time.perf_counter() - began
         counted = current.counters()["bytes_read"] - before["bytes_read"]
+        if keep is not None:
+            np.save(keep, found)
         bits = hashlib.blake2b(np.asarray(found).tobytes(), digest_size=8).hexdigest()
         return {"seconds": seconds, "bytes_read": counted, "bits": bits, "file_bytes": G.file_bytes}
-
-
-def networkit(path: str, case: str, threads: int) -> dict[str, Any]:
-    """The same by networkit, which holds the graph in memory; loading is not in the time."""
-    import networkit as nk
-    import numpy as np
-
-    import outcore as oc
-
-    nk.setNumberOfThreads(threads)
-    with oc.Session(progress=False, memory_limit=8 << 30):
-        G = oc.graph.open(path)
-        n, directed = G.number_of_vertices, G.directed
-        source = int(G.degrees().argmax())
-        parts = [(np.repeat(ids, np.diff(begins)), around) for ids, begins, around, _ in G._parts("out")]
-    rows, columns = (np.concatenate(side) for side in zip(*parts, strict=True))
-    if not directed:
-        rows, columns = rows[rows < columns], columns[rows < columns]
-    graph = nk.GraphFromCoo((rows, columns), n=n, directed=directed)
-    del parts, rows, columns
-    runs: dict[str, Callable[[], Any]] = {
-        "bfs": lambda: nk.distance.BFS(graph, source, storePaths=False),
-        "connected_components": lambda: nk.components.WeaklyConnectedComponents(graph),
-        "pagerank": lambda: pagerank(nk, graph),
-        "triangles": lambda: nk.centrality.LocalClusteringCoefficient(graph, turbo=True),
-    }
-    began = time.perf_counter()
-    runs[case]().run()
-    return {"seconds": time.perf_counter() - began}
-
-
-def pagerank(nk: Any, graph: Any) -> Any:
-    """Ten iterations."""
-    ranks = nk.centrality.PageRank(graph, 0.85, 0.0)
-    ranks.maxIterations = 10
-    return ranks
 
 
 def child(function: str, options: argparse.Namespace, limit: int | None, **given: Any) -> dict[str, Any]:
     cgroup.drop_page_cache(options.folder)
     cgroup.touch_memory(2 << 30)
-    outcome = cgroup.run_limited(f"benchmarks.graph:{function}", given, limit, options.timeout)
+    outcome = cgroup.run_limited(f"benchmarks.{function}", given, limit, options.timeout)
     if outcome.reason:
         return {"failed": f"{outcome.reason}: {outcome.stderr.splitlines()[-1] if outcome.stderr else ''}"}
     seen = {"limited_by": outcome.limited_by, "peak_rss_bytes": outcome.peak_rss_bytes}
@@ -154,15 +127,16 @@ def in_memory(path: Path) -> Iterator[Path]:
 
 def ways(case: str, path: Path, resident: Path, options: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
     """What is run round by round."""
+    keep = str(options.folder / f"rmat-{options.scale}-{case}.npy")
     session = {"memory_limit": options.limit, "threads": options.threads, "scratch": [str(options.folder)]}
     roomy = session | {"memory_limit": 8 << 30}
     found: dict[str, Callable[[], dict[str, Any]]] = {
-        "disk": lambda: child("run", options, options.limit, path=str(path), case=case, session=session),
-        "memory": lambda: child("run", options, None, path=str(resident), case=case, session=roomy),
+        "disk": lambda: child("graph:run", options, options.limit, path=str(path), case=case, session=session),
+        "memory": lambda: child("graph:run", options, None, path=str(resident), case=case, session=roomy, keep=keep),
     }
-    if case in WANTED_NETWORKIT and not options.without_networkit:
-        given = {"path": str(path), "case": case, "threads": options.threads}
-        found["networkit"] = lambda: child("networkit", options, None, **given)
+    given = {"path": str(path), "case": case, "threads": options.threads, "expected": keep}
+    for rival in options.rivals if case in WANTED_RIVALS else ():
+        found[rival] = partial(child, f"graph_rivals:{rival}", options, None, **given)
     return found
 
 
@@ -174,7 +148,7 @@ def main() -> None:
         path = options.folder / f"rmat-{options.scale}-{options.edges >> 20}-{kind}.ocg"
         wanted = {CASES[case][1] for case in options.only}
         if kind in wanted and not path.exists():
-            made = child("make", options, None, path=str(path), scale=options.scale, edges=options.edges,
+            made = child("graph:make", options, None, path=str(path), scale=options.scale, edges=options.edges,
                          directed=kind == "directed", weights=kind == "directed")  # fmt: skip
             print(f"{path.name}: {made.get('failed') or round(made['seconds'], 1)}", flush=True)
         graphs[kind] = path
@@ -185,13 +159,14 @@ def main() -> None:
         print(f"{case}:", flush=True)
         with in_memory(graphs[kind]) as resident:
             figures[case] = common.alternating(ways(case, graphs[kind], resident, options), options.rounds)
-        rows.append(row(case, wanted, figures[case], disk))
+        rows.append(row(case, wanted, figures[case], disk, options.rivals))
     columns = ["case", "on disk", "in memory", "memory ÷ disk", "wanted", "read", "÷ the disk's time", "bits", "RSS",
-               "networkit", "networkit ÷ memory", "wanted", "holds"]  # fmt: skip
+               *(f"{rival}{part}" for rival in options.rivals for part in ("", " ÷ memory")), "wanted", "holds"]  # fmt: skip
     told = (
         f"R-MAT, 2^{options.scale} vertices, {options.edges >> 20} Mi edges, {options.threads} threads; on disk under "
         f"{common.show_bytes(options.limit)}, cold. Shortest paths and betweenness from one vertex, PageRank of 10 "
-        f"iterations. networkit without loading; its triangles are local clustering coefficients. The disk read "
+        f"iterations. networkit and GraphBLAS without loading; networkit's triangles are local clustering coefficients, "
+        f"GraphBLAS runs LAGraph's algorithms, and found what we did. The disk read "
         f"{disk / 1e9:.2f} GB/s."
     )
     common.write_record(
@@ -200,24 +175,26 @@ def main() -> None:
         options.folder,
         [told, common.table(columns, rows)],
         figures,
-        [] if options.without_networkit else ["networkit"],
+        [RIVALS[rival] for rival in options.rivals],
     )
 
 
-def row(case: str, wanted: float, found: dict[str, dict[str, Any]], disk: float) -> list[str]:
+def row(case: str, wanted: float, found: dict[str, dict[str, Any]], disk: float, rivals: list[str]) -> list[str]:
     """A line of the table."""
-    ours, memory, rival = found["disk"], found["memory"], found.get("networkit")
+    ours, memory = found["disk"], found["memory"]
     if ours.get("failed") or memory.get("failed"):
-        return [case, str(ours.get("failed")), str(memory.get("failed")), *[""] * 10]
+        return [case, str(ours.get("failed")), str(memory.get("failed")), *[""] * (8 + 2 * len(rivals))]
     part, bound = memory["seconds"] / ours["seconds"], ours["bytes_read"] / disk
     holds = part >= wanted or ours["seconds"] <= 1.1 * bound
-    cells = ["–", "–", "–"]
-    if rival is not None and not rival.get("failed"):
-        most = WANTED_NETWORKIT[case]
-        holds = holds and memory["seconds"] <= most * rival["seconds"]
-        cells = [f"{rival['seconds']:.2f} s", f"{rival['seconds'] / memory['seconds']:.2f}", f"≥ {1 / most:.2f}"]
-    elif rival is not None:
-        cells = [str(rival["failed"]), "–", "–"]
+    cells = []
+    for rival in rivals:
+        its = found.get(rival)
+        if its is None or its.get("failed"):
+            cells += ["–" if its is None else str(its["failed"]), "–"]
+            continue
+        holds = holds and memory["seconds"] <= WANTED_RIVALS[case] * its["seconds"]
+        cells += [f"{its['seconds']:.2f} s", f"{its['seconds'] / memory['seconds']:.2f}"]
+    cells.append(f"≥ {1 / WANTED_RIVALS[case]:.2f}" if case in WANTED_RIVALS else "–")
     return [
         case, f"{ours['seconds']:.2f} s", f"{memory['seconds']:.2f} s", f"{part:.2f}", f"≥ {wanted}",
         common.show_bytes(ours["bytes_read"]), f"{ours['seconds'] / bound:.1f}",

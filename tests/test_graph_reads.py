@@ -9,8 +9,9 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pytest
 from support.graphs import PAGE, circulant, opened, rmat, write
-from support.running import session
+from support.running import ROOMY, session
 
 import outcore as oc
 from outcore.graph import Graph, VertexProgram, state
@@ -23,6 +24,27 @@ def pages(G: Graph) -> list[int]:
     header = G.path.read_bytes()[: PAGE // 16]
     lists = [struct.unpack_from("<Q", header, at + 16)[0] for at in (48, 128)[: 1 + G.directed]]
     return [-(-size // PAGE) * PAGE for size in lists]
+
+
+def pages_of_lists(G: Graph) -> tuple[Any, Any]:
+    """The first page of the list of each vertex that edges lead from, and the one behind the last."""
+    data = G.path.read_bytes()
+    list_bytes, index, large = struct.unpack_from("<QQQ", data, 48 + 16)
+    n = G.number_of_vertices
+    lengths = np.frombuffer(data, np.uint8, n, index).astype(np.int64)
+    aside = np.frombuffer(data, np.dtype([("vertex", "<u4"), ("bytes", "<u8")]), large, index + n)
+    lengths[aside["vertex"]] = aside["bytes"]
+    ends = np.cumsum(lengths)
+    assert ends[-1] == list_bytes
+    return (ends - lengths) // PAGE, np.where(lengths > 0, -(-ends // PAGE), (ends - lengths) // PAGE)
+
+
+def distinct(firsts: Any, ends: Any) -> int:
+    """Pages that are in one of some ranges."""
+    marks = np.zeros(int(ends.max(initial=0)) + 1, np.int64)
+    np.add.at(marks, firsts, 1)
+    np.add.at(marks, ends, -1)
+    return int((np.cumsum(marks) > 0).sum())
 
 
 def read_by(current: Any, call: Callable[[], Any]) -> int:
@@ -85,6 +107,67 @@ def test_a_search_reads_what_it_meets(out: Path) -> None:
         # A level is some pages more than its lists, at most all.
         levels = int(oc.graph.bfs(G, 5).max()) + 1
         assert read_by(current, lambda: oc.graph.bfs(G, 5)) <= levels * pages(G)[0]
+
+
+@pytest.fixture(scope="module")
+def drawn(shared: Path) -> Path:
+    """R-MAT, 2^18 vertices."""
+    with session(shared):
+        rows, columns = oc.sparse.rmat_edges(1 << 18, 4 << 20, seed=3)
+        oc.graph.from_arrays(rows, columns, shared / "drawn.ocg", vertices=1 << 18)
+    return shared / "drawn.ocg"
+
+
+@pytest.mark.parametrize("pool_limit", [ROOMY, 48 << 20, 39 << 20])
+def test_a_search_of_one_percent_reads_the_pages_of_its_lists(drawn: Path, pool_limit: int) -> None:
+    """Searches from several vertices, as far as a hundredth of the vertices is asked for its list, more or less."""
+    with session(drawn.parent):
+        G = oc.graph.open(drawn)
+        firsts, ends = pages_of_lists(G)
+        degrees = G.degrees()
+        sources = [
+            int(np.flatnonzero(degrees == degree)[at]) for degree in (2, 3, 5, 8, 12, 20, 50, 120) for at in (0, -1)
+        ]
+        levels = {source: oc.graph.bfs(G, source) for source in sources}
+    cases = 0
+    for source, level in levels.items():
+        for cutoff in range(1, 6):
+            asked = (level >= 0) & (level < cutoff)
+            if not 0.004 <= asked.mean() <= 0.025:
+                continue
+            cases += 1
+            with session(drawn.parent, pool_limit=pool_limit) as current:
+                G = oc.graph.open(drawn)
+                moved = read_by(current, lambda: oc.graph.bfs(G, source, cutoff=cutoff))
+            needed = distinct(firsts[asked], ends[asked]) * PAGE
+            assert needed <= moved <= 1.5 * needed, (source, cutoff, asked.mean(), moved / needed)
+    assert cases >= 3, "no search asks for a hundredth of the lists"
+
+
+def test_a_whole_search_reads_each_page_once_where_there_is_memory(drawn: Path) -> None:
+    """Levels of a few vertices and of most of them: what was read for one is there for the next."""
+    with session(drawn.parent) as current:
+        G = oc.graph.open(drawn)
+        firsts, ends = pages_of_lists(G)
+        level = oc.graph.bfs(G, 0)
+        asked = level >= 0
+        assert level.max() > 3
+        assert asked.mean() > 0.4
+        moved = read_by(current, lambda: oc.graph.bfs(G, 0))
+        needed = distinct(firsts[asked], ends[asked]) * PAGE
+        assert needed <= moved <= 9 / 8 * needed
+        ranks = read_by(current, lambda: oc.graph.pagerank(G, tol=0, iterations=5))
+        assert ranks <= 1.01 * pages(G)[1] + 2 * G.number_of_vertices, "five iterations, one read"
+
+
+def test_a_search_along_a_path_reads_each_page_once(out: Path) -> None:
+    """A hundred thousand levels."""
+    with session(out) as current:
+        G = opened(out / "g.ocg", circulant(2 * N, [1]))
+        levels = []
+        moved = read_by(current, lambda: levels.append(oc.graph.bfs(G, 0)))
+        assert levels[0].max() == N
+        assert moved <= 1.5 * pages(G)[0]
 
 
 def test_the_index_is_read_once(out: Path) -> None:

@@ -35,6 +35,7 @@ WRONG: dict[str, tuple[Callable[[Graph], Any], type[OutcoreError], str]] = {
     "list": (lambda G: G.lists([2**40]), IndexingError, "is no vertex"),
     "lists of floats": (lambda G: G.lists([1.5]), IndexingError, "not float64"),
     "lists both ways": (lambda G: G.lists([1], "both"), ArgumentError, "direction='both'; out and in"),
+    "cutoff": (lambda G: oc.graph.bfs(G, 0, cutoff=-1), ArgumentError, "cutoff=-1 is below 0"),
     "way": (lambda G: oc.graph.bfs(G, 0, direction="up"), ArgumentError, 'direction="up"; out, in and both'),
     "way of neighbors": (lambda G: G.neighbors(0, "up"), ArgumentError, "direction='up'"),
     "way of degrees": (lambda G: G.degrees("up"), ArgumentError, "direction='up'"),

@@ -1,5 +1,6 @@
 //! Lists of neighbours: coding and decoding.
 
+use super::index::Span;
 use super::Vertex;
 
 /// What is wrong with the bytes of a list.
@@ -47,19 +48,23 @@ pub fn encode(vertex: Vertex, neighbours: &[Vertex], out: &mut Vec<u8>) {
     }
 }
 
-/// The head of a list: neighbours, whether the first stands for itself, and the bytes behind.
-fn head(list: &[u8]) -> Result<(usize, bool, &[u8]), Malformed> {
+/// Bytes of a head, at most.
+pub const HEAD_BYTES: usize = 5;
+
+/// The head of a list of so many bytes, which begins with `list`: neighbours, whether the first stands for itself, and the
+/// bytes of the head.
+fn head(list: &[u8], list_bytes: u64) -> Result<(usize, bool, usize), Malformed> {
     let (mut value, mut shift) = (0u64, 0);
-    for (at, byte) in list.iter().enumerate().take(5) {
+    for (at, byte) in list.iter().enumerate().take(HEAD_BYTES) {
         value |= u64::from(byte & 0x7f) << shift;
         shift += 7;
         if byte & 0x80 == 0 {
             let count = value >> 1;
             // Every gap has a byte at least, so that no count is believed beyond the bytes there are.
-            if count == 0 || count > list.len() as u64 {
+            if count == 0 || count > list_bytes {
                 break;
             }
-            return Ok((count as usize, value & 1 == 1, &list[at + 1..]));
+            return Ok((count as usize, value & 1 == 1, at + 1));
         }
     }
     Err(Malformed("a list whose number of neighbours is not to be believed"))
@@ -73,10 +78,14 @@ pub fn degree(list: &[u8]) -> Result<usize, Malformed> {
     if list.is_empty() {
         return Ok(0);
     }
-    head(list).map(|(count, ..)| count)
+    head(list, list.len() as u64).map(|(count, ..)| count)
 }
 
 const MASKS: [u32; 4] = [0xff, 0xffff, 0xff_ffff, 0xffff_ffff];
+
+const SHORT: Malformed = Malformed("a list that is shorter than its neighbours");
+const LONG: Malformed = Malformed("a list that is longer than its neighbours");
+const OUTSIDE: Malformed = Malformed("a neighbour that is no vertex of the graph");
 
 /// Puts the neighbours of a vertex into `out`, in place of what is there.
 ///
@@ -87,16 +96,129 @@ pub fn decode(vertex: Vertex, list: &[u8], vertices: u64, out: &mut Vec<Vertex>)
     if list.is_empty() {
         return Ok(());
     }
-    let (count, plain, rest) = head(list)?;
-    let short = Malformed("a list that is shorter than its neighbours");
-    let (controls, gaps) = rest.split_at_checked(count.div_ceil(4)).ok_or(short)?;
+    let (count, plain, begin) = head(list, list.len() as u64)?;
+    let (codes, gaps) = list[begin..].split_at_checked(count.div_ceil(4)).ok_or(SHORT)?;
     out.resize(count, 0);
+    if unpack(codes, gaps, out)? != gaps.len() {
+        return Err(LONG);
+    }
+    out[0] = first(vertex, plain, out[0])?;
+    sum(0, vertices, out).map(|_| ())
+}
+
+/// A long list, whose neighbours are decoded part by part.
+///
+/// Invariant: `codes` and `gaps` are where in the list those of neighbour `done` begin, and `last` is the neighbour before
+/// it; `done` is a multiple of four before the end.
+#[derive(Clone, Debug)]
+pub struct ListParts {
+    vertex: Vertex,
+    vertices: u64,
+    list_bytes: u64,
+    count: usize,
+    plain: bool,
+    done: usize,
+    codes: u64,
+    gaps: u64,
+    last: u64,
+}
+
+impl ListParts {
+    /// The parts of a list of so many bytes, which begins with `begin`: `HEAD_BYTES` of it, or all.
+    ///
+    /// # Errors
+    /// A count that cannot be.
+    pub fn new(vertex: Vertex, begin: &[u8], list_bytes: u64, vertices: u64) -> Result<ListParts, Malformed> {
+        let (count, plain, head) = head(begin, list_bytes)?;
+        let (codes, gaps) = (head as u64, (head + count.div_ceil(4)) as u64);
+        (gaps <= list_bytes).then_some(()).ok_or(SHORT)?;
+        Ok(ListParts {
+            vertex,
+            vertices,
+            list_bytes,
+            count,
+            plain,
+            done: 0,
+            codes,
+            gaps,
+            last: 0,
+        })
+    }
+
+    /// Neighbours of the list.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Neighbours that were decoded.
+    pub fn done(&self) -> usize {
+        self.done
+    }
+
+    /// Where in the list the codes of the next `neighbours` are: a multiple of four, or what is left.
+    pub fn codes(&self, neighbours: usize) -> Span {
+        Span {
+            offset: self.codes,
+            bytes: neighbours.div_ceil(4) as u64,
+        }
+    }
+
+    /// Where in the list the gaps of the next `neighbours` are, which have these codes.
+    ///
+    /// # Errors
+    /// Gaps behind the end of the list.
+    pub fn gaps(&self, neighbours: usize, codes: &[u8]) -> Result<Span, Malformed> {
+        let lengths = codes.iter().flat_map(|code| lengths(*code));
+        let span = Span {
+            offset: self.gaps,
+            bytes: lengths.take(neighbours).map(|length| length as u64 + 1).sum(),
+        };
+        (span.end() <= self.list_bytes).then_some(span).ok_or(SHORT)
+    }
+
+    /// Puts the next `neighbours` into `out`, in place of what is there.
+    ///
+    /// # Errors
+    /// Gaps that are not those of the codes, neighbours that are no vertices, a list that does not end with the last.
+    pub fn decode(
+        &mut self,
+        neighbours: usize,
+        codes: &[u8],
+        gaps: &[u8],
+        out: &mut Vec<Vertex>,
+    ) -> Result<(), Malformed> {
+        out.clear();
+        out.resize(neighbours, 0);
+        if unpack(codes, gaps, out)? != gaps.len() {
+            return Err(LONG);
+        }
+        if let (0, [near, ..]) = (self.done, &mut out[..]) {
+            *near = first(self.vertex, self.plain, *near)?;
+        }
+        self.last = sum(self.last, self.vertices, out)?;
+        self.done += neighbours;
+        self.codes += codes.len() as u64;
+        self.gaps += gaps.len() as u64;
+        if self.done == self.count && self.gaps != self.list_bytes {
+            return Err(LONG);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of the gaps of a code, each less one.
+fn lengths(code: u8) -> [usize; 4] {
+    [code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6].map(usize::from)
+}
+
+/// Puts the gaps that codes tell of into `out`. Gives where they end.
+fn unpack(codes: &[u8], gaps: &[u8], out: &mut [Vertex]) -> Result<usize, Malformed> {
     let mut at = 0;
     // Gaps first, sums after: there is nothing to wait for in either.
     let mut groups = out.chunks_exact_mut(4);
-    let mut codes = controls.iter();
+    let mut codes = codes.iter();
     for (group, code) in groups.by_ref().zip(codes.by_ref()) {
-        let lengths = [code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6].map(usize::from);
+        let lengths = lengths(*code);
         match gaps.get(at..).and_then(|gaps| gaps.first_chunk::<GROUP>()) {
             Some(bytes) => {
                 let word = u128::from_le_bytes(*bytes);
@@ -107,18 +229,14 @@ pub fn decode(vertex: Vertex, list: &[u8], vertices: u64, out: &mut Vec<Vertex>)
                 }
                 at += shift / 8;
             }
-            None => at = slowly(gaps, at, lengths, group).ok_or(short)?,
+            None => at = slowly(gaps, at, lengths, group).ok_or(SHORT)?,
         }
     }
     let tail = groups.into_remainder();
     if let Some(code) = codes.next() {
-        let lengths = [code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6].map(usize::from);
-        at = slowly(gaps, at, lengths, tail).ok_or(short)?;
+        at = slowly(gaps, at, lengths(*code), tail).ok_or(SHORT)?;
     }
-    if at != gaps.len() {
-        return Err(Malformed("a list that is longer than its neighbours"));
-    }
-    sum(vertex, plain, vertices, out)
+    Ok(at)
 }
 
 /// Gaps near the end, where there are not sixteen bytes to look at. Gives where they end.
@@ -133,26 +251,48 @@ fn slowly(gaps: &[u8], mut at: usize, lengths: [usize; 4], group: &mut [Vertex])
     Some(at)
 }
 
-/// Makes neighbours of gaps. All of them are below the last.
-fn sum(vertex: Vertex, plain: bool, vertices: u64, out: &mut [Vertex]) -> Result<(), Malformed> {
-    let outside = Malformed("a neighbour that is no vertex of the graph");
-    if !plain {
-        let near = u64::from(out[0]);
-        let first = i64::from(vertex) + ((near >> 1) as i64 ^ -((near & 1) as i64));
-        out[0] = u32::try_from(first).map_err(|_| outside)?;
+/// The first neighbour, of its gap.
+fn first(vertex: Vertex, plain: bool, gap: u32) -> Result<Vertex, Malformed> {
+    if plain {
+        return Ok(gap);
     }
-    let mut last = 0u64;
+    let near = u64::from(gap);
+    let first = i64::from(vertex) + ((near >> 1) as i64 ^ -((near & 1) as i64));
+    u32::try_from(first).map_err(|_| OUTSIDE)
+}
+
+/// Makes neighbours of gaps behind a neighbour, and gives the last. All of them are below it.
+fn sum(mut last: u64, vertices: u64, out: &mut [Vertex]) -> Result<u64, Malformed> {
     for gap in out.iter_mut() {
         last += u64::from(*gap);
         *gap = last as u32;
     }
-    (last < vertices).then_some(()).ok_or(outside)
+    (last < vertices).then_some(last).ok_or(OUTSIDE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn by_parts(vertex: Vertex, list: &[u8], vertices: u64, most: usize) -> Result<Vec<Vertex>, Malformed> {
+        let (mut all, mut part) = (vec![], vec![]);
+        if list.is_empty() {
+            return Ok(all);
+        }
+        let within = |span: Span| list.get(span.offset as usize..span.end() as usize).ok_or(SHORT);
+        let begin = &list[..list.len().min(HEAD_BYTES)];
+        let mut parts = ListParts::new(vertex, begin, list.len() as u64, vertices)?;
+        while parts.done() < parts.count() {
+            let neighbours = most.min(parts.count() - parts.done());
+            let codes = within(parts.codes(neighbours))?;
+            let gaps = within(parts.gaps(neighbours, codes)?)?;
+            parts.decode(neighbours, codes, gaps, &mut part)?;
+            assert_eq!(part.len(), neighbours);
+            all.extend(&part);
+        }
+        Ok(all)
+    }
 
     fn there_and_back(vertex: Vertex, neighbours: &[Vertex]) {
         let (mut bytes, mut found) = (vec![7], vec![1, 2, 3]);
@@ -161,11 +301,15 @@ mod tests {
         assert_eq!(degree(&bytes[1..]), Ok(neighbours.len()));
         decode(vertex, &bytes[1..], 1 << 32, &mut found).unwrap();
         assert_eq!(found, neighbours);
+        for most in [4, 8, 400] {
+            assert_eq!(by_parts(vertex, &bytes[1..], 1 << 32, most), Ok(neighbours.to_vec()));
+        }
         for cut in 1..bytes.len() - 1 {
             assert!(
                 decode(vertex, &bytes[1..=cut], 1 << 32, &mut found).is_err(),
                 "cut at {cut}"
             );
+            assert!(by_parts(vertex, &bytes[1..=cut], 1 << 32, 4).is_err(), "cut at {cut}");
         }
         if let Some(last) = neighbours.last() {
             assert!(decode(vertex, &bytes[1..], u64::from(*last), &mut found).is_err());
@@ -192,6 +336,8 @@ mod tests {
         #[test]
         fn any_bytes_are_a_list_or_an_error(vertex: u32, bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let mut found = vec![];
+            let whole = decode(vertex, &bytes, 1000, &mut found).map(|()| found.clone());
+            prop_assert_eq!(by_parts(vertex, &bytes, 1000, 8).ok(), whole.ok());
             if decode(vertex, &bytes, 1000, &mut found).is_ok() {
                 prop_assert!(found.windows(2).all(|pair| pair[0] <= pair[1]));
                 prop_assert!(found.last().is_none_or(|last| *last < 1000));

@@ -91,7 +91,25 @@ impl PyGraph {
             file: &self.file,
             degrees,
         };
-        graph::run(&graph, program, states, &mut active, means, watch).map(|_| ())
+        graph::run(
+            &graph,
+            program,
+            states,
+            &mut active,
+            graph::Delivery::Synchronous,
+            means,
+            watch,
+        )
+        .map(|_| ())
+    }
+
+    /// Memory for reading where neighbours are sent so many bytes: long lists in parts, or whole.
+    fn in_parts(&self, message_bytes: u64) -> u64 {
+        graph::least_memory_of_parts(&self.file, message_bytes)
+    }
+
+    fn whole(&self, message_bytes: u64) -> u64 {
+        graph::least_memory(&self.file, message_bytes)
     }
 
     /// Those of weights, where there are any.
@@ -135,18 +153,17 @@ impl PyGraph {
         cache.open(self.file.path(), Mode::Read).ok()
     }
 
-    /// Runs `work` with memory for so many bytes a vertex, and for reading.
+    /// Runs `work` with memory for so many bytes a vertex, and for reading: `least` at the least.
     fn with_memory<T: Send>(
         &self,
         py: Python<'_>,
         run: &PyGraphRun,
         operator: &'static str,
         vertex_bytes: u64,
-        message_bytes: u64,
+        least: u64,
         work: impl FnOnce(&Means<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
         let state = self.file.shape().vertices * vertex_bytes + self.file.memory_bytes();
-        let least = graph::least_memory(&self.file, message_bytes);
         let session = &run.session;
         run.watching(py, |watch| {
             let left = session.budget().saturating_sub(state);
@@ -221,25 +238,26 @@ impl PyGraph {
         Ok(PyArray1::from_vec(py, found.map_err(to_python)?))
     }
 
-    /// Distances from the nearest source in edges.
+    /// Distances from the nearest source in edges, as far as `farthest`.
     fn levels<'py>(
         &self,
         py: Python<'py>,
         run: &Bound<'_, PyGraphRun>,
         sources: Vec<u32>,
         direction: &str,
+        farthest: u32,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
         let run = run.get();
-        let found = self.with_memory(py, run, "graph: levels", 5, 0, |means, watch| {
+        let found = self.with_memory(py, run, "graph: levels", 5, self.in_parts(0), |means, watch| {
             let mut levels = vec![graph::UNMET; vertices];
             let mut active = Frontier::none(vertices);
             for source in sources {
                 levels[source as usize] = 0;
                 active.insert(source);
             }
-            let mut program = Levels::new(directions, &active);
+            let mut program = Levels::new(directions, farthest, &active);
             self.run_program(&mut program, None, &mut levels, active, means, watch)?;
             Ok(levels)
         })?;
@@ -254,14 +272,21 @@ impl PyGraph {
         strong: bool,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let run = run.get();
-        let (operator, bytes) = match strong {
-            true => ("graph: strongly connected components", graph::STRONG_BYTES),
-            false => ("graph: connected components", graph::COMPONENTS_BYTES),
+        let (operator, bytes, message_bytes) = match strong {
+            true => ("graph: strongly connected components", graph::STRONG_BYTES, 4),
+            false => ("graph: connected components", graph::COMPONENTS_BYTES, 0),
         };
-        let found = self.with_memory(py, run, operator, bytes, 0, |means, watch| match strong {
-            true => graph::strong_components(&self.file, means, watch),
-            false => graph::components(&self.file, means, watch),
-        })?;
+        let found = self.with_memory(
+            py,
+            run,
+            operator,
+            bytes,
+            self.in_parts(message_bytes),
+            |means, watch| match strong {
+                true => graph::strong_components(&self.file, means, watch),
+                false => graph::components(&self.file, means, watch),
+            },
+        )?;
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -281,7 +306,7 @@ impl PyGraph {
             iterations,
         };
         let bytes = graph::RANKS_BYTES + DEGREE_BYTES;
-        let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, 0, |means, watch| {
+        let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, self.in_parts(0), |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             graph::ranks(&self.file, &degrees, &what, means, watch)
         })?;
@@ -300,21 +325,28 @@ impl PyGraph {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
         let run = run.get();
-        let found = self.with_memory(py, run, "graph: distances", 18 + 2 * DEGREE_BYTES, 8, |means, watch| {
-            let both = [Direction::Out, Direction::In];
-            let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
-            let (out, into) = (out?, into?);
-            let mut states = vec![Reached::NEVER; vertices];
-            let mut active = Frontier::none(vertices);
-            for source in sources {
-                states[source as usize] = Reached::at(0.0);
-                active.insert(source);
-            }
-            let mut program = Distances::new(directions, step, vertices);
-            let degrees = Some((&*out, &*into));
-            self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
-            Ok(states.into_iter().map(|state| state.distance).collect())
-        })?;
+        let found = self.with_memory(
+            py,
+            run,
+            "graph: distances",
+            18 + 2 * DEGREE_BYTES,
+            self.in_parts(8),
+            |means, watch| {
+                let both = [Direction::Out, Direction::In];
+                let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
+                let (out, into) = (out?, into?);
+                let mut states = vec![Reached::NEVER; vertices];
+                let mut active = Frontier::none(vertices);
+                for source in sources {
+                    states[source as usize] = Reached::at(0.0);
+                    active.insert(source);
+                }
+                let mut program = Distances::new(directions, step, vertices);
+                let degrees = Some((&*out, &*into));
+                self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
+                Ok(states.into_iter().map(|state| state.distance).collect())
+            },
+        )?;
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -323,18 +355,25 @@ impl PyGraph {
         let directions = self.directions("both")?;
         let vertices = self.vertices();
         let run = run.get();
-        let found = self.with_memory(py, run, "graph: cores", 13 + DEGREE_BYTES, 0, |means, watch| {
-            let mut states = vec![Left::new(0); vertices];
-            for direction in directions {
-                let degrees = self.degrees_of(*direction, means.io)?;
-                for (vertex, span) in degrees.spans(0..u32::MAX) {
-                    states[vertex as usize].degree += span.bytes as u32;
+        let found = self.with_memory(
+            py,
+            run,
+            "graph: cores",
+            13 + DEGREE_BYTES,
+            self.in_parts(0),
+            |means, watch| {
+                let mut states = vec![Left::new(0); vertices];
+                for direction in directions {
+                    let degrees = self.degrees_of(*direction, means.io)?;
+                    for (vertex, span) in degrees.spans(0..u32::MAX) {
+                        states[vertex as usize].degree += span.bytes as u32;
+                    }
                 }
-            }
-            let (mut program, active) = Peeling::new(directions, &states);
-            self.run_program(&mut program, None, &mut states, active, means, watch)?;
-            Ok(states.into_iter().map(|state| state.core).collect())
-        })?;
+                let (mut program, active) = Peeling::new(directions, &states);
+                self.run_program(&mut program, None, &mut states, active, means, watch)?;
+                Ok(states.into_iter().map(|state| state.core).collect())
+            },
+        )?;
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -347,7 +386,7 @@ impl PyGraph {
             run,
             "graph: topological order",
             21 + DEGREE_BYTES,
-            0,
+            self.in_parts(0),
             |means, watch| {
                 let degrees = self.degrees_of(Direction::In, means.io)?;
                 let mut active = Frontier::none(vertices);
@@ -378,9 +417,14 @@ impl PyGraph {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let run = run.get();
         let bytes = graph::BETWEENNESS_BYTES;
-        let found = self.with_memory(py, run, "graph: betweenness", bytes, 8, |means, watch| {
-            graph::betweenness(&self.file, &sources, means, watch)
-        })?;
+        let found = self.with_memory(
+            py,
+            run,
+            "graph: betweenness",
+            bytes,
+            self.in_parts(8),
+            |means, watch| graph::betweenness(&self.file, &sources, means, watch),
+        )?;
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -394,7 +438,7 @@ impl PyGraph {
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Option<u32>)> {
         let run = run.get();
         let bytes = graph::LABELS_BYTES;
-        let (found, done) = self.with_memory(py, run, "graph: labels", bytes, 0, |means, watch| {
+        let (found, done) = self.with_memory(py, run, "graph: labels", bytes, self.whole(0), |means, watch| {
             graph::spread(&self.file, iterations, seed, means, watch)
         })?;
         Ok((PyArray1::from_vec(py, found), done))
@@ -417,20 +461,21 @@ impl PyGraph {
         };
         let is_weighted = self.file.shape().weights.is_some();
         let bytes = graph::LOUVAIN_BYTES + if is_weighted { DEGREE_BYTES } else { 0 };
-        let (found, modularity) = self.with_memory(py, run, "graph: communities", bytes, 24, |means, watch| {
-            let degrees = match is_weighted {
-                true => Some(self.degrees_of(Direction::Out, means.io)?),
-                false => None,
-            };
-            // Lists take eight bytes for a neighbour, what else is set aside is for graphs of communities.
-            let memory = (means.memory / 2).max(graph::least_memory(&self.file, 8));
-            let mut coarse = Coarse {
-                bytes: means.memory - memory,
-                path: &mut || run.session.unused_path(),
-            };
-            let means = Means { memory, ..*means };
-            graph::louvain(&self.file, degrees.as_deref(), &what, &mut coarse, &means, watch)
-        })?;
+        let (found, modularity) =
+            self.with_memory(py, run, "graph: communities", bytes, self.whole(24), |means, watch| {
+                let degrees = match is_weighted {
+                    true => Some(self.degrees_of(Direction::Out, means.io)?),
+                    false => None,
+                };
+                // Lists take eight bytes for a neighbour, what else is set aside is for graphs of communities.
+                let memory = (means.memory / 2).max(graph::least_memory(&self.file, 8));
+                let mut coarse = Coarse {
+                    bytes: means.memory - memory,
+                    path: &mut || run.session.unused_path(),
+                };
+                let means = Means { memory, ..*means };
+                graph::louvain(&self.file, degrees.as_deref(), &what, &mut coarse, &means, watch)
+            })?;
         Ok((PyArray1::from_vec(py, found), modularity))
     }
 
@@ -447,7 +492,7 @@ impl PyGraph {
             run,
             "graph: independent set",
             graph::LABELS_BYTES,
-            0,
+            self.whole(0),
             |means, watch| Ok(graph::independent(&self.file, seed, means, watch)?.iter().collect()),
         )?;
         Ok(PyArray1::from_vec(py, found))
@@ -463,7 +508,7 @@ impl PyGraph {
         let run = run.get();
         let (bytes, of_thread) = graph::TRIANGLES_BYTES;
         let bytes = bytes + of_thread * run.session.options().threads as u64;
-        let found = self.with_memory(py, run, "graph: triangles", bytes, 0, |means, watch| {
+        let found = self.with_memory(py, run, "graph: triangles", bytes, self.whole(0), |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             let means = Means {
                 memory: means.memory / 4,
@@ -478,10 +523,17 @@ impl PyGraph {
     fn scan(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<Option<(u32, u64, u64)>> {
         let run = run.get();
         let bytes = graph::SCAN_BYTES + 4 + DEGREE_BYTES;
-        let found = self.with_memory(py, run, "graph: scan statistics", bytes, 8, |means, watch| {
-            let degrees = self.degrees_of(Direction::Out, means.io)?;
-            graph::scan(&self.file, &degrees, means, watch)
-        })?;
+        let found = self.with_memory(
+            py,
+            run,
+            "graph: scan statistics",
+            bytes,
+            self.whole(8),
+            |means, watch| {
+                let degrees = self.degrees_of(Direction::Out, means.io)?;
+                graph::scan(&self.file, &degrees, means, watch)
+            },
+        )?;
         Ok(found.map(|found| (found.vertex, found.edges, found.looked_at)))
     }
 
@@ -506,7 +558,7 @@ impl PyGraph {
         let session = &run.session;
         let found = run.watching(py, |watch| {
             // Neighbours and weights, and as much while they are put together.
-            let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64;
+            let memory = self.whole(0) + 24 * bytes + 16 * vertices.len() as u64;
             let memory = memory + self.weights_bytes();
             let _held = session.set_aside("graph: lists", memory)?;
             let frames = Frames::default();
@@ -574,10 +626,17 @@ impl PyGraph {
     /// The lowest weight, their sum, and whether one of them is not a number.
     fn weights(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<(f64, f64, bool)> {
         let run = run.get();
-        self.with_memory(py, run, "graph: weights", DEGREE_BYTES, 0, |means, watch| {
-            let degrees = self.degrees_of(Direction::Out, means.io)?;
-            graph::weights(&self.file, &degrees, means, watch)
-        })
+        self.with_memory(
+            py,
+            run,
+            "graph: weights",
+            DEGREE_BYTES,
+            self.in_parts(0),
+            |means, watch| {
+                let degrees = self.degrees_of(Direction::Out, means.io)?;
+                graph::weights(&self.file, &degrees, means, watch)
+            },
+        )
     }
 
     /// The vertex from a vertex on before which there are so many bytes of lists.

@@ -192,7 +192,9 @@ def average_clustering(G: Graph, nodes: Nodes = None, weight: str | None = None,
 
 
 def single_source_shortest_path_length(G: Graph, source: Any, cutoff: int | None = None) -> dict[Any, int]:
-    return _reached(G, _searching.bfs(G, _number(G, source)), cutoff)
+    # One below 0 leaves nothing, not even the source.
+    levels = _searching.bfs(G, _number(G, source), cutoff=None if cutoff is None else max(cutoff, 0))
+    return _reached(G, levels, cutoff)
 
 
 def single_source_dijkstra_path_length(

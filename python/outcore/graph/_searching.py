@@ -11,21 +11,29 @@ from outcore.errors import ArgumentError
 from outcore.graph._activity import running, unseen
 from outcore.graph._graph import Graph, ids_of
 
+_FARTHEST = 2**32 - 1  # no path is longer
 
-def bfs(G: Graph, source: Any, *, direction: str = "out") -> npt.NDArray[np.int32]:
+
+def bfs(G: Graph, source: Any, *, direction: str = "out", cutoff: float | None = None) -> npt.NDArray[np.int32]:
     """The distance of each vertex from the nearest `source`, in edges: int32 (n,), -1 where no path leads.
 
-    `source` is a vertex or several. Edges are followed "out", "in" or "both" ways. Memory: 5 bytes a vertex. Raises
-    IndexingError for what is no vertex. I/O: the lists of the vertices that are met, each once in each direction.
+    `source` is a vertex or several. Edges are followed "out", "in" or "both" ways, no more than `cutoff` of them: what is
+    farther away is -1 too. Memory: 5 bytes a vertex. Raises IndexingError for what is no vertex, ArgumentError for a
+    cutoff below 0. I/O: the lists of the vertices that are met and nearer than `cutoff`, each once in each direction.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1, 3], [1, 2, 3], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
     >>> oc.graph.bfs(G, 0)
     array([ 0,  1,  2, -1], dtype=int32)
+    >>> oc.graph.bfs(G, 0, cutoff=1)
+    array([ 0,  1, -1, -1], dtype=int32)
     """
     sources = ids_of("bfs", G, source)
+    farthest = _FARTHEST if cutoff is None else cutoff
+    if not farthest >= 0:
+        raise ArgumentError(f"bfs: cutoff={cutoff} is below 0")
     with running("bfs") as run:
-        return G._core.levels(run, sources, direction)
+        return G._core.levels(run, sources, direction, int(min(farthest, _FARTHEST)))
 
 
 def shortest_paths(

@@ -6,6 +6,7 @@ use outcore_graph::{ListIndex, Span, Vertex};
 use outcore_store::{GraphFile, Section, PAGE};
 
 use super::bits::Bits;
+use super::means::BATCH_PAGES;
 
 /// Whose lists are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +52,8 @@ impl<'a> WeightIndex<'a> {
     }
 }
 
-/// Pages that nobody wants are read where they are no more than this part of those before: one request for two.
+/// Pages that nobody wants are read where they join two runs: one request for two. All of them together are no more than
+/// this part of the pages that are wanted, so that what is read is at most 9/8 of what holds the lists, whatever is chosen.
 const BRIDGED: u64 = 8;
 /// The most of them in a row.
 const BRIDGE_PAGES: u64 = 4;
@@ -62,7 +64,18 @@ pub(super) const BATCH_VERTICES: Vertex = 1 << 16;
 /// Vertices whose lists are looked for together: those of one anchor of the index.
 const BLOCK: Vertex = 32;
 
-fn pages_of(span: Span) -> Range<u64> {
+/// Bytes of a list from which on it is long. Neither this nor the size of a part depends on the memory: sums by parts have the
+/// same bits in any.
+const LONG_BYTES: u64 = BATCH_PAGES * PAGE as u64;
+/// Neighbours of a part: a multiple of four.
+pub(super) const PART_NEIGHBOURS: usize = 1 << 18;
+
+/// Parts of a long list, at most: a neighbour takes a byte and two bits at least.
+fn parts_of(list_bytes: u64) -> usize {
+    (list_bytes * 4 / 5).div_ceil(PART_NEIGHBOURS as u64) as usize
+}
+
+pub(super) fn pages_of(span: Span) -> Range<u64> {
     span.offset / PAGE as u64..span.end().div_ceil(PAGE as u64)
 }
 
@@ -79,6 +92,8 @@ pub(super) struct Run {
 pub(super) struct Runs {
     pub runs: Vec<Run>,
     pub pages: u64,
+    /// Of those, pages that nobody wants.
+    bridged: u64,
 }
 
 impl Runs {
@@ -90,8 +105,10 @@ impl Runs {
         let pages = pages_of(span);
         if let Some(last) = self.runs.last_mut() {
             let hole = pages.start.saturating_sub(last.pages.end);
-            if hole == 0 || hole <= BRIDGE_PAGES.min(self.pages / BRIDGED) {
+            let wanted = self.pages - self.bridged;
+            if hole == 0 || hole <= BRIDGE_PAGES.min((wanted / BRIDGED).saturating_sub(self.bridged)) {
                 self.pages += pages.end.saturating_sub(last.pages.end);
+                self.bridged += hole;
                 last.pages.end = last.pages.end.max(pages.end);
                 return;
             }
@@ -132,6 +149,8 @@ pub(super) struct Batch {
     pub vertices: Range<Vertex>,
     pub lists: Runs,
     pub weights: Runs,
+    /// Parts at most in which the one list of the batch is read; 0 where lists are read whole.
+    pub parts: usize,
 }
 
 impl Batch {
@@ -182,26 +201,35 @@ fn spans_of(section: &Section, members: impl Iterator<Item = Vertex>, end: Verte
     }
 }
 
-/// Cuts a sweep into batches of so many pages or little more; a list is never cut.
+/// Cuts a sweep into batches of so many pages or little more. A list is never cut; a long one is a batch of its own, which
+/// is read part by part, where they are wanted so.
 pub(super) fn batches(
     section: &Section,
     weights: Option<WeightIndex<'_>>,
     chosen: Chosen<'_>,
     pages: u64,
+    in_parts: bool,
 ) -> Vec<Batch> {
     let vertices = section.index.len() as Vertex;
+    let parts = |list_bytes: u64| match in_parts && list_bytes > LONG_BYTES {
+        true => parts_of(list_bytes),
+        false => 0,
+    };
     let mut done: Vec<Batch> = vec![];
     let mut batch = Batch::default();
     if let (Chosen::All, None) = (chosen, weights) {
-        // What lies where follows from the index: no list needs be looked at.
+        // What lies where follows from the index: no list needs be looked at. A long one is alone.
         let mut begin = section.index.vertex_at(0);
         while begin < vertices {
             let offset = section.index.span(begin).offset;
             let end = section.index.vertex_at(offset + pages * PAGE as u64);
             let end = end.clamp(begin + 1, begin.saturating_add(BATCH_VERTICES)).min(vertices);
             let bytes = section.index.span(end).offset - offset;
-            batch.lists.add(Span { offset, bytes });
             batch.vertices = begin..end;
+            batch.parts = if end == begin + 1 { parts(bytes) } else { 0 };
+            if batch.parts == 0 {
+                batch.lists.add(Span { offset, bytes });
+            }
             if bytes > 0 {
                 done.push(std::mem::take(&mut batch));
             }
@@ -212,11 +240,22 @@ pub(super) fn batches(
     let mut count = 0;
     spans(section, chosen, 0..vertices, |vertex, span| {
         count += 1;
-        if batch.is_full(pages) || count > BATCH_VERTICES {
+        let parts = parts(span.bytes);
+        if batch.is_full(pages) || count > BATCH_VERTICES || parts > 0 && !batch.lists.runs.is_empty() {
             count = 1;
             batch.vertices.end = vertex;
             done.push(std::mem::take(&mut batch));
             batch.vertices.start = vertex;
+        }
+        if parts > 0 {
+            done.push(Batch {
+                vertices: vertex..vertex + 1,
+                parts,
+                ..Batch::default()
+            });
+            count = 0;
+            batch.vertices.start = vertex + 1;
+            return;
         }
         batch.lists.add(span);
         if let Some(weights) = weights {
@@ -228,4 +267,37 @@ pub(super) fn batches(
         done.push(batch);
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However far apart the wanted lists lie, what is read beside their pages is an eighth of those.
+        #[test]
+        fn few_pages_are_read_that_nobody_wants(steps in prop::collection::vec((0u64..6 * PAGE as u64, 1u64..3 * PAGE as u64), 1..300)) {
+            let (mut runs, mut wanted, mut offset) = (Runs::default(), std::collections::BTreeSet::new(), 0);
+            let mut spans = vec![];
+            for (hole, bytes) in steps {
+                let span = Span { offset: offset + hole, bytes };
+                offset = span.end();
+                runs.add(span);
+                wanted.extend(pages_of(span));
+                spans.push(span);
+            }
+            let read: Vec<u64> = runs.runs.iter().flat_map(|run| run.pages.clone()).collect();
+            prop_assert!(read.is_sorted_by(|first, second| first < second), "a page is read twice");
+            prop_assert_eq!(read.len() as u64, runs.pages);
+            prop_assert_eq!(runs.bridged, runs.pages - wanted.len() as u64);
+            prop_assert!(8 * runs.pages <= 9 * wanted.len() as u64, "{} pages for {}", runs.pages, wanted.len());
+            let mut run = 0;
+            for span in spans {
+                let place = runs.place(span, &mut run);
+                prop_assert_eq!(read[place.start / PAGE], span.offset / PAGE as u64);
+                prop_assert_eq!(read[(place.end - 1) / PAGE], (span.end() - 1) / PAGE as u64);
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use outcore_graph::Vertex;
 use outcore_store::{GraphShape, GraphWriter, Io};
 
-use super::sweep::Watch;
+use super::means::Watch;
 use crate::sparse::Matrix;
 use crate::EngineError;
 

@@ -5,8 +5,10 @@ use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::frontier::Frontier;
-use super::program::{run, Graph, Outbox, VertexProgram};
-use super::sweep::{List, Means, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::program::{run, Delivery, Graph, Outbox, VertexProgram};
+use super::sweep::{Heading, Sweep};
+use super::wanted::{List, Wanted};
 use crate::EngineError;
 
 /// What is known of a vertex in a search: its distance, and the shortest paths to it.
@@ -27,6 +29,10 @@ impl VertexProgram for Counting {
 
     fn directions(&self) -> &[Direction] {
         &[Direction::Out]
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
     }
 
     fn run(&self, _: u32, _: Vertex, _: &mut Path) -> bool {
@@ -79,13 +85,22 @@ pub fn betweenness(
         active.clear();
         active.insert(*source);
         let graph = Graph { file, degrees: None };
-        let levels = run(&graph, &mut Counting, &mut paths, &mut active, means, watch)?;
+        let levels = run(
+            &graph,
+            &mut Counting,
+            &mut paths,
+            &mut active,
+            Delivery::Synchronous,
+            means,
+            watch,
+        )?;
         behind.fill(0.0);
         let (order, begins) = by_level(&paths, levels as usize);
         // Those farthest away have none behind them.
         for level in (0..levels.saturating_sub(1) as usize).rev() {
             let chosen = &order[begins[level]..begins[level + 1]];
-            depend(file, chosen, &paths, &mut behind, means, watch)?;
+            let heading = Heading::of(level as u32);
+            depend(file, chosen, heading, &paths, &mut behind, means, watch)?;
         }
         for vertex in order.iter().filter(|vertex| *vertex != source) {
             sums[*vertex as usize] += behind[*vertex as usize];
@@ -115,6 +130,7 @@ fn by_level(paths: &[Path], levels: usize) -> (Vec<Vertex>, Vec<usize>) {
 fn depend(
     file: &GraphFile,
     chosen: &[Vertex],
+    heading: Heading,
     paths: &[Path],
     behind: &mut [f64],
     means: &Means<'_>,
@@ -127,9 +143,9 @@ fn depend(
         chosen: Chosen::Listed(chosen),
         weights: None,
     };
-    let sweep = Sweep::new(wanted, means);
+    let sweep = Sweep::in_parts(wanted, means);
     // What is found of this level is not looked at before the next: it may come in parts.
-    for round in sweep.rounds(means.memory / 4) {
+    for round in sweep.rounds(means.memory / 4, heading) {
         let known = &*behind;
         let of = |(): &mut (), list: &List<'_>| {
             let own = paths[list.vertex as usize];
@@ -143,7 +159,7 @@ fn depend(
             Some((list.vertex, parts.sum::<f64>()))
         };
         let found = round.collect(means, || (), of, watch)?;
-        found.iter().for_each(|(vertex, sum)| behind[*vertex as usize] = *sum);
+        found.iter().for_each(|(vertex, sum)| behind[*vertex as usize] += *sum);
     }
     Ok(())
 }

@@ -10,19 +10,21 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{volume, Direction, GraphFile, GraphShape, GraphWriter};
 
 use super::batch::{Chosen, WeightIndex};
-use super::sweep::{least_memory, List, Lists, Means, Scratch, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::sweep::{least_memory, Heading, Lists, Sweep};
+use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
 /// A graph whose lists are read in order, again and again.
 pub(super) enum Source<'a> {
     Given(&'a GraphFile, Option<&'a ListIndex>),
     Stored(Stored),
-    Kept(Kept),
+    Kept(KeptLists),
 }
 
 /// Lists in memory.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct KeptLists {
     begins: Vec<u32>,
     neighbours: Vec<Vertex>,
     weights: Vec<f64>,
@@ -117,6 +119,7 @@ impl Source<'_> {
                     Chosen::Of(bits) => bits.has(*vertex),
                     Chosen::Listed(listed) => listed.binary_search(vertex).is_ok(),
                 };
+                means.activity.ask(chosen.count(self.vertices() as u64));
                 let all = 0..self.vertices() as Vertex;
                 all.filter(is_chosen).for_each(|vertex| each(&kept.list(vertex)));
                 return watch();
@@ -135,12 +138,12 @@ impl Source<'_> {
         };
         let work = |scratch: &mut Scratch, lists: &Lists<'_>| Copied::new(scratch, lists);
         Sweep::new(wanted, &means)
-            .whole()
+            .whole(Heading::Ascending)
             .run(&means, Scratch::default, work, take, watch)
     }
 }
 
-impl Kept {
+impl KeptLists {
     fn list(&self, vertex: Vertex) -> List<'_> {
         let [begin, end] = [0, 1].map(|behind| self.begins[vertex as usize + behind] as usize);
         let place = begin..end;
@@ -151,8 +154,8 @@ impl Kept {
         }
     }
 
-    fn new(communities: usize, entries: &[(u64, f64)]) -> Kept {
-        let mut kept = Kept {
+    fn new(communities: usize, entries: &[(u64, f64)]) -> KeptLists {
+        let mut kept = KeptLists {
             begins: vec![0; communities + 1],
             neighbours: entries.iter().map(|(key, _)| *key as Vertex).collect(),
             weights: entries.iter().map(|(_, weight)| *weight).collect(),
@@ -168,13 +171,13 @@ impl Kept {
 }
 
 /// Entries by row and column, of rows from `from` to before `end`.
-struct Rows {
+struct CommunityRows {
     entries: Vec<(u64, f64)>,
     most: usize,
     end: Vertex,
 }
 
-impl Rows {
+impl CommunityRows {
     fn add(&mut self, row: Vertex, column: Vertex, weight: f64) -> bool {
         if row < self.end {
             self.entries.push((u64::from(row) << 32 | u64::from(column), weight));
@@ -230,7 +233,7 @@ impl Merging<'_> {
         means: &Means<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<(Vec<(u64, f64)>, Vertex), EngineError> {
-        let mut rows = Rows {
+        let mut rows = CommunityRows {
             // What is not used is never touched, and what grows is there twice.
             entries: Vec::with_capacity(most),
             most,
@@ -283,7 +286,7 @@ impl Merging<'_> {
         let all = self.communities as Vertex;
         let (entries, mut end) = self.rows(0, most, means, watch)?;
         if end == all {
-            return Ok(Source::Kept(Kept::new(self.communities, &entries)));
+            return Ok(Source::Kept(KeptLists::new(self.communities, &entries)));
         }
         let mut edges = entries.len() as u64;
         drop(entries);

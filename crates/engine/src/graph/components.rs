@@ -6,7 +6,9 @@ use outcore_graph::Vertex;
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
-use super::sweep::{Means, Scratch, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::sweep::{Heading, Sweep};
+use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
 /// Trees of vertices that are connected, each with its lowest vertex as the root
@@ -69,7 +71,7 @@ pub fn components(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) ->
         chosen: Chosen::All,
         weights: None,
     };
-    Sweep::new(wanted, means).whole().run(
+    Sweep::in_parts(wanted, means).whole(Heading::Ascending).run(
         means,
         Scratch::default,
         |scratch, lists| {

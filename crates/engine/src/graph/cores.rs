@@ -6,7 +6,7 @@ use outcore_store::Direction;
 use super::bits::Bits;
 use super::frontier::Frontier;
 use super::program::{Outbox, VertexProgram};
-use super::sweep::List;
+use super::wanted::List;
 
 /// What is known of a vertex: neighbours that are left, and its core once it has gone.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +67,10 @@ impl VertexProgram for Peeling {
 
     fn directions(&self) -> &[Direction] {
         &self.directions
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
     }
 
     fn run(&self, _: u32, _: Vertex, state: &mut Left) -> bool {

@@ -10,7 +10,7 @@ use crate::EngineError;
 /// at; of many there are the bits alone.
 ///
 /// Invariant: where `is_few`, `few` holds the members, each once, and ascending once they are settled; else it is empty.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Frontier {
     bits: Bits,
     few: Vec<Vertex>,

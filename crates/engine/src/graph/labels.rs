@@ -5,7 +5,9 @@ use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::bits::Bits;
-use super::sweep::{Means, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::sweep::{Heading, Sweep};
+use super::wanted::Wanted;
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: labels, sets, and what changes.
@@ -68,7 +70,7 @@ pub fn spread(
         (0..vertices).filter(is_in).for_each(|vertex| chosen.insert(vertex));
         means.iteration(chosen.count());
         let sweep = Sweep::new(wanted(file, &chosen), means);
-        let changed = sweep.whole().collect(
+        let changed = sweep.whole(Heading::of(round)).collect(
             means,
             Vec::new,
             |around, list| {
@@ -108,10 +110,13 @@ pub fn independent(file: &GraphFile, seed: u64, means: &Means<'_>, watch: &mut W
             left.remove(vertex);
         }
     }
-    while !left.is_empty() {
+    for round in 0.. {
+        if left.is_empty() {
+            break;
+        }
         means.iteration(left.count());
         let sweep = Sweep::new(wanted(file, &left), means);
-        let found = sweep.whole().collect(
+        let found = sweep.whole(Heading::of(round)).collect(
             means,
             || (),
             |(), list| {

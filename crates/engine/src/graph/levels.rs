@@ -6,7 +6,7 @@ use outcore_store::Direction;
 use super::bits::Bits;
 use super::frontier::Frontier;
 use super::program::{Outbox, VertexProgram};
-use super::sweep::List;
+use super::wanted::List;
 
 /// A vertex that was not met.
 pub const UNMET: i32 = -1;
@@ -14,16 +14,22 @@ pub const UNMET: i32 = -1;
 /// The distance of each vertex from where the search begins, in edges: what is met in an iteration is one farther away.
 pub struct Levels<'a> {
     directions: &'a [Direction],
+    /// Those that are as far away or farther are not asked for their neighbours.
+    farthest: u32,
     /// Those that were met before the iteration: a bit of each stays in a core's cache, a number does not.
     met: Bits,
 }
 
 impl<'a> Levels<'a> {
-    /// A search that begins with the active vertices.
-    pub fn new(directions: &'a [Direction], active: &Frontier) -> Levels<'a> {
+    /// A search that begins with the active vertices, and goes no farther than so many edges.
+    pub fn new(directions: &'a [Direction], farthest: u32, active: &Frontier) -> Levels<'a> {
         let mut met = Bits::none(active.vertices());
         active.add_to(&mut met);
-        Levels { directions, met }
+        Levels {
+            directions,
+            farthest,
+            met,
+        }
     }
 }
 
@@ -35,8 +41,12 @@ impl VertexProgram for Levels<'_> {
         self.directions
     }
 
-    fn run(&self, _: u32, _: Vertex, _: &mut i32) -> bool {
+    fn takes_parts(&self) -> bool {
         true
+    }
+
+    fn run(&self, iteration: u32, _: Vertex, _: &mut i32) -> bool {
+        iteration < self.farthest
     }
 
     fn on_edges(&self, _: u32, list: &List<'_>, _: &[i32], outbox: &mut Outbox<()>) {

@@ -6,7 +6,9 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::{Chosen, WeightIndex};
-use super::sweep::{parts_round, List, Lists, Means, Scratch, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::sweep::{parts_round, Heading, Lists, Sweep};
+use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
 /// Lists of vertices, one behind the other.
@@ -86,7 +88,7 @@ impl Asked<'_> {
                 take(part)
             })
         };
-        for round in Sweep::new(wanted, means).rounds(parts_round(self.file)) {
+        for round in Sweep::new(wanted, means).rounds(parts_round(self.file), Heading::Ascending) {
             let cut = |scratch: &mut Scratch, lists: &Lists<'_>| self.cut(neighbours, scratch, lists);
             round.run(means, Scratch::default, cut, &mut each, watch)?;
         }
@@ -168,7 +170,7 @@ pub fn weights(
         weights: WeightIndex::new(file, Some(degrees)),
     };
     let (mut lowest, mut sum, mut is_nan) = (f64::INFINITY, 0.0, false);
-    Sweep::new(wanted, means).whole().run(
+    Sweep::in_parts(wanted, means).whole(Heading::Ascending).run(
         means,
         Scratch::default,
         |scratch, lists| {

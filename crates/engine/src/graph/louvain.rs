@@ -9,7 +9,8 @@ use super::batch::Chosen;
 use super::bits::Bits;
 use super::coarse::{add_up, weighted, Coarse, Merging, Source, ABSENT};
 use super::labels::drawn;
-use super::sweep::{List, Means, Watch};
+use super::means::{Means, Watch};
+use super::wanted::List;
 use crate::EngineError;
 
 /// How communities are found.
@@ -172,10 +173,10 @@ pub fn louvain(
     let modularity = loop {
         let (totals, loops) = strengths(&source, means, watch)?;
         let total: f64 = totals.iter().sum();
-        let squares: f64 = totals.iter().map(|strength| (strength / total).powi(2)).sum();
         if total <= 0.0 {
             break 0.0;
         }
+        let squares: f64 = totals.iter().map(|strength| (strength / total).powi(2)).sum();
         let alone = 2.0 * loops / total - what.resolution * squares;
         let vertices = totals.len();
         let mut linked = Bits::none(vertices);

@@ -4,7 +4,7 @@ use outcore_graph::Vertex;
 use outcore_store::Direction;
 
 use super::program::{Outbox, VertexProgram};
-use super::sweep::List;
+use super::wanted::List;
 
 /// What is known of a vertex: edges to it from vertices without a place, and its place.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,10 @@ impl VertexProgram for Generations {
 
     fn directions(&self) -> &[Direction] {
         &[Direction::Out]
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
     }
 
     fn run(&self, iteration: u32, _: Vertex, state: &mut Place) -> bool {

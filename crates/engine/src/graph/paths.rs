@@ -5,7 +5,7 @@ use outcore_store::Direction;
 
 use super::frontier::Frontier;
 use super::program::{Outbox, VertexProgram};
-use super::sweep::List;
+use super::wanted::List;
 
 /// What is known of a vertex: its distance, and that which its neighbours were told.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,10 @@ impl VertexProgram for Distances {
     }
 
     fn wants_weights(&self) -> bool {
+        true
+    }
+
+    fn takes_parts(&self) -> bool {
         true
     }
 

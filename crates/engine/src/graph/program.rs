@@ -4,20 +4,22 @@
 use std::sync::{Mutex, PoisonError};
 
 use outcore_graph::{ListIndex, Vertex};
-use outcore_store::{Direction, GraphFile};
+use outcore_store::{Direction, GraphFile, PAGE};
 
 use super::batch::WeightIndex;
 use super::frontier::Frontier;
-use super::sweep::{List, Means, Scratch, Sweep, Wanted, Watch};
+use super::means::{Means, Watch, BATCH_PAGES};
+use super::sweep::{Heading, Sweep};
+use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
 /// Something that is done at vertices, iteration by iteration, until none is active.
 ///
 /// An iteration has three parts, each of which is over before the next begins: `run` at every active vertex; `on_edges` with
 /// the lists of those that ask for them; `on_message` for what was sent. Messages to a vertex come by the order of those who
-/// sent them, whatever the number of threads and the memory. Where there is little memory the second and the third take
-/// turns: what `on_edges` reads of states must not be changed by `on_message`, except so that a message less makes no
-/// difference.
+/// sent them, whatever the number of threads and the memory: in iterations of even numbers, from 0, the lowest sender is
+/// the first, in the others the highest. Where there is little memory the second and the third take turns: what `on_edges`
+/// reads of states must not be changed by `on_message`, except so that a message less makes no difference.
 pub trait VertexProgram: Sync {
     /// What is known of a vertex.
     type State: Send + Sync;
@@ -31,10 +33,16 @@ pub trait VertexProgram: Sync {
         false
     }
 
+    /// Whether `on_edges` makes do with parts of a list: long ones then come in several calls of the iteration, so that no list
+    /// is too long for the memory there is.
+    fn takes_parts(&self) -> bool {
+        false
+    }
+
     /// At an active vertex: whether it asks for its lists.
     fn run(&self, iteration: u32, vertex: Vertex, state: &mut Self::State) -> bool;
 
-    /// With a list of a vertex that asked for it. `states` are those of all vertices.
+    /// With a list of a vertex that asked for it, or a part of it. `states` are those of all vertices.
     fn on_edges(&self, iteration: u32, list: &List<'_>, states: &[Self::State], outbox: &mut Outbox<Self::Message>);
 
     /// With what was sent to a vertex: whether it is active in the next iteration.
@@ -94,6 +102,12 @@ impl<M: Copy> Outbox<M> {
         self.few.len() + self.parts.iter().map(Vec::len).sum::<usize>()
     }
 
+    /// Turns the order of those who sent.
+    fn reverse(&mut self) {
+        self.few.reverse();
+        self.parts.iter_mut().for_each(|part| part.reverse());
+    }
+
     fn messages(&self) -> impl Iterator<Item = &(Vertex, M)> {
         self.few.iter().chain(self.parts.iter().flatten())
     }
@@ -134,8 +148,21 @@ fn cut(vertices: usize, state_bytes: usize) -> Cut {
     }
 }
 
+/// When messages are delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Once the lists of the iteration are worked on, or where there is little memory as if it were so. Results have the same
+    /// bits at every number of threads and in whatever memory.
+    Synchronous,
+    /// As soon as every thread has worked on some lists: `on_edges` of later lists meets states that are ahead of the
+    /// iteration. A program whose fixed point is one takes no more iterations for it, mostly fewer; how many, and the bits of
+    /// what depends on the order, differ with threads and memory.
+    Asynchronous,
+}
+
 /// Runs a program from the active vertices on until none is, or `watch` ends it. Gives the number of iterations. One in
-/// which few vertices are active costs what they do, however many vertices there are.
+/// which few vertices are active costs what they do, however many vertices there are. Lists are read by ascending vertices
+/// and by descending ones in turns: what the cache holds of the end of an iteration is met first in the next.
 ///
 /// # Errors
 /// The file cannot be read, or is not what it says; what `watch` says.
@@ -144,6 +171,7 @@ pub fn run<P: VertexProgram>(
     program: &mut P,
     states: &mut [P::State],
     active: &mut Frontier,
+    delivery: Delivery,
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<u32, EngineError> {
@@ -163,10 +191,12 @@ pub fn run<P: VertexProgram>(
                 chosen: wanted.chosen(),
                 weights: graph.weights(direction).filter(|_| program.wants_weights()),
             };
-            let sweep = Sweep::new(asked, means);
-            // A byte of a list is a message at most, and what has grown is half empty.
-            let list_bytes = means.memory / 4 / size_of::<(Vertex, P::Message)>() as u64;
-            for round in sweep.rounds(list_bytes) {
+            let sweep = match program.takes_parts() {
+                true => Sweep::in_parts(asked, means),
+                false => Sweep::new(asked, means),
+            };
+            let heading = Heading::of(number);
+            for round in sweep.rounds(round_bytes::<P>(delivery, means), heading) {
                 let mut outboxes = vec![];
                 round.run(
                     means,
@@ -174,6 +204,9 @@ pub fn run<P: VertexProgram>(
                     |scratch, lists| {
                         let mut outbox = Outbox::new(cut);
                         lists.each(scratch, |list| program.on_edges(number, list, states, &mut outbox))?;
+                        if heading == Heading::Descending {
+                            outbox.reverse();
+                        }
                         Ok(outbox)
                     },
                     |outbox| {
@@ -189,6 +222,16 @@ pub fn run<P: VertexProgram>(
         number += 1;
     }
     Ok(number)
+}
+
+/// Bytes of lists that are worked on before their messages are delivered.
+fn round_bytes<P: VertexProgram>(delivery: Delivery, means: &Means<'_>) -> u64 {
+    // A byte of a list is a message at most, and what has grown is half empty.
+    let most = means.memory / 4 / size_of::<(Vertex, P::Message)>() as u64;
+    match delivery {
+        Delivery::Synchronous => most,
+        Delivery::Asynchronous => most.min(means.threads as u64 * BATCH_PAGES * PAGE as u64),
+    }
 }
 
 /// Works on every part, in several threads where there is much to do.

@@ -4,7 +4,9 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
-use super::sweep::{Means, Scratch, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::sweep::{Heading, Sweep};
+use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
 /// How ranks are found.
@@ -46,7 +48,7 @@ pub fn ranks(
     let mut given: Vec<f64> = of(all.clone()).map(|degree| 1.0 / vertices as f64 / degree).collect();
     let mut next = vec![0.0; vertices];
     let dangling: Vec<Vertex> = all.clone().filter(|vertex| degree(*vertex) == 0).collect();
-    let sweep = Sweep::new(
+    let sweep = Sweep::in_parts(
         Wanted {
             file,
             direction: Direction::In,
@@ -59,7 +61,7 @@ pub fn ranks(
     for number in 1..=what.iterations {
         next.fill(0.0);
         means.iteration(vertices as u64);
-        sweep.whole().run(
+        sweep.whole(Heading::of(number)).run(
             means,
             Scratch::default,
             |scratch, lists| {
@@ -71,7 +73,7 @@ pub fn ranks(
                 Ok(sums)
             },
             |sums| {
-                sums.iter().for_each(|(vertex, sum)| next[*vertex as usize] = *sum);
+                sums.iter().for_each(|(vertex, sum)| next[*vertex as usize] += *sum);
                 Ok(())
             },
             watch,

@@ -8,7 +8,9 @@ use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::bits::Bits;
-use super::sweep::{List, Lists, Means, Scratch, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::sweep::{Heading, Lists, Sweep};
+use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: bounds, marks, sets, and what waits to be taken.
@@ -77,10 +79,10 @@ impl Scan<'_> {
                 .for_each(|(vertex, bound)| bounds[*vertex as usize] = *bound);
             Ok(())
         };
-        let swept = self
-            .sweep(Chosen::All)
-            .whole()
-            .run(self.means, Scratch::default, work, take, watch);
+        let swept =
+            self.sweep(Chosen::All)
+                .whole(Heading::Ascending)
+                .run(self.means, Scratch::default, work, take, watch);
         self.bounds = bounds;
         swept
     }
@@ -122,7 +124,9 @@ impl Scan<'_> {
             Ok(())
         };
         let sweep = self.sweep(Chosen::Listed(some));
-        sweep.whole().run(self.means, Scratch::default, work, take, watch)?;
+        sweep
+            .whole(Heading::Ascending)
+            .run(self.means, Scratch::default, work, take, watch)?;
         Ok(edges)
     }
 
@@ -150,7 +154,9 @@ impl Scan<'_> {
             Ok(())
         };
         let sweep = self.sweep(Chosen::Of(&chosen));
-        sweep.whole().run(self.means, Scratch::default, work, take, watch)
+        sweep
+            .whole(Heading::Ascending)
+            .run(self.means, Scratch::default, work, take, watch)
     }
 }
 

@@ -5,8 +5,10 @@ use outcore_store::{Direction, GraphFile};
 
 use super::frontier::Frontier;
 use super::labels::drawn;
-use super::program::{run, Graph, Outbox, VertexProgram};
-use super::sweep::{List, Means, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::program::{run, Delivery, Graph, Outbox, VertexProgram};
+use super::sweep::{Heading, Sweep};
+use super::wanted::{List, Wanted};
 use crate::EngineError;
 
 /// What is known of a vertex.
@@ -31,6 +33,10 @@ impl VertexProgram for Trim {
 
     fn directions(&self) -> &[Direction] {
         &self.direction
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
     }
 
     fn run(&self, _: u32, vertex: Vertex, state: &mut State) -> bool {
@@ -58,6 +64,10 @@ impl VertexProgram for Reach {
 
     fn directions(&self) -> &[Direction] {
         &[Direction::Out]
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
     }
 
     fn run(&self, _: u32, _: Vertex, _: &mut State) -> bool {
@@ -98,6 +108,10 @@ impl VertexProgram for Color {
         &[Direction::Out]
     }
 
+    fn takes_parts(&self) -> bool {
+        true
+    }
+
     fn run(&self, _: u32, _: Vertex, _: &mut State) -> bool {
         true
     }
@@ -130,6 +144,10 @@ impl VertexProgram for Back {
 
     fn directions(&self) -> &[Direction] {
         &[Direction::In]
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
     }
 
     fn run(&self, _: u32, _: Vertex, state: &mut State) -> bool {
@@ -181,7 +199,15 @@ pub fn strong_components(
             count(file, against, &mut states, &mut active, means, watch)?;
             choose(&states, &mut active, |_, state| state.color == 0);
             let mut trim = Trim { direction: [along] };
-            run(&graph, &mut trim, &mut states, &mut active, means, watch)?;
+            run(
+                &graph,
+                &mut trim,
+                &mut states,
+                &mut active,
+                Delivery::Synchronous,
+                means,
+                watch,
+            )?;
         }
         states
             .iter_mut()
@@ -197,14 +223,46 @@ pub fn strong_components(
             states[most as usize].color = most;
             active.clear();
             active.insert(most);
-            run(&graph, &mut Reach, &mut states, &mut active, means, watch)?;
+            run(
+                &graph,
+                &mut Reach,
+                &mut states,
+                &mut active,
+                Delivery::Synchronous,
+                means,
+                watch,
+            )?;
             active.insert(most);
-            run(&graph, &mut Back, &mut states, &mut active, means, watch)?;
+            run(
+                &graph,
+                &mut Back,
+                &mut states,
+                &mut active,
+                Delivery::Synchronous,
+                means,
+                watch,
+            )?;
             continue;
         }
-        run(&graph, &mut Color, &mut states, &mut active, means, watch)?;
+        run(
+            &graph,
+            &mut Color,
+            &mut states,
+            &mut active,
+            Delivery::Synchronous,
+            means,
+            watch,
+        )?;
         choose(&states, &mut active, |vertex, state| state.color == vertex);
-        run(&graph, &mut Back, &mut states, &mut active, means, watch)?;
+        run(
+            &graph,
+            &mut Back,
+            &mut states,
+            &mut active,
+            Delivery::Synchronous,
+            means,
+            watch,
+        )?;
     }
 }
 
@@ -260,9 +318,9 @@ fn count(
         chosen: active.chosen(),
         weights: None,
     };
-    let sweep = Sweep::new(wanted, means);
+    let sweep = Sweep::in_parts(wanted, means);
     // Counts are not looked at while others are made: they may come in parts.
-    for round in sweep.rounds(means.memory / 4) {
+    for round in sweep.rounds(means.memory / 4, Heading::Ascending) {
         let known = &*states;
         let of = |(): &mut (), list: &List<'_>| {
             let others = list.neighbours.iter().filter(|other| **other != list.vertex);
@@ -272,7 +330,7 @@ fn count(
         let counts = round.collect(means, || (), of, watch)?;
         counts
             .iter()
-            .for_each(|(vertex, count)| states[*vertex as usize].color = *count);
+            .for_each(|(vertex, count)| states[*vertex as usize].color += *count);
     }
     Ok(())
 }

@@ -1,81 +1,21 @@
 //! Reading lists and working on them: read ahead by some threads, worked on by others, handed over in order by the caller.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outcore_dtype::DType;
 use outcore_graph::{decode, Malformed, Vertex};
-use outcore_kernels::cast_kernel;
-use outcore_store::cache::CachedFile;
-use outcore_store::{AlignedBuffer, Direction, GraphFile, Io, Part, StoreError, PAGE};
+use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
-use super::batch::{batches, spans, Batch, Chosen, WeightIndex, BATCH_VERTICES};
+use super::batch::{batches, spans, Batch, BATCH_VERTICES};
+use super::long::LongList;
+use super::means::{Frames, Means, Watch, BATCH_PAGES};
+use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
-/// Watches for what ends the work early.
-pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
-
-/// What the work is done with.
-#[derive(Clone, Copy)]
-pub struct Means<'a> {
-    /// Bytes that are held for what is read and what is sent.
-    pub memory: u64,
-    pub threads: usize,
-    /// Threads that read long runs; short ones are read by more.
-    pub io_threads: usize,
-    pub io: &'a Io,
-    pub frames: &'a Frames,
-    /// What short runs are read by way of: whoever asks for few lists asks for others of their pages soon.
-    pub cache: Option<&'a CachedFile>,
-    /// What is told of iterations.
-    pub activity: &'a Activity,
-}
-
-impl Means<'_> {
-    /// An iteration begins with so many active vertices.
-    pub(super) fn iteration(&self, active: u64) {
-        self.activity.begin(active, self.cache);
-    }
-}
-
-/// Memory that was read into and waits for the next batch: fresh pages cost more than reading does.
-#[derive(Default)]
-pub struct Frames(Mutex<Vec<AlignedBuffer>>);
-
-impl Frames {
-    fn take(&self, wanted: &Wanted<'_>, bytes: u64) -> Result<AlignedBuffer, EngineError> {
-        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = spare.iter().position(|frame| frame.len() as u64 >= bytes);
-        if let Some(place) = fits {
-            return Ok(spare.swap_remove(place));
-        }
-        drop(spare);
-        // Usual batches are alike, so that each frame serves any of them.
-        AlignedBuffer::new(bytes.max(FRAME_BYTES) as usize).map_err(|cause| {
-            EngineError::Store(StoreError::Io {
-                path: wanted.file.path().to_path_buf(),
-                offset: 0,
-                action: "map memory",
-                cause: cause.into(),
-            })
-        })
-    }
-
-    /// Keeps the frame; the memory of a large one is given back.
-    fn give(&self, frame: AlignedBuffer) {
-        if frame.len() as u64 <= FRAME_BYTES {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(frame);
-        }
-    }
-}
-
-/// Lists that are read and worked on together: some hundred of them keep every thread busy.
-const BATCH_PAGES: u64 = 256;
-/// Bytes of a frame: a batch ends with the list that fills it.
-const FRAME_BYTES: u64 = (BATCH_PAGES + BATCH_PAGES / 16) * PAGE as u64;
 /// Threads that wait for short reads.
 const SHORT_READERS: usize = 16;
 /// Batches that are worked on and not handed over, for each thread.
@@ -84,14 +24,21 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// The least memory that a sweep does with, where each neighbour is sent a message of so many bytes.
 pub fn least_memory(file: &GraphFile, message_bytes: u64) -> u64 {
+    memory_for(file, message_bytes, largest_list(file))
+}
+
+/// The same where long lists are taken in parts: the longest does not count.
+pub fn least_memory_of_parts(file: &GraphFile, message_bytes: u64) -> u64 {
+    memory_for(file, message_bytes, 0)
+}
+
+fn memory_for(file: &GraphFile, message_bytes: u64, largest: u64) -> u64 {
     let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
-    let largest = largest_list(file);
     // A neighbour takes a byte of a list at least: it is read, decoded and told, with its weight.
     let neighbour = 4 + weight + 8 * u64::from(weight > 0) + 2 * (4 + message_bytes.next_multiple_of(4));
     // What is found at a vertex is sixteen bytes at most, in lists that have grown.
     let waiting = BACKLOG as u64 * 32 * file.shape().vertices.min(u64::from(BATCH_VERTICES));
-    let batch = BATCH_PAGES * PAGE as u64;
-    4 * batch + 2 * neighbour * batch.max(largest) + waiting
+    4 * BATCH_BYTES + 2 * neighbour * BATCH_BYTES.max(largest) + waiting
 }
 
 const BATCH_BYTES: u64 = BATCH_PAGES * PAGE as u64;
@@ -132,42 +79,29 @@ fn largest_list(file: &GraphFile) -> u64 {
     of(Direction::Out).max(of(Direction::In))
 }
 
-/// Which lists a sweep reads.
-#[derive(Clone, Copy)]
-pub struct Wanted<'a> {
-    pub file: &'a GraphFile,
-    pub direction: Direction,
-    pub chosen: Chosen<'a>,
-    pub weights: Option<WeightIndex<'a>>,
+/// Lists that have been read: those of a batch, or a part of a long one.
+pub struct Lists<'a>(Held<'a>);
+
+enum Held<'a> {
+    Batch {
+        wanted: &'a Wanted<'a>,
+        batch: &'a Batch,
+        frame: &'a [u8],
+    },
+    Part(List<'a>),
 }
 
-/// What a thread needs to look at lists.
-#[derive(Default)]
-pub struct Scratch {
-    neighbours: Vec<Vertex>,
-    weights: Vec<f64>,
-}
+impl<'a> Lists<'a> {
+    fn of(wanted: &'a Wanted<'a>, batch: &'a Batch, frame: &'a [u8]) -> Lists<'a> {
+        Lists(Held::Batch { wanted, batch, frame })
+    }
 
-/// A vertex and its neighbours.
-pub struct List<'a> {
-    pub vertex: Vertex,
-    /// Ascending.
-    pub neighbours: &'a [Vertex],
-    /// One for each, where the sweep reads them.
-    pub weights: &'a [f64],
-}
-
-/// The lists of a batch that has been read.
-pub struct Lists<'a> {
-    wanted: &'a Wanted<'a>,
-    batch: &'a Batch,
-    frame: &'a [u8],
-}
-
-impl Lists<'_> {
-    /// The vertices of the batch; those of all batches follow on each other.
+    /// Those of the batch, or the one of the list; those of all batches follow on each other.
     pub fn vertices(&self) -> Range<Vertex> {
-        self.batch.vertices.clone()
+        match &self.0 {
+            Held::Batch { batch, .. } => batch.vertices.clone(),
+            Held::Part(list) => list.vertex..list.vertex + 1,
+        }
     }
 
     /// Calls `each` with every list, by ascending vertices. Those without neighbours are left out.
@@ -175,7 +109,13 @@ impl Lists<'_> {
     /// # Errors
     /// Bytes that are no list.
     pub fn each(&self, scratch: &mut Scratch, mut each: impl FnMut(&List<'_>)) -> Result<(), EngineError> {
-        let Lists { wanted, batch, frame } = self;
+        let (wanted, batch, frame) = match &self.0 {
+            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            Held::Part(list) => {
+                each(list);
+                return Ok(());
+            }
+        };
         let section = wanted.file.section(wanted.direction);
         let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
         let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
@@ -197,10 +137,7 @@ impl Lists<'_> {
                     found = Err(Malformed("a list with more or fewer neighbours than its degree"));
                     return;
                 }
-                let bytes = &weights[batch.weights.place(span, &mut weight_run)];
-                scratch.weights.resize(scratch.neighbours.len(), 0.0);
-                let out = bytemuck::cast_slice_mut(&mut scratch.weights);
-                cast_kernel(dtype, DType::F64)(bytes, out);
+                scratch.take_weights(dtype, &weights[batch.weights.place(span, &mut weight_run)]);
             }
             each(&List {
                 vertex,
@@ -212,22 +149,20 @@ impl Lists<'_> {
     }
 }
 
-impl Wanted<'_> {
-    fn read(&self, batch: &Batch, frame: &mut [u8], means: &Means<'_>) -> Result<(), EngineError> {
-        let (lists, weights) = frame.split_at_mut(batch.lists.pages as usize * PAGE);
-        for (part, runs, area) in [
-            (Part::Lists, &batch.lists, lists),
-            (Part::Weights, &batch.weights, weights),
-        ] {
-            let cache = means.cache.filter(|_| runs.are_short());
-            if cache.is_none() {
-                means.activity.read(runs.pages * PAGE as u64);
-            }
-            let runs: Vec<_> = runs.placed().collect();
-            self.file
-                .read_pages(self.direction, part, &runs, area, cache, means.io)?;
+/// Which way a sweep goes through its batches; within a batch, vertices always ascend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heading {
+    Ascending,
+    Descending,
+}
+
+impl Heading {
+    /// That of an iteration: it begins where the one before ended, with what the cache holds of that.
+    pub fn of(iteration: u32) -> Heading {
+        match iteration % 2 {
+            0 => Heading::Ascending,
+            _ => Heading::Descending,
         }
-        Ok(())
     }
 }
 
@@ -236,17 +171,29 @@ pub struct Sweep<'a> {
     wanted: Wanted<'a>,
     activity: &'a Activity,
     batches: Vec<Batch>,
+    /// The long list that is under way.
+    long: RefCell<Option<LongList>>,
 }
 
 impl<'a> Sweep<'a> {
-    /// Looks up what has to be read.
+    /// Looks up what has to be read. Lists are given whole.
     pub fn new(wanted: Wanted<'a>, means: &Means<'a>) -> Sweep<'a> {
+        Sweep::cut(wanted, means, false)
+    }
+
+    /// The same, with long lists given in parts, one after the other: of some hundred thousand neighbours, whatever the memory.
+    pub fn in_parts(wanted: Wanted<'a>, means: &Means<'a>) -> Sweep<'a> {
+        Sweep::cut(wanted, means, true)
+    }
+
+    fn cut(wanted: Wanted<'a>, means: &Means<'a>, in_parts: bool) -> Sweep<'a> {
         let pages = BATCH_PAGES.min(means.memory / PAGE as u64 / 4).max(1);
         let section = wanted.file.section(wanted.direction);
         Sweep {
-            batches: batches(section, wanted.weights, wanted.chosen, pages),
+            batches: batches(section, wanted.weights, wanted.chosen, pages, in_parts),
             wanted,
             activity: means.activity,
+            long: RefCell::default(),
         }
     }
 
@@ -255,31 +202,55 @@ impl<'a> Sweep<'a> {
         self.activity.ask(self.wanted.chosen.count(vertices));
     }
 
-    /// The sweep in rounds, in each of which no more bytes of lists are read than these, or one batch.
-    pub fn rounds(&self, list_bytes: u64) -> impl Iterator<Item = Round<'_>> {
+    /// The sweep in rounds, in each of which no more bytes of lists are read than these, or one batch, or a part of a long
+    /// list. Each is run before the next is asked for.
+    pub fn rounds(&self, list_bytes: u64, heading: Heading) -> impl Iterator<Item = Round<'_>> {
         self.ask();
         let mut rest = &self.batches[..];
+        let (mut batches, mut part) = (&rest[..0], 0);
         std::iter::from_fn(move || {
-            let mut bytes = 0;
-            let fits = rest.iter().take_while(|batch| {
-                bytes += batch.lists.pages * PAGE as u64;
-                bytes <= list_bytes
-            });
-            let (round, behind) = rest.split_at(fits.count().max(1).min(rest.len()));
-            rest = behind;
-            (!round.is_empty()).then_some(Round {
-                wanted: &self.wanted,
-                batches: round,
-            })
+            if part == 0 {
+                let mut bytes = 0;
+                let fits = |batch: &&Batch| {
+                    bytes += batch.lists.pages * PAGE as u64;
+                    batch.parts == 0 && bytes <= list_bytes
+                };
+                let count = match heading {
+                    Heading::Ascending => rest.iter().take_while(fits).count(),
+                    Heading::Descending => rest.iter().rev().take_while(fits).count(),
+                };
+                let count = count.max(1).min(rest.len());
+                (batches, rest) = match heading {
+                    Heading::Ascending => rest.split_at(count),
+                    Heading::Descending => {
+                        let (front, behind) = rest.split_at(rest.len() - count);
+                        (behind, front)
+                    }
+                };
+            }
+            let parts = batches.first()?.parts;
+            let round = Round {
+                part: (parts > 0).then_some(part),
+                ..self.round(batches, heading)
+            };
+            part = if part + 1 < parts { part + 1 } else { 0 };
+            Some(round)
         })
     }
 
     /// All of it.
-    pub fn whole(&self) -> Round<'_> {
+    pub fn whole(&self, heading: Heading) -> Round<'_> {
         self.ask();
+        self.round(&self.batches, heading)
+    }
+
+    fn round<'b>(&'b self, batches: &'b [Batch], heading: Heading) -> Round<'b> {
         Round {
             wanted: &self.wanted,
-            batches: &self.batches,
+            batches,
+            heading,
+            part: None,
+            long: &self.long,
         }
     }
 }
@@ -288,11 +259,36 @@ impl<'a> Sweep<'a> {
 pub struct Round<'a> {
     wanted: &'a Wanted<'a>,
     batches: &'a [Batch],
+    heading: Heading,
+    /// Of a long list that is alone, the part; all parts where there is none.
+    part: Option<usize>,
+    long: &'a RefCell<Option<LongList>>,
+}
+
+/// Batches in the order in which they are read.
+#[derive(Clone, Copy)]
+struct Stretch<'a> {
+    batches: &'a [Batch],
+    heading: Heading,
+}
+
+impl<'a> Stretch<'a> {
+    fn get(self, number: usize) -> Option<&'a Batch> {
+        let place = match self.heading {
+            Heading::Ascending => number,
+            Heading::Descending => self.batches.len().checked_sub(number + 1)?,
+        };
+        self.batches.get(place)
+    }
+
+    fn at(self, number: usize) -> &'a Batch {
+        self.get(number).expect("it was claimed")
+    }
 }
 
 impl Round<'_> {
-    /// Reads the lists and works on them in batches: `work` in any thread and order, `take` here and by ascending vertices.
-    /// So results do not depend on the number of threads.
+    /// Reads the lists and works on them in batches: `work` in any thread and order, `take` here and batch by batch as the
+    /// sweep goes. So results do not depend on the number of threads.
     ///
     /// # Errors
     /// The file cannot be read, or is not what it says; what `work`, `take` and `watch` say.
@@ -304,51 +300,99 @@ impl Round<'_> {
         mut take: impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
-        let Round { wanted, batches } = *self;
-        if batches.len() < 2 {
-            let mut worker = worker();
-            for batch in batches {
-                let mut frame = means.frames.take(wanted, batch.bytes())?;
-                wanted.read(batch, &mut frame, means)?;
-                let lists = Lists {
-                    wanted,
-                    batch,
-                    frame: &frame,
-                };
-                take(work(&mut worker, &lists)?)?;
-                means.frames.give(frame);
+        if self.batches.is_empty() {
+            return watch();
+        }
+        let mut stretches: Vec<&[Batch]> = self
+            .batches
+            .chunk_by(|first, second| first.parts == 0 && second.parts == 0)
+            .collect();
+        if self.heading == Heading::Descending {
+            stretches.reverse();
+        }
+        for batches in stretches {
+            if batches[0].parts > 0 {
+                let mut worker = worker();
+                self.run_long(&batches[0], means, |lists| take(work(&mut worker, lists)?), watch)?;
+                continue;
             }
+            let stretch = Stretch {
+                batches,
+                heading: self.heading,
+            };
+            self.run_batches(stretch, means, &worker, &work, &mut take, watch)?;
+        }
+        Ok(())
+    }
+
+    /// A long list, part by part.
+    fn run_long(
+        &self,
+        batch: &Batch,
+        means: &Means<'_>,
+        mut work: impl FnMut(&Lists<'_>) -> Result<(), EngineError>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
+        let vertex = batch.vertices.start;
+        let mut scratch = Scratch::default();
+        for part in self.part.map_or(0..batch.parts, |part| part..part + 1) {
+            let mut long = self.long.borrow_mut();
+            if part == 0 {
+                *long = Some(LongList::open(self.wanted, vertex, means)?);
+            }
+            let under_way = long.as_mut().filter(|list| list.vertex == vertex);
+            let list = under_way.ok_or_else(|| EngineError::Internal("a part of a list before its first".into()))?;
+            if list.next(self.wanted, &mut scratch, means)? {
+                work(&Lists(Held::Part(List {
+                    vertex,
+                    neighbours: &scratch.neighbours,
+                    weights: &scratch.weights,
+                })))?;
+            }
+            watch()?;
+        }
+        Ok(())
+    }
+
+    fn run_batches<W: Send, T: Send>(
+        &self,
+        stretch: Stretch<'_>,
+        means: &Means<'_>,
+        worker: &(impl Fn() -> W + Sync),
+        work: &(impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync),
+        take: &mut impl FnMut(T) -> Result<(), EngineError>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
+        let wanted = self.wanted;
+        if let [batch] = stretch.batches {
+            let mut frame = means.frames.take(wanted.file.path(), batch.bytes())?;
+            wanted.read(batch, &mut frame, means)?;
+            take(work(&mut worker(), &Lists::of(wanted, batch, &frame))?)?;
+            means.frames.give(frame);
             return watch();
         }
         let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG);
         std::thread::scope(|scope| {
-            for _ in 0..readers(batches, means) {
-                scope.spawn(|| queue.run(|| queue.read(wanted, batches, means)));
+            for _ in 0..readers(stretch.batches, means) {
+                scope.spawn(|| queue.run(|| queue.read(wanted, stretch, means)));
             }
             for _ in 0..means.threads.max(1) {
                 scope.spawn(|| {
                     queue.run(|| {
                         let mut worker = worker();
-                        queue.work(batches, means.frames, |number, frame| {
-                            let lists = Lists {
-                                wanted,
-                                batch: &batches[number],
-                                frame,
-                            };
-                            work(&mut worker, &lists)
+                        queue.work(stretch, means.frames, |batch, frame| {
+                            work(&mut worker, &Lists::of(wanted, batch, frame))
                         })
                     })
                 });
             }
-            let taken = queue.take(batches.len(), &mut take, watch);
+            let taken = queue.take(stretch.batches.len(), take, watch);
             queue.stop(taken.err());
         });
         queue.outcome()
     }
-}
 
-impl Round<'_> {
-    /// What is found at the lists, by ascending vertices. It is as much as `memory` has to be beside.
+    /// What is found at the lists, as the sweep goes. It is as much as `memory` has to be beside.
     ///
     /// # Errors
     /// Those of `run`.
@@ -447,10 +491,10 @@ impl<T> Queue<T> {
     }
 
     /// Reads batches until all are read.
-    fn read(&self, wanted: &Wanted<'_>, batches: &[Batch], means: &Means<'_>) -> Result<(), EngineError> {
-        while let Some(number) = self.claim(batches) {
-            let batch = &batches[number];
-            let mut frame = means.frames.take(wanted, batch.bytes())?;
+    fn read(&self, wanted: &Wanted<'_>, stretch: Stretch<'_>, means: &Means<'_>) -> Result<(), EngineError> {
+        while let Some(number) = self.claim(stretch) {
+            let batch = stretch.at(number);
+            let mut frame = means.frames.take(wanted.file.path(), batch.bytes())?;
             wanted.read(batch, &mut frame, means)?;
             self.lock().read.insert(number, frame);
             self.changed.notify_all();
@@ -458,10 +502,10 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    fn claim(&self, batches: &[Batch]) -> Option<usize> {
+    fn claim(&self, stretch: Stretch<'_>) -> Option<usize> {
         let mut state = self.lock();
         loop {
-            let batch = batches.get(state.next).filter(|_| !state.stopped)?;
+            let batch = stretch.get(state.next).filter(|_| !state.stopped)?;
             let fits = state.held_bytes == 0 || state.held_bytes + batch.bytes() <= self.memory;
             if fits && state.next < state.taken + self.backlog {
                 state.held_bytes += batch.bytes();
@@ -475,9 +519,9 @@ impl<T> Queue<T> {
     /// Works on batches until none is left.
     fn work(
         &self,
-        batches: &[Batch],
+        stretch: Stretch<'_>,
         frames: &Frames,
-        mut work: impl FnMut(usize, &[u8]) -> Result<T, EngineError>,
+        mut work: impl FnMut(&Batch, &[u8]) -> Result<T, EngineError>,
     ) -> Result<(), EngineError> {
         loop {
             let mut state = self.lock();
@@ -491,11 +535,11 @@ impl<T> Queue<T> {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             };
             drop(state);
-            let done = work(number, &frame)?;
+            let done = work(stretch.at(number), &frame)?;
             frames.give(frame);
             let mut state = self.lock();
             state.done.insert(number, done);
-            state.held_bytes -= batches[number].bytes();
+            state.held_bytes -= stretch.at(number).bytes();
             drop(state);
             self.changed.notify_all();
         }

@@ -7,7 +7,9 @@ use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::bits::Bits;
-use super::sweep::{List, Lists, Means, Round, Scratch, Sweep, Wanted, Watch};
+use super::means::{Means, Watch};
+use super::sweep::{Heading, Lists, Round, Sweep};
+use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
 /// Lists of some vertices that follow each other, each of the ranks of the neighbours that stand higher.
@@ -128,7 +130,13 @@ impl Counter<'_> {
     }
 
     /// Counts the triangles whose middle vertex is in the block.
-    fn count(&self, sweep: &Sweep<'_>, block: &Block, watch: &mut Watch<'_>) -> Result<(), EngineError> {
+    fn count(
+        &self,
+        sweep: &Sweep<'_>,
+        heading: Heading,
+        block: &Block,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
         let marks = || Marks {
             scratch: Scratch::default(),
             higher: vec![],
@@ -148,7 +156,7 @@ impl Counter<'_> {
             })
         };
         self.means.iteration(self.ranks.len() as u64);
-        sweep.whole().run(self.means, marks, work, Ok, watch)
+        sweep.whole(heading).run(self.means, marks, work, Ok, watch)
     }
 
     /// Those of the lowest vertex.
@@ -208,14 +216,16 @@ pub fn triangles(
     let mut block = Block::default();
     // A neighbour takes a byte of a list at least.
     let step = block_bytes / 4 / 4;
-    for round in sweep.rounds(step) {
+    let mut blocks = 0;
+    for round in sweep.rounds(step, Heading::Ascending) {
         if block.bytes() + 4 * step > block_bytes && !block.begins.is_empty() {
-            counter.count(&sweep, &block, watch)?;
+            counter.count(&sweep, Heading::of(blocks), &block, watch)?;
             block.clear();
+            blocks += 1;
         }
         counter.load(&round, &mut block, watch)?;
     }
-    counter.count(&sweep, &block, watch)?;
+    counter.count(&sweep, Heading::of(blocks), &block, watch)?;
     let by_rank: Vec<u64> = counter.of.into_iter().map(AtomicU64::into_inner).collect();
     let ranks = counter.ranks.iter().filter(|_| each);
     let of = ranks.map(|rank| by_rank[*rank as usize]).collect();

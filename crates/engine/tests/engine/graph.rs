@@ -1,11 +1,13 @@
 //! Graphs: every algorithm against a plain loop, with any number of threads and as little memory as it takes.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Activity, Bits, Chosen, Distances, Frames, Frontier, Graph, Levels, Means, Reached, Sweep, Wanted,
+    self, Activity, Bits, Chosen, Delivery, Distances, Frames, Frontier, Graph, Heading, Levels, List, Means, Outbox,
+    Reached, Sweep, VertexProgram, Wanted,
 };
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
@@ -127,8 +129,16 @@ fn levels(made: &Made, source: u32, directions: &[Direction], means: &Means<'_>)
     levels[source as usize] = 0;
     let mut active = Frontier::none(made.vertices);
     active.insert(source);
-    let mut program = Levels::new(directions, &active);
-    graph::run(&plain(made), &mut program, &mut levels, &mut active, means, &mut go)?;
+    let mut program = Levels::new(directions, u32::MAX, &active);
+    graph::run(
+        &plain(made),
+        &mut program,
+        &mut levels,
+        &mut active,
+        Delivery::Synchronous,
+        means,
+        &mut go,
+    )?;
     Ok(levels)
 }
 
@@ -275,7 +285,16 @@ fn distances_are_the_shortest() {
                     degrees: Some((&degrees[0], &degrees[1])),
                 };
                 let mut program = Distances::new(&OUT, step, made.vertices);
-                graph::run(&graph, &mut program, &mut states, &mut active, means, &mut go).unwrap();
+                graph::run(
+                    &graph,
+                    &mut program,
+                    &mut states,
+                    &mut active,
+                    Delivery::Synchronous,
+                    means,
+                    &mut go,
+                )
+                .unwrap();
                 states.iter().map(|state| state.distance).collect::<Vec<f64>>()
             });
             assert_eq!(found, expected);
@@ -472,11 +491,338 @@ fn graphs_of_communities_hold_no_vertex_without_edges() {
     );
 }
 
+/// Lists that are given one by one: graphs for which `made` takes too long. Weights are those of the ends.
+fn written(vertices: u32, edges: u64, list: impl Fn(u32) -> Vec<u32>) -> Made {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.ocg");
+    let shape = GraphShape {
+        vertices: vertices.into(),
+        edges,
+        directed: false,
+        weights: Some(DType::F64),
+    };
+    let io = Io::direct();
+    let mut writer = GraphWriter::create(&path, shape, false, &io).unwrap();
+    for vertex in 0..vertices {
+        let list = list(vertex);
+        let weights = list
+            .iter()
+            .flat_map(|other| weight(vertex.min(*other), vertex.max(*other)).to_le_bytes());
+        writer.push(&list, &weights.collect::<Vec<_>>(), &io).unwrap();
+    }
+    writer.finish(&io).unwrap();
+    Made {
+        file: GraphFile::open(&path, &io).unwrap(),
+        _folder: folder,
+        vertices: vertices as usize,
+        edges: vec![],
+    }
+}
+
+const HUB: u32 = 70_000;
+
+/// A vertex with a million neighbours, whose list is of more bytes than a batch.
+fn star() -> Made {
+    let vertices = 1 << 20;
+    written(vertices, 2 * (u64::from(vertices) - 1), |vertex| match vertex {
+        HUB => (0..vertices).filter(|other| *other != HUB).collect(),
+        _ => vec![HUB],
+    })
+}
+
+/// Counts how often it is given a part of the list of the hub.
+struct Calls {
+    in_parts: bool,
+    calls: AtomicU32,
+}
+
+impl VertexProgram for Calls {
+    type State = u32;
+    type Message = u32;
+
+    fn directions(&self) -> &[Direction] {
+        &OUT
+    }
+
+    fn takes_parts(&self) -> bool {
+        self.in_parts
+    }
+
+    fn run(&self, iteration: u32, _: u32, _: &mut u32) -> bool {
+        iteration < 2
+    }
+
+    fn on_edges(&self, _: u32, list: &List<'_>, _: &[u32], outbox: &mut Outbox<u32>) {
+        if list.vertex == HUB {
+            self.calls.fetch_add(1, Relaxed);
+        }
+        list.neighbours
+            .iter()
+            .for_each(|other| outbox.send(*other, list.vertex));
+    }
+
+    fn on_message(&self, _: u32, _: u32, last: &mut u32, from: u32) -> bool {
+        *last = last.wrapping_mul(31).wrapping_add(from);
+        true
+    }
+}
+
+#[test]
+fn long_lists_come_in_parts_to_who_takes_them() {
+    let made = star();
+    assert!(graph::least_memory_of_parts(&made.file, 8) < graph::least_memory(&made.file, 8));
+    let both = [false, true].map(|in_parts| {
+        the_same(&made, &Io::direct(), |means| {
+            let calls = AtomicU32::new(0);
+            let mut program = Calls { in_parts, calls };
+            let mut states = vec![0; made.vertices];
+            let mut active = Frontier::none(made.vertices);
+            (0..made.vertices as u32).for_each(|vertex| active.insert(vertex));
+            graph::run(
+                &plain(&made),
+                &mut program,
+                &mut states,
+                &mut active,
+                Delivery::Synchronous,
+                means,
+                &mut go,
+            )
+            .unwrap();
+            assert_eq!(program.calls.into_inner(), if in_parts { 8 } else { 2 });
+            states
+        })
+    });
+    assert_eq!(both[0], both[1]);
+    // The lowest sender is the first in an iteration, and the last in the next.
+    let others = || (0..made.vertices as u32).filter(|other| *other != HUB);
+    let heard = |last: u32, from: u32| last.wrapping_mul(31).wrapping_add(from);
+    let expected = others().rev().fold(others().fold(0, heard), heard);
+    assert_eq!(both[0][HUB as usize], expected);
+    assert_eq!(both[0][3], heard(HUB, HUB));
+}
+
+#[test]
+fn algorithms_take_long_lists_in_parts() {
+    let made = star();
+    let io = Io::direct();
+    let leaves = made.vertices - 1;
+    let is_hub = |vertex: usize| vertex == HUB as usize;
+    let found = the_same(&made, &io, |means| levels(&made, 5, &OUT, means).unwrap());
+    let distance = |vertex: usize| match vertex {
+        5 => 0,
+        vertex if is_hub(vertex) => 1,
+        _ => 2,
+    };
+    assert!(found
+        .iter()
+        .enumerate()
+        .all(|(vertex, level)| *level == distance(vertex)));
+    let degrees = made.file.degrees(Direction::Out, &io).unwrap();
+    let paths = the_same(&made, &io, |means| {
+        let mut states = vec![Reached::NEVER; made.vertices];
+        states[HUB as usize] = Reached::at(0.0);
+        let mut active = Frontier::none(made.vertices);
+        active.insert(HUB);
+        let graph = Graph {
+            file: &made.file,
+            degrees: Some((&degrees, &degrees)),
+        };
+        let mut program = Distances::new(&OUT, 1e9, made.vertices);
+        graph::run(
+            &graph,
+            &mut program,
+            &mut states,
+            &mut active,
+            Delivery::Synchronous,
+            means,
+            &mut go,
+        )
+        .unwrap();
+        states.iter().map(|state| state.distance).collect::<Vec<f64>>()
+    });
+    for (vertex, distance) in (0..).zip(&paths) {
+        let direct = if vertex == HUB {
+            0.0
+        } else {
+            weight(vertex.min(HUB), vertex.max(HUB))
+        };
+        assert_eq!(*distance, direct, "{vertex}");
+    }
+    let together = the_same(&made, &io, |means| {
+        graph::components(&made.file, means, &mut go).unwrap()
+    });
+    assert!(together.iter().all(|lowest| *lowest == 0));
+    let between = the_same(&made, &io, |means| {
+        graph::betweenness(&made.file, &[5], means, &mut go).unwrap()
+    });
+    assert!((0..)
+        .zip(&between)
+        .all(|(vertex, sum)| *sum == if is_hub(vertex) { (leaves - 1) as f64 } else { 0.0 }));
+    let what = graph::Ranking {
+        damping: 0.85,
+        tolerance: 1e-15,
+        iterations: 500,
+    };
+    let (ranks, _) = the_same(&made, &io, |means| {
+        graph::ranks(&made.file, &degrees, &what, means, &mut go).unwrap()
+    });
+    // h = (1 - d) / n + d n' l, l = (1 - d) / n + d h / n', where n' are the leaves.
+    let base = 0.15 / made.vertices as f64;
+    let hub = (base + 0.85 * leaves as f64 * base) / (1.0 - 0.85 * 0.85);
+    let leaf = base + 0.85 * hub / leaves as f64;
+    for (vertex, rank) in ranks.iter().enumerate() {
+        let expected = if is_hub(vertex) { hub } else { leaf };
+        assert!((rank / expected - 1.0).abs() < 1e-9, "{vertex}: {rank} and {expected}");
+    }
+    let asked = [3, HUB, HUB + 1];
+    let (begins, neighbours, weights) = the_same(&made, &io, |means| {
+        let asked = graph::Asked {
+            file: &made.file,
+            direction: Direction::Out,
+            degrees: Some(&degrees),
+            vertices: &asked,
+        };
+        let found = asked.whole(means, &mut go).unwrap();
+        (found.begins, found.neighbours, found.weights)
+    });
+    assert_eq!(begins, [0, 1, 1 + leaves as i64, 2 + leaves as i64]);
+    assert!(neighbours[1..=leaves]
+        .iter()
+        .copied()
+        .eq((0..made.vertices as u32).filter(|other| *other != HUB)));
+    let of_hub = neighbours[1..=leaves].iter().zip(&weights[1..=leaves]);
+    assert!({ of_hub }.all(|(other, found)| *found == weight(HUB.min(*other), HUB.max(*other))));
+}
+
+/// The lowest vertex that is known to be connected, which neighbours are told of.
+struct Lowest;
+
+impl VertexProgram for Lowest {
+    type State = u32;
+    type Message = u32;
+
+    fn directions(&self) -> &[Direction] {
+        &OUT
+    }
+
+    fn run(&self, _: u32, _: u32, _: &mut u32) -> bool {
+        true
+    }
+
+    fn on_edges(&self, _: u32, list: &List<'_>, states: &[u32], outbox: &mut Outbox<u32>) {
+        let own = states[list.vertex as usize];
+        let higher = list.neighbours.iter().filter(|other| states[**other as usize] > own);
+        higher.for_each(|other| outbox.send(*other, own));
+    }
+
+    fn on_message(&self, _: u32, _: u32, state: &mut u32, lowest: u32) -> bool {
+        let is_lower = lowest < *state;
+        *state = lowest.min(*state);
+        is_lower
+    }
+}
+
+/// The distance from where it begins, told to neighbours.
+struct Farther;
+
+impl VertexProgram for Farther {
+    type State = u32;
+    type Message = u32;
+
+    fn directions(&self) -> &[Direction] {
+        &OUT
+    }
+
+    fn run(&self, _: u32, _: u32, _: &mut u32) -> bool {
+        true
+    }
+
+    fn on_edges(&self, _: u32, list: &List<'_>, states: &[u32], outbox: &mut Outbox<u32>) {
+        let next = states[list.vertex as usize] + 1;
+        let farther = list.neighbours.iter().filter(|other| states[**other as usize] > next);
+        farther.for_each(|other| outbox.send(*other, next));
+    }
+
+    fn on_message(&self, _: u32, _: u32, state: &mut u32, distance: u32) -> bool {
+        let is_nearer = distance < *state;
+        *state = distance.min(*state);
+        is_nearer
+    }
+}
+
+#[test]
+fn asynchronous_runs_end_where_synchronous_ones_do_and_no_later() {
+    // A tree whose numbers are those of a heap, of several batches.
+    let vertices = (1u32 << 20) - 1;
+    let made = written(vertices, 2 * (u64::from(vertices) - 1), |vertex| {
+        let above = vertex.checked_sub(1).map(|below| below / 2);
+        let around = [above, Some(2 * vertex + 1), Some(2 * vertex + 2)];
+        around.into_iter().flatten().filter(|other| *other < vertices).collect()
+    });
+    let io = Io::direct();
+    fn ran<P: VertexProgram<State = u32>>(
+        made: &Made,
+        mut program: P,
+        states: &[u32],
+        begin: impl Iterator<Item = u32>,
+        mode: Delivery,
+        means: &Means<'_>,
+    ) -> (Vec<u32>, u32) {
+        let mut states = states.to_vec();
+        let mut active = Frontier::none(made.vertices);
+        begin.for_each(|vertex| active.insert(vertex));
+        let iterations = graph::run(
+            &plain(made),
+            &mut program,
+            &mut states,
+            &mut active,
+            mode,
+            means,
+            &mut go,
+        )
+        .unwrap();
+        (states, iterations)
+    }
+    let names: Vec<u32> = (0..vertices).collect();
+    let mut far = vec![u32::MAX; vertices as usize];
+    far[0] = 0;
+    let mut fewer = false;
+    for threads in [1, 2, 8] {
+        // All messages of an iteration fit.
+        let means = Means {
+            memory: 1 << 30,
+            threads,
+            ..the_means(&io)
+        };
+        let labels = |mode| ran(&made, Lowest, &names, 0..vertices, mode, &means);
+        let (found, iterations) = labels(Delivery::Synchronous);
+        assert_eq!(iterations, 20);
+        assert!(found.iter().all(|lowest| *lowest == 0));
+        let (at_once, sooner) = labels(Delivery::Asynchronous);
+        assert_eq!(at_once, found);
+        assert!(
+            sooner <= iterations,
+            "{sooner} and {iterations} iterations of {threads} threads"
+        );
+        fewer |= sooner < iterations;
+        let search = |mode| ran(&made, Farther, &far, std::iter::once(0), mode, &means);
+        let (found, iterations) = search(Delivery::Synchronous);
+        assert!((0..)
+            .zip(&found)
+            .all(|(vertex, level): (u32, _)| *level == (vertex + 1).ilog2()));
+        let (at_once, sooner) = search(Delivery::Asynchronous);
+        assert_eq!(at_once, found);
+        assert!(sooner <= iterations);
+    }
+    assert!(fewer, "what was told was not met in the same iteration");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     /// A sweep of some vertices reads the pages of their lists and few more, and gives those lists.
     #[test]
-    fn a_sweep_gives_the_lists_it_is_asked_for(chosen in prop::collection::btree_set(0u32..3000, 0..200), memory in 12u32..26) {
+    fn a_sweep_gives_the_lists_it_is_asked_for(chosen in prop::collection::btree_set(0u32..3000, 0..200), memory in 12u32..26, descends: bool) {
+        let heading = if descends { Heading::Descending } else { Heading::Ascending };
         let made = made(3000, &skewed(3000, 20_000), true);
         let io = Io::direct();
         let degrees = made.file.degrees(Direction::In, &io).unwrap();
@@ -492,7 +838,7 @@ proptest! {
         };
         let mut found = vec![];
         let sweep = Sweep::new(wanted, &means);
-        for round in sweep.rounds(1 << 14) {
+        for round in sweep.rounds(1 << 14, heading) {
             let work = |scratch: &mut graph::Scratch, lists: &graph::Lists<'_>| {
                 let mut part = vec![];
                 lists.each(scratch, |list| {
@@ -513,6 +859,10 @@ proptest! {
             .map(|(from, to)| (*to, *from, weight(*from, *to)))
             .collect();
         expected.sort_by(|first, second| first.partial_cmp(second).unwrap());
+        if descends {
+            // Batches do, within which vertices ascend.
+            found.sort_by(|first, second| first.partial_cmp(second).unwrap());
+        }
         prop_assert_eq!(found, expected);
     }
 }

@@ -1,0 +1,74 @@
+//! What the work on a graph is done with: memory, threads, the file's cache.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use outcore_store::cache::CachedFile;
+use outcore_store::{AlignedBuffer, Io, StoreError, PAGE};
+
+use super::activity::Activity;
+use crate::EngineError;
+
+/// Watches for what ends the work early.
+pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
+
+/// What the work is done with.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// Bytes that are held for what is read and what is sent.
+    pub memory: u64,
+    pub threads: usize,
+    /// Threads that read long runs; short ones are read by more.
+    pub io_threads: usize,
+    pub io: &'a Io,
+    pub frames: &'a Frames,
+    /// What is read by way of, if there is memory for it: whoever asks for lists asks for others of their pages soon. How much
+    /// is read from the file then is what the cache does not hold, page by page, whether few lists are wanted or all.
+    pub cache: Option<&'a CachedFile>,
+    /// What is told of iterations.
+    pub activity: &'a Activity,
+}
+
+impl Means<'_> {
+    /// An iteration begins with so many active vertices.
+    pub(super) fn iteration(&self, active: u64) {
+        self.activity.begin(active, self.cache);
+    }
+}
+
+/// Memory that was read into and waits for the next batch: fresh pages cost more than reading does.
+#[derive(Default)]
+pub struct Frames(Mutex<Vec<AlignedBuffer>>);
+
+impl Frames {
+    /// Memory for so many bytes of a file.
+    pub(super) fn take(&self, path: &Path, bytes: u64) -> Result<AlignedBuffer, EngineError> {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = spare.iter().position(|frame| frame.len() as u64 >= bytes);
+        if let Some(place) = fits {
+            return Ok(spare.swap_remove(place));
+        }
+        drop(spare);
+        // Usual batches are alike, so that each frame serves any of them.
+        AlignedBuffer::new(bytes.max(FRAME_BYTES) as usize).map_err(|cause| {
+            EngineError::Store(StoreError::Io {
+                path: path.to_path_buf(),
+                offset: 0,
+                action: "map memory",
+                cause: cause.into(),
+            })
+        })
+    }
+
+    /// Keeps the frame; the memory of a large one is given back.
+    pub(super) fn give(&self, frame: AlignedBuffer) {
+        if frame.len() as u64 <= FRAME_BYTES {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(frame);
+        }
+    }
+}
+
+/// Lists that are read and worked on together: some hundred of them keep every thread busy.
+pub(super) const BATCH_PAGES: u64 = 256;
+/// Bytes of a frame: a batch ends with the list that fills it.
+const FRAME_BYTES: u64 = (BATCH_PAGES + BATCH_PAGES / 16) * PAGE as u64;
