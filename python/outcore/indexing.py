@@ -79,7 +79,8 @@ def take(x: Operand, indices: Any, /, *, axis: int | None = None) -> Array:
     I/O: few even runs read the tiles the positions fall in, or the positions' own pages where those are fewer bytes; so
     do single elements of a stored array of one axis, each page once. Else one read of `x` and of the indices while `x`
     fits a third of the memory; beyond that, rows of more than 8 elements are met in sweeps over `x`, one for each half
-    of the memory that the result takes, and shorter ones by sorting the indices, and sorting back (external memory model, Vitter 2001, section 5).
+    of the memory that the result takes, and shorter ones by sorting the indices, and sorting back (external memory
+    model, Vitter 2001, section 5).
 
     >>> import numpy as np, outcore as oc
     >>> oc.take(np.asarray([10, 20, 30]), oc.asarray([2, 0, -1])).compute()
@@ -182,7 +183,7 @@ def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> A
         parts = [np.asarray(part) for part in indices]
         shape = broadcast_shapes(*(part.shape for part in parts))
         rows = [np.broadcast_to(part, shape) for part in parts]
-        if rows[0].size <= _EAGER_MAX and all(row.dtype.kind in "iu" for row in rows) and math.prod(lengths):
+        if rows[0].size <= _EAGER_MAX and all(row.dtype.kind in "iu" for row in rows) and 0 not in lengths:
             places = (row.astype(np.int64) % length for row, length in zip(rows, lengths, strict=True))
             return np.ravel_multi_index(tuple(places), lengths)
     numbers = [counted_from_front(name, part, length) for part, length in zip(indices, lengths, strict=True)]

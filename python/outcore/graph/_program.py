@@ -110,6 +110,8 @@ class VertexProgram:
     graph: Graph
     iteration: int = 0
     combine: ClassVar[Literal["min", "max", "sum"] | None] = None
+    # The type of messages that are combined, and what combines them.
+    _combining: tuple[np.dtype[Any], _core.Mail] | None = None
 
     def run(self, v: Vertices) -> None:
         """At active vertices: asks for their lists unless it is written anew."""
@@ -163,10 +165,10 @@ class VertexProgram:
             raise ShapeError(
                 f"{name}: values that are combined are numbers, one for a vertex; not of shape {values.shape}"
             )
-        if self._combining is None:
-            n = self.graph.number_of_vertices
-            self._combining = values.dtype, _core.Mail(self._seen, n, str(self.combine), str(values.dtype))
-        dtype, mail = self._combining
+        dtype, mail = self._combining or (values.dtype, None)
+        if mail is None:
+            mail = _core.Mail(self._seen, self.graph.number_of_vertices, str(self.combine), str(dtype))
+            self._combining = dtype, mail
         if values.dtype != dtype:
             raise DTypeError(f"{name}: values of {values.dtype}, but those before were of {dtype}")
         return mail
@@ -195,7 +197,7 @@ class VertexProgram:
         self._next = _core.Frontier(n)
         self._requested: dict[str, list[npt.NDArray[np.uint32]]] = {}
         self._sent: list[tuple[npt.NDArray[np.uint32], npt.NDArray[Any]]] = []
-        self._combining: tuple[np.dtype[Any], _core.Mail] | None = None
+        self._combining = None
 
     def _end(self) -> None:
         """Lets go of what the run had."""
