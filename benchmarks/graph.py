@@ -1,4 +1,4 @@
-"""Graphs on disk: algorithms with lists on disk, under a real limit, beside the same in memory, networkit and GraphBLAS.
+"""Graphs on disk: algorithms with lists on disk, under a real limit, beside the same in memory and its rivals.
 
     python -m benchmarks.graph [--scale 22] [--edges 64Mi] [--rounds 3] [--limit 512MiB] [--only bfs,pagerank]
 
@@ -161,12 +161,13 @@ def main() -> None:
             figures[case] = common.alternating(ways(case, graphs[kind], resident, options), options.rounds)
         rows.append(row(case, wanted, figures[case], disk, options.rivals))
     columns = ["case", "on disk", "in memory", "memory ÷ disk", "wanted", "read", "÷ the disk's time", "bits", "RSS",
-               *(f"{rival}{part}" for rival in options.rivals for part in ("", " ÷ memory")), "wanted", "holds"]  # fmt: skip
+               *(f"{rival}{part}" for rival in options.rivals for part in ("", " ÷ memory")),
+               "wanted", "holds"]  # fmt: skip
     told = (
         f"R-MAT, 2^{options.scale} vertices, {options.edges >> 20} Mi edges, {options.threads} threads; on disk under "
         f"{common.show_bytes(options.limit)}, cold. Shortest paths and betweenness from one vertex, PageRank of 10 "
-        f"iterations. networkit and GraphBLAS without loading; networkit's triangles are local clustering coefficients, "
-        f"GraphBLAS runs LAGraph's algorithms, and found what we did. The disk read "
+        f"iterations. networkit and GraphBLAS without loading; networkit's triangles are local clustering "
+        f"coefficients, GraphBLAS runs LAGraph's algorithms, and found what we did. The disk read "
         f"{disk / 1e9:.2f} GB/s."
     )
     common.write_record(

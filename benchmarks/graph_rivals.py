@@ -1,7 +1,7 @@
 """What the graph benchmark is held against: networkit and python-graphblas, with the graph in their memory.
 
-Each function is called in a child of its own; loading is not in the time. python-graphblas has no algorithms: those here
-are LAGraph's, in its operators. What it finds is held against what outcore found.
+Each function is called in a child of its own; loading is not in the time. python-graphblas has no algorithms: those
+here are LAGraph's, in its operators. What it finds is held against what outcore found.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _source(begins: Numbers) -> int:
 
 
 def networkit(path: str, case: str, threads: int, expected: str) -> dict[str, Any]:
-    """By networkit. Its ranks and coefficients are others than ours by definition: only searches are held against ours."""
+    """By networkit. Its ranks and coefficients are others than ours by definition: searches alone are compared."""
     import networkit as nk
 
     nk.setNumberOfThreads(threads)

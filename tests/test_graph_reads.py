@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def test_a_search_of_one_percent_reads_the_pages_of_its_lists(drawn: Path, pool_
             cases += 1
             with session(drawn.parent, pool_limit=pool_limit) as current:
                 G = oc.graph.open(drawn)
-                moved = read_by(current, lambda: oc.graph.bfs(G, source, cutoff=cutoff))
+                moved = read_by(current, partial(oc.graph.bfs, G, source, cutoff=cutoff))
             needed = distinct(firsts[asked], ends[asked]) * PAGE
             assert needed <= moved <= 1.5 * needed, (source, cutoff, asked.mean(), moved / needed)
     assert cases >= 3, "no search asks for a hundredth of the lists"

@@ -26,7 +26,7 @@ def connected_components(G: Graph) -> npt.NDArray[np.uint32]:
 
 
 def strongly_connected_components(G: Graph) -> npt.NDArray[np.uint32]:
-    """The lowest vertex of the component of each vertex, within which paths lead from every vertex to every other: uint32 (n,).
+    """The lowest vertex of the component of each, within which paths lead from each to every other: uint32 (n,).
 
     Memory: 13 bytes a vertex. Raises ArgumentError for an undirected graph. I/O: some reads of both directions, most of
     which take few lists.

@@ -17,8 +17,8 @@ _FARTHEST = 2**32 - 1  # no path is longer
 def bfs(G: Graph, source: Any, *, direction: str = "out", cutoff: float | None = None) -> npt.NDArray[np.int32]:
     """The distance of each vertex from the nearest `source`, in edges: int32 (n,), -1 where no path leads.
 
-    `source` is a vertex or several. Edges are followed "out", "in" or "both" ways, no more than `cutoff` of them: what is
-    farther away is -1 too. Memory: 5 bytes a vertex. Raises IndexingError for what is no vertex, ArgumentError for a
+    `source` is a vertex or several. Edges are followed "out", "in" or "both" ways, no more than `cutoff` of them: what
+    is farther away is -1 too. Memory: 5 bytes a vertex. Raises IndexingError for what is no vertex, ArgumentError for a
     cutoff below 0. I/O: the lists of the vertices that are met and nearer than `cutoff`, each once in each direction.
 
     >>> import outcore as oc, tempfile, pathlib

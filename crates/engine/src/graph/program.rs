@@ -155,8 +155,8 @@ pub enum Delivery {
     /// bits at every number of threads and in whatever memory.
     Synchronous,
     /// As soon as every thread has worked on some lists: `on_edges` of later lists meets states that are ahead of the
-    /// iteration. A program whose fixed point is one takes no more iterations for it, mostly fewer; how many, and the bits of
-    /// what depends on the order, differ with threads and memory.
+    /// iteration. A program whose fixed point is one takes no more iterations for it and asks for fewer lists; how many, and
+    /// the bits of what depends on the order, differ with threads and memory.
     Asynchronous,
 }
 
