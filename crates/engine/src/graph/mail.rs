@@ -179,10 +179,12 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn combined<T: Number>(combine: Combine, of: impl Fn(u8) -> T, plain: impl Fn(T, T) -> T, sent: &[(u32, u8)])
-    where
-        T: std::fmt::Debug,
-    {
+    fn combined<T: Number + std::fmt::Debug>(
+        combine: Combine,
+        of: impl Fn(u8) -> T,
+        plain: impl Fn(T, T) -> T,
+        sent: &[(u32, u8)],
+    ) {
         let mut mail = Mail::new(100, combine);
         for _ in 0..2 {
             let mut wanted: BTreeMap<u32, T> = BTreeMap::new();
