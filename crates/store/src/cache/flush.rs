@@ -160,14 +160,18 @@ impl PageCache {
         self.write_back(file, &dirty)?;
         writing.sort_unstable();
         for &page in &writing {
-            let name = Name::new(file.number, page);
-            let is_writing = |set: &mut Set| self.find(set, name).is_some_and(|way| set.writing & (1 << way) != 0);
-            let over = || (!self.locked(name, is_writing)).then_some(());
-            self.memory.idle().wait_for(over);
+            self.wait_until_written(Name::new(file.number, page));
         }
         // What others could not write is dirty again.
         self.write_back(file, &writing)?;
         self.cut(file)
+    }
+
+    /// Waits for who writes a page.
+    pub(super) fn wait_until_written(&self, name: Name) {
+        let is_writing = |set: &mut Set| self.find(set, name).is_some_and(|way| set.writing & (1 << way) != 0);
+        let over = || (!self.locked(name, is_writing)).then_some(());
+        self.memory.idle().wait_for(over);
     }
 
     /// Cuts off what whole pages wrote beyond the end of the file.

@@ -126,24 +126,28 @@ impl PageCache {
                 patience = PATIENCE;
                 continue;
             }
-            let dirty = self.dirty_of_last();
-            if dirty.is_empty() || patience == 0 {
+            let (dirty, writing) = self.unwritten_of_last();
+            if dirty.is_empty() && writing.is_empty() || patience == 0 {
                 return Ok(());
             }
             patience -= 1;
             self.write_out(dirty)?;
+            // Who writes them needs nothing that is held here.
+            writing.into_iter().for_each(|name| self.wait_until_written(name));
         }
         Ok(())
     }
 
-    fn dirty_of_last(&self) -> BTreeSet<(u32, u64)> {
+    /// Pages of the last set and its partner that are dirty, and those that somebody writes.
+    fn unwritten_of_last(&self) -> (BTreeSet<(u32, u64)>, Vec<Name>) {
         let last = self.sets.load(Relaxed) - 1;
-        let names = [partner(self.unit, last), last].map(|at| self.dirty_of(&lock(&self.line(at).0)));
-        names
-            .into_iter()
-            .flatten()
-            .map(|name| (name.file(), name.page()))
-            .collect()
+        let (mut dirty, mut writing) = (BTreeSet::new(), Vec::new());
+        for at in [partner(self.unit, last), last] {
+            let set = lock(&self.line(at).0);
+            dirty.extend(self.dirty_of(&set).iter().map(|name| (name.file(), name.page())));
+            writing.extend(ways(set.writing).map(|way| Name(self.memory.name(set.frames[way]))));
+        }
+        (dirty, writing)
     }
 
     /// Gives the last set up: the best pages of it and of its partner stay. Whether that could be done.
