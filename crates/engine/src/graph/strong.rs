@@ -192,19 +192,16 @@ pub fn strong_components(
     };
     let mut states = vec![never; vertices];
     let mut active = Frontier::none(vertices);
-    let graph = Graph { file, degrees: None };
     let mut is_first = true;
     loop {
         for (along, against) in [(Direction::Out, Direction::In), (Direction::In, Direction::Out)] {
             count(file, against, &mut states, &mut active, means, watch)?;
             choose(&states, &mut active, |_, state| state.color == 0);
-            let mut trim = Trim { direction: [along] };
-            run(
-                &graph,
-                &mut trim,
+            spread(
+                file,
+                &mut Trim { direction: [along] },
                 &mut states,
                 &mut active,
-                Delivery::Synchronous,
                 means,
                 watch,
             )?;
@@ -223,47 +220,28 @@ pub fn strong_components(
             states[most as usize].color = most;
             active.clear();
             active.insert(most);
-            run(
-                &graph,
-                &mut Reach,
-                &mut states,
-                &mut active,
-                Delivery::Synchronous,
-                means,
-                watch,
-            )?;
+            spread(file, &mut Reach, &mut states, &mut active, means, watch)?;
             active.insert(most);
-            run(
-                &graph,
-                &mut Back,
-                &mut states,
-                &mut active,
-                Delivery::Synchronous,
-                means,
-                watch,
-            )?;
+            spread(file, &mut Back, &mut states, &mut active, means, watch)?;
             continue;
         }
-        run(
-            &graph,
-            &mut Color,
-            &mut states,
-            &mut active,
-            Delivery::Synchronous,
-            means,
-            watch,
-        )?;
+        spread(file, &mut Color, &mut states, &mut active, means, watch)?;
         choose(&states, &mut active, |vertex, state| state.color == vertex);
-        run(
-            &graph,
-            &mut Back,
-            &mut states,
-            &mut active,
-            Delivery::Synchronous,
-            means,
-            watch,
-        )?;
+        spread(file, &mut Back, &mut states, &mut active, means, watch)?;
     }
+}
+
+/// Runs a program from the active vertices on.
+fn spread(
+    file: &GraphFile,
+    program: &mut impl VertexProgram<State = State>,
+    states: &mut [State],
+    active: &mut Frontier,
+    means: &Means<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<(), EngineError> {
+    let graph = Graph { file, degrees: None };
+    run(&graph, program, states, active, Delivery::Synchronous, means, watch).map(|_| ())
 }
 
 /// Of those that are left, the one with the longest lists both ways.

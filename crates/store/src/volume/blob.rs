@@ -163,7 +163,7 @@ impl Striped {
         (offset, end): (u64, u64),
         length: impl Fn(&B) -> usize,
         split: impl Fn(B, usize) -> (B, B),
-    ) -> Vec<Vec<Run<B>>> {
+    ) -> Vec<(usize, Vec<Run<B>>)> {
         let mut runs: Vec<Vec<Run<B>>> = self.parts.iter().map(|_| vec![]).collect();
         let mut at = offset;
         for buffer in buffers {
@@ -191,7 +191,8 @@ impl Striped {
                 }
             });
         }
-        runs
+        let runs = runs.into_iter().enumerate();
+        runs.filter(|(_, runs)| !runs.is_empty()).collect()
     }
 
     /// Has each disk do its share of some work, and waits.
@@ -245,12 +246,7 @@ impl Striped {
             |buffer| buffer.len(),
             |buffer, at| buffer.split_at_mut(at),
         );
-        let work: Vec<_> = runs
-            .into_iter()
-            .enumerate()
-            .filter(|(_, runs)| !runs.is_empty())
-            .collect();
-        self.at_once(way, work, |disk, number, runs| {
+        self.at_once(way, runs, |disk, number, runs| {
             let part = self.part(way, number)?;
             runs.into_iter().try_for_each(|run| read_run(disk, &part, run))
         })
@@ -264,12 +260,7 @@ impl Striped {
             |buffer| buffer.len(),
             |buffer, at| buffer.split_at(at),
         );
-        let work: Vec<_> = runs
-            .into_iter()
-            .enumerate()
-            .filter(|(_, runs)| !runs.is_empty())
-            .collect();
-        self.at_once(way, work, |disk, number, runs| {
+        self.at_once(way, runs, |disk, number, runs| {
             let part = self.part(way, number)?;
             runs.into_iter().try_for_each(|run| write_run(disk, &part, run))
         })?;
