@@ -605,6 +605,19 @@ def test_rmat_is_the_same_everywhere(out: Path, scratch: Path) -> None:
         oc.sparse.rmat(1000, 5, out / "b.ocs")
 
 
+def test_threads_go_where_a_tile_row_wants_their_memory(out: Path, scratch: Path) -> None:
+    found, count = [], 4_000_000
+    for threads, pool in ((4, 48 << 20), (1, 1 << 30)):
+        with session(scratch, pool_limit=pool, threads=threads) as current:
+            path = out / f"{threads}.ocs"
+            rows, columns = (oc.random.integers(count, 0, n, seed=n, dtype="uint32") for n in (100, 1 << 20))
+            values = oc.random.uniform((count,), seed=5)
+            oc.sparse.from_entries((rows, columns, values), path, shape=(100, 1 << 20), duplicates="last")
+            found.append(path.read_bytes())
+            assert current.counters()["peak_bytes"] <= pool
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("points", [7, 27])
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_grids(points: Any, n: int, tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ use outcore_engine::expr::staged::Room;
 use outcore_engine::expr::Expr;
 use outcore_engine::run::Session;
 use outcore_engine::sort::{self, Parting, Parts};
-use outcore_engine::sparse::{self, Assembler, Duplicates, Ingest, Matrix, Means, Semiring, SparseProduct};
+use outcore_engine::sparse::{
+    self, Assembler, Crew, Duplicates, Given, Ingest, Matrix, Means, Semiring, SparseProduct,
+};
 use outcore_engine::EngineError;
 use outcore_store::{return_freed_memory, Io, Reservation, Source, SparseShape};
 use pyo3::prelude::*;
@@ -336,27 +338,34 @@ fn assemble_sparse(
         return Ok(None);
     };
     let shape = watching_signals(py, |watch| {
-        let (workers, bytes) = sparse::workers_in(&parts, item as u64, memory, threads);
-        let mut held = session.set_aside("sparse: entries", bytes)?;
-        let (io, mut held_bytes) = (session.io(), HELD_STEP);
-        let assembler = Assembler::new(&path, shape, duplicates, overwrite, workers, io)?;
+        let crew = Crew::within(memory, &parts, item as u64, threads);
+        let mut set_aside = crew.bytes();
+        let mut held = session.set_aside("sparse: entries", set_aside)?;
+        let io = session.io();
+        let assembler = Assembler::new(&path, shape, duplicates, overwrite, crew.workers(), io)?;
         let ingest = Ingest {
             parts: &parts,
             keys,
             count,
             io,
         };
-        let made = sparse::assemble(ingest, assembler, workers, &mut |done, now| {
-            let now = now.next_multiple_of(HELD_STEP);
-            if now > held_bytes {
-                held.grow((now - held_bytes) as u64)?;
-                held_bytes = now;
+        let made = sparse::assemble(ingest, assembler, crew, &mut |done, taken| {
+            let wanted = taken
+                .saturating_sub(HELD_STEP as u64)
+                .next_multiple_of(HELD_STEP as u64);
+            if wanted > set_aside {
+                match held.grow(wanted - set_aside) {
+                    Err(refused @ EngineError::Memory { .. }) => return Ok(Given::Refused(refused)),
+                    grown => grown?,
+                }
+                set_aside = wanted;
             }
             if let Some(told) = &told {
                 let called = Python::attach(|py| told.call1(py, (done,)).map(|_| ()));
                 called.map_err(|error| EngineError::Internal(format!("sparse: progress: {error}")))?;
             }
-            watch()
+            watch()?;
+            Ok(Given::Enough)
         });
         return_freed_memory();
         made

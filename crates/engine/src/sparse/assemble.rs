@@ -104,6 +104,8 @@ pub struct Assembler {
     /// The tile at work.
     tile: Option<TileNumber>,
     gathered: Gathered,
+    /// Bytes of what workers have used that somebody else counts.
+    paid_spare: usize,
 }
 
 /// What makes tiles of entries, by any thread.
@@ -146,6 +148,10 @@ fn take<T: Default>(spare: &Mutex<Vec<T>>) -> T {
         .map(|mut spare| spare.pop())
         .unwrap_or_default()
         .unwrap_or_default()
+}
+
+fn of_all(encoders: &[TileRowEncoder]) -> usize {
+    encoders.iter().map(TileRowEncoder::held_bytes).sum()
 }
 
 fn give<T>(spare: &Mutex<Vec<T>>, used: T) {
@@ -203,6 +209,7 @@ impl Assembler {
             encoder: TileRowEncoder::default(),
             tile: None,
             gathered: Gathered::default(),
+            paid_spare: 0,
         })
     }
 
@@ -369,17 +376,22 @@ impl Assembler {
         Ok(())
     }
 
+    /// Keeps so much of what workers have used at most, which is not counted in [`Self::held_bytes`] any more.
+    pub fn keep_spare(&mut self, bytes: u64) {
+        self.paid_spare = bytes as usize;
+        if let Ok(mut encoders) = self.encoding.spare.encoders.lock() {
+            while of_all(&encoders) > self.paid_spare {
+                encoders.pop();
+            }
+        }
+    }
+
     /// Bytes of memory that are held: most of all of the tile row at work.
     pub fn held_bytes(&self) -> usize {
-        let of_all = |encoders: &Vec<TileRowEncoder>| encoders.iter().map(TileRowEncoder::held_bytes).sum();
-        let spare: usize = self
-            .encoding
-            .spare
-            .encoders
-            .lock()
-            .map_or(0, |encoders| of_all(&encoders));
+        let encoders = self.encoding.spare.encoders.lock();
+        let spare = encoders.map_or(0, |encoders| of_all(&encoders));
         let gathered = self.gathered.entries.capacity() * size_of::<u32>() + self.gathered.values.capacity();
-        self.encoder.held_bytes() + self.writer.held_bytes() + gathered + spare
+        self.encoder.held_bytes() + self.writer.held_bytes() + gathered + spare.saturating_sub(self.paid_spare)
     }
 
     /// Completes the file and gives it its name.

@@ -48,18 +48,50 @@ pub fn groups_in(keys: &Expr, values: &[Expr], memory: u64, threads: usize) -> R
     })
 }
 
-/// Threads for so much memory, and what they take of it.
-pub fn workers_in(parts: &Parts, item: u64, memory: u64, threads: usize) -> (usize, u64) {
-    let largest = (0..parts.groups())
-        .map(|group| parts.elements(group))
-        .max()
-        .unwrap_or(0);
-    let (space, encoded) = (parts.space_bytes(), (ENCODED + item) * largest);
-    let bytes = |workers: usize| workers as u64 * (space + encoded) + encoded;
-    // One more than compute at once: while it waits for its group to be read, they go on.
-    let most = (threads + 1).min(parts.groups().max(1) as usize);
-    let workers = (1..=most).rev().find(|workers| bytes(*workers) <= memory).unwrap_or(1);
-    (workers, bytes(workers))
+/// Threads that work at groups, and what they take.
+#[derive(Clone, Copy, Debug)]
+pub struct Crew {
+    workers: u64,
+    /// Bytes that a group is read and sorted in.
+    space: u64,
+    /// Bytes of what is made of a group.
+    encoded: u64,
+}
+
+impl Crew {
+    /// As many threads as have room in so much memory, and one at least.
+    pub fn within(memory: u64, parts: &Parts, item: u64, threads: usize) -> Crew {
+        let largest = (0..parts.groups()).map(|group| parts.elements(group)).max();
+        let of = |workers| Crew {
+            workers,
+            space: parts.space_bytes(),
+            encoded: (ENCODED + item) * largest.unwrap_or(0),
+        };
+        // One more than compute at once: while it waits for its group to be read, they go on.
+        let most = (threads as u64 + 1).min(parts.groups().max(1));
+        let fits = (1..=most).rev().map(of).find(|crew| crew.bytes() <= memory);
+        fits.unwrap_or(of(1))
+    }
+
+    pub fn workers(&self) -> usize {
+        self.workers as usize
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> u64 {
+        self.workers * self.space + self.encoded_bytes()
+    }
+
+    /// Of which so many are of what is made, until it is written: a group of each, and one that waits.
+    fn encoded_bytes(&self) -> u64 {
+        (self.workers + 1) * self.encoded
+    }
+
+    /// With one thread less, where there are several.
+    fn fewer(self) -> Option<Crew> {
+        let workers = self.workers - 1;
+        (workers > 0).then_some(Crew { workers, ..self })
+    }
 }
 
 /// What the threads share.
@@ -70,6 +102,9 @@ struct Turns {
     /// Groups that are written.
     written: u64,
     ready: BTreeMap<u64, Result<Encoded, EngineError>>,
+    /// Threads that are there, and how many of them are to go.
+    present: u64,
+    leaving: u64,
     /// No group is begun any more.
     is_over: bool,
 }
@@ -86,16 +121,31 @@ impl Shared {
     }
 
     /// The next group to work at, once those before it are few enough.
-    fn begin(&self, groups: u64, ahead: u64) -> Option<u64> {
+    fn begin(&self, groups: u64) -> Option<u64> {
         let mut turns = self.turns();
         loop {
             if turns.is_over || turns.next == groups {
                 return None;
             }
-            if turns.next < turns.written + ahead {
+            if turns.leaving > 0 {
+                turns.leaving -= 1;
+                return None;
+            }
+            if turns.next < turns.written + turns.present + 1 {
                 turns.next += 1;
                 return Some(turns.next - 1);
             }
+            turns = self.changed.wait(turns).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Has a thread go, and waits until it has given its memory back.
+    fn dismiss(&self) {
+        let mut turns = self.turns();
+        let left = turns.present.saturating_sub(1);
+        turns.leaving += 1;
+        self.changed.notify_all();
+        while turns.present > left {
             turns = self.changed.wait(turns).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -117,14 +167,17 @@ impl Shared {
 struct Ending<'a> {
     shared: &'a Shared,
     is_early: bool,
+    /// It is one of those that encode.
+    is_present: bool,
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        if self.is_early {
-            self.shared.turns().is_over = true;
-            self.shared.changed.notify_all();
-        }
+        let mut turns = self.shared.turns();
+        turns.is_over |= self.is_early;
+        turns.present -= u64::from(self.is_present);
+        drop(turns);
+        self.shared.changed.notify_all();
     }
 }
 
@@ -139,10 +192,14 @@ pub struct Ingest<'a> {
 
 impl Ingest<'_> {
     /// A thread's part.
-    fn work(self, encoding: &Encoding, shared: &Shared, ahead: u64) {
-        let mut ending = Ending { shared, is_early: true };
+    fn work(self, encoding: &Encoding, shared: &Shared) {
+        let mut ending = Ending {
+            shared,
+            is_early: true,
+            is_present: true,
+        };
         let mut space = Space::default();
-        while let Some(group) = shared.begin(self.parts.groups(), ahead) {
+        while let Some(group) = shared.begin(self.parts.groups()) {
             let encoded = self.encode(group, encoding, &mut space);
             shared.turns().ready.insert(group, encoded);
             shared.changed.notify_all();
@@ -164,38 +221,57 @@ impl Ingest<'_> {
     }
 }
 
-/// Writes entries by so many threads. `told` hears how many are done and what memory the file takes, again and again, and
-/// may end the work.
+/// What somebody says who gives the memory for what is taken.
+pub enum Given {
+    Enough,
+    /// There is not so much.
+    Refused(EngineError),
+}
+
+/// Writes entries by so many threads, or fewer. `told` hears how many are done and what memory is taken, again and again,
+/// and may end the work. Where it refuses memory for the file, of which a tile row is in it at a time, threads go.
 ///
 /// # Errors
 /// Files that cannot be read or written, entries that are refused, what `told` says. No file is left behind then.
 pub fn assemble(
     ingest: Ingest<'_>,
     mut assembler: Assembler,
-    workers: usize,
-    told: &mut dyn FnMut(u64, usize) -> Result<(), EngineError>,
+    mut crew: Crew,
+    told: &mut dyn FnMut(u64, u64) -> Result<Given, EngineError>,
 ) -> Result<SparseShape, EngineError> {
     let (shared, encoding) = (Shared::default(), assembler.encoding());
-    let (parts, io, ahead) = (ingest.parts, ingest.io, &(workers as u64 + 1));
+    let (parts, io, workers) = (ingest.parts, ingest.io, crew.workers);
+    shared.turns().present = workers;
+    assembler.keep_spare(crew.encoded_bytes());
+    let mut tell = |done: u64, assembler: &mut Assembler| loop {
+        let refused = match told(done, crew.bytes() + assembler.held_bytes() as u64)? {
+            Given::Enough => return Ok::<_, EngineError>(()),
+            Given::Refused(error) => error,
+        };
+        crew = crew.fewer().ok_or(refused)?;
+        shared.dismiss();
+        assembler.keep_spare(crew.encoded_bytes());
+    };
     std::thread::scope(|scope| {
         let _ending = Ending {
             shared: &shared,
             is_early: true,
+            is_present: false,
         };
         for _ in 0..workers {
-            scope.spawn(|| ingest.work(&encoding, &shared, *ahead));
+            scope.spawn(|| ingest.work(&encoding, &shared));
         }
         for group in 0..parts.groups() {
             let encoded = loop {
                 match shared.wait_for(group) {
                     Some(encoded) => break encoded?,
-                    None => told(parts.before(group), assembler.held_bytes())?,
+                    None => tell(parts.before(group), &mut assembler)?,
                 }
             };
             assembler.take(encoded, io)?;
             shared.turns().written = group + 1;
             shared.changed.notify_all();
-            told(parts.before(group + 1), assembler.held_bytes())?;
+            tell(parts.before(group + 1), &mut assembler)?;
         }
         Ok::<_, EngineError>(())
     })?;

@@ -30,7 +30,7 @@ use crate::{ops, EngineError};
 pub use assemble::{Assembler, Duplicates, Places};
 pub use entries::Entries;
 pub use gustavson::{join, multiply_sparse, Means, SparseProduct};
-pub use ingest::{assemble, groups_in, workers_in, Groups, Ingest};
+pub use ingest::{assemble, groups_in, Crew, Given, Groups, Ingest};
 pub use outcore_sparse::Semiring;
 pub use product::product;
 

@@ -61,8 +61,13 @@ impl<'a> PlanningMemory<'a> {
         self.reserve(operators as u64 * BYTES_PER_OPERATOR)
     }
 
+    /// Takes so much more; what is there stays as it is where there is not so much.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), EngineError> {
         self.wanted += bytes;
+        self.reserve_wanted().inspect_err(|_| self.wanted -= bytes)
+    }
+
+    fn reserve_wanted(&mut self) -> Result<(), EngineError> {
         if self.wanted <= SMALL {
             return Ok(());
         }
