@@ -284,7 +284,7 @@ def test_a_list_that_is_none(broken: str, out: Path) -> None:
         G = opened(out / "g.ocg", forged({1: BROKEN[broken]}))
         for call in (
             lambda: G.neighbors(1),
-            lambda: oc.graph.bfs(G, 0),
+            lambda: oc.graph.betweenness_centrality(G, [0]),
             lambda: oc.graph.connected_components(G),
             lambda: oc.graph.triangles(G),
             lambda: oc.graph.pagerank(G),

@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from support.graphs import PAGE, circulant, opened, rmat, write
-from support.running import ROOMY, session
+from support.running import ROOMY, assert_nothing_but_kept, session
 
 import outcore as oc
 from outcore.graph import Graph, VertexProgram, state
@@ -141,24 +141,52 @@ def test_a_search_of_one_percent_reads_the_pages_of_its_lists(drawn: Path, pool_
                 G = oc.graph.open(drawn)
                 moved = read_by(current, partial(oc.graph.bfs, G, source, cutoff=cutoff))
             needed = distinct(firsts[asked], ends[asked]) * PAGE
-            assert needed <= moved <= 1.5 * needed, (source, cutoff, asked.mean(), moved / needed)
+            # Where most of them were met, those that were not may look for them instead: then less is needed.
+            assert 0.5 * needed <= moved <= 1.5 * needed, (source, cutoff, asked.mean(), moved / needed)
     assert cases >= 3, "no search asks for a hundredth of the lists"
 
 
-def test_a_whole_search_reads_each_page_once_where_there_is_memory(drawn: Path) -> None:
-    """Levels of a few vertices and of most of them: what was read for one is there for the next."""
+def test_a_whole_search_reads_no_more_pages_than_there_are(drawn: Path) -> None:
+    """Levels of a few vertices and of most of them: what was read for one is there for the next, and for the next call."""
     with session(drawn.parent) as current:
         G = oc.graph.open(drawn)
-        firsts, ends = pages_of_lists(G)
-        level = oc.graph.bfs(G, 0)
-        asked = level >= 0
-        assert level.max() > 3
-        assert asked.mean() > 0.4
-        moved = read_by(current, lambda: oc.graph.bfs(G, 0))
-        needed = distinct(firsts[asked], ends[asked]) * PAGE
-        assert needed <= moved <= 9 / 8 * needed
+        levels = []
+        moved = read_by(current, lambda: levels.append(oc.graph.bfs(G, 0)))
+        assert levels[0].max() > 3
+        assert (levels[0] >= 0).mean() > 0.4
+        assert moved <= sum(pages(G))
+        assert read_by(current, lambda: levels.append(oc.graph.bfs(G, 0))) == 0
+        assert np.array_equal(*levels)
+    with session(drawn.parent) as current:
+        G = oc.graph.open(drawn)
         ranks = read_by(current, lambda: oc.graph.pagerank(G, tol=0, iterations=5))
         assert ranks <= 1.01 * pages(G)[1] + 2 * G.number_of_vertices, "five iterations, one read"
+        assert read_by(current, lambda: oc.graph.pagerank(G, tol=0, iterations=5)) == 0
+
+
+def test_pages_that_stay_give_way(drawn: Path, out: Path) -> None:
+    """What calls leave in memory is no obstacle: to a program that needs it, to another session, to the end of this one."""
+    limit = 64 << 20
+    with session(out, pool_limit=limit) as current:
+        G = oc.graph.open(drawn)
+        lowest = oc.graph.connected_components(G)
+        kept = current.counters()["kept_bytes"]
+        assert kept > 4 << 20
+        assert_nothing_but_kept(current)
+        a = oc.random.uniform((1 << 22,), seed=1)
+        forecast_bytes = oc.explain(oc.sort(a)).peak_bytes
+        assert kept + forecast_bytes > limit, "there is not room for both"
+        found = oc.sort(a).compute()
+        assert (np.diff(found) >= 0).all()
+        assert current.counters()["peak_bytes"] <= limit
+        again = []
+        assert read_by(current, lambda: again.append(oc.graph.connected_components(G))) > 0, "pages have gone"
+        assert np.array_equal(again[0], lowest)
+        current.clear()
+        assert current.counters()["kept_bytes"] < 4 << 20
+    with session(out) as current:
+        assert np.array_equal(oc.graph.connected_components(G), lowest)
+        assert_nothing_but_kept(current)
 
 
 def test_a_search_along_a_path_reads_each_page_once(out: Path) -> None:

@@ -138,7 +138,7 @@ class Session:
             warnings.warn(note, stacklevel=3)
 
     def clear(self) -> None:
-        """Drops the tiles and values kept from earlier runs."""
+        """Drops the tiles, values and pages kept from earlier runs."""
         self.counted_masks.clear()
         self._core.clear()
 

@@ -167,6 +167,31 @@ impl ListIndex {
         })
     }
 
+    /// Calls `each` with some vertices, ascending, and where their lists lie: those whose bits are set, of 32 from `first` on,
+    /// which 32 divides.
+    pub fn each_of(&self, first: Vertex, mut bits: u32, mut each: impl FnMut(Vertex, Span)) {
+        let Some(begin) = self.begins.get(first as usize / STRIDE) else {
+            return;
+        };
+        let (mut offset, mut vertex) = (*begin, first);
+        let mut large = None;
+        while bits != 0 {
+            let Some(length) = self.lengths.get(vertex as usize) else {
+                return;
+            };
+            let mut bytes = u64::from(*length);
+            if *length == LARGE {
+                let place = large.unwrap_or_else(|| self.large.partition_point(|large| *large < vertex));
+                bytes = self.large_bytes[place];
+                large = Some(place + 1);
+            }
+            if bits & 1 == 1 {
+                each(vertex, Span { offset, bytes });
+            }
+            (offset, vertex, bits) = (offset + bytes, vertex + 1, bits >> 1);
+        }
+    }
+
     fn begin(&self, vertex: Vertex) -> u64 {
         if vertex as usize >= self.lengths.len() {
             return self.total;
@@ -207,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_list_is_found(lengths in lengths()) {
+        fn every_list_is_found(lengths in lengths(), masks in prop::collection::vec(any::<u32>(), 8)) {
             let mut index = ListIndex::default();
             lengths.iter().for_each(|bytes| index.push(*bytes));
             let parts = IndexParts { lengths: index.lengths().to_vec(), large: index.large().collect() };
@@ -222,6 +247,13 @@ mod tests {
                     prop_assert_eq!(index.vertex_at(offset + bytes - 1), vertex);
                 }
                 offset += bytes;
+            }
+            for (first, bits) in (0..lengths.len() as Vertex + 32).step_by(32).zip(masks) {
+                let mut found = vec![];
+                index.each_of(first, bits, |vertex, span| found.push((vertex, span)));
+                let wanted = |vertex: &Vertex| bits >> (vertex - first) & 1 == 1 && (*vertex as usize) < lengths.len();
+                let expected: Vec<_> = (first..first + 32).filter(wanted).map(|vertex| (vertex, index.span(vertex))).collect();
+                prop_assert_eq!(found, expected);
             }
             prop_assert_eq!(index.total_bytes(), offset);
             prop_assert_eq!(index.vertex_at(offset) as usize, lengths.len());

@@ -13,7 +13,7 @@ mod index;
 mod list;
 
 pub use index::{IndexParts, ListIndex, Span};
-pub use list::{decode, degree, encode, list_bytes_max, ListParts, Malformed, HEAD_BYTES};
+pub use list::{decode, degree, encode, has_any, list_bytes_max, ListParts, Malformed, HEAD_BYTES};
 
 /// The number of a vertex. A graph has fewer than 2^32 - 1 of them: what is known of each is in memory.
 pub type Vertex = u32;

@@ -106,6 +106,36 @@ pub fn decode(vertex: Vertex, list: &[u8], vertices: u64, out: &mut Vec<Vertex>)
     sum(0, vertices, out).map(|_| ())
 }
 
+/// Neighbours that are decoded before they are looked at: a multiple of four.
+const LOOKED_AT: usize = 16;
+
+/// Whether any neighbour of a vertex is one of some. No more of the list is decoded than it takes to find one.
+///
+/// # Errors
+/// As [`decode`], for what is decoded.
+pub fn has_any(vertex: Vertex, list: &[u8], vertices: u64, is: impl Fn(Vertex) -> bool) -> Result<bool, Malformed> {
+    if list.is_empty() {
+        return Ok(false);
+    }
+    let (mut left, plain, begin) = head(list, list.len() as u64)?;
+    let (mut codes, mut gaps) = list[begin..].split_at_checked(left.div_ceil(4)).ok_or(SHORT)?;
+    let (mut near, mut last, mut is_first) = ([0; LOOKED_AT], 0, true);
+    while left > 0 {
+        let near = &mut near[..left.min(LOOKED_AT)];
+        let (these, behind) = codes.split_at(near.len().div_ceil(4));
+        let end = unpack(these, gaps, near)?;
+        if std::mem::take(&mut is_first) {
+            near[0] = first(vertex, plain, near[0])?;
+        }
+        last = sum(last, vertices, near)?;
+        if near.iter().any(|neighbour| is(*neighbour)) {
+            return Ok(true);
+        }
+        (left, codes, gaps) = (left - near.len(), behind, &gaps[end..]);
+    }
+    gaps.is_empty().then_some(false).ok_or(LONG)
+}
+
 /// A long list, whose neighbours are decoded part by part.
 ///
 /// Invariant: `codes` and `gaps` are where in the list those of neighbour `done` begin, and `last` is the neighbour before
@@ -301,6 +331,10 @@ mod tests {
         assert_eq!(degree(&bytes[1..]), Ok(neighbours.len()));
         decode(vertex, &bytes[1..], 1 << 32, &mut found).unwrap();
         assert_eq!(found, neighbours);
+        for wanted in neighbours.iter().chain(&[vertex, 0, 77]) {
+            let is_there = has_any(vertex, &bytes[1..], 1 << 32, |neighbour| neighbour == *wanted);
+            assert_eq!(is_there, Ok(neighbours.contains(wanted)));
+        }
         for most in [4, 8, 400] {
             assert_eq!(by_parts(vertex, &bytes[1..], 1 << 32, most), Ok(neighbours.to_vec()));
         }

@@ -1,12 +1,12 @@
 //! Stored graphs: opened, made of matrices, and what is found in them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
-    self, Asked, Coarse, Distances, Frames, Frontier, Generations, Graph, Left, Levels, Louvain, Means, Peeling, Place,
-    Ranking, Reached, VertexProgram,
+    self, Asked, Coarse, Distances, Frames, Frontier, Generations, Graph, Left, Louvain, Means, Peeling, Place,
+    Ranking, Reached, Search, VertexProgram,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
@@ -42,6 +42,13 @@ pub struct PyGraph {
     file: Arc<GraphFile>,
     /// Of each direction, once it was asked for.
     degrees: [OnceLock<Arc<ListIndex>>; 2],
+    cached: Mutex<Option<Cached>>,
+}
+
+/// Pages that were read, in the memory of a session.
+struct Cached {
+    session: Weak<Session>,
+    file: CachedFile,
 }
 
 /// Memory for reading and sending: what is left of the session's beside what is known of vertices, within reason.
@@ -141,16 +148,30 @@ impl PyGraph {
         self.file.shape().vertices as usize
     }
 
-    /// A cache for pages of the file, where there is memory for one: it takes no more than all of them need.
-    fn cache(&self, session: &Session, bytes: u64) -> Option<Arc<PageCache>> {
-        let bytes = bytes.min(self.file.file_bytes() / 8 * 9 + CACHE_LEAST);
-        let cache = || PageCache::new(session.io(), session.ledger(), bytes as usize, CacheOptions::default());
-        (bytes >= CACHE_LEAST).then(cache)?.ok()
-    }
-
-    /// The file by way of a cache; without it, if it cannot be opened again, reading says why.
-    fn cached(&self, cache: &Arc<PageCache>) -> Option<CachedFile> {
-        cache.open(self.file.path(), Mode::Read).ok()
+    /// The file by way of a cache, where there is memory for one: it takes no more than all pages need. What it holds stays
+    /// for the next call, until others in the session need its memory. Without it, if it cannot be opened again, reading says
+    /// why.
+    fn cached(&self, session: &Arc<Session>, bytes: u64) -> Option<CachedFile> {
+        let bytes = bytes.min(self.file.file_bytes() / 8 * 9 + CACHE_LEAST) as usize;
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_ours = |cached: &Cached| std::ptr::eq(cached.session.as_ptr(), Arc::as_ptr(session));
+        *cached = cached
+            .take()
+            .filter(|cached| is_ours(cached) && bytes as u64 >= CACHE_LEAST);
+        if let Some(cached) = &*cached {
+            // It is as large as it was where the ledger has no more.
+            let _ = cached.file.cache().resize(bytes);
+            return Some(cached.file.clone());
+        }
+        let cache = || PageCache::new(session.io(), session.ledger(), bytes, CacheOptions::default());
+        let cache = (bytes as u64 >= CACHE_LEAST).then(cache)?.ok()?;
+        let file = cache.open(self.file.path(), Mode::Read).ok()?;
+        let session = Arc::downgrade(session);
+        *cached = Some(Cached {
+            session,
+            file: file.clone(),
+        });
+        Some(file)
     }
 
     /// Runs `work` with memory for so many bytes a vertex, and for reading: `least` at the least.
@@ -170,8 +191,10 @@ impl PyGraph {
             let memory = (left / 2).clamp(least, READING_MAX.max(least));
             let _held = session.set_aside(operator, state + memory)?;
             run.reserves(state + memory);
-            let cache = self.cache(session, left.saturating_sub(memory) / 4 * 3);
-            let (frames, file) = (Frames::default(), cache.as_ref().and_then(|cache| self.cached(cache)));
+            let (frames, file) = (
+                Frames::default(),
+                self.cached(session, left.saturating_sub(memory) / 4 * 3),
+            );
             let found = work(&run.means(memory, &frames, file.as_ref()), watch);
             run.activity.end(file.as_ref());
             // What was sent and found in parts is nobody's now, and others count on it.
@@ -247,19 +270,14 @@ impl PyGraph {
         direction: &str,
         farthest: u32,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        let directions = self.directions(direction)?;
-        let vertices = self.vertices();
-        let run = run.get();
-        let found = self.with_memory(py, run, "graph: levels", 5, self.in_parts(0), |means, watch| {
-            let mut levels = vec![graph::UNMET; vertices];
-            let mut active = Frontier::none(vertices);
-            for source in sources {
-                levels[source as usize] = 0;
-                active.insert(source);
-            }
-            let mut program = Levels::new(directions, farthest, &active);
-            self.run_program(&mut program, None, &mut levels, active, means, watch)?;
-            Ok(levels)
+        let search = Search {
+            file: &self.file,
+            directions: self.directions(direction)?,
+            farthest,
+        };
+        let (operator, least) = ("graph: levels", self.in_parts(0));
+        let found = self.with_memory(py, run.get(), operator, graph::LEVELS_BYTES, least, |means, watch| {
+            search.levels(&sources, means, watch)
         })?;
         Ok(PyArray1::from_vec(py, found))
     }
@@ -654,6 +672,7 @@ fn open_graph(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> P
     Ok(PyGraph {
         file: file.map_err(|error| to_python(error.into()))?,
         degrees: Default::default(),
+        cached: Mutex::default(),
     })
 }
 

@@ -43,6 +43,14 @@ pub trait Reclaim: Send + Sync {
     fn bytes(&self) -> usize;
     /// Keeps at most `allowed` bytes.
     fn shrink_to(&self, allowed: usize);
+    /// Bytes that are reserved for it, with those that it cannot do without.
+    fn reserved(&self) -> usize {
+        self.bytes()
+    }
+    /// Bytes of its reservation that nothing was put into yet, so that they are not resident.
+    fn untouched(&self) -> usize {
+        0
+    }
 }
 
 fn bytes_of(holder: &Option<Weak<dyn Reclaim>>) -> usize {
@@ -153,13 +161,35 @@ impl Ledger {
         }
     }
 
+    fn page_caches(&self) -> Vec<Arc<dyn Reclaim>> {
+        self.state().pages.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Bytes that page caches have reserved.
+    pub fn page_bytes(&self) -> usize {
+        self.page_caches().iter().map(|cache| cache.reserved()).sum()
+    }
+
+    /// Has the page caches of this session do with `allowed` bytes together. Returns what they have then.
+    pub fn shrink_pages(&self, allowed: usize) -> usize {
+        let caches = self.page_caches();
+        let bytes = || caches.iter().map(|cache| cache.bytes()).sum::<usize>();
+        for cache in &caches {
+            let excess = bytes().saturating_sub(allowed);
+            if excess > 0 {
+                cache.shrink_to(cache.bytes().saturating_sub(excess));
+            }
+        }
+        bytes()
+    }
+
     /// Bytes granted to what outlives a program and cannot be taken back: results that the caller still holds.
     pub fn held(&self) -> usize {
-        let (used, held, kept, pages) = {
+        let (used, held, kept) = {
             let state = self.state();
-            (state.used, state.held, state.kept.clone(), state.pages.clone())
+            (state.used, state.held, state.kept.clone())
         };
-        let pages: usize = pages.iter().filter_map(Weak::upgrade).map(|pages| pages.bytes()).sum();
+        let pages: usize = self.page_caches().iter().map(|cache| cache.bytes()).sum();
         // While a program runs, its own frames are no results: what was held when it started is.
         held.unwrap_or_else(|| used.saturating_sub(bytes_of(&kept) + pages))
     }
@@ -196,14 +226,13 @@ impl Ledger {
             shrink_by(&cache, excess());
         }
         for ledger in &others {
-            let (cache, kept, pages) = {
+            let (cache, kept) = {
                 let state = ledger.state();
-                (state.cache.clone(), state.kept.clone(), state.pages.clone())
+                (state.cache.clone(), state.kept.clone())
             };
             // Pages can be read again; a tile may have to be computed.
-            for pages in pages {
-                shrink_by(&Some(pages), excess());
-            }
+            let pages: usize = ledger.page_caches().iter().map(|cache| cache.bytes()).sum();
+            ledger.shrink_pages(pages.saturating_sub(excess()));
             shrink_by(&kept, excess());
             shrink_by(&cache, excess());
         }
@@ -213,7 +242,9 @@ impl Ledger {
     /// Of the process's `resident` bytes, those that no ledger counts.
     pub fn uncounted(resident: usize) -> usize {
         let process = Process::current();
-        let counted: usize = process.ledgers().iter().map(Ledger::resident).sum();
+        let untouched = |ledger: &Ledger| ledger.page_caches().iter().map(|cache| cache.untouched()).sum();
+        let counted = |ledger: &Ledger| ledger.resident().saturating_sub(untouched(ledger));
+        let counted: usize = process.ledgers().iter().map(counted).sum();
         process.uncounted(resident.saturating_sub(counted))
     }
 

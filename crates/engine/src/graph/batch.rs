@@ -173,7 +173,7 @@ pub(super) fn spans(section: &Section, chosen: Chosen<'_>, range: Range<Vertex>,
     };
     match chosen {
         Chosen::All => section.index.spans(range).for_each(|(vertex, span)| give(vertex, span)),
-        Chosen::Of(bits) => spans_of(section, bits.within(range.clone()), range.end, give),
+        Chosen::Of(bits) => bits.blocks(range, |first, block| section.index.each_of(first, block, &mut give)),
         Chosen::Listed(vertices) => {
             let from = vertices.partition_point(|vertex| *vertex < range.start);
             let members = vertices[from..].iter().copied();

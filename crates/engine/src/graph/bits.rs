@@ -1,6 +1,7 @@
 //! Sets of vertices.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use outcore_graph::Vertex;
 
@@ -98,6 +99,23 @@ impl Bits {
         })
     }
 
+    /// Calls `each` with the members of a range, ascending, 32 vertices at a time that have any: the first of them, and their bits.
+    pub fn blocks(&self, range: Range<Vertex>, mut each: impl FnMut(Vertex, u32)) {
+        let range = u64::from(range.start)..u64::from(range.end).min(self.vertices as u64);
+        for first in (range.start / 32 * 32..range.end).step_by(32) {
+            let mut block = (self.words[first as usize / 64] >> (first % 64)) as u32;
+            if range.start > first {
+                block &= u32::MAX << (range.start - first);
+            }
+            if range.end < first + 32 {
+                block &= u32::MAX >> (first + 32 - range.end);
+            }
+            if block != 0 {
+                each(first as Vertex, block);
+            }
+        }
+    }
+
     /// All of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Vertex> + '_ {
         self.within(0..self.vertices as Vertex)
@@ -113,6 +131,30 @@ impl Bits {
     }
 }
 
+/// A set that several threads add to.
+pub struct SharedBits(Vec<AtomicU64>);
+
+impl SharedBits {
+    pub fn none(vertices: usize) -> SharedBits {
+        SharedBits((0..vertices.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Adds a vertex; whether it was not there. One of several who add it at once is told so.
+    pub fn insert(&self, vertex: Vertex) -> bool {
+        let bit = 1 << (vertex % 64);
+        let word = &self.0[vertex as usize / 64];
+        word.load(Relaxed) & bit == 0 && word.fetch_or(bit, Relaxed) & bit == 0
+    }
+
+    /// Makes `others` those of so many vertices that are not in this set.
+    pub fn complement(&self, vertices: usize, others: &mut Bits) {
+        *others = Bits::all(vertices);
+        for (word, not) in others.words.iter_mut().zip(&self.0) {
+            *word &= !not.load(Relaxed);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +167,17 @@ mod tests {
         }
         assert_eq!(bits.iter().collect::<Vec<_>>(), [0, 3, 63, 64, 150, 199]);
         assert_eq!(bits.within(3..150).collect::<Vec<_>>(), [3, 63, 64]);
+        for (range, expected) in [
+            (3..150, vec![(0, 1 << 3), (32, 1 << 31), (64, 1)]),
+            (4..63, vec![]),
+            (63..64, vec![(32, 1 << 31)]),
+            (150..1000, vec![(128, 1 << 22), (192, 1 << 7)]),
+            (64..64, vec![]),
+        ] {
+            let mut found = vec![];
+            bits.blocks(range, |first, block| found.push((first, block)));
+            assert_eq!(found, expected);
+        }
         assert_eq!((bits.count(), bits.first()), (6, Some(0)));
         bits.remove(0);
         assert!(!bits.has(0) && bits.has(3));

@@ -1,71 +1,165 @@
 //! Breadth-first search.
 
 use outcore_graph::Vertex;
-use outcore_store::Direction;
+use outcore_store::{Direction, GraphFile};
 
-use super::bits::Bits;
+use super::batch::Chosen;
+use super::bits::{Bits, SharedBits};
 use super::frontier::Frontier;
-use super::program::{Outbox, VertexProgram};
-use super::wanted::List;
+use super::means::{Means, Watch};
+use super::program::round_bytes;
+use super::sweep::{Heading, Lists, Sweep};
+use super::wanted::{Scratch, Wanted};
+use crate::EngineError;
 
 /// A vertex that was not met.
 pub const UNMET: i32 = -1;
 
-/// The distance of each vertex from where the search begins, in edges: what is met in an iteration is one farther away.
-pub struct Levels<'a> {
-    directions: &'a [Direction],
-    /// Those that are as far away or farther are not asked for their neighbours.
-    farthest: u32,
-    /// Those that were met before the iteration: a bit of each stays in a core's cache, a number does not.
-    met: Bits,
+/// Bytes of memory for each vertex: its level, and a bit in each of four sets.
+pub const LEVELS_BYTES: u64 = 5;
+
+/// An iteration turns round where that reads less than so many times the bytes: most of what is read then is not decoded,
+/// for a list ends with the first neighbour that is looked for.
+const TURNED: u64 = 2;
+
+/// A breadth-first search.
+#[derive(Clone, Copy)]
+pub struct Search<'a> {
+    pub file: &'a GraphFile,
+    /// Along which edges it goes.
+    pub directions: &'a [Direction],
+    /// It goes no farther than so many edges.
+    pub farthest: u32,
 }
 
-impl<'a> Levels<'a> {
-    /// A search that begins with the active vertices, and goes no farther than so many edges.
-    pub fn new(directions: &'a [Direction], farthest: u32, active: &Frontier) -> Levels<'a> {
-        let mut met = Bits::none(active.vertices());
-        active.add_to(&mut met);
-        Levels {
-            directions,
-            farthest,
-            met,
+/// What was found.
+struct Known {
+    levels: Vec<i32>,
+    met: SharedBits,
+    /// Bytes of the lists, of each direction, by which those that were not met could find a neighbour.
+    left: Vec<u64>,
+    /// The vertices of a level, and of the next.
+    active: Frontier,
+    next: Frontier,
+}
+
+impl Search<'_> {
+    /// The distance of each vertex from the nearest source in edges. An iteration reads the lists of the vertices of a level,
+    /// or where that pays those of all that were not met, which look for a neighbour in it (Beamer, Asanović, Patterson,
+    /// "Direction-optimizing breadth-first search", SC 2012).
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it says; what `watch` says.
+    pub fn levels(
+        &self,
+        sources: &[Vertex],
+        means: &Means<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<i32>, EngineError> {
+        let vertices = self.file.shape().vertices as usize;
+        let bytes = |direction| self.file.section(direction).index.total_bytes();
+        let mut known = Known {
+            levels: vec![UNMET; vertices],
+            met: SharedBits::none(vertices),
+            left: self.directions.iter().map(|along| bytes(against(*along))).collect(),
+            active: Frontier::none(vertices),
+            next: Frontier::none(vertices),
+        };
+        let mut unmet = Bits::default();
+        for source in sources {
+            known.met.insert(*source);
+            known.levels[*source as usize] = 0;
+            known.next.insert(*source);
         }
-    }
-}
-
-impl VertexProgram for Levels<'_> {
-    type State = i32;
-    type Message = ();
-
-    fn directions(&self) -> &[Direction] {
-        self.directions
-    }
-
-    fn takes_parts(&self) -> bool {
-        true
-    }
-
-    fn run(&self, iteration: u32, _: Vertex, _: &mut i32) -> bool {
-        iteration < self.farthest
-    }
-
-    fn on_edges(&self, _: u32, list: &List<'_>, _: &[i32], outbox: &mut Outbox<()>) {
-        for neighbour in list.neighbours {
-            if !self.met.has(*neighbour) {
-                outbox.send(*neighbour, ());
+        for distance in 0..self.farthest {
+            std::mem::swap(&mut known.active, &mut known.next);
+            known.next.clear();
+            if known.active.is_empty() {
+                break;
+            }
+            known.active.settle();
+            means.iteration(known.active.count());
+            for place in 0..self.directions.len() {
+                self.step(distance, place, &mut known, &mut unmet, means, watch)?;
             }
         }
+        Ok(known.levels)
     }
 
-    fn on_message(&self, iteration: u32, _: Vertex, level: &mut i32, (): ()) -> bool {
-        let is_new = *level == UNMET;
-        if is_new {
-            *level = iteration as i32 + 1;
+    /// One direction of an iteration.
+    fn step(
+        &self,
+        distance: u32,
+        place: usize,
+        known: &mut Known,
+        unmet: &mut Bits,
+        means: &Means<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
+        let along = self.directions[place];
+        let Known {
+            levels,
+            met,
+            left,
+            active,
+            next,
+        } = known;
+        let mut ahead = 0;
+        active.each(|vertex| {
+            ahead += self.file.section(along).index.bytes_of(vertex);
+            left[place] -= self.file.section(against(along)).index.bytes_of(vertex);
+        });
+        let read = |direction, chosen| {
+            let wanted = Wanted {
+                file: self.file,
+                direction,
+                chosen,
+                weights: None,
+            };
+            Sweep::in_parts(wanted, means)
+        };
+        let (active, met) = (&*active, &*met);
+        let mut sweep = None;
+        // Where lists are spread over many pages, that is what decides.
+        if left[place] < TURNED * ahead {
+            met.complement(levels.len(), unmet);
+            let turned = read(against(along), Chosen::Of(unmet));
+            sweep = Some((turned, true)).filter(|(turned, _)| {
+                let bytes = turned.list_bytes();
+                bytes < TURNED * ahead || bytes < TURNED * read(along, active.chosen()).list_bytes()
+            });
         }
-        is_new
+        let (sweep, is_turned) = sweep.unwrap_or_else(|| (read(along, active.chosen()), false));
+        let look = |scratch: &mut Scratch, lists: &Lists<'_>| {
+            let mut found = vec![];
+            let mut find = |vertex| {
+                if met.insert(vertex) {
+                    found.push(vertex);
+                }
+            };
+            match is_turned {
+                true => lists.each_with(|neighbour| active.has(neighbour), find)?,
+                false => lists.each(scratch, |list| list.neighbours.iter().for_each(|vertex| find(*vertex)))?,
+            }
+            Ok(found)
+        };
+        for round in sweep.rounds(round_bytes::<()>(means), Heading::of(distance)) {
+            let take = |found: Vec<Vertex>| {
+                for vertex in found {
+                    levels[vertex as usize] = distance as i32 + 1;
+                    next.insert(vertex);
+                }
+                Ok(())
+            };
+            round.run(means, Scratch::default, look, take, watch)?;
+        }
+        Ok(())
     }
+}
 
-    fn on_iteration_end(&mut self, _: u32, _: &mut [i32], active: &mut Frontier) {
-        active.add_to(&mut self.met);
+fn against(direction: Direction) -> Direction {
+    match direction {
+        Direction::Out => Direction::In,
+        Direction::In => Direction::Out,
     }
 }

@@ -40,7 +40,7 @@ pub use components::{components, COMPONENTS_BYTES};
 pub use cores::{Left, Peeling};
 pub use frontier::Frontier;
 pub use labels::{independent, spread, LABELS_BYTES};
-pub use levels::{Levels, UNMET};
+pub use levels::{Search, LEVELS_BYTES, UNMET};
 pub use lists::{weights, Asked, Found};
 pub use louvain::{louvain, Louvain, LOUVAIN_BYTES};
 pub use mail::{Combine, Mail, Number};

@@ -196,7 +196,7 @@ pub fn run<P: VertexProgram>(
                 false => Sweep::new(asked, means),
             };
             let heading = Heading::of(number);
-            for round in sweep.rounds(round_bytes::<P>(delivery, means), heading) {
+            for round in sweep.rounds(bytes_between::<P::Message>(delivery, means), heading) {
                 let mut outboxes = vec![];
                 round.run(
                     means,
@@ -225,13 +225,17 @@ pub fn run<P: VertexProgram>(
 }
 
 /// Bytes of lists that are worked on before their messages are delivered.
-fn round_bytes<P: VertexProgram>(delivery: Delivery, means: &Means<'_>) -> u64 {
-    // A byte of a list is a message at most, and what has grown is half empty.
-    let most = means.memory / 4 / size_of::<(Vertex, P::Message)>() as u64;
+fn bytes_between<M>(delivery: Delivery, means: &Means<'_>) -> u64 {
     match delivery {
-        Delivery::Synchronous => most,
-        Delivery::Asynchronous => most.min(means.threads as u64 * BATCH_PAGES * PAGE as u64),
+        Delivery::Synchronous => round_bytes::<M>(means),
+        Delivery::Asynchronous => round_bytes::<M>(means).min(means.threads as u64 * BATCH_PAGES * PAGE as u64),
     }
+}
+
+/// Bytes of lists whose messages there is memory for.
+pub(super) fn round_bytes<M>(means: &Means<'_>) -> u64 {
+    // A byte of a list is a message at most, and what has grown is half empty.
+    means.memory / 4 / size_of::<(Vertex, M)>() as u64
 }
 
 /// Works on every part, in several threads where there is much to do.

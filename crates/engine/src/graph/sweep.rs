@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outcore_graph::{decode, Malformed, Vertex};
+use outcore_graph::{decode, has_any, Malformed, Vertex};
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
@@ -116,26 +116,16 @@ impl<'a> Lists<'a> {
                 return Ok(());
             }
         };
-        let section = wanted.file.section(wanted.direction);
         let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
         let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
-        let (mut run, mut weight_run) = (0, 0);
-        let mut found = Ok(());
-        spans(section, wanted.chosen, batch.vertices.clone(), |vertex, span| {
-            if found.is_err() {
-                return;
-            }
-            let bytes = &lists[batch.lists.place(span, &mut run)];
-            found = decode(vertex, bytes, vertices, &mut scratch.neighbours);
-            if found.is_err() {
-                return;
-            }
+        let mut weight_run = 0;
+        each_encoded(wanted, batch, lists, |vertex, bytes| {
+            decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
             scratch.weights.clear();
             if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
                 let span = index.span(vertex);
                 if span.bytes != scratch.neighbours.len() as u64 * index.item {
-                    found = Err(Malformed("a list with more or fewer neighbours than its degree"));
-                    return;
+                    return Err(Malformed("a list with more or fewer neighbours than its degree"));
                 }
                 scratch.take_weights(dtype, &weights[batch.weights.place(span, &mut weight_run)]);
             }
@@ -144,9 +134,49 @@ impl<'a> Lists<'a> {
                 neighbours: &scratch.neighbours,
                 weights: &scratch.weights,
             });
-        });
-        found.map_err(|Malformed(what)| EngineError::Store(wanted.file.malformed(what)))
+            Ok(())
+        })
     }
+
+    /// Calls `found` with every vertex that has one of some neighbours, ascending; of a long list as often as parts have one.
+    ///
+    /// # Errors
+    /// Bytes that are no list.
+    pub fn each_with(&self, is: impl Fn(Vertex) -> bool, mut found: impl FnMut(Vertex)) -> Result<(), EngineError> {
+        let (wanted, batch, frame) = match &self.0 {
+            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            Held::Part(list) => {
+                if list.neighbours.iter().any(|neighbour| is(*neighbour)) {
+                    found(list.vertex);
+                }
+                return Ok(());
+            }
+        };
+        let vertices = wanted.file.shape().vertices;
+        each_encoded(wanted, batch, frame, |vertex, bytes| {
+            if has_any(vertex, bytes, vertices, &is)? {
+                found(vertex);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Calls `each` with the bytes of every list of a batch, by ascending vertices.
+fn each_encoded(
+    wanted: &Wanted<'_>,
+    batch: &Batch,
+    lists: &[u8],
+    mut each: impl FnMut(Vertex, &[u8]) -> Result<(), Malformed>,
+) -> Result<(), EngineError> {
+    let section = wanted.file.section(wanted.direction);
+    let (mut run, mut found) = (0, Ok(()));
+    spans(section, wanted.chosen, batch.vertices.clone(), |vertex, span| {
+        if found.is_ok() {
+            found = each(vertex, &lists[batch.lists.place(span, &mut run)]);
+        }
+    });
+    found.map_err(|Malformed(what)| EngineError::Store(wanted.file.malformed(what)))
 }
 
 /// Which way a sweep goes through its batches; within a batch, vertices always ascend.
@@ -195,6 +225,16 @@ impl<'a> Sweep<'a> {
             activity: means.activity,
             long: RefCell::default(),
         }
+    }
+
+    /// Bytes of lists that are read.
+    pub fn list_bytes(&self) -> u64 {
+        let index = &self.wanted.file.section(self.wanted.direction).index;
+        let bytes = |batch: &Batch| match batch.parts {
+            0 => batch.lists.pages * PAGE as u64,
+            _ => index.bytes_of(batch.vertices.start),
+        };
+        self.batches.iter().map(bytes).sum()
     }
 
     fn ask(&self) {

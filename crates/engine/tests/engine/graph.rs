@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Activity, Bits, Chosen, Delivery, Distances, Frames, Frontier, Graph, Heading, Levels, List, Means, Outbox,
-    Reached, Sweep, VertexProgram, Wanted,
+    self, Activity, Bits, Chosen, Delivery, Distances, Frames, Frontier, Graph, Heading, List, Means, Outbox, Reached,
+    Search, Sweep, VertexProgram, Wanted,
 };
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
@@ -125,21 +125,12 @@ fn plain<'a>(made: &'a Made) -> Graph<'a> {
 }
 
 fn levels(made: &Made, source: u32, directions: &[Direction], means: &Means<'_>) -> Result<Vec<i32>, EngineError> {
-    let mut levels = vec![graph::UNMET; made.vertices];
-    levels[source as usize] = 0;
-    let mut active = Frontier::none(made.vertices);
-    active.insert(source);
-    let mut program = Levels::new(directions, u32::MAX, &active);
-    graph::run(
-        &plain(made),
-        &mut program,
-        &mut levels,
-        &mut active,
-        Delivery::Synchronous,
-        means,
-        &mut go,
-    )?;
-    Ok(levels)
+    let search = Search {
+        file: &made.file,
+        directions,
+        farthest: u32::MAX,
+    };
+    search.levels(&[source], means, &mut go)
 }
 
 fn expected_levels(made: &Made, source: u32, both: bool) -> Vec<i32> {

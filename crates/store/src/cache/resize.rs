@@ -217,4 +217,14 @@ impl Reclaim for PageCache {
         // Dirty pages that cannot be written stay; so do pages in use until the visits that use them are over.
         let _ = self.shrink(&mut size, target);
     }
+
+    fn reserved(&self) -> usize {
+        self.bytes()
+    }
+
+    fn untouched(&self) -> usize {
+        let counters = self.counters();
+        let there = counters.misses.saturating_sub(counters.evictions) as usize;
+        self.reserved().saturating_sub(there * self.options.page_bytes)
+    }
 }

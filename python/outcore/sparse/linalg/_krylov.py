@@ -20,7 +20,7 @@ _SPENT = 64  # rounding errors, below which nothing is left of a vector
 class Krylov:
     """Orthonormal vectors V with A V = V T + Q B, where Q is the next block (Stewart 2001; Zhou, Saad 2008).
 
-    V and Q are held vectors of length n, all others small matrices: T (m, m), B (b, m). `reads` counts products, each
+    V and Q are held vectors (n, 1), all others small matrices: T (m, m), B (b, m). `reads` counts products, each
     of them one read of A. There is no block before `begin` or `resume`.
     """
 
@@ -35,7 +35,7 @@ class Krylov:
 
     def begin(self, first: Array | None) -> None:
         """The first block: of `first`, or a random vector, and of random ones beside it."""
-        self.next = [self._fresh([], first)]
+        self.next = [self._fresh([], None if first is None else first[:, None])]
         for _ in range(1, len(self.b)):
             self.next.append(self._fresh(self.next))
 
@@ -55,24 +55,25 @@ class Krylov:
         """A vector of length 1 that is orthogonal to the basis and the others: a given one's part, or a random one."""
         if given is None:
             self._seed += 1
-            given = oc.random.normal((self._a.shape[0],), seed=self._seed)
+            given = oc.random.normal((self._a.shape[0], 1), seed=self._seed)
         rest = given.astype(self.dtype)
         for _ in range(2):
-            rest = self.basis.orthogonalized(rest[:, None])[0][:, 0]
+            rest = self.basis.orthogonalized(rest)[0]
             rest, _found = _against(rest, others)
         return self._holder.held([_unit(rest)[0]])[0][0]
 
     def expand(self) -> None:
         """One product: the next block joins the basis, and what A makes of it, less its part in V, is the next."""
-        block = self.next[0][:, None] if len(self.next) == 1 else oc.stack(self.next, axis=1)
-        (block,), _ = self._holder.held([block])
+        block = self.next[0]
+        if len(self.next) > 1:
+            (block,), _ = self._holder.held([oc.concat(self.next, axis=1)])
         self.basis.append(block)
         self.reads += 1
         rest, along = self.basis.orthogonalized(self._a @ block)
         units: list[Array] = []
         beside: list[Array] = []
         for place in range(len(self.next)):
-            vector = rest[:, place]
+            vector = rest[:, place : place + 1]
             before = norm(vector)
             vector, within = _against(vector, units)
             unit, size = _unit(vector)

@@ -17,6 +17,7 @@ from outcore.errors import MemoryLimitError
 
 _SHARE = 3  # a third of the budget for vectors that last; the matrix and the work have the rest
 _COLUMNS = 8  # vectors side by side that are copied when one more joins them
+_COPIED_BYTES = 1 << 22  # of a vector, beyond which it joins no others: to copy them would cost more than it saves
 _SMALL_BYTES = 1 << 16  # vectors that are held in memory in any case
 
 
@@ -88,7 +89,8 @@ class Holder:
 
 
 class Basis:
-    """Orthonormal vectors, held side by side: matrices of a few columns, of which only the last is copied to grow."""
+    """Orthonormal vectors, held side by side: matrices of a few columns, of which only the last is copied to grow; long
+    vectors are not copied until all are replaced."""
 
     def __init__(self, holder: Holder) -> None:
         self._holder = holder
@@ -99,7 +101,8 @@ class Basis:
 
     def append(self, block: Array) -> None:
         """Adds held vectors (n, b)."""
-        if self._parts and self._parts[-1].shape[1] + block.shape[1] <= _COLUMNS:
+        is_small = block.shape[0] * block.dtype.itemsize <= _COPIED_BYTES
+        if is_small and self._parts and self._parts[-1].shape[1] + block.shape[1] <= _COLUMNS:
             wide = oc.concat([self._parts.pop(), block], axis=1)
             self._parts.append(self._holder.held([wide])[0][0])
         else:

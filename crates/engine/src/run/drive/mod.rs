@@ -257,11 +257,11 @@ impl Program {
         let need = ledger.held() as u64 + self.peak_bytes();
         let spare = spare_bytes(&self.tiles, self.memory);
         let (limit, _) = session.claim_room(need + spare + session.kept.bytes() as u64);
-        session.kept.shrink_to(limit.saturating_sub(need + spare) as usize);
-        if session.kept.bytes() as u64 + need > limit {
-            session.kept.shrink_to(limit.saturating_sub(need) as usize);
+        let mut beside = session.give_way(limit.saturating_sub(need + spare));
+        if beside + need > limit {
+            beside = session.give_way(limit.saturating_sub(need));
         }
-        if session.kept.bytes() as u64 + need > limit {
+        if beside + need > limit {
             return Err(EngineError::Stale(
                 "more memory is held by results than when this program was planned; plan it again".into(),
             ));

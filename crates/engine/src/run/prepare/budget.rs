@@ -1,6 +1,6 @@
 //! How a program gets its memory: placed in what the session may grant, or refused with the least that would do.
 
-use outcore_store::{FramePool, GROUP_STAGING_BYTES};
+use outcore_store::{FramePool, Reclaim, GROUP_STAGING_BYTES};
 
 use crate::place::window::InBytes;
 use crate::place::{self, Limits, Placed, Shortage, Window};
@@ -246,6 +246,15 @@ impl Session {
     pub(in crate::run) fn claim_room(&self, wish: u64) -> (u64, u64) {
         let others = self.ledger().shrink_others(self.room().saturating_sub(wish) as usize) as u64;
         (self.budget().min(self.room().saturating_sub(others)), others)
+    }
+
+    /// Has what stays between programs do with `allowed` bytes: pages of caches leave first, for they can be read again, and
+    /// tiles may have to be computed. Returns what it takes then.
+    pub(in crate::run) fn give_way(&self, allowed: u64) -> u64 {
+        let kept = self.kept.bytes();
+        let pages = self.ledger().shrink_pages((allowed as usize).saturating_sub(kept));
+        self.kept.shrink_to((allowed as usize).saturating_sub(pages));
+        (self.kept.bytes() + pages) as u64
     }
 
     /// Where the limit's bytes are.

@@ -1,6 +1,6 @@
 //! Memory that planning itself takes.
 
-use outcore_store::{return_freed_memory, Reclaim, Reservation, Turn};
+use outcore_store::{return_freed_memory, Reservation, Turn};
 
 use crate::run::session::nesting;
 use crate::run::session::{Session, POLL};
@@ -90,7 +90,7 @@ impl<'a> PlanningMemory<'a> {
         if need > limit {
             return Ok(());
         }
-        session.kept.shrink_to((limit - need) as usize);
+        session.give_way(limit - need);
         ledger.set_limit(limit as usize);
         let reserved: u64 = self.reserved.iter().map(|part| part.bytes() as u64).sum();
         let missing = (self.wanted - reserved) as usize;

@@ -171,14 +171,15 @@ impl Session {
         &self.io
     }
 
-    /// Bytes of tiles and values kept between programs, part of what the ledger has granted.
+    /// Bytes of tiles, values and pages kept between programs, part of what the ledger has granted.
     pub fn kept_bytes(&self) -> usize {
-        self.kept.bytes()
+        self.kept.bytes() + self.ledger().page_bytes()
     }
 
-    /// Drops the tiles and values kept between programs.
+    /// Drops the tiles, values and pages kept between programs.
     pub fn clear(&self) {
         self.kept.clear();
+        self.ledger().shrink_pages(0);
         self.pool.trim();
     }
 
@@ -189,6 +190,7 @@ impl Session {
             return;
         }
         self.kept.clear();
+        self.ledger().shrink_pages(0);
         self.pool.close();
         locked(&self.io_pools).take();
         locked(&self.scratch).take();

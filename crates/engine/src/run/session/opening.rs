@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outcore_store::{open_for, Opened, Opening, Reclaim, Reservation, StoreError};
+use outcore_store::{open_for, Opened, Opening, Reservation, StoreError};
 
 use crate::run::session::nesting;
 use crate::run::session::{Session, POLL};
@@ -82,7 +82,7 @@ impl InSession<'_> {
                 detail: session.describe_limit(held),
             });
         }
-        session.kept.shrink_to((limit - need) as usize);
+        session.give_way(limit - need);
         ledger.set_limit(limit as usize);
         Ok(ledger.reserve(bytes as usize, "the record of an array's chunks")?)
     }
