@@ -18,6 +18,11 @@ use crate::{AlignedBuffer, Frame};
 /// Requests under way in one ring at most.
 pub(super) const DEPTH: usize = 256;
 
+/// How many requests the kernel is told of at once: few after it was waited for, when it may have nothing to do, then twice
+/// as many every time. A disk that gets all at once stands still while they are put together.
+const BATCH_FIRST: usize = 2;
+const BATCH_MAX: usize = 16;
+
 /// Buffers of one call at most, by the kernel's `UIO_MAXIOV`.
 pub(crate) const PIECES_MAX: usize = 1024;
 
@@ -66,6 +71,9 @@ pub(super) struct Ring<B: Stable> {
     transfers: ManuallyDrop<Vec<Option<Transfer<B>>>>,
     free: Vec<usize>,
     flying: usize,
+    /// Requests that the kernel was not told of, and of how many it is told next.
+    untold: usize,
+    batch: usize,
     /// Rings are made for one thread that submits.
     _thread: PhantomData<*const ()>,
 }
@@ -112,6 +120,8 @@ impl<B: Stable> Ring<B> {
             transfers: ManuallyDrop::new(Vec::new()),
             free: Vec::new(),
             flying: 0,
+            untold: 0,
+            batch: BATCH_FIRST,
             _thread: PhantomData,
         })
     }
@@ -178,13 +188,20 @@ impl<B: Stable> Ring<B> {
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "a ring has DEPTH entries");
         self.flying += 1;
+        self.untold += 1;
+        if self.untold >= self.batch {
+            self.submit();
+            self.batch = (2 * self.batch).min(BATCH_MAX);
+        }
         number
     }
 
-    /// Tells the kernel what was taken since it was told last.
+    /// Tells the kernel what was taken since it was told last. It is told of some without this.
     pub(super) fn submit(&mut self) {
         // What it cannot take now is told with the next call.
-        let _ = self.ring.submit();
+        if let Ok(told) = self.ring.submit() {
+            self.untold -= told.min(self.untold);
+        }
     }
 
     /// A request that is complete: those that are known to be without a call to the kernel first, then, with `wait`, the
@@ -206,7 +223,10 @@ impl<B: Stable> Ring<B> {
                 return None;
             }
             match self.ring.submit_and_wait(1) {
-                Ok(_) => {}
+                Ok(told) => {
+                    self.untold -= told.min(self.untold);
+                    self.batch = BATCH_FIRST;
+                }
                 Err(cause) => match cause.raw_os_error() {
                     Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => std::thread::yield_now(),
                     _ => panic!("a ring that was made works: {cause}"),
