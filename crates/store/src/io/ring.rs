@@ -106,6 +106,7 @@ pub(crate) struct Ring<B: Stable> {
     batch: usize,
     /// The kernel watches the bell, or will not.
     bell: Watched,
+    process: u32,
     /// Rings are made for one thread that submits.
     _thread: PhantomData<*const ()>,
 }
@@ -114,8 +115,9 @@ pub(crate) struct Ring<B: Stable> {
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The ring that this thread has used before: it takes longer to make than many reads.
-    static IDLE: RefCell<Option<IoUring>> = const { RefCell::new(None) };
+    /// The ring that this thread has used before, which takes longer to make than many reads, and its process: what a forked
+    /// child finds here is its parent's, in memory that both have.
+    static IDLE: RefCell<Option<(u32, IoUring)>> = const { RefCell::new(None) };
 }
 
 fn make() -> Option<IoUring> {
@@ -146,7 +148,9 @@ impl<B: Stable> Ring<B> {
     /// This thread's ring, or `None` where there is none to be had.
     pub(crate) fn take() -> Option<Ring<B>> {
         let idle = IDLE.with(|idle| idle.borrow_mut().take());
-        let ring = idle.or_else(make)?;
+        let process = std::process::id();
+        let own = idle.filter(|(made_by, _)| *made_by == process);
+        let ring = own.map(|(_, ring)| ring).or_else(make)?;
         Some(Ring {
             ring: ManuallyDrop::new(ring),
             transfers: ManuallyDrop::new(Vec::new()),
@@ -155,6 +159,7 @@ impl<B: Stable> Ring<B> {
             untold: 0,
             batch: 1,
             bell: Watched::No,
+            process,
             _thread: PhantomData,
         })
     }
@@ -308,7 +313,7 @@ impl<B: Stable> Drop for Ring<B> {
             ManuallyDrop::take(&mut self.ring)
         };
         // A thread that ends has no place to keep it.
-        let _ = IDLE.try_with(|idle| *idle.borrow_mut() = Some(ring));
+        let _ = IDLE.try_with(|idle| *idle.borrow_mut() = Some((self.process, ring)));
     }
 }
 

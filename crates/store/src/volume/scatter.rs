@@ -13,6 +13,9 @@ pub(super) type Task<Has> = Box<dyn FnOnce(&mut Has) + Send>;
 /// Work that borrows from the caller, and may hand on what it borrows by its ticket.
 pub(super) type Borrowing<'a, Has> = Box<dyn FnOnce(&mut Has, &Ticket<'a>) + Send + 'a>;
 
+/// Work with its ticket.
+type Ready<'a, Has> = Box<dyn FnOnce(&mut Has) + Send + 'a>;
+
 #[derive(Default)]
 struct Latch {
     left: Mutex<usize>,
@@ -125,7 +128,7 @@ pub(super) fn scatter<'a, T, Has: 'static>(work: Vec<(T, Borrowing<'a, Has>)>, g
     });
     // Made first, so that it waits last: also when `give` panics, which drops the work that is left.
     let _wait = Wait(&latch);
-    let guarded: Vec<(T, Box<dyn FnOnce(&mut Has) + Send + 'a>)> = work
+    let guarded: Vec<(T, Ready<'a, Has>)> = work
         .into_iter()
         .map(|(to, work)| {
             let ticket = Ticket {
@@ -133,7 +136,7 @@ pub(super) fn scatter<'a, T, Has: 'static>(work: Vec<(T, Borrowing<'a, Has>)>, g
                 _borrowed: PhantomData,
             };
             let guarded = Guarded { work, ticket };
-            let task: Box<dyn FnOnce(&mut Has) + Send + 'a> = Box::new(move |has: &mut Has| guarded.run(has));
+            let task: Ready<'a, Has> = Box::new(move |has: &mut Has| guarded.run(has));
             (to, task)
         })
         .collect();
@@ -142,7 +145,7 @@ pub(super) fn scatter<'a, T, Has: 'static>(work: Vec<(T, Borrowing<'a, Has>)>, g
         // returns only when every guard has been dropped: with the ticket, by the work's own thread after the work has
         // run or with the work itself where it never runs, and with all that was lent by it. `Wait` sees to it on every
         // way out.
-        let task = unsafe { std::mem::transmute::<Box<dyn FnOnce(&mut Has) + Send + 'a>, Task<Has>>(task) };
+        let task = unsafe { std::mem::transmute::<Ready<'a, Has>, Task<Has>>(task) };
         give(to, task);
     }
 }

@@ -109,7 +109,7 @@ fn work(shared: &Shared, idle: Duration) {
             if waits {
                 flights.wait(&shared.bell);
             }
-            flights.settle(false);
+            let _ = catch_unwind(AssertUnwindSafe(|| flights.settle(false)));
             queue = locked(&shared.queue);
             queue.at_ring = false;
             continue;
