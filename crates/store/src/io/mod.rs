@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode, Placed, Watch};
 pub use faults::{FaultKind, Faults};
 pub use queue::{Done, Queue};
+pub(crate) use ring::{descriptor, Bell, Ring, DEPTH};
 pub use ring::{Stable, StableMut};
 
 use rustix::time::{clock_gettime, ClockId};

@@ -218,3 +218,31 @@ fn a_file_that_ends_early_fails_its_request_alone() {
         }
     }
 }
+
+#[test]
+fn a_queue_begins_while_more_is_taken() {
+    let io = Io::direct();
+    let (_dir, path) = written(&io, 64 * PAGE);
+    let file = io.open(&path, Mode::Reopen).unwrap();
+    let mut queue = Queue::for_writes(&io);
+    for number in 0..32 {
+        let mut page = buffer(PAGE);
+        page.fill(250);
+        queue.write(&file, vec![page], number * PAGE as u64, PAGE, number);
+    }
+    // Nobody told it to, and nobody waits.
+    let begun = std::time::Instant::now();
+    let mut back = buffer(PAGE);
+    while back[0] != 250 {
+        assert!(begun.elapsed().as_secs() < 10, "the first write is not begun");
+        io.read(&file, &mut back, 0, PAGE).unwrap();
+    }
+    assert_eq!(queue.under_way(), 32);
+    while let Some(done) = queue.next_write(true) {
+        done.outcome.unwrap();
+    }
+    // Those that were not told of are not left behind either.
+    let mut all = buffer(32 * PAGE);
+    io.read(&file, &mut all, 0, 32 * PAGE).unwrap();
+    assert!(all.iter().all(|byte| *byte == 250));
+}

@@ -5,18 +5,24 @@ use std::io::{Error, Result};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-use io_uring::{opcode, types, IoUring};
+use io_uring::{cqueue, opcode, types, IoUring};
+use rustix::event::{eventfd, EventfdFlags};
 
 use super::backend::Blob;
 use crate::pages::{PageMut, PagePin};
 use crate::{AlignedBuffer, Frame};
 
 /// Requests under way in one ring at most.
-pub(super) const DEPTH: usize = 256;
+pub(crate) const DEPTH: usize = 256;
+
+/// How many requests the kernel is told of at once: few after it was waited for, when it may have nothing to do, then twice
+/// as many every time. A disk that gets all at once stands still while they are put together.
+const BATCH_FIRST: usize = 2;
+const BATCH_MAX: usize = 16;
 
 /// Buffers of one call at most, by the kernel's `UIO_MAXIOV`.
 pub(crate) const PIECES_MAX: usize = 1024;
@@ -57,15 +63,50 @@ struct Transfer<B> {
     _blob: Arc<dyn Blob>,
 }
 
+/// Wakes a thread that waits at its ring.
+pub(crate) struct Bell(Option<OwnedFd>);
+
+impl Default for Bell {
+    /// One that nobody hears, where the system gives none.
+    fn default() -> Bell {
+        Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok())
+    }
+}
+
+impl Bell {
+    pub(crate) fn strike(&self) {
+        if let Some(bell) = &self.0 {
+            // One that was struck as often as it can be rings anyway.
+            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+#[derive(PartialEq)]
+enum Watched {
+    No,
+    Yes,
+    Refused,
+}
+
+/// The number that the bell has among requests.
+const BELL: u64 = u64::MAX;
+
 /// One thread's ring, for buffers of one kind.
 ///
 /// Invariant: a request that the kernel may still serve has its `Transfer` in `transfers`; those leave it with the
 /// request's completion only, and a ring with requests under way is waited for, or leaked with all its transfers.
-pub(super) struct Ring<B: Stable> {
+pub(crate) struct Ring<B: Stable> {
     ring: ManuallyDrop<IoUring>,
     transfers: ManuallyDrop<Vec<Option<Transfer<B>>>>,
     free: Vec<usize>,
     flying: usize,
+    /// Requests that the kernel was not told of, and of how many it is told next.
+    untold: usize,
+    batch: usize,
+    /// The kernel watches the bell, or will not.
+    bell: Watched,
+    process: u32,
     /// Rings are made for one thread that submits.
     _thread: PhantomData<*const ()>,
 }
@@ -74,8 +115,9 @@ pub(super) struct Ring<B: Stable> {
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The ring that this thread has used before: it takes longer to make than many reads.
-    static IDLE: RefCell<Option<IoUring>> = const { RefCell::new(None) };
+    /// The ring that this thread has used before, which takes longer to make than many reads, and its process: what a forked
+    /// child finds here is its parent's, in memory that both have.
+    static IDLE: RefCell<Option<(u32, IoUring)>> = const { RefCell::new(None) };
 }
 
 fn make() -> Option<IoUring> {
@@ -100,29 +142,35 @@ fn make() -> Option<IoUring> {
 }
 
 /// A request's number, its buffers, and how many bytes were transferred.
-pub(super) type Completed<B> = (usize, Vec<B>, Result<usize>);
+pub(crate) type Completed<B> = (usize, Vec<B>, Result<usize>);
 
 impl<B: Stable> Ring<B> {
     /// This thread's ring, or `None` where there is none to be had.
-    pub(super) fn take() -> Option<Ring<B>> {
+    pub(crate) fn take() -> Option<Ring<B>> {
         let idle = IDLE.with(|idle| idle.borrow_mut().take());
-        let ring = idle.or_else(make)?;
+        let process = std::process::id();
+        let own = idle.filter(|(made_by, _)| *made_by == process);
+        let ring = own.map(|(_, ring)| ring).or_else(make)?;
         Some(Ring {
             ring: ManuallyDrop::new(ring),
             transfers: ManuallyDrop::new(Vec::new()),
             free: Vec::new(),
             flying: 0,
+            untold: 0,
+            batch: 1,
+            bell: Watched::No,
+            process,
             _thread: PhantomData,
         })
     }
 
-    pub(super) fn flying(&self) -> usize {
+    pub(crate) fn flying(&self) -> usize {
         self.flying
     }
 
     /// Takes a read into `bytes` bytes of the buffers, one after the other, from byte `skip` of the first on. Returns its
     /// number. There must be fewer than `DEPTH` under way.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         file: (RawFd, Arc<dyn Blob>),
         mut buffers: Vec<B>,
@@ -139,7 +187,7 @@ impl<B: Stable> Ring<B> {
     }
 
     /// Takes a write of bytes from the buffers, as `read` does.
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         file: (RawFd, Arc<dyn Blob>),
         buffers: Vec<B>,
@@ -178,21 +226,36 @@ impl<B: Stable> Ring<B> {
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "a ring has DEPTH entries");
         self.flying += 1;
+        self.untold += 1;
+        if self.untold >= self.batch {
+            self.submit();
+            self.batch = (2 * self.batch).min(BATCH_MAX);
+        }
         number
     }
 
-    /// Tells the kernel what was taken since it was told last.
+    /// Tells the kernel what was taken since it was told last. It is told of some without this.
     pub(super) fn submit(&mut self) {
         // What it cannot take now is told with the next call.
-        let _ = self.ring.submit();
+        if let Ok(told) = self.ring.submit() {
+            self.untold -= told.min(self.untold);
+        }
     }
 
     /// A request that is complete: those that are known to be without a call to the kernel first, then, with `wait`, the
     /// next one that will be. `None` with `wait` when none is under way.
-    pub(super) fn next(&mut self, wait: bool) -> Option<Completed<B>> {
+    pub(crate) fn next(&mut self, wait: bool) -> Option<Completed<B>> {
         loop {
             let completion = self.ring.completion().next();
             if let Some(completion) = completion {
+                if completion.user_data() == BELL {
+                    self.bell = match completion.result() {
+                        ..0 => Watched::Refused,
+                        _ if cqueue::more(completion.flags()) => Watched::Yes,
+                        _ => Watched::No,
+                    };
+                    continue;
+                }
                 let number = completion.user_data() as usize;
                 let transfer = self.transfers[number].take().expect("a request completes once");
                 self.free.push(number);
@@ -205,13 +268,37 @@ impl<B: Stable> Ring<B> {
             if self.flying == 0 || !wait {
                 return None;
             }
-            match self.ring.submit_and_wait(1) {
-                Ok(_) => {}
-                Err(cause) => match cause.raw_os_error() {
-                    Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => std::thread::yield_now(),
-                    _ => panic!("a ring that was made works: {cause}"),
-                },
+            self.enter();
+        }
+    }
+
+    /// Tells the kernel what was taken, and waits until something is complete.
+    fn enter(&mut self) {
+        match self.ring.submit_and_wait(1) {
+            Ok(told) => {
+                self.untold -= told.min(self.untold);
+                self.batch = BATCH_FIRST;
             }
+            Err(cause) => match cause.raw_os_error() {
+                Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => std::thread::yield_now(),
+                _ => panic!("a ring that was made works: {cause}"),
+            },
+        }
+    }
+
+    /// Tells the kernel what was taken, and waits until a request is complete or the bell was struck. A thread has one
+    /// bell.
+    pub(crate) fn wait(&mut self, bell: &Bell) {
+        if let (Watched::No, Some(file)) = (&self.bell, &bell.0) {
+            let file = types::Fd(file.as_raw_fd());
+            let entry = opcode::PollAdd::new(file, libc::POLLIN as u32).multi(true).build();
+            // SAFETY: it names no memory, and the kernel keeps the file from the call on that tells it, which is this.
+            if unsafe { self.ring.submission().push(&entry.user_data(BELL)) }.is_ok() {
+                self.bell = Watched::Yes;
+            }
+        }
+        if self.ring.completion().is_empty() {
+            self.enter();
         }
     }
 }
@@ -226,7 +313,7 @@ impl<B: Stable> Drop for Ring<B> {
             ManuallyDrop::take(&mut self.ring)
         };
         // A thread that ends has no place to keep it.
-        let _ = IDLE.try_with(|idle| *idle.borrow_mut() = Some(ring));
+        let _ = IDLE.try_with(|idle| *idle.borrow_mut() = Some((self.process, ring)));
     }
 }
 
@@ -266,6 +353,6 @@ fn entry(write: bool, file: types::Fd, pieces: &[libc::iovec], offset: u64) -> i
 }
 
 /// The number by which the kernel knows a file, if it does.
-pub(super) fn descriptor(blob: &Arc<dyn Blob>) -> Option<RawFd> {
+pub(crate) fn descriptor(blob: &Arc<dyn Blob>) -> Option<RawFd> {
     blob.descriptor().map(|descriptor| descriptor.as_raw_fd())
 }

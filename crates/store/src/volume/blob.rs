@@ -10,9 +10,10 @@ use std::time::Instant;
 use rustix::fs::{futimens, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 
 use super::disk::{part_path, Disk};
+use super::flights::{Flights, Outcome, Transfer};
 use super::layout::Map;
 use super::open::{Volume, PLAIN_BYTES};
-use super::scatter::{scatter, Borrowing};
+use super::scatter::{scatter, Borrowing, Lent, Ticket};
 use super::stub::{hex, new_id, Id, Stub, STUB_BYTES};
 use crate::frames::PAGE;
 use crate::io::{Backend, Blob, Mode, Placed, Watch};
@@ -205,7 +206,8 @@ impl Striped {
         let mut outcomes: Vec<Option<Result<()>>> = work.iter().map(|_| None).collect();
         let (disks, each) = (&way.volume.disks, &each);
         let tasks = work.into_iter().zip(&mut outcomes).map(|((number, work), outcome)| {
-            let task: Borrowing<'_> = Box::new(move || *outcome = Some(each(&disks[number], number, work)));
+            let task: Borrowing<'_, Flights> =
+                Box::new(move |_, _| *outcome = Some(each(&disks[number], number, work)));
             (number, task)
         });
         scatter(tasks.collect(), |number, task| disks[number].give(task));
@@ -233,7 +235,50 @@ impl Striped {
         )
     }
 
-    fn read(&self, way: &Way, buffers: Vec<&mut [u8]>, offset: u64, (end, span): (u64, u64)) -> Result<()> {
+    /// Has each disk transfer its runs, and waits.
+    fn transfer<'a, B: Send + 'a>(
+        &'a self,
+        way: &'a Way,
+        write: bool,
+        runs: Vec<(usize, Vec<Run<B>>)>,
+        lend: fn(&Ticket<'a>, B) -> Lent,
+    ) -> Result<()> {
+        let disks = &way.volume.disks;
+        let outcomes: Vec<Outcome> = runs.iter().map(|(_, runs)| Outcome::of(runs.len())).collect();
+        let tasks = runs.into_iter().zip(outcomes.iter().cloned());
+        let tasks = tasks.map(|((number, runs), outcome)| {
+            let task: Borrowing<'a, Flights> = Box::new(move |flights, ticket| {
+                let part = match self.part(way, number) {
+                    Ok(part) => part,
+                    Err(cause) => return outcome.over(Err(cause)),
+                };
+                for run in runs {
+                    let transfer = Transfer {
+                        disk: disks[number].clone(),
+                        part: part.clone(),
+                        write,
+                        offset: run.offset,
+                        bytes: run.bytes as usize,
+                        expected: run.expected as usize,
+                        outcome: outcome.clone(),
+                    };
+                    let buffers = run.buffers.into_iter().map(|buffer| lend(ticket, buffer));
+                    flights.start(transfer, buffers.collect());
+                }
+            });
+            (number, task)
+        });
+        scatter(tasks.collect(), |number, task| disks[number].give(task));
+        outcomes.into_iter().try_for_each(|outcome| outcome.take())
+    }
+
+    fn read<'a>(
+        &'a self,
+        way: &'a Way,
+        buffers: Vec<&'a mut [u8]>,
+        offset: u64,
+        (end, span): (u64, u64),
+    ) -> Result<()> {
         let mut left = span;
         let buffers = buffers.into_iter().map(|buffer| {
             let taken = (buffer.len() as u64).min(left);
@@ -246,13 +291,10 @@ impl Striped {
             |buffer| buffer.len(),
             |buffer, at| buffer.split_at_mut(at),
         );
-        self.at_once(way, runs, |disk, number, runs| {
-            let part = self.part(way, number)?;
-            runs.into_iter().try_for_each(|run| read_run(disk, &part, run))
-        })
+        self.transfer(way, false, runs, Ticket::lend_mut)
     }
 
-    fn write(&self, way: &Way, buffers: &[IoSlice<'_>], offset: u64) -> Result<u64> {
+    fn write<'a>(&'a self, way: &'a Way, buffers: &'a [IoSlice<'a>], offset: u64) -> Result<u64> {
         let slices = buffers.iter().map(|buffer| &buffer[..]);
         let runs = self.runs(
             slices,
@@ -260,10 +302,7 @@ impl Striped {
             |buffer| buffer.len(),
             |buffer, at| buffer.split_at(at),
         );
-        self.at_once(way, runs, |disk, number, runs| {
-            let part = self.part(way, number)?;
-            runs.into_iter().try_for_each(|run| write_run(disk, &part, run))
-        })?;
+        self.transfer(way, true, runs, Ticket::lend)?;
         Ok(buffers.iter().map(|buffer| buffer.len() as u64).sum())
     }
 }
@@ -281,49 +320,6 @@ fn where_it_is<T>(disk: &Disk, file: &Id, with: impl Fn(&Path) -> Result<T>) -> 
     }
     let reason = format!("the part {} of the file is gone", hex(file));
     Err(disk.error(Error::new(cause.kind(), reason)))
-}
-
-fn read_run(disk: &Disk, part: &Arc<dyn Blob>, mut run: Run<&mut [u8]>) -> Result<()> {
-    let mut slices: Vec<IoSliceMut> = run.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
-    let mut rest = &mut slices[..];
-    let mut done = 0;
-    while done < run.expected {
-        let read = disk.call(false, || part.read_vectored_at(rest, run.offset + done))?;
-        if done + read as u64 >= run.expected {
-            break;
-        }
-        // A direct read resumes on a page; one that ends inside a page has met the end of the part.
-        let whole = read - read % part.alignment();
-        if whole == 0 {
-            let reason = format!(
-                "its part of the file ends {} bytes early",
-                run.expected - done - read as u64
-            );
-            return Err(disk.error(Error::new(ErrorKind::UnexpectedEof, reason)));
-        }
-        done += whole as u64;
-        IoSliceMut::advance_slices(&mut rest, whole);
-    }
-    Ok(())
-}
-
-fn write_run(disk: &Disk, part: &Arc<dyn Blob>, run: Run<&[u8]>) -> Result<()> {
-    let mut slices: Vec<IoSlice> = run.buffers.iter().map(|buffer| IoSlice::new(buffer)).collect();
-    let mut rest = &mut slices[..];
-    let mut done = 0;
-    while done < run.bytes {
-        let written = disk.call(true, || part.write_vectored_at(rest, run.offset + done))?;
-        if done + written as u64 >= run.bytes {
-            break;
-        }
-        let whole = written - written % part.alignment();
-        if whole == 0 {
-            return Err(disk.error(ErrorKind::WriteZero.into()));
-        }
-        done += whole as u64;
-        IoSlice::advance_slices(&mut rest, whole);
-    }
-    Ok(())
 }
 
 impl VolumeBlob {

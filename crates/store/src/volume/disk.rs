@@ -7,6 +7,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use super::description::{member_at, Member, PARTS};
+use super::flights::Flights;
 use super::scatter::Task;
 use super::stub::{hex, Id};
 use super::worker::{Worker, IDLE};
@@ -44,6 +45,7 @@ pub struct DiskCounters {
     pub requests: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
+    /// Time in which calls were under way.
     pub busy_seconds: f64,
     pub errors: u64,
 }
@@ -54,6 +56,8 @@ struct Totals {
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
     busy_ns: AtomicU64,
+    /// When a call was over last, after the disk was first looked at.
+    over_ns: AtomicU64,
     errors: AtomicU64,
 }
 
@@ -65,6 +69,7 @@ pub(crate) struct Disk {
     worker: OnceLock<Worker>,
     /// That it is elsewhere than written was said.
     told: AtomicBool,
+    looked_at: Instant,
     totals: Totals,
 }
 
@@ -86,6 +91,7 @@ impl Disk {
             place: Mutex::new(Place { member, found }),
             worker: OnceLock::new(),
             told: AtomicBool::new(false),
+            looked_at: Instant::now(),
             totals: Totals::default(),
         }
     }
@@ -136,7 +142,7 @@ impl Disk {
     }
 
     /// Has its thread do some work.
-    pub(super) fn give(&self, task: Task) {
+    pub(super) fn give(&self, task: Task<Flights>) {
         self.worker.get_or_init(|| Worker::new(IDLE)).give(task);
     }
 
@@ -147,22 +153,14 @@ impl Disk {
         (moved && !self.told.swap(true, Relaxed)).then(|| place.member.path.clone())
     }
 
-    /// One call to the system, counted and named.
-    pub(super) fn call(&self, write: bool, mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
-        loop {
-            let begun = Instant::now();
-            match self.count(write, begun, call()) {
-                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// Counts a call that was made elsewhere, and names the disk in its error.
+    /// Counts a call to the system, and names the disk in its error.
     pub(super) fn count(&self, write: bool, begun: Instant, outcome: Result<usize>) -> Result<usize> {
-        self.totals
-            .busy_ns
-            .fetch_add(begun.elapsed().as_nanos() as u64, Relaxed);
+        // Time in which several calls were under way counts once.
+        let since = |then: Instant| then.saturating_duration_since(self.looked_at).as_nanos() as u64;
+        let now = since(Instant::now());
+        let over = self.totals.over_ns.fetch_max(now, Relaxed);
+        let busy = now.saturating_sub(over.max(since(begun)));
+        self.totals.busy_ns.fetch_add(busy, Relaxed);
         self.totals.requests.fetch_add(1, Relaxed);
         let bytes = if write {
             &self.totals.bytes_written

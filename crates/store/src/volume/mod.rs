@@ -15,6 +15,10 @@ mod admin;
 mod blob;
 mod description;
 mod disk;
+mod flights;
+#[cfg(test)]
+mod flights_tests;
+
 #[cfg(test)]
 mod disks_tests;
 mod layout;

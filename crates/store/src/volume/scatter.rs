@@ -1,14 +1,20 @@
 //! The fence around work that other threads do with a caller's buffers while the caller waits for it.
 
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex};
 
+use crate::io::{Stable, StableMut};
 use crate::process::locked;
 
-/// Work for a thread.
-pub(super) type Task = Box<dyn FnOnce() + Send>;
+/// Work for a thread, which gives it what it has: a ring, say.
+pub(super) type Task<Has> = Box<dyn FnOnce(&mut Has) + Send>;
 
-/// Work that borrows from the caller.
-pub(super) type Borrowing<'a> = Box<dyn FnOnce() + Send + 'a>;
+/// Work that borrows from the caller, and may hand on what it borrows by its ticket.
+pub(super) type Borrowing<'a, Has> = Box<dyn FnOnce(&mut Has, &Ticket<'a>) + Send + 'a>;
+
+/// Work with its ticket.
+type Ready<'a, Has> = Box<dyn FnOnce(&mut Has) + Send + 'a>;
 
 #[derive(Default)]
 struct Latch {
@@ -29,15 +35,72 @@ impl Drop for Guard {
     }
 }
 
-/// Work, and the guard that says that it is over: what the work borrows goes first, as fields go in their order.
-struct Guarded<'a> {
-    work: Borrowing<'a>,
-    _guard: Guard,
+/// The caller waits while this, or anything that was lent by it, is there: so long lives what is borrowed for `'a`.
+pub(super) struct Ticket<'a> {
+    guard: Arc<Guard>,
+    /// Invariant: nothing that lives shorter is lent.
+    _borrowed: PhantomData<fn(&'a ()) -> &'a ()>,
 }
 
-impl Guarded<'_> {
-    fn run(self) {
-        (self.work)();
+impl<'a> Ticket<'a> {
+    pub(super) fn lend(&self, bytes: &'a [u8]) -> Lent {
+        Lent {
+            start: bytes.as_ptr().cast_mut(),
+            length: bytes.len(),
+            writable: false,
+            _guard: self.guard.clone(),
+        }
+    }
+
+    pub(super) fn lend_mut(&self, bytes: &'a mut [u8]) -> Lent {
+        Lent {
+            start: bytes.as_mut_ptr(),
+            length: bytes.len(),
+            writable: true,
+            _guard: self.guard.clone(),
+        }
+    }
+}
+
+/// A caller's bytes, for as long as this lives.
+pub(super) struct Lent {
+    start: *mut u8,
+    length: usize,
+    writable: bool,
+    _guard: Arc<Guard>,
+}
+
+impl Deref for Lent {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: it was made of a slice that lives until the caller goes on, which it does when all guards are gone.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        assert!(self.writable, "these bytes were lent to be read");
+        // SAFETY: as above; it was made of a slice that was borrowed to be written, by this alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+}
+
+// SAFETY: the caller's slice, which stays where it is and is borrowed while the value lives.
+unsafe impl Stable for Lent {}
+// SAFETY: as above; writing begins with `deref_mut`, which refuses slices that others may read.
+unsafe impl StableMut for Lent {}
+
+/// Work, and the ticket that says that it is over: what the work borrows goes first, as fields go in their order.
+struct Guarded<'a, Has> {
+    work: Borrowing<'a, Has>,
+    ticket: Ticket<'a>,
+}
+
+impl<Has> Guarded<'_, Has> {
+    fn run(self, has: &mut Has) {
+        (self.work)(has, &self.ticket);
     }
 }
 
@@ -58,29 +121,31 @@ impl Drop for Wait<'_> {
 }
 
 /// Gives each piece of work to `give`, which has it done by some thread, and waits until all are over.
-pub(super) fn scatter<'a, T>(work: Vec<(T, Borrowing<'a>)>, give: impl Fn(T, Task)) {
+pub(super) fn scatter<'a, T, Has: 'static>(work: Vec<(T, Borrowing<'a, Has>)>, give: impl Fn(T, Task<Has>)) {
     let latch = Arc::new(Latch {
         left: Mutex::new(work.len()),
         none_left: Condvar::new(),
     });
     // Made first, so that it waits last: also when `give` panics, which drops the work that is left.
     let _wait = Wait(&latch);
-    let guarded: Vec<(T, Borrowing<'a>)> = work
+    let guarded: Vec<(T, Ready<'a, Has>)> = work
         .into_iter()
         .map(|(to, work)| {
-            let guarded = Guarded {
-                work,
-                _guard: Guard(latch.clone()),
+            let ticket = Ticket {
+                guard: Arc::new(Guard(latch.clone())),
+                _borrowed: PhantomData,
             };
-            let task: Borrowing<'a> = Box::new(move || guarded.run());
+            let guarded = Guarded { work, ticket };
+            let task: Ready<'a, Has> = Box::new(move |has: &mut Has| guarded.run(has));
             (to, task)
         })
         .collect();
     for (to, task) in guarded {
         // SAFETY: only the lifetime of what the work borrows changes. That ends after this function returns, and it
-        // returns only when every guard has been dropped: by the work's own thread after the work has run, or with the
-        // work itself where it never runs. `Wait` sees to it on every way out.
-        let task = unsafe { std::mem::transmute::<Borrowing<'a>, Task>(task) };
+        // returns only when every guard has been dropped: with the ticket, by the work's own thread after the work has
+        // run or with the work itself where it never runs, and with all that was lent by it. `Wait` sees to it on every
+        // way out.
+        let task = unsafe { std::mem::transmute::<Ready<'a, Has>, Task<Has>>(task) };
         give(to, task);
     }
 }
@@ -93,12 +158,42 @@ mod tests {
     fn borrowed_buffers_are_filled_by_other_threads() {
         let mut buffer = vec![0u8; 64];
         let work = buffer.chunks_mut(16).zip(1u8..).map(|(chunk, mark)| {
-            let task: Borrowing<'_> = Box::new(move || chunk.fill(mark));
+            let task: Borrowing<'_, ()> = Box::new(move |(), _| chunk.fill(mark));
             ((), task)
         });
-        scatter(work.collect(), |(), task| drop(std::thread::spawn(task)));
+        scatter(work.collect(), |(), task| drop(std::thread::spawn(|| task(&mut ()))));
         let expected: Vec<u8> = (0..64).map(|at| at / 16 + 1).collect();
         assert_eq!(buffer, expected);
+    }
+
+    #[test]
+    fn what_is_lent_is_waited_for_when_the_work_is_over() {
+        let mut buffer = vec![0u8; 64];
+        let work = buffer.chunks_mut(16).zip(1u8..).map(|(chunk, mark)| {
+            let task: Borrowing<'_, Vec<(Lent, u8)>> =
+                Box::new(move |has, ticket| has.push((ticket.lend_mut(chunk), mark)));
+            ((), task)
+        });
+        scatter(work.collect(), |(), task| {
+            drop(std::thread::spawn(move || {
+                let mut has = Vec::new();
+                task(&mut has);
+                std::thread::yield_now();
+                for (mut lent, mark) in has {
+                    lent.fill(mark);
+                }
+            }));
+        });
+        let expected: Vec<u8> = (0..64).map(|at| at / 16 + 1).collect();
+        assert_eq!(buffer, expected);
+    }
+
+    #[test]
+    #[should_panic(expected = "lent to be read")]
+    fn what_was_lent_to_be_read_is_not_written() {
+        let bytes = [1u8; 4];
+        let task: Borrowing<'_, ()> = Box::new(|(), ticket| ticket.lend(&bytes).fill(0));
+        scatter(vec![((), task)], |(), task| task(&mut ()));
     }
 
     #[test]
@@ -106,7 +201,7 @@ mod tests {
         let done = Mutex::new(0);
         let work = (0..3).map(|number| {
             let done = &done;
-            let task: Borrowing<'_> = Box::new(move || {
+            let task: Borrowing<'_, ()> = Box::new(move |(), _| {
                 assert!(number != 1, "as planned");
                 *locked(done) += 1;
             });
@@ -114,7 +209,7 @@ mod tests {
         });
         scatter(work.collect(), |number, task| match number {
             2 => drop(task),
-            _ => drop(std::thread::spawn(task)),
+            _ => drop(std::thread::spawn(|| task(&mut ()))),
         });
         assert_eq!(*locked(&done), 1);
     }

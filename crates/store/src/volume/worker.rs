@@ -1,11 +1,14 @@
-//! The thread of a disk: does what it is given in that order, and ends when it has had nothing to do for a while.
+//! The thread of a disk: begins what it is given in that order, has its transfers under way together, and ends when it has
+//! had nothing to do for a while.
 
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use super::flights::Flights;
 use super::scatter::Task;
+use crate::io::Bell;
 use crate::process::locked;
 
 /// How long a thread waits for work before it ends.
@@ -22,13 +25,16 @@ pub(super) struct Worker {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    bell: Bell,
 }
 
 #[derive(Default)]
 struct Queue {
-    tasks: VecDeque<Task>,
+    tasks: VecDeque<Task<Flights>>,
     /// There is a thread, which looks at the queue once more before it ends.
     has_thread: bool,
+    /// It waits for transfers, and hears the bell alone.
+    at_ring: bool,
     /// No more work comes.
     over: bool,
 }
@@ -43,14 +49,19 @@ impl Worker {
     }
 
     /// Has the thread do it; where there is none, and none can be had, it is done here.
-    pub(super) fn give(&self, task: Task) {
+    pub(super) fn give(&self, task: Task<Flights>) {
         if self.owner != std::process::id() {
-            return task();
+            return do_all([task]);
         }
         let mut queue = locked(&self.shared.queue);
         queue.tasks.push_back(task);
         if queue.has_thread {
-            return self.shared.changed.notify_one();
+            let at_ring = std::mem::take(&mut queue.at_ring);
+            drop(queue);
+            return match at_ring {
+                true => self.shared.bell.strike(),
+                false => self.shared.changed.notify_one(),
+            };
         }
         let (shared, idle) = (self.shared.clone(), self.idle);
         let thread = std::thread::Builder::new().name("outcore-disk".into());
@@ -60,7 +71,7 @@ impl Worker {
         }
         let unsent = std::mem::take(&mut queue.tasks);
         drop(queue);
-        unsent.into_iter().for_each(|task| task());
+        do_all(unsent);
     }
 }
 
@@ -73,17 +84,34 @@ impl Drop for Worker {
     }
 }
 
+fn do_all(tasks: impl IntoIterator<Item = Task<Flights>>) {
+    let mut flights = Flights::default();
+    tasks.into_iter().for_each(|task| task(&mut flights));
+    while flights.under_way() > 0 {
+        flights.settle(true);
+    }
+}
+
 fn work(shared: &Shared, idle: Duration) {
+    let mut flights = Flights::default();
     let mut queue = locked(&shared.queue);
     loop {
         let tasks = std::mem::take(&mut queue.tasks);
-        if !tasks.is_empty() {
+        if !tasks.is_empty() || flights.under_way() > 0 {
+            // What all of them ask for goes out together when there is no more.
+            let waits = tasks.is_empty();
+            queue.at_ring = waits;
             drop(queue);
             for task in tasks {
                 // Who waits for it finds no outcome, and says so.
-                let _ = catch_unwind(AssertUnwindSafe(task));
+                let _ = catch_unwind(AssertUnwindSafe(|| task(&mut flights)));
             }
+            if waits {
+                flights.wait(&shared.bell);
+            }
+            let _ = catch_unwind(AssertUnwindSafe(|| flights.settle(false)));
             queue = locked(&shared.queue);
+            queue.at_ring = false;
             continue;
         }
         if !queue.over {
@@ -114,7 +142,7 @@ mod tests {
             let (sender, receiver) = channel();
             for number in 0..10 {
                 let sender = sender.clone();
-                worker.give(Box::new(move || sender.send(number + 10 * round).unwrap()));
+                worker.give(Box::new(move |_| sender.send(number + 10 * round).unwrap()));
             }
             drop(sender);
             assert!(receiver.into_iter().eq(10 * round..10 * round + 10));
@@ -129,8 +157,8 @@ mod tests {
         let worker = Worker::new(Duration::from_secs(3600));
         let shared = worker.shared.clone();
         let (sender, receiver) = channel();
-        worker.give(Box::new(|| panic!("as planned")));
-        worker.give(Box::new(move || sender.send(1).unwrap()));
+        worker.give(Box::new(|_| panic!("as planned")));
+        worker.give(Box::new(move |_| sender.send(1).unwrap()));
         assert_eq!(receiver.recv(), Ok(1));
         drop(worker);
         while locked(&shared.queue).has_thread {
