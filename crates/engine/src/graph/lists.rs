@@ -153,6 +153,39 @@ impl Asked<'_> {
     }
 }
 
+/// The vertices of edges that lead to where they come from, ascending. I/O: one read of the lists.
+///
+/// # Errors
+/// The file cannot be read, or is not what it says; what `watch` says.
+pub fn loops(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) -> Result<Vec<Vertex>, EngineError> {
+    let wanted = Wanted {
+        file,
+        direction: Direction::Out,
+        chosen: Chosen::All,
+        weights: None,
+    };
+    let mut found = vec![];
+    Sweep::in_parts(wanted, means).whole(Heading::Ascending).run(
+        means,
+        Scratch::default,
+        |scratch, lists| {
+            let mut found = vec![];
+            lists.each(scratch, |list| {
+                let begin = list.neighbours.partition_point(|other| *other < list.vertex);
+                let behind = list.neighbours[begin..].iter().copied();
+                found.extend(behind.take_while(|other| *other == list.vertex));
+            })?;
+            Ok(found)
+        },
+        |part| {
+            found.extend(part);
+            Ok(())
+        },
+        watch,
+    )?;
+    Ok(found)
+}
+
 /// The lowest weight, the sum of all, and whether one is not a number. I/O: one read of lists and weights.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use outcore_graph::{decode, Malformed, Vertex};
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
-use super::batch::{batches, spans, Batch, BATCH_VERTICES};
+use super::batch::{batches, spans, Batch, BATCH_VERTICES, LONG_BYTES};
 use super::long::LongList;
 use super::means::{Frames, Means, Watch, BATCH_PAGES};
 use super::wanted::{List, Scratch, Wanted};
@@ -69,6 +69,11 @@ pub fn for_parts<'a>(file: &GraphFile, means: Means<'a>) -> (u64, Means<'a>) {
         ..means
     };
     (frames + neighbour * waiting, means)
+}
+
+/// Whether there are lists that are given in parts to those who take them so.
+pub(super) fn has_long_lists(file: &GraphFile) -> bool {
+    largest_list(file) > LONG_BYTES
 }
 
 fn largest_list(file: &GraphFile) -> u64 {
@@ -143,6 +148,7 @@ impl<'a> Lists<'a> {
                 vertex,
                 neighbours: &scratch.neighbours,
                 weights: &scratch.weights,
+                part: None,
             });
         });
         found.map_err(|Malformed(what)| EngineError::Store(wanted.file.malformed(what)))
@@ -347,6 +353,7 @@ impl Round<'_> {
                     vertex,
                     neighbours: &scratch.neighbours,
                     weights: &scratch.weights,
+                    part: Some(list.part()),
                 })))?;
             }
             watch()?;
