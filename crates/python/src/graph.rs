@@ -516,7 +516,7 @@ impl PyGraph {
             py,
             run,
             "graph: independent set",
-            graph::LABELS_BYTES,
+            graph::INDEPENDENT_BYTES,
             self.in_parts(0),
             |means, watch| Ok(graph::independent(&self.file, seed, means, watch)?.iter().collect()),
         )?;
@@ -561,7 +561,7 @@ impl PyGraph {
     /// The vertex with the most edges around it, how many, and how many vertices were looked at.
     fn scan(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<Option<(u32, u64, u64)>> {
         let run = run.get();
-        let bytes = graph::SCAN_BYTES + 4 + DEGREE_BYTES;
+        let bytes = graph::SCAN_BYTES + DEGREE_BYTES;
         let found = self.with_memory(
             py,
             run,

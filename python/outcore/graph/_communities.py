@@ -17,7 +17,7 @@ def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.
     Kumara 2007): uint32 (n,).
 
     In an iteration one half of the vertices, drawn with `seed`, looks at its neighbours; it ends where nothing changes.
-    The same seed gives the same labels. Memory: 21 bytes a vertex, 26 where a list is longer than a mebibyte. Raises
+    The same seed gives the same labels. Memory: 10 bytes a vertex, 15 where a list is longer than a mebibyte. Raises
     ArgumentError for a directed graph, or a number that is below 0. I/O: a read of the lists an iteration at most.
 
     >>> import outcore as oc, tempfile, pathlib
@@ -74,7 +74,7 @@ def louvain_communities(
 def maximal_independent_set(G: Graph, *, seed: int = 0) -> npt.NDArray[np.uint32]:
     """Vertices no two of which are neighbours, and to which none can be added, ascending: uint32 (Luby 1986).
 
-    A loop does not count. The same seed gives the same set. Memory: 21 bytes a vertex. Raises ArgumentError for a
+    A loop does not count. The same seed gives the same set. Memory: 9 bytes a vertex. Raises ArgumentError for a
     directed graph. I/O: some reads, each of the vertices that are left.
 
     >>> import outcore as oc, tempfile, pathlib

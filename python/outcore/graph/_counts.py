@@ -38,8 +38,8 @@ def _simple_degrees(G: Graph) -> npt.NDArray[np.int64]:
 
 def clustering(G: Graph) -> npt.NDArray[np.float64]:
     """Of the pairs of neighbours of each vertex, the part that are neighbours of each other: float64 (n,), 0 for fewer
-    than two (Watts, Strogatz 1998). Raises ArgumentError for a directed graph. Memory and I/O: those of `triangles` with
-    `each`.
+    than two (Watts, Strogatz 1998). Raises ArgumentError for a directed graph. Memory and I/O: those of `triangles`
+    with `each`.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"
@@ -69,8 +69,8 @@ def scan_statistics(G: Graph) -> tuple[int, int]:
     """The vertex around which there are the most edges, and how many: its own and those between its neighbours (Priebe,
     Conroy, Marchette, Park 2005). Of several the lowest; loops do not count.
 
-    Those of the highest degrees are looked at first, 64 at a time, until there cannot be more around the others. Memory:
-    23 bytes a vertex. Raises ArgumentError for a directed graph or one without vertices. I/O: the lists of the
+    Those of the highest degrees are looked at first, 64 at a time, until there cannot be more around the others.
+    Memory: 19 bytes a vertex. Raises ArgumentError for a directed graph or one without vertices. I/O: the lists of the
     neighbours of those that are looked at, and one read of those whose degree does not tell that there are fewer.
 
     >>> import outcore as oc, tempfile, pathlib

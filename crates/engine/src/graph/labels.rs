@@ -10,8 +10,8 @@ use super::sweep::{has_long_lists, Heading, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
-/// Bytes of memory for each vertex: labels, sets, and what changes.
-pub const LABELS_BYTES: u64 = 4 + 1 + 16;
+/// Bytes of memory for each vertex: labels, sets, and what changes of a half.
+const LABELS_BYTES: u64 = 4 + 1 + 5;
 /// And where a list is long, how often each label was met around its vertex.
 const TALLY_BYTES: u64 = 4 + 1;
 
@@ -136,7 +136,7 @@ pub fn spread(
         (0..vertices).filter(is_in).for_each(|vertex| chosen.insert(vertex));
         means.iteration(chosen.count());
         let sweep = Sweep::in_parts(wanted(file, &chosen), means);
-        let mut changed = vec![];
+        let mut changed = Vec::with_capacity(chosen.count() as usize);
         sweep.whole(Heading::of(round)).run(
             means,
             Default::default,
@@ -181,6 +181,9 @@ pub fn spread(
     Ok((labels, None))
 }
 
+/// Bytes of memory that `independent` takes for each vertex: sets, and what is found of those that are left.
+pub const INDEPENDENT_BYTES: u64 = 1 + 8;
+
 /// What neighbours say of a vertex that is left: none is before it, one that is left is, one has joined.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stands {
@@ -212,10 +215,11 @@ pub fn independent(file: &GraphFile, seed: u64, means: &Means<'_>, watch: &mut W
         }
         means.iteration(left.count());
         let sweep = Sweep::in_parts(wanted(file, &left), means);
-        let mut found = sweep.whole(Heading::of(round)).collect(
+        let mut found = Vec::with_capacity(left.count() as usize);
+        sweep.whole(Heading::of(round)).collect(
+            &mut found,
             means,
-            || (),
-            |(), list| {
+            |list| {
                 let mut others = list.neighbours.iter().filter(|other| **other != list.vertex);
                 let stands = if others.clone().any(|other| joined.has(*other)) {
                     Stands::Out

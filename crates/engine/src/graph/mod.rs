@@ -39,7 +39,7 @@ pub use coarse::Coarse;
 pub use components::{components, COMPONENTS_BYTES};
 pub use cores::{Left, Peeling};
 pub use frontier::Frontier;
-pub use labels::{independent, labels_bytes, spread, LABELS_BYTES};
+pub use labels::{independent, labels_bytes, spread, INDEPENDENT_BYTES};
 pub use levels::{Levels, UNMET};
 pub use lists::{loops, weights, Asked, Found};
 pub use louvain::{louvain, Louvain, LOUVAIN_BYTES};

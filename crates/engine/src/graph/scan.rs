@@ -13,7 +13,7 @@ use super::sweep::{Heading, Lists, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
-/// Bytes of memory for each vertex: bounds, marks, sets, and what waits to be taken.
+/// Bytes of memory for each vertex: bounds, marks or degrees, and sets.
 pub const SCAN_BYTES: u64 = 8 + 8 + 1;
 /// Vertices that are looked at together: a bit of a word each.
 const TOGETHER: usize = 64;
@@ -213,7 +213,9 @@ pub fn scan(
             }
         }
         if looked_at == some.len() as u64 {
+            drop(marks);
             scan.bound_by_neighbours(degrees, watch)?;
+            marks = vec![0; vertices];
         }
     }
     // Where there are no edges the first vertex has as many as any.

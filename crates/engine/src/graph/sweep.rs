@@ -399,24 +399,23 @@ impl Round<'_> {
         queue.outcome()
     }
 
-    /// What is found at the lists, as the sweep goes. It is as much as `memory` has to be beside.
+    /// Adds what is found at the lists, as the sweep goes. It is as much as `memory` has to be beside.
     ///
     /// # Errors
     /// Those of `run`.
-    pub fn collect<W: Send, T: Send>(
+    pub fn collect<T: Send>(
         &self,
+        found: &mut Vec<T>,
         means: &Means<'_>,
-        worker: impl Fn() -> W + Sync,
-        work: impl Fn(&mut W, &List<'_>) -> Option<T> + Sync,
+        work: impl Fn(&List<'_>) -> Option<T> + Sync,
         watch: &mut Watch<'_>,
-    ) -> Result<Vec<T>, EngineError> {
-        let mut found = vec![];
+    ) -> Result<(), EngineError> {
         self.run(
             means,
-            || (Scratch::default(), worker()),
-            |(scratch, worker), lists| {
+            Scratch::default,
+            |scratch, lists| {
                 let mut part = vec![];
-                lists.each(scratch, |list| part.extend(work(worker, list)))?;
+                lists.each(scratch, |list| part.extend(work(list)))?;
                 Ok(part)
             },
             |part: Vec<T>| {
@@ -424,8 +423,7 @@ impl Round<'_> {
                 Ok(())
             },
             watch,
-        )?;
-        Ok(found)
+        )
     }
 }
 
