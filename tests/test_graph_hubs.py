@@ -13,6 +13,7 @@ from support.running import assert_nothing_but_kept, session
 
 import outcore as oc
 from outcore.errors import MemoryLimitError
+from outcore.graph import VertexProgram, state
 
 LEAVES = 1 << 21
 N = LEAVES + 1
@@ -88,6 +89,63 @@ def test_all_in_a_group_that_leaves_no_room_for_the_list(star: Path, way: Path, 
     assert set(outcome.value) == set(AROUND) | set(ONE_WAY)
     for name in outcome.value:
         check(name, np.load(out / f"{name}.npy"))
+
+
+class Lowest(VertexProgram):
+    """Components, by the lowest label that is told, and how often lists of each vertex were seen."""
+
+    label = state("uint32")
+    calls = state("uint32")
+    combine = "min"
+
+    def run(self, v: Any) -> None:
+        if self.iteration == 0:
+            self.label[v.ids] = v.ids
+        self.request(v.ids)
+
+    def on_edges(self, e: Any) -> None:
+        self.calls[e.vertices] += 1
+        self.multicast(e, self.label[e.vertices])
+
+    def on_message(self, m: Any) -> None:
+        lower = m.values < self.label[m.ids]
+        self.label[m.ids[lower]] = m.values[lower]
+        self.activate(m.ids[lower])
+
+
+class LowestInParts(Lowest):
+    takes_parts = True
+
+
+def test_a_program_takes_parts_if_it_says_so(star: Path) -> None:
+    with session(star.parent) as current:
+        G = oc.graph.open(star)
+        whole, parts = G.run(Lowest()), G.run(LowestInParts())
+        for found in (whole, parts):
+            assert not found.label.any()
+        assert np.array_equal(np.delete(whole.calls, HUB), np.delete(parts.calls, HUB))
+        assert parts.calls[HUB] == LEAVES // (1 << 18) * whole.calls[HUB]
+        assert_nothing_but_kept(current)
+
+
+def test_vertices_without_neighbours_come_around_a_long_list(shared: Path) -> None:
+    """Those before, between and behind are in one call each as ever."""
+    n, hub = 3 << 20, 1 << 19
+    with session(shared):
+        G = oc.graph.from_arrays(np.full(1 << 20, hub), np.arange(1 << 20) * 2 + 1, shared / "gaps.ocg", vertices=n)
+
+        class Seen(VertexProgram):
+            takes_parts = True
+            calls = state("uint32")
+            neighbours = state("int64")
+
+            def on_edges(self, e: Any) -> None:
+                self.calls[e.vertices] += 1
+                self.neighbours[e.vertices] += np.diff(e.begins)
+
+        found = G.run(Seen())
+        assert np.array_equal(found.calls, np.where(np.arange(n) == hub, 4, 1))
+        assert np.array_equal(found.neighbours, np.where(np.arange(n) == hub, 1 << 20, 0))
 
 
 @pytest.mark.parametrize("name", ["triangles", "clustering", "scan", "labels", "independent", "edges", "bfs", "ranks"])

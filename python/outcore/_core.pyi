@@ -212,6 +212,7 @@ class Graph:
         vertices: npt.NDArray[np.uint32],
         direction: str,
         neighbours: int,
+        in_parts: bool,
         call: Callable[
             [int, int, npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.float64]],
             None,

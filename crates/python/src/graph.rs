@@ -630,6 +630,7 @@ impl PyGraph {
         vertices: PyReadonlyArray1<'_, u32>,
         direction: &str,
         neighbours: usize,
+        in_parts: bool,
         call: Py<PyAny>,
     ) -> PyResult<()> {
         let vertices = vertices.as_slice()?;
@@ -639,7 +640,7 @@ impl PyGraph {
         let mut raised = None;
         let done = run.watching(py, |watch| {
             let frames = Frames::default();
-            let (memory, means) = graph::for_parts(&self.file, run.means(0, &frames, None));
+            let (memory, means) = graph::for_parts(&self.file, in_parts, run.means(0, &frames, None));
             let memory = memory + self.weights_bytes();
             // Not in turn, as programs are: what is called may compute.
             let _held = session.hold_beside("graph: lists", memory)?;
@@ -657,7 +658,7 @@ impl PyGraph {
                     EngineError::Cancelled
                 })
             };
-            asked.parts(neighbours, &means, give, watch)
+            asked.parts(neighbours, in_parts, &means, give, watch)
         });
         raised.map_or(done, Err)
     }

@@ -64,13 +64,14 @@ impl Asked<'_> {
     }
 
     /// Calls `take` with the lists, so many neighbours at a time or one list, by ascending vertices; the next ones are read
-    /// meanwhile. I/O: the pages that hold them.
+    /// meanwhile. With `in_parts`, long lists come in some calls, each with a part. I/O: the pages that hold them.
     ///
     /// # Errors
     /// The file cannot be read, or is not what it says; what `take` and `watch` say.
     pub fn parts(
         &self,
         neighbours: usize,
+        in_parts: bool,
         means: &Means<'_>,
         mut take: impl FnMut(Found) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
@@ -84,11 +85,20 @@ impl Asked<'_> {
         let mut taken = 0;
         let mut each = |parts: Vec<Found>| {
             parts.into_iter().try_for_each(|part| {
+                if taken < part.places.start {
+                    let mut before = Found::behind(taken);
+                    before.skip_to(part.places.start);
+                    take(before)?;
+                }
                 taken = part.places.end;
                 take(part)
             })
         };
-        for round in Sweep::new(wanted, means).rounds(parts_round(self.file), Heading::Ascending) {
+        let (sweep, round_bytes) = match in_parts {
+            true => (Sweep::in_parts(wanted, means), u64::MAX),
+            false => (Sweep::new(wanted, means), parts_round(self.file)),
+        };
+        for round in sweep.rounds(round_bytes, Heading::Ascending) {
             let cut = |scratch: &mut Scratch, lists: &Lists<'_>| self.cut(neighbours, scratch, lists);
             round.run(means, Scratch::default, cut, &mut each, watch)?;
         }
@@ -146,7 +156,7 @@ impl Asked<'_> {
             found.weights.extend(part.weights);
             Ok(())
         };
-        self.parts(usize::MAX, means, take, watch)?;
+        self.parts(usize::MAX, false, means, take, watch)?;
         found.neighbours.shrink_to_fit();
         found.weights.shrink_to_fit();
         Ok(found)

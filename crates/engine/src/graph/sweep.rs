@@ -54,9 +54,9 @@ pub(super) fn parts_round(file: &GraphFile) -> u64 {
     }
 }
 
-/// What lists take that are handed over part by part, and the means for it.
-pub fn for_parts<'a>(file: &GraphFile, means: Means<'a>) -> (u64, Means<'a>) {
-    let largest = largest_list(file);
+/// What lists take that are handed over some at a time, long ones whole or in parts, and the means for it.
+pub fn for_parts<'a>(file: &GraphFile, in_parts: bool, means: Means<'a>) -> (u64, Means<'a>) {
+    let largest = if in_parts { 0 } else { largest_list(file) };
     let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
     // A neighbour takes a byte of a list at least; it is decoded with its weight, in what has grown.
     let neighbour = 4 + 8 * u64::from(weight > 0);
