@@ -126,6 +126,12 @@ def test_a_program_takes_parts_if_it_says_so(star: Path) -> None:
         assert np.array_equal(np.delete(whole.calls, HUB), np.delete(parts.calls, HUB))
         assert parts.calls[HUB] == LEAVES // (1 << 18) * whole.calls[HUB]
         assert_nothing_but_kept(current)
+    with session(star.parent, pool_limit=142 << 20) as current:
+        G = oc.graph.open(star)
+        with pytest.raises(MemoryLimitError, match="graph: lists: needs"):
+            G.run(Lowest())
+        assert not G.run(LowestInParts()).label.any()
+        assert_nothing_but_kept(current)
 
 
 def test_vertices_without_neighbours_come_around_a_long_list(shared: Path) -> None:
