@@ -136,49 +136,6 @@ def test_threads_and_the_least_memory_change_no_bit(name: str, folder: Path, mat
     assert wanted is None or np.array_equal(found[0], wanted)
 
 
-# -- a vertex with very many neighbours --------------------------------------------------------------------------------
-
-LEAVES = 1 << 22
-
-
-@pytest.fixture(scope="module")
-def star(shared: Path) -> Path:
-    """Vertex 7 with millions of neighbours."""
-    with session(shared):
-        leaves = np.delete(np.arange(LEAVES + 1), 7)
-        weights = (leaves % 5 + 1).astype(np.float32)
-        oc.graph.from_arrays(np.full(LEAVES, 7), leaves, shared / "star.ocg", weights=weights, directed=False)
-    return shared / "star.ocg"
-
-
-def test_a_list_longer_than_the_memory_is_read_in_parts(star: Path) -> None:
-    """Its five megabytes would take some hundred whole, decoded and told."""
-    n = LEAVES + 1
-    ids = np.arange(n)
-    with session(star.parent, pool_limit=180 << 20) as current:
-        G = oc.graph.open(star)
-        assert np.array_equal(oc.graph.bfs(G, 0), np.where(ids == 7, 1, np.where(ids == 0, 0, 2)))
-        assert not oc.graph.connected_components(G).any()
-        ranks = oc.graph.pagerank(G, tol=1e-14)
-        hub = (0.15 / n + 0.85 * LEAVES * 0.15 / n) / (1 - 0.85**2)
-        np.testing.assert_allclose(ranks[ids != 7], 0.15 / n + 0.85 * hub / LEAVES, rtol=1e-6)
-        np.testing.assert_allclose(ranks[7], hub, rtol=1e-6)
-        assert (oc.graph.core_number(G) == 1).all()
-        assert_nothing_but_kept(current)
-    with session(star.parent, pool_limit=260 << 20):
-        G = oc.graph.open(star)
-        far = np.where(ids == 7, 0.0, ids % 5 + 1.0)
-        assert np.array_equal(oc.graph.shortest_paths(G, 7), far)
-    # What looks at whole lists says how much they take, before anything is read.
-    with session(star.parent, pool_limit=180 << 20) as current:
-        G = oc.graph.open(star)
-        before = current.counters()["bytes_read"]
-        for call in (oc.graph.label_propagation, oc.graph.scan_statistics):
-            with pytest.raises(MemoryLimitError, match=r"graph: .* needs [0-9]+ bytes"):
-                call(G)
-        assert current.counters()["bytes_read"] == before
-
-
 # -- two ways ---------------------------------------------------------------------------------------------------------
 
 

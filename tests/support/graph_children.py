@@ -23,13 +23,48 @@ SEARCHES: dict[str, Callable[[Graph], Any]] = {
 }
 
 
+# All that there is of a graph, around a vertex of very many neighbours: HUB, of a star, or with edges of one way.
+HUB = 7
+AROUND: dict[str, Callable[[Graph], Any]] = {
+    "bfs": lambda G: oc.graph.bfs(G, 0),
+    "diameter": lambda G: oc.graph.diameter(G, source=0),
+    "paths": lambda G: oc.graph.shortest_paths(G, HUB, step=10),
+    "components": oc.graph.connected_components,
+    "cores": oc.graph.core_number,
+    "ranks": lambda G: oc.graph.pagerank(G, tol=0, iterations=3),
+    "between": lambda G: oc.graph.betweenness_centrality(G, [0]),
+    "triangles": oc.graph.triangles,
+    "triangles of each": lambda G: oc.graph.triangles(G, each=True),
+    "clustering": oc.graph.clustering,
+    "scan": oc.graph.scan_statistics,
+    "labels": lambda G: oc.graph.label_propagation(G, iterations=3),
+    "communities": lambda G: oc.graph.louvain_communities(G)[0],
+    "independent": oc.graph.maximal_independent_set,
+    "edges": lambda G: G.number_of_edges,
+}
+ONE_WAY: dict[str, Callable[[Graph], Any]] = {
+    "strong": oc.graph.strongly_connected_components,
+    "order": oc.graph.topological_sort,
+}
+
+
 def search(path: str, out: str, memory_limit: int) -> list[str]:
-    """Runs all of them, and stores what they find."""
+    """Runs all searches, and stores what they find."""
+    return stored({path: SEARCHES}, out, memory_limit)
+
+
+def around(star: str, way: str, out: str, memory_limit: int) -> list[str]:
+    """The same around a vertex of very many neighbours."""
+    return stored({star: AROUND, way: ONE_WAY}, out, memory_limit)
+
+
+def stored(calls: dict[str, dict[str, Callable[[Graph], Any]]], out: str, memory_limit: int) -> list[str]:
     with oc.Session(memory_limit=memory_limit, threads=2, progress=False, scratch=[out]):
-        G = oc.graph.open(path)
-        for name, call in SEARCHES.items():
-            np.save(f"{out}/{name}.npy", call(G))
-    return list(SEARCHES)
+        for path, of in calls.items():
+            G = oc.graph.open(path)
+            for name, call in of.items():
+                np.save(f"{out}/{name}.npy", call(G))
+    return [name for of in calls.values() for name in of]
 
 
 def make(bits: int, edges: int, path: str, scratch: str, memory_limit: int) -> int:

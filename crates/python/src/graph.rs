@@ -59,6 +59,8 @@ const CACHE_LEAST: u64 = 4 << 20;
 const FREED_LEAST: u64 = 1 << 20;
 /// Bytes for each vertex of an index of degrees.
 const DEGREE_BYTES: u64 = 2;
+/// Bytes of memory for the loop of a vertex, in a list that has grown.
+const LOOPS_BYTES: u64 = 8;
 
 impl PyGraph {
     /// Those of an undirected graph are one.
@@ -110,13 +112,9 @@ impl PyGraph {
         .map(|_| ())
     }
 
-    /// Memory for reading where neighbours are sent so many bytes: long lists in parts, or whole.
+    /// Memory for reading where neighbours are sent so many bytes: long lists in parts.
     fn in_parts(&self, message_bytes: u64) -> u64 {
         graph::least_memory_of_parts(&self.file, message_bytes)
-    }
-
-    fn whole(&self, message_bytes: u64) -> u64 {
-        graph::least_memory(&self.file, message_bytes)
     }
 
     /// Those of weights, where there are any.
@@ -200,6 +198,27 @@ impl PyGraph {
             // What was sent and found in parts is nobody's now, and others count on it.
             return_freed_memory();
             found
+        })
+    }
+}
+
+impl PyGraph {
+    /// Runs `work` with degrees and memory for triangles: that of a block, and the means for the rest.
+    fn with_triangles<T: Send>(
+        &self,
+        py: Python<'_>,
+        run: &PyGraphRun,
+        each: bool,
+        work: impl FnOnce(&ListIndex, u64, &Means<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
+    ) -> PyResult<T> {
+        let bytes = graph::triangles_bytes(each, run.session.options().threads) + DEGREE_BYTES;
+        self.with_memory(py, run, "graph: triangles", bytes, self.in_parts(0), |means, watch| {
+            let degrees = self.degrees_of(Direction::Out, means.io)?;
+            let means = Means {
+                memory: means.memory / 4,
+                ..*means
+            };
+            work(&degrees, means.memory * 3, &means, watch)
         })
     }
 }
@@ -455,8 +474,8 @@ impl PyGraph {
         seed: u64,
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Option<u32>)> {
         let run = run.get();
-        let bytes = graph::LABELS_BYTES;
-        let (found, done) = self.with_memory(py, run, "graph: labels", bytes, self.whole(0), |means, watch| {
+        let bytes = graph::labels_bytes(&self.file);
+        let (found, done) = self.with_memory(py, run, "graph: labels", bytes, self.in_parts(0), |means, watch| {
             graph::spread(&self.file, iterations, seed, means, watch)
         })?;
         Ok((PyArray1::from_vec(py, found), done))
@@ -479,21 +498,27 @@ impl PyGraph {
         };
         let is_weighted = self.file.shape().weights.is_some();
         let bytes = graph::LOUVAIN_BYTES + if is_weighted { DEGREE_BYTES } else { 0 };
-        let (found, modularity) =
-            self.with_memory(py, run, "graph: communities", bytes, self.whole(24), |means, watch| {
+        let (found, modularity) = self.with_memory(
+            py,
+            run,
+            "graph: communities",
+            bytes,
+            self.in_parts(24),
+            |means, watch| {
                 let degrees = match is_weighted {
                     true => Some(self.degrees_of(Direction::Out, means.io)?),
                     false => None,
                 };
                 // Lists take eight bytes for a neighbour, what else is set aside is for graphs of communities.
-                let memory = (means.memory / 2).max(graph::least_memory(&self.file, 8));
+                let memory = (means.memory / 2).max(self.in_parts(8));
                 let mut coarse = Coarse {
                     bytes: means.memory - memory,
                     path: &mut || run.session.unused_path(),
                 };
                 let means = Means { memory, ..*means };
                 graph::louvain(&self.file, degrees.as_deref(), &what, &mut coarse, &means, watch)
-            })?;
+            },
+        )?;
         Ok((PyArray1::from_vec(py, found), modularity))
     }
 
@@ -509,8 +534,8 @@ impl PyGraph {
             py,
             run,
             "graph: independent set",
-            graph::LABELS_BYTES,
-            self.whole(0),
+            graph::INDEPENDENT_BYTES,
+            self.in_parts(0),
             |means, watch| Ok(graph::independent(&self.file, seed, means, watch)?.iter().collect()),
         )?;
         Ok(PyArray1::from_vec(py, found))
@@ -523,30 +548,44 @@ impl PyGraph {
         run: &Bound<'_, PyGraphRun>,
         each: bool,
     ) -> PyResult<(u64, Bound<'py, PyArray1<u64>>)> {
-        let run = run.get();
-        let (bytes, of_thread) = graph::TRIANGLES_BYTES;
-        let bytes = bytes + of_thread * run.session.options().threads as u64;
-        let found = self.with_memory(py, run, "graph: triangles", bytes, self.whole(0), |means, watch| {
-            let degrees = self.degrees_of(Direction::Out, means.io)?;
-            let means = Means {
-                memory: means.memory / 4,
-                ..*means
-            };
-            graph::triangles(&self.file, &degrees, each, means.memory * 3, &means, watch)
+        let found = self.with_triangles(py, run.get(), each, |degrees, block_bytes, means, watch| {
+            graph::triangles(&self.file, degrees, each, block_bytes, means, watch)
         })?;
         Ok((found.0, PyArray1::from_vec(py, found.1)))
+    }
+
+    /// Of the pairs of neighbours of each vertex, the part that are neighbours of each other.
+    fn clustering<'py>(&self, py: Python<'py>, run: &Bound<'_, PyGraphRun>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let found = self.with_triangles(py, run.get(), true, |degrees, block_bytes, means, watch| {
+            graph::clustering(&self.file, degrees, block_bytes, means, watch)
+        })?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// The vertices of the loops, ascending.
+    fn loops<'py>(&self, py: Python<'py>, run: &Bound<'_, PyGraphRun>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let run = run.get();
+        let found = self.with_memory(
+            py,
+            run,
+            "graph: loops",
+            LOOPS_BYTES,
+            self.in_parts(0),
+            |means, watch| graph::loops(&self.file, means, watch),
+        )?;
+        Ok(PyArray1::from_vec(py, found))
     }
 
     /// The vertex with the most edges around it, how many, and how many vertices were looked at.
     fn scan(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<Option<(u32, u64, u64)>> {
         let run = run.get();
-        let bytes = graph::SCAN_BYTES + 4 + DEGREE_BYTES;
+        let bytes = graph::SCAN_BYTES + DEGREE_BYTES;
         let found = self.with_memory(
             py,
             run,
             "graph: scan statistics",
             bytes,
-            self.whole(8),
+            self.in_parts(8),
             |means, watch| {
                 let degrees = self.degrees_of(Direction::Out, means.io)?;
                 graph::scan(&self.file, &degrees, means, watch)
@@ -576,7 +615,7 @@ impl PyGraph {
         let session = &run.session;
         let found = run.watching(py, |watch| {
             // Neighbours and weights, and as much while they are put together.
-            let memory = self.whole(0) + 24 * bytes + 16 * vertices.len() as u64;
+            let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64;
             let memory = memory + self.weights_bytes();
             let _held = session.set_aside("graph: lists", memory)?;
             let frames = Frames::default();
@@ -609,6 +648,7 @@ impl PyGraph {
         vertices: PyReadonlyArray1<'_, u32>,
         direction: &str,
         neighbours: usize,
+        in_parts: bool,
         call: Py<PyAny>,
     ) -> PyResult<()> {
         let vertices = vertices.as_slice()?;
@@ -618,7 +658,7 @@ impl PyGraph {
         let mut raised = None;
         let done = run.watching(py, |watch| {
             let frames = Frames::default();
-            let (memory, means) = graph::for_parts(&self.file, run.means(0, &frames, None));
+            let (memory, means) = graph::for_parts(&self.file, in_parts, run.means(0, &frames, None));
             let memory = memory + self.weights_bytes();
             // Not in turn, as programs are: what is called may compute.
             let _held = session.hold_beside("graph: lists", memory)?;
@@ -636,7 +676,7 @@ impl PyGraph {
                     EngineError::Cancelled
                 })
             };
-            asked.parts(neighbours, &means, give, watch)
+            asked.parts(neighbours, in_parts, &means, give, watch)
         });
         raised.map_or(done, Err)
     }

@@ -13,9 +13,9 @@ from outcore.graph._graph import Graph, undirected
 def triangles(G: Graph, *, each: bool = False) -> int | npt.NDArray[np.uint64]:
     """The number of triangles; with `each` those that every vertex is in: uint64 (n,). Loops do not count.
 
-    Lists of as many vertices as there is memory for are kept while the others pass by. Memory: 36 bytes a vertex, one
-    more for each thread, and what there is for lists. Raises ArgumentError for a directed graph. I/O: one read of the
-    lists, and one for each part of them that fits into memory.
+    Lists of as many vertices as there is memory for are kept while the others pass by. Memory: 11 bytes a vertex, 23
+    with `each`, one more for every eight threads, and what there is for lists. Raises ArgumentError for a directed
+    graph. I/O: one read of the lists, and one for each part of them that fits into memory.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"
@@ -38,7 +38,8 @@ def _simple_degrees(G: Graph) -> npt.NDArray[np.int64]:
 
 def clustering(G: Graph) -> npt.NDArray[np.float64]:
     """Of the pairs of neighbours of each vertex, the part that are neighbours of each other: float64 (n,), 0 for fewer
-    than two (Watts, Strogatz 1998). Raises ArgumentError for a directed graph. I/O: that of `triangles`.
+    than two (Watts, Strogatz 1998). Raises ArgumentError for a directed graph. Memory and I/O: those of `triangles`
+    with `each`.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"
@@ -47,12 +48,8 @@ def clustering(G: Graph) -> npt.NDArray[np.float64]:
     array([0.33, 1.  , 1.  , 0.  ])
     """
     undirected("clustering", G)
-    found = np.asarray(triangles(G, each=True)).astype(np.float64)
-    degrees = _simple_degrees(G)
-    pairs = degrees * (degrees - 1)
-    out = np.zeros(len(found))
-    np.divide(2 * found, pairs, out=out, where=pairs > 0)
-    return out
+    with running("clustering") as run:
+        return G._core.clustering(run)
 
 
 def average_clustering(G: Graph) -> float:
@@ -72,9 +69,9 @@ def scan_statistics(G: Graph) -> tuple[int, int]:
     """The vertex around which there are the most edges, and how many: its own and those between its neighbours (Priebe,
     Conroy, Marchette, Park 2005). Of several the lowest; loops do not count.
 
-    Vertices are looked at by how many there can be, 64 at a time, until there cannot be more around the others. Memory:
-    23 bytes a vertex. Raises ArgumentError for a directed graph or one without vertices. I/O: one read of the lists,
-    and those of the neighbours of the vertices that are looked at.
+    Those of the highest degrees are looked at first, 64 at a time, until there cannot be more around the others.
+    Memory: 19 bytes a vertex. Raises ArgumentError for a directed graph or one without vertices. I/O: the lists of the
+    neighbours of those that are looked at, and one read of those whose degree does not tell that there are fewer.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"

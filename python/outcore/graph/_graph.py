@@ -62,11 +62,7 @@ class Graph:
     def _loops(self) -> npt.NDArray[np.uint32]:
         """The vertices of the loops, ascending; looked for once."""
         if self._found_loops is None:
-            found = [np.empty(0, dtype=np.uint32)]
-            for ids, begins, neighbours, _ in self._parts("out"):
-                sources = np.repeat(ids, np.diff(begins))
-                found.append(sources[neighbours == sources])
-            self._found_loops = np.concatenate(found)
+            self._found_loops = self._core.loops(unseen())
         return self._found_loops
 
     @property

@@ -90,6 +90,9 @@ class VertexProgram:
     are sent: `on_message` then gets each vertex once, and messages take one value a vertex, however many there are.
     Values are numbers then, all of the type of the first.
 
+    With `takes_parts`, a list of more than a mebibyte comes in several calls of `on_edges`, one after the other, each
+    with the next of its neighbours, and takes no memory of its own; without it all of it is in one call.
+
     I/O: the pages of the lists that are asked for. Memory: states, a bit a vertex, messages, some megabytes to read
     with. Raises MemoryLimitError where states do not fit.
 
@@ -110,6 +113,7 @@ class VertexProgram:
     graph: Graph
     iteration: int = 0
     combine: ClassVar[Literal["min", "max", "sum"] | None] = None
+    takes_parts: ClassVar[bool] = False
     # The type of messages that are combined, and what combines them.
     _combining: tuple[np.dtype[Any], _core.Mail] | None = None
 
@@ -246,7 +250,8 @@ def _edges(G: Graph, program: VertexProgram, at_once: bool) -> None:
     for direction, parts in requested.items():
         ids = _ascending(parts)
         if len(ids):
-            G._core.each_lists(program._seen, ids, direction, _NEIGHBOURS, _working(G, program, ids, at_once))
+            work = _working(G, program, ids, at_once)
+            G._core.each_lists(program._seen, ids, direction, _NEIGHBOURS, program.takes_parts, work)
 
 
 def _working(G: Graph, program: VertexProgram, ids: npt.NDArray[np.uint32], at_once: bool) -> Callable[..., None]:

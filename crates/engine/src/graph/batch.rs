@@ -66,7 +66,7 @@ const BLOCK: Vertex = 32;
 
 /// Bytes of a list from which on it is long. Neither this nor the size of a part depends on the memory: sums by parts have the
 /// same bits in any.
-const LONG_BYTES: u64 = BATCH_PAGES * PAGE as u64;
+pub(super) const LONG_BYTES: u64 = BATCH_PAGES * PAGE as u64;
 /// Neighbours of a part: a multiple of four.
 pub(super) const PART_NEIGHBOURS: usize = 1 << 18;
 

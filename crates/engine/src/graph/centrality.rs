@@ -147,7 +147,7 @@ fn depend(
     // What is found of this level is not looked at before the next: it may come in parts.
     for round in sweep.rounds(means.memory / 4, heading) {
         let known = &*behind;
-        let of = |(): &mut (), list: &List<'_>| {
+        let of = |list: &List<'_>| {
             let own = paths[list.vertex as usize];
             let parts = list.neighbours.iter().map(|neighbour| {
                 let other = paths[*neighbour as usize];
@@ -158,7 +158,8 @@ fn depend(
             });
             Some((list.vertex, parts.sum::<f64>()))
         };
-        let found = round.collect(means, || (), of, watch)?;
+        let mut found = vec![];
+        round.collect(&mut found, means, of, watch)?;
         found.iter().for_each(|(vertex, sum)| behind[*vertex as usize] += *sum);
     }
     Ok(())

@@ -11,8 +11,8 @@ use outcore_store::{volume, Direction, GraphFile, GraphShape, GraphWriter};
 
 use super::batch::{Chosen, WeightIndex};
 use super::means::{Means, Watch};
-use super::sweep::{least_memory, Heading, Lists, Sweep};
-use super::wanted::{List, Scratch, Wanted};
+use super::sweep::{Heading, Lists, Sweep};
+use super::wanted::{List, PartOfList, Scratch, Wanted};
 use crate::EngineError;
 
 /// A graph whose lists are read in order, again and again.
@@ -59,6 +59,8 @@ struct Copied {
     ends: Vec<(Vertex, usize)>,
     neighbours: Vec<Vertex>,
     weights: Vec<f64>,
+    /// Where it is a part of a list.
+    part: Option<PartOfList>,
 }
 
 impl Copied {
@@ -68,6 +70,7 @@ impl Copied {
             copied.neighbours.extend(list.neighbours);
             copied.weights.extend(list.weights);
             copied.ends.push((list.vertex, copied.neighbours.len()));
+            copied.part = list.part;
         })?;
         Ok(copied)
     }
@@ -79,6 +82,7 @@ impl Copied {
                 vertex: *vertex,
                 neighbours: &self.neighbours[begin..*end],
                 weights: self.weights.get(begin..*end).unwrap_or(&[]),
+                part: self.part,
             });
             begin = *end;
         }
@@ -100,8 +104,8 @@ impl Source<'_> {
         }
     }
 
-    /// Calls `each` with the chosen lists, by ascending vertices: they are read and decoded by several threads, and handed
-    /// over here.
+    /// Calls `each` with the chosen lists, by ascending vertices, long ones in parts: they are read and decoded by several
+    /// threads, and handed over here.
     pub fn each(
         &self,
         chosen: Chosen<'_>,
@@ -137,7 +141,7 @@ impl Source<'_> {
             Ok(())
         };
         let work = |scratch: &mut Scratch, lists: &Lists<'_>| Copied::new(scratch, lists);
-        Sweep::new(wanted, &means)
+        Sweep::in_parts(wanted, &means)
             .whole(Heading::Ascending)
             .run(&means, Scratch::default, work, take, watch)
     }
@@ -151,6 +155,7 @@ impl KeptLists {
             vertex,
             neighbours: &self.neighbours[place.clone()],
             weights: &self.weights[place],
+            part: None,
         }
     }
 
@@ -254,6 +259,9 @@ impl Merging<'_> {
                     weight / 2.0
                 }
             });
+            if !list.is_end() {
+                return;
+            }
             for other in around.drain(..) {
                 fits &= rows.add(own, other, sums[other as usize]);
                 sums[other as usize] = ABSENT;
@@ -325,17 +333,6 @@ impl Merging<'_> {
         }
         writer.finish(means.io)?;
         let file = GraphFile::open(path, means.io)?;
-        let need = least_memory(&file, 8);
-        if need > means.memory {
-            return Err(EngineError::Memory {
-                operator: "graph: communities".into(),
-                need,
-                available: means.memory,
-                smallest: need,
-                exact: false,
-                detail: "for the longest list of a graph of communities".into(),
-            });
-        }
         let degrees = file.degrees(Direction::Out, means.io)?;
         Ok(Stored { file, degrees })
     }

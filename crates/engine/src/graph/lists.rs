@@ -64,13 +64,14 @@ impl Asked<'_> {
     }
 
     /// Calls `take` with the lists, so many neighbours at a time or one list, by ascending vertices; the next ones are read
-    /// meanwhile. I/O: the pages that hold them.
+    /// meanwhile. With `in_parts`, long lists come in some calls, each with a part. I/O: the pages that hold them.
     ///
     /// # Errors
     /// The file cannot be read, or is not what it says; what `take` and `watch` say.
     pub fn parts(
         &self,
         neighbours: usize,
+        in_parts: bool,
         means: &Means<'_>,
         mut take: impl FnMut(Found) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
@@ -84,11 +85,20 @@ impl Asked<'_> {
         let mut taken = 0;
         let mut each = |parts: Vec<Found>| {
             parts.into_iter().try_for_each(|part| {
+                if taken < part.places.start {
+                    let mut before = Found::behind(taken);
+                    before.skip_to(part.places.start);
+                    take(before)?;
+                }
                 taken = part.places.end;
                 take(part)
             })
         };
-        for round in Sweep::new(wanted, means).rounds(parts_round(self.file), Heading::Ascending) {
+        let (sweep, round_bytes) = match in_parts {
+            true => (Sweep::in_parts(wanted, means), u64::MAX),
+            false => (Sweep::new(wanted, means), parts_round(self.file)),
+        };
+        for round in sweep.rounds(round_bytes, Heading::Ascending) {
             let cut = |scratch: &mut Scratch, lists: &Lists<'_>| self.cut(neighbours, scratch, lists);
             round.run(means, Scratch::default, cut, &mut each, watch)?;
         }
@@ -146,11 +156,44 @@ impl Asked<'_> {
             found.weights.extend(part.weights);
             Ok(())
         };
-        self.parts(usize::MAX, means, take, watch)?;
+        self.parts(usize::MAX, false, means, take, watch)?;
         found.neighbours.shrink_to_fit();
         found.weights.shrink_to_fit();
         Ok(found)
     }
+}
+
+/// The vertices of edges that lead to where they come from, ascending. I/O: one read of the lists.
+///
+/// # Errors
+/// The file cannot be read, or is not what it says; what `watch` says.
+pub fn loops(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) -> Result<Vec<Vertex>, EngineError> {
+    let wanted = Wanted {
+        file,
+        direction: Direction::Out,
+        chosen: Chosen::All,
+        weights: None,
+    };
+    let mut found = vec![];
+    Sweep::in_parts(wanted, means).whole(Heading::Ascending).run(
+        means,
+        Scratch::default,
+        |scratch, lists| {
+            let mut found = vec![];
+            lists.each(scratch, |list| {
+                let begin = list.neighbours.partition_point(|other| *other < list.vertex);
+                let behind = list.neighbours[begin..].iter().copied();
+                found.extend(behind.take_while(|other| *other == list.vertex));
+            })?;
+            Ok(found)
+        },
+        |part| {
+            found.extend(part);
+            Ok(())
+        },
+        watch,
+    )?;
+    Ok(found)
 }
 
 /// The lowest weight, the sum of all, and whether one is not a number. I/O: one read of lists and weights.

@@ -7,7 +7,7 @@ use outcore_store::{AlignedBuffer, Part};
 
 use super::batch::PART_NEIGHBOURS;
 use super::means::Means;
-use super::wanted::{Scratch, Wanted};
+use super::wanted::{PartOfList, Scratch, Wanted};
 use crate::EngineError;
 
 /// A list that is read part by part.
@@ -15,6 +15,9 @@ pub(super) struct LongList {
     pub vertex: Vertex,
     span: Span,
     parts: ListParts,
+    /// The last neighbour of the part that was read last, and of the one before it.
+    last: Option<Vertex>,
+    before: Option<Vertex>,
 }
 
 impl LongList {
@@ -36,7 +39,21 @@ impl LongList {
                 return Err(malformed(wanted, differs));
             }
         }
-        Ok(LongList { vertex, span, parts })
+        Ok(LongList {
+            vertex,
+            span,
+            parts,
+            last: None,
+            before: None,
+        })
+    }
+
+    /// Which part was read last.
+    pub fn part(&self) -> PartOfList {
+        PartOfList {
+            before: self.before,
+            is_last: self.parts.done() == self.parts.count(),
+        }
     }
 
     /// Puts the next part into `scratch`; false behind the last.
@@ -53,6 +70,7 @@ impl LongList {
             .parts
             .decode(neighbours, &codes.0[codes.1], &gaps.0[gaps.1], &mut scratch.neighbours);
         decoded.map_err(|error| malformed(wanted, error))?;
+        (self.before, self.last) = (self.last, scratch.neighbours.last().copied());
         means.frames.give(codes.0);
         means.frames.give(gaps.0);
         if let (Some(index), Some(dtype)) = (wanted.weights, wanted.file.shape().weights) {

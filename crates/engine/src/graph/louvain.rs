@@ -25,8 +25,8 @@ pub struct Louvain {
 }
 
 /// Bytes of memory for each vertex: its community in the graph and in a level, sums and totals of communities, sets, where
-/// the list of a community begins in memory or the indexes of a file.
-pub const LOUVAIN_BYTES: u64 = 4 + 4 + 8 + 8 + 1 + 4;
+/// the list of a community begins in memory or the indexes of a file, the communities around a vertex.
+pub const LOUVAIN_BYTES: u64 = 4 + 4 + 8 + 8 + 1 + 4 + 4;
 /// Sweeps of a level at most: a file whose weights differ both ways might never come to an end.
 const SWEEPS: usize = 100;
 /// The part of a strength that a move has to be better by: what rounding leaves is no reason.
@@ -37,19 +37,23 @@ struct Moving<'a> {
     what: &'a Louvain,
     labels: Vec<Vertex>,
     totals: Vec<f64>,
+    /// What is known so far of the vertex whose list is under way: its strength, that to each community, and which those are.
+    strength: f64,
     sums: Vec<f64>,
     around: Vec<Vertex>,
+    /// Its neighbours, where the list comes in parts.
+    met: Bits,
     /// The strengths of all vertices: twice the weight of all edges.
     total: f64,
 }
 
 impl Moving<'_> {
-    /// Moves a vertex to where it adds most: Δ = w(v, c) - γ k_v K_c / 2m. What that adds to the modularity is 2 Δ / 2m.
+    /// Moves a vertex to where it adds most, once all of its list was there: Δ = w(v, c) - γ k_v K_c / 2m. What that adds to
+    /// the modularity is 2 Δ / 2m.
     fn place(&mut self, list: &List<'_>) -> Option<f64> {
         let own = self.labels[list.vertex as usize];
-        let mut strength = 0.0;
         for (other, weight) in weighted(list) {
-            strength += if other == list.vertex { 2.0 * weight } else { weight };
+            self.strength += if other == list.vertex { 2.0 * weight } else { weight };
         }
         add_up(list, &self.labels, &mut self.sums, &mut self.around, |other, weight| {
             if other == list.vertex {
@@ -58,6 +62,13 @@ impl Moving<'_> {
                 weight
             }
         });
+        if list.part.is_some() {
+            list.neighbours.iter().for_each(|other| self.met.insert(*other));
+        }
+        if !list.is_end() {
+            return None;
+        }
+        let strength = std::mem::take(&mut self.strength);
         let share = self.what.resolution * strength / self.total;
         let gain = |label: Vertex, total: f64| self.sums[label as usize].max(0.0) - share * total;
         let stays = gain(own, self.totals[own as usize] - strength);
@@ -95,15 +106,23 @@ impl Moving<'_> {
         for _ in 0..SWEEPS {
             let mut added = 0.0;
             let place = |list: &List<'_>| {
-                let Some(gained) = self.place(list) else { return };
-                added += gained;
-                let label = self.labels[list.vertex as usize];
-                for other in list.neighbours {
-                    // Those behind in the sweep see the move when it is their turn.
-                    let is_over = *other < list.vertex || !chosen.has(*other);
-                    if is_over && self.labels[*other as usize] != label {
-                        next.insert(*other);
+                if let Some(gained) = self.place(list) {
+                    added += gained;
+                    let label = self.labels[list.vertex as usize];
+                    let tell = |other: Vertex| {
+                        // Those behind in the sweep see the move when it is their turn.
+                        let is_over = other < list.vertex || !chosen.has(other);
+                        if is_over && self.labels[other as usize] != label {
+                            next.insert(other);
+                        }
+                    };
+                    match list.part {
+                        None => list.neighbours.iter().copied().for_each(tell),
+                        Some(_) => self.met.iter().for_each(tell),
                     }
+                }
+                if list.part.is_some_and(|part| part.is_last) {
+                    self.met.clear();
                 }
             };
             source.each(Chosen::Of(&chosen), place, means, watch)?;
@@ -188,8 +207,10 @@ pub fn louvain(
             what,
             labels: (0..vertices as Vertex).collect(),
             totals,
+            strength: 0.0,
             sums: vec![ABSENT; vertices],
             around: vec![],
+            met: Bits::none(vertices),
             total,
         };
         let added = moving.run(&linked, &source, means, watch)?;

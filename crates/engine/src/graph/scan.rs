@@ -10,10 +10,10 @@ use super::batch::Chosen;
 use super::bits::Bits;
 use super::means::{Means, Watch};
 use super::sweep::{Heading, Lists, Sweep};
-use super::wanted::{List, Scratch, Wanted};
+use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
-/// Bytes of memory for each vertex: bounds, marks, sets, and what waits to be taken.
+/// Bytes of memory for each vertex: bounds, marks or degrees, and sets.
 pub const SCAN_BYTES: u64 = 8 + 8 + 1;
 /// Vertices that are looked at together: a bit of a word each.
 const TOGETHER: usize = 64;
@@ -25,17 +25,6 @@ pub struct Densest {
     pub edges: u64,
     /// Vertices whose edges were counted: the bounds of all others are lower.
     pub looked_at: u64,
-}
-
-/// Neighbours but the vertex itself, each once.
-fn others<'a>(list: &'a List<'_>) -> impl Iterator<Item = Vertex> + 'a {
-    let before = std::iter::once(None).chain(list.neighbours.iter().map(Some));
-    let new = list
-        .neighbours
-        .iter()
-        .zip(before)
-        .filter(|(this, before)| Some(*this) != *before);
-    new.map(|(this, _)| *this).filter(|other| *other != list.vertex)
 }
 
 struct Scan<'a> {
@@ -55,49 +44,70 @@ impl Scan<'_> {
             chosen,
             weights: None,
         };
-        Sweep::new(wanted, self.means)
+        Sweep::in_parts(wanted, self.means)
     }
 
-    /// A vertex v has its own d edges, and between its neighbours no more than ½ Σ min(d, degree u - 1).
-    fn bound(&mut self, degrees: &ListIndex, watch: &mut Watch<'_>) -> Result<(), EngineError> {
-        let degrees: Vec<u32> = degrees
-            .spans(0..Vertex::MAX)
-            .map(|(_, span)| span.bytes as u32)
-            .collect();
+    /// What can be around a vertex by its degree alone: its own d edges, and those between all pairs of its neighbours.
+    fn bound_by_degrees(&mut self, degrees: &ListIndex) {
+        for (bound, (_, span)) in self.bounds.iter_mut().zip(degrees.spans(0..Vertex::MAX)) {
+            let pairs = span.bytes.saturating_mul(span.bytes.saturating_sub(1)) / 2;
+            *bound = span.bytes.saturating_add(pairs);
+        }
+    }
+
+    /// Between the neighbours of a vertex v of d edges there are no more than ½ Σ min(d, degree u) - 1: lowers the bounds of
+    /// those that may be better than the best, and takes away those of all others.
+    fn bound_by_neighbours(&mut self, degrees: &ListIndex, watch: &mut Watch<'_>) -> Result<(), EngineError> {
+        let mut chosen = Bits::none(self.bounds.len());
+        self.open().for_each(|(vertex, _)| chosen.insert(vertex));
+        self.bounds.fill(0);
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let mut of: Vec<u32> = Vec::with_capacity(degrees.len());
+        of.extend(degrees.spans(0..Vertex::MAX).map(|(_, span)| span.bytes as u32));
+        let degree = |vertex: Vertex| u64::from(of[vertex as usize]);
         let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
             let mut found = vec![];
             lists.each(scratch, |list| {
-                let own = others(list).count() as u64;
-                let around = others(list).map(|other| own.min(u64::from(degrees[other as usize])).saturating_sub(1));
-                found.push((list.vertex, own + around.sum::<u64>() / 2));
+                let here = list.others().count() as u64;
+                // Of a long list, those that are not in this part count, and perhaps a loop.
+                let own = list.part.map_or(here, |_| degree(list.vertex));
+                let around = list.others().map(|other| own.min(degree(other)).saturating_sub(1));
+                found.push((list.vertex, 2 * here + around.sum::<u64>()));
             })?;
             Ok(found)
         };
         let mut bounds = std::mem::take(&mut self.bounds);
         let take = |part: Vec<(Vertex, u64)>| {
             part.iter()
-                .for_each(|(vertex, bound)| bounds[*vertex as usize] = *bound);
+                .for_each(|(vertex, twice)| bounds[*vertex as usize] += *twice);
             Ok(())
         };
-        let swept =
-            self.sweep(Chosen::All)
-                .whole(Heading::Ascending)
-                .run(self.means, Scratch::default, work, take, watch);
+        let sweep = self.sweep(Chosen::Of(&chosen));
+        let swept = sweep
+            .whole(Heading::Descending)
+            .run(self.means, Scratch::default, work, take, watch);
+        bounds.iter_mut().for_each(|twice| *twice /= 2);
         self.bounds = bounds;
         swept
     }
 
-    /// Those with the highest bounds that may have more edges than the best, or as many and a lower number.
-    fn next(&self) -> Vec<Vertex> {
+    /// Those that may have more edges than the best, or as many and a lower number, with their bounds.
+    fn open(&self) -> impl Iterator<Item = (Vertex, u64)> + '_ {
         let (most, lowest) = self.best.unwrap_or((0, Vertex::MAX));
+        let bounds = (0..).zip(&self.bounds).map(|(vertex, bound)| (vertex, *bound));
+        bounds.filter(move |(vertex, bound)| *bound > 0 && (*bound, Reverse(*vertex)) > (most, Reverse(lowest)))
+    }
+
+    /// Those with the highest bounds.
+    fn next(&self) -> Vec<Vertex> {
         // The lowest of those kept so far is the first to go.
         let mut kept = BinaryHeap::with_capacity(TOGETHER + 1);
-        for (vertex, bound) in (0..).zip(&self.bounds).filter(|(_, bound)| **bound > 0) {
-            if *bound > most || *bound == most && vertex < lowest {
-                kept.push(Reverse((*bound, Reverse(vertex))));
-                if kept.len() > TOGETHER {
-                    kept.pop();
-                }
+        for (vertex, bound) in self.open() {
+            kept.push(Reverse((bound, Reverse(vertex))));
+            if kept.len() > TOGETHER {
+                kept.pop();
             }
         }
         let mut vertices: Vec<Vertex> = kept.into_iter().map(|Reverse((_, Reverse(vertex)))| vertex).collect();
@@ -111,14 +121,14 @@ impl Scan<'_> {
         let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
             let mut found = vec![];
             lists.each(scratch, |list| {
-                found.push((list.vertex, others(list).collect::<Vec<_>>()))
+                found.push((list.vertex, list.others().collect::<Vec<_>>()))
             })?;
             Ok(found)
         };
         let take = |part: Vec<(Vertex, Vec<Vertex>)>| {
             for (vertex, others) in part {
                 let bit = some.binary_search(&vertex).expect("it was asked for");
-                edges[bit] = others.len() as u64;
+                edges[bit] += others.len() as u64;
                 others.iter().for_each(|other| marks[*other as usize] |= 1 << bit);
             }
             Ok(())
@@ -139,7 +149,7 @@ impl Scan<'_> {
             let mut counts = [0u64; TOGETHER];
             lists.each(scratch, |list| {
                 let own = marks[list.vertex as usize];
-                for other in others(list).filter(|other| *other > list.vertex) {
+                for other in list.others().filter(|other| *other > list.vertex) {
                     let mut both = own & marks[other as usize];
                     while both != 0 {
                         counts[both.trailing_zeros() as usize] += 1;
@@ -160,10 +170,11 @@ impl Scan<'_> {
     }
 }
 
-/// The vertex with the most edges of its own and between its neighbours, of several the lowest; loops do not count. Those
-/// whose bound is lower than what was found are not looked at (Wang et al., "Locality statistics for anomaly detection in
-/// time series of graphs", 2013; FlashGraph prunes by degree alone). I/O: one read of the lists, and for each 64 vertices
-/// that are looked at the lists of all their neighbours.
+/// The vertex with the most edges of its own and between its neighbours, of several the lowest; loops do not count. Those of
+/// the highest degrees are looked at first; those whose bound by their degree is lower than what is found then are not read,
+/// and those whose bound by the degrees of their neighbours is are not looked at (Wang et al., "Locality statistics for
+/// anomaly detection in time series of graphs", 2013; FlashGraph prunes by degree alone). I/O: for each 64 vertices that are
+/// looked at the lists of all their neighbours, and one read of those that the first 64 leave.
 ///
 /// # Errors
 /// The file cannot be read, or is not what it says; what `watch` says.
@@ -180,7 +191,7 @@ pub fn scan(
         bounds: vec![0; vertices],
         best: None,
     };
-    scan.bound(degrees, watch)?;
+    scan.bound_by_degrees(degrees);
     let mut looked_at = 0;
     let mut marks = vec![0; vertices];
     loop {
@@ -200,6 +211,11 @@ pub fn scan(
             if is_better {
                 scan.best = Some((edges, *vertex));
             }
+        }
+        if looked_at == some.len() as u64 {
+            drop(marks);
+            scan.bound_by_neighbours(degrees, watch)?;
+            marks = vec![0; vertices];
         }
     }
     // Where there are no edges the first vertex has as many as any.

@@ -300,12 +300,13 @@ fn count(
     // Counts are not looked at while others are made: they may come in parts.
     for round in sweep.rounds(means.memory / 4, Heading::Ascending) {
         let known = &*states;
-        let of = |(): &mut (), list: &List<'_>| {
+        let of = |list: &List<'_>| {
             let others = list.neighbours.iter().filter(|other| **other != list.vertex);
             let left = others.filter(|other| known[**other as usize].component == UNKNOWN);
             Some((list.vertex, left.count() as u32))
         };
-        let counts = round.collect(means, || (), of, watch)?;
+        let mut counts = vec![];
+        round.collect(&mut counts, means, of, watch)?;
         counts
             .iter()
             .for_each(|(vertex, count)| states[*vertex as usize].color += *count);

@@ -10,7 +10,7 @@ use outcore_graph::{decode, has_any, Malformed, Vertex};
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
-use super::batch::{batches, spans, Batch, BATCH_VERTICES};
+use super::batch::{batches, spans, Batch, BATCH_VERTICES, LONG_BYTES};
 use super::long::LongList;
 use super::means::{Frames, Means, Watch, BATCH_PAGES};
 use super::wanted::{List, Scratch, Wanted};
@@ -54,9 +54,9 @@ pub(super) fn parts_round(file: &GraphFile) -> u64 {
     }
 }
 
-/// What lists take that are handed over part by part, and the means for it.
-pub fn for_parts<'a>(file: &GraphFile, means: Means<'a>) -> (u64, Means<'a>) {
-    let largest = largest_list(file);
+/// What lists take that are handed over some at a time, long ones whole or in parts, and the means for it.
+pub fn for_parts<'a>(file: &GraphFile, in_parts: bool, means: Means<'a>) -> (u64, Means<'a>) {
+    let largest = if in_parts { 0 } else { largest_list(file) };
     let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
     // A neighbour takes a byte of a list at least; it is decoded with its weight, in what has grown.
     let neighbour = 4 + 8 * u64::from(weight > 0);
@@ -69,6 +69,11 @@ pub fn for_parts<'a>(file: &GraphFile, means: Means<'a>) -> (u64, Means<'a>) {
         ..means
     };
     (frames + neighbour * waiting, means)
+}
+
+/// Whether there are lists that are given in parts to those who take them so.
+pub(super) fn has_long_lists(file: &GraphFile) -> bool {
+    largest_list(file) > LONG_BYTES
 }
 
 fn largest_list(file: &GraphFile) -> u64 {
@@ -133,6 +138,7 @@ impl<'a> Lists<'a> {
                 vertex,
                 neighbours: &scratch.neighbours,
                 weights: &scratch.weights,
+                part: None,
             });
             Ok(())
         })
@@ -387,6 +393,7 @@ impl Round<'_> {
                     vertex,
                     neighbours: &scratch.neighbours,
                     weights: &scratch.weights,
+                    part: Some(list.part()),
                 })))?;
             }
             watch()?;
@@ -432,24 +439,23 @@ impl Round<'_> {
         queue.outcome()
     }
 
-    /// What is found at the lists, as the sweep goes. It is as much as `memory` has to be beside.
+    /// Adds what is found at the lists, as the sweep goes. It is as much as `memory` has to be beside.
     ///
     /// # Errors
     /// Those of `run`.
-    pub fn collect<W: Send, T: Send>(
+    pub fn collect<T: Send>(
         &self,
+        found: &mut Vec<T>,
         means: &Means<'_>,
-        worker: impl Fn() -> W + Sync,
-        work: impl Fn(&mut W, &List<'_>) -> Option<T> + Sync,
+        work: impl Fn(&List<'_>) -> Option<T> + Sync,
         watch: &mut Watch<'_>,
-    ) -> Result<Vec<T>, EngineError> {
-        let mut found = vec![];
+    ) -> Result<(), EngineError> {
         self.run(
             means,
-            || (Scratch::default(), worker()),
-            |(scratch, worker), lists| {
+            Scratch::default,
+            |scratch, lists| {
                 let mut part = vec![];
-                lists.each(scratch, |list| part.extend(work(worker, list)))?;
+                lists.each(scratch, |list| part.extend(work(list)))?;
                 Ok(part)
             },
             |part: Vec<T>| {
@@ -457,8 +463,7 @@ impl Round<'_> {
                 Ok(())
             },
             watch,
-        )?;
-        Ok(found)
+        )
     }
 }
 

@@ -34,6 +34,41 @@ pub struct List<'a> {
     pub neighbours: &'a [Vertex],
     /// One for each, where the sweep reads them.
     pub weights: &'a [f64],
+    /// Of a long list, which part it is; the others follow each other.
+    pub part: Option<PartOfList>,
+}
+
+/// A part of a long list.
+#[derive(Clone, Copy, Debug)]
+pub struct PartOfList {
+    /// The last neighbour of the part before.
+    pub before: Option<Vertex>,
+    pub is_last: bool,
+}
+
+impl List<'_> {
+    /// Whether no more of the list comes.
+    pub fn is_end(&self) -> bool {
+        self.part.is_none_or(|part| part.is_last)
+    }
+
+    /// The neighbours without those that the part before ended with.
+    pub(super) fn unrepeated(&self) -> &[Vertex] {
+        let before = self.part.and_then(|part| part.before);
+        let repeated = self.neighbours.iter().take_while(|other| Some(**other) == before);
+        &self.neighbours[repeated.count()..]
+    }
+
+    /// Neighbours but the vertex itself, each once.
+    pub(super) fn others(&self) -> impl Iterator<Item = Vertex> + '_ {
+        let neighbours = self.unrepeated();
+        let before = std::iter::once(None).chain(neighbours.iter().map(Some));
+        let new = neighbours
+            .iter()
+            .zip(before)
+            .filter(|(this, before)| Some(*this) != *before);
+        new.map(|(this, _)| *this).filter(|other| *other != self.vertex)
+    }
 }
 
 impl Scratch {

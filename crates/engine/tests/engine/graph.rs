@@ -685,6 +685,142 @@ fn algorithms_take_long_lists_in_parts() {
     assert!({ of_hub }.all(|(other, found)| *found == weight(HUB.min(*other), HUB.max(*other))));
 }
 
+const HUBS: [u32; 2] = [9, (1 << 21) - 4];
+
+/// Two vertices that are neighbours of each other, each of all of its half, a million. With `pairs` vertices 2k and 2k + 1 are
+/// neighbours, too: so each pair makes a triangle with the hub, but the hub's own.
+fn two_hubs(pairs: bool) -> Made {
+    let (half, all) = (1u32 << 20, 1u32 << 21);
+    let [low, high] = HUBS;
+    let own = u64::from(pairs) * u64::from(half - 2);
+    written(all, 2 * (2 * u64::from(half - 1) + 1 + own), |vertex| {
+        let hub = if vertex < half { low } else { high };
+        if vertex == low {
+            (0..half).filter(|other| *other != low).chain([high]).collect()
+        } else if vertex == high {
+            let above = (half..all).filter(|other| *other != high);
+            [low].into_iter().chain(above).collect()
+        } else {
+            let mut around = vec![hub];
+            around.extend((pairs && vertex ^ 1 != hub).then_some(vertex ^ 1));
+            around.sort_unstable();
+            around
+        }
+    })
+}
+
+fn neighbours_of(made: &Made, vertex: u32) -> Vec<u32> {
+    let asked = graph::Asked {
+        file: &made.file,
+        direction: Direction::Out,
+        degrees: None,
+        vertices: &[vertex],
+    };
+    asked.whole(&the_means(&Io::direct()), &mut go).unwrap().neighbours
+}
+
+#[test]
+fn counts_of_long_lists_are_those_of_a_formula() {
+    let made = two_hubs(true);
+    let io = Io::direct();
+    let degrees = made.file.degrees(Direction::Out, &io).unwrap();
+    let half = 1u64 << 20;
+    let is_hub = |vertex: u32| HUBS.contains(&vertex);
+    // In blocks that cut the lists of the hubs, and in one.
+    for block in [1 << 20, 64 << 20] {
+        let (all, each) = the_same(&made, &io, |means| {
+            graph::triangles(&made.file, &degrees, true, block, means, &mut go).unwrap()
+        });
+        assert_eq!(all, half - 2);
+        let of = |vertex: u32| match (is_hub(vertex), is_hub(vertex ^ 1)) {
+            (true, _) => (half - 2) / 2,
+            (_, true) => 0,
+            _ => 1,
+        };
+        assert!((0..).zip(&each).all(|(vertex, found)| *found == of(vertex)));
+    }
+    let close = the_same(&made, &io, |means| {
+        graph::clustering(&made.file, &degrees, 64 << 20, means, &mut go).unwrap()
+    });
+    for (vertex, found) in (0..).zip(&close) {
+        let expected = match (is_hub(vertex), is_hub(vertex ^ 1)) {
+            (true, _) => (half - 2) as f64 / (half as f64 * (half - 1) as f64),
+            (_, true) => 0.0,
+            _ => 1.0,
+        };
+        assert_eq!(*found, expected, "{vertex}");
+    }
+    let densest = the_same(&made, &io, |means| {
+        graph::scan(&made.file, &degrees, means, &mut go).unwrap()
+    });
+    let densest = densest.unwrap();
+    assert_eq!((densest.vertex, densest.edges), (HUBS[0], half + (half - 2) / 2));
+    assert_eq!(densest.looked_at, 64, "the degrees of all others are too low");
+    let loops = the_same(&made, &io, |means| graph::loops(&made.file, means, &mut go).unwrap());
+    assert!(loops.is_empty());
+}
+
+#[test]
+fn what_neighbours_say_is_heard_from_all_parts_of_a_list() {
+    let made = two_hubs(true);
+    let io = Io::direct();
+    let around = HUBS.map(|hub| neighbours_of(&made, hub));
+    let hub_of = |vertex: u32| usize::from(vertex >= 1 << 20);
+    for seed in [1, 2] {
+        let chosen = the_same(&made, &io, |means| {
+            graph::independent(&made.file, seed, means, &mut go).unwrap()
+        });
+        for (hub, around) in HUBS.iter().zip(&around) {
+            assert_eq!(chosen.has(*hub), !around.iter().any(|other| chosen.has(*other)));
+        }
+        for vertex in (0..1 << 21).filter(|vertex| !HUBS.contains(vertex)) {
+            let [hub, pair] = [HUBS[hub_of(vertex)], vertex ^ 1];
+            let is_by_one = chosen.has(hub) || pair != hub && chosen.has(pair);
+            assert_eq!(chosen.has(vertex), !is_by_one, "{vertex}");
+        }
+        let (labels, done) = the_same(&made, &io, |means| {
+            graph::spread(&made.file, 100, seed, means, &mut go).unwrap()
+        });
+        assert!(done.is_some(), "labels go on changing");
+        // In the end each has a label that no other is more frequent than around it.
+        for (hub, around) in HUBS.iter().zip(&around) {
+            let mut counts = std::collections::HashMap::<u32, u32>::new();
+            for other in around {
+                *counts.entry(labels[*other as usize]).or_default() += 1;
+            }
+            assert_eq!(counts.get(&labels[*hub as usize]), counts.values().max());
+        }
+        for vertex in (0..1 << 21).filter(|vertex| !HUBS.contains(vertex)) {
+            let own = labels[vertex as usize];
+            assert!([HUBS[hub_of(vertex)], vertex ^ 1]
+                .map(|other| labels[other as usize])
+                .contains(&own));
+        }
+    }
+    // Communities of a graph of two stars: what moves the hubs comes from all of their lists.
+    let made = two_hubs(false);
+    let folder = tempfile::tempdir().unwrap();
+    let what = graph::Louvain {
+        resolution: 1.0,
+        seed: 3,
+        threshold: 1e-7,
+    };
+    let (labels, modularity) = the_same(&made, &io, |means| {
+        let mut path = || Ok(folder.path().join("c.ocg"));
+        let mut coarse = graph::Coarse {
+            bytes: 1 << 20,
+            path: &mut path,
+        };
+        graph::louvain(&made.file, None, &what, &mut coarse, means, &mut go).unwrap()
+    });
+    assert!((0..).zip(&labels).all(|(vertex, label)| *label == (vertex >> 20) << 20));
+    let edges = f64::from((1 << 21) - 1);
+    assert!(
+        (modularity - ((edges - 1.0) / edges - 0.5)).abs() < 1e-9,
+        "{modularity}"
+    );
+}
+
 /// The lowest vertex that is known to be connected, which neighbours are told of.
 struct Lowest;
 
