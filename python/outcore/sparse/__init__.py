@@ -14,12 +14,13 @@ from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._nas import nas_cg
 from outcore.sparse._ranking import hits, pagerank
 from outcore.sparse._readers import from_binary, from_edges, from_mtx
-from outcore.sparse._spgemm import spgemm
+from outcore.sparse._spgemm import explain_spgemm, spgemm
 
 __all__ = [
     "SparseMatrix",
     "als",
     "banded",
+    "explain_spgemm",
     "from_anndata",
     "from_binary",
     "from_coo",

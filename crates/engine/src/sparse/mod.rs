@@ -7,8 +7,10 @@
 mod assemble;
 mod bands;
 mod entries;
+mod foreseen;
 mod gustavson;
 mod ingest;
+mod meeting;
 mod multiply;
 mod pieces;
 mod product;
@@ -29,9 +31,10 @@ use crate::{ops, EngineError};
 
 pub use assemble::{Assembler, Duplicates, Places};
 pub use entries::Entries;
+pub use foreseen::{forecast, Forecast};
 pub use gustavson::{join, multiply_sparse, Means, SparseProduct};
 pub use ingest::{assemble, groups_in, Crew, Given, Groups, Ingest};
-pub use outcore_sparse::Semiring;
+pub use outcore_sparse::{Broken, Incomplete, Number, Semiring};
 pub use product::product;
 
 /// A stored sparse matrix.
@@ -47,7 +50,10 @@ pub struct Matrix {
 /// # Errors
 /// As [`open_sparse`].
 pub fn open(path: &Path, io: &Io) -> Result<Matrix, EngineError> {
-    let file = open_sparse(path, check, io)?;
+    opened(open_sparse(path, check, io)?)
+}
+
+fn opened(file: Arc<SparseFile>) -> Result<Matrix, EngineError> {
     let tiles = ops::source(file.clone())?;
     Ok(Matrix { file, tiles })
 }
@@ -81,9 +87,7 @@ pub fn open_rows(
         entries: indices.shape.first().copied().unwrap_or(0),
         dtype: data.map(|data| data.dtype),
     };
-    let file = open_compressed(arrays, shape, Encoding { encode, bytes }, io)?;
-    let tiles = ops::source(file.clone())?;
-    Ok(Matrix { file, tiles })
+    opened(open_compressed(arrays, shape, Encoding { encode, bytes }, io)?)
 }
 
 fn stored(name: &str, array: &Expr) -> Result<Arc<dyn Source>, EngineError> {
