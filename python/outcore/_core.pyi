@@ -314,6 +314,7 @@ def spgemm(
     overwrite: bool,
     tiles: tuple[int, int],
 ) -> Sparse: ...
+
 class IncompleteFactors:
     def solve(self, x: npt.NDArray[np.uint8], width: int, wide: bool, adjoint: bool) -> None: ...
 

@@ -46,14 +46,11 @@ impl PyFactors {
     }
 }
 
-fn solve<T: Number>(
-    factors: &Incomplete<T>,
-    x: &mut [u8],
-    width: usize,
-    wide: bool,
-    adjoint: bool,
-) -> PyResult<()> {
-    let elements = factors.order().checked_mul(width).ok_or_else(|| argument("x is too large"))?;
+fn solve<T: Number>(factors: &Incomplete<T>, x: &mut [u8], width: usize, wide: bool, adjoint: bool) -> PyResult<()> {
+    let elements = factors
+        .order()
+        .checked_mul(width)
+        .ok_or_else(|| argument("x is too large"))?;
     let other = |_| argument("x lies at an odd place");
     let fits = |length: usize| match length == elements {
         true => Ok(()),
@@ -109,6 +106,9 @@ fn incomplete_factors(
 
 /// Values from their bytes.
 fn words<T: Pod>(bytes: &[u8]) -> PyResult<Vec<T>> {
+    if bytes.is_empty() {
+        return Ok(vec![]); // wherever nothing lies
+    }
     let words = bytemuck::try_cast_slice(bytes).map_err(|_| argument("values lie at an odd place"))?;
     Ok(words.to_vec())
 }

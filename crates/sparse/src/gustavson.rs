@@ -19,6 +19,8 @@ const TABLE: usize = 1 << 18;
 const WINDOW: u64 = 1 << 20;
 /// Words of the bits of a window, which begins within a word.
 const WORDS: usize = (WINDOW / 64) as usize + 1;
+/// Entries of a row that are looked up together.
+const CHUNK: usize = 256;
 /// Bytes of a table and of what is sorted with it.
 pub const TABLE_BYTES: u64 = (TABLE * (8 + 16 + 1 + 4 + 16) + WORDS * (8 + 4)) as u64;
 
@@ -255,6 +257,7 @@ impl<R: Ring> Sums<'_, R> {
             };
             states[at] = State::Present;
         };
+        let mut hits = [0u8; CHUNK];
         for source in sources {
             let (rows, scale) = match source.entry {
                 BEFORE => (self.operands.before.expect("it was listed"), None),
@@ -266,9 +269,9 @@ impl<R: Ring> Sums<'_, R> {
             let place = source.from as usize..source.to as usize;
             let (columns, own) = (&rows.columns[place.clone()], &rows.values.of::<R::T>()[place]);
             let term = |value: R::T| scale.map_or(value, |scale| R::multiply(scale, value));
-            if columns.is_empty() {
-                continue;
-            }
+            let Some(last) = columns.last() else { continue };
+            // Of those that the mask names, the ones that can be here.
+            let named = &named[..named.partition_point(|column| column <= last)];
             if named.len() * (2 + columns.len().ilog2() as usize) < columns.len() {
                 let mut from = 0;
                 for (at, column) in named.iter().enumerate() {
@@ -279,10 +282,18 @@ impl<R: Ring> Sums<'_, R> {
                 }
                 continue;
             }
-            for (column, value) in columns.iter().zip(own) {
-                let (word, below) = (word_of(*column), (1u64 << (column & 63)) - 1);
-                if bits[word] & (below + 1) != 0 {
-                    add(ranks[word] as usize + (bits[word] & below).count_ones() as usize, term(*value));
+            // Those that are named are listed first, without a branch that cannot be foretold.
+            for (columns, own) in columns.chunks(CHUNK).zip(own.chunks(CHUNK)) {
+                let mut count = 0;
+                for (position, column) in columns.iter().enumerate() {
+                    hits[count % CHUNK] = position as u8;
+                    count += (bits[word_of(*column)] >> (column & 63) & 1) as usize;
+                }
+                for position in &hits[..count.min(CHUNK)] {
+                    let (column, value) = (columns[usize::from(*position)], own[usize::from(*position)]);
+                    let word = word_of(column);
+                    let below = bits[word] & ((1 << (column & 63)) - 1);
+                    add(ranks[word] as usize + below.count_ones() as usize, term(value));
                 }
             }
         }

@@ -47,9 +47,15 @@ number!(
     Complex<f32>,
     Complex<f64>,
     |x| Complex { re: x.re, im: -x.im },
-    Complex { re: f64::from(x.re), im: f64::from(x.im) },
+    Complex {
+        re: f64::from(x.re),
+        im: f64::from(x.im)
+    },
     (f64::from(x.re), f64::from(x.im)),
-    |value| Complex { re: value as f32, im: 0.0 }
+    |value| Complex {
+        re: value as f32,
+        im: 0.0
+    }
 );
 number!(
     Complex<f64>,
@@ -147,7 +153,11 @@ impl<T: Number> Incomplete<T> {
                 places[*column as usize] = 0;
             }
             let (re, im) = self.values[self.diagonal[row]].parts();
-            let is_good = if self.hermitian { re > 0.0 } else { re != 0.0 || im != 0.0 };
+            let is_good = if self.hermitian {
+                re > 0.0
+            } else {
+                re != 0.0 || im != 0.0
+            };
             if !(is_good && re.is_finite() && im.is_finite()) {
                 return Err(Broken::Pivot(row, re, im));
             }
@@ -324,7 +334,12 @@ mod tests {
             let values = vec![1.0; columns.len()];
             Incomplete::<f64>::new(starts.to_vec(), columns.to_vec(), values, false, 1.0).expect_err("malformed")
         };
-        for (starts, columns) in [(&[0, 1][..], &[1][..]), (&[0, 2], &[0, 0]), (&[0, 2, 1], &[0]), (&[], &[])] {
+        for (starts, columns) in [
+            (&[0, 1][..], &[1][..]),
+            (&[0, 2], &[0, 0]),
+            (&[0, 2, 1], &[0]),
+            (&[], &[]),
+        ] {
             assert_eq!(malformed(starts, columns), Broken::Malformed);
         }
     }

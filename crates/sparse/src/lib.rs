@@ -41,8 +41,8 @@ mod tile;
 
 pub use compressed::{encode_rows, rows_bytes};
 pub use encode::{TileRowEncoder, ENTRIES_MAX};
-pub use incomplete::{Broken, Incomplete, Number};
 pub use gustavson::{rows_product, Batch, Mask, Operands, RowsProduct, Table, TABLE_BYTES};
+pub use incomplete::{Broken, Incomplete, Number};
 pub use multiply::{multiply_tile, product_kernel, transposed_kernel, TileProduct};
 pub use rows::{Rows, Values};
 pub use semiring::Semiring;

@@ -3,7 +3,7 @@
 from outcore.sparse import linalg
 from outcore.sparse._arranging import kron
 from outcore.sparse._communities import label_propagation, spectral_embedding
-from outcore.sparse._compressed import from_anndata, from_csr, from_npz, from_table
+from outcore.sparse._compressed import from_anndata, from_binsparse, from_csr, from_npz, from_table
 from outcore.sparse._convert import from_coo, from_scipy, open
 from outcore.sparse._exports import to_edges, to_mtx, to_npz
 from outcore.sparse._factors import als, nmf
@@ -22,6 +22,7 @@ __all__ = [
     "banded",
     "explain_spgemm",
     "from_anndata",
+    "from_binsparse",
     "from_binary",
     "from_coo",
     "from_csr",

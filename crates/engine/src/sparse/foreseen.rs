@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use outcore_sparse::{rows_product, ENTRIES_MAX};
 use outcore_store::{Io, PAGE};
 
-use super::gustavson::{Means, Shares, SparseProduct, COPIES};
 use super::meeting::{blocks_of_tile, tile_cost, Blocks, Meeting, Wanted};
+use super::operands::{Means, Shares, SparseProduct, COPIES};
 use crate::EngineError;
 
 /// What a product will read and write.

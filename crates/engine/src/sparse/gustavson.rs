@@ -2,11 +2,10 @@
 //! the tile rows of the second that they name passing by as often as there are such groups.
 //!
 //! What is read is known before, unless sums may come to more than there is room for; of what is made there are bounds:
-//! [`forecast`]. The memory is one part of the session's, taken at the start and shared out: [`Shares`].
+//! [`super::forecast`]. The memory is one part of the session's, taken at the start and shared out: [`Shares`].
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -14,68 +13,19 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_kernels::cast_kernel;
 use outcore_sparse::{
-    listed_tiles, rows_product, Batch, Malformed, Mask, Operands, Rows, RowsProduct, Semiring, Table, TileRow, TileRowEncoder,
-    Values, ENTRIES_MAX, TABLE_BYTES,
+    listed_tiles, rows_product, Batch, Malformed, Mask, Operands, Rows, RowsProduct, Table, TileRow, TileRowEncoder,
+    Values, ENTRIES_MAX,
 };
 use outcore_store::{Io, SparseShape, SparseWriter};
 
 use super::meeting::{decoded_bytes, Meeting, Wanted};
+use super::operands::{Means, Shares, SparseProduct, COPIES};
 use super::{check, Matrix};
 use crate::EngineError;
-
-/// Two sparse matrices, and what is wanted of them.
-#[derive(Debug)]
-pub struct SparseProduct<'a> {
-    pub first: &'a Matrix,
-    pub second: &'a Matrix,
-    /// Places of the result, and whether it is the others that may have entries.
-    pub mask: Option<(&'a Matrix, bool)>,
-    pub semiring: Semiring,
-    /// Of the sums.
-    pub dtype: DType,
-    /// Of the values that are stored; nothing for the places alone.
-    pub stored: Option<DType>,
-    /// The tiles of the first matrix that are multiplied: of the result there are only their tile rows.
-    pub tiles: Range<usize>,
-}
-
-/// What the work is done with.
-pub struct Means<'a> {
-    /// Bytes that are held for it.
-    pub memory: u64,
-    /// The limit that they are a part of.
-    pub memory_limit: u64,
-    pub threads: usize,
-    pub io: &'a Io,
-}
 
 /// Rows of the first matrix that are multiplied in one go, and their entries.
 const CHUNK_ROWS: usize = 64;
 const CHUNK_ENTRIES: usize = 4096;
-/// Sums are there three times while they are made: in parts, put together, and in tiles.
-pub(super) const COPIES: u64 = 3;
-
-/// How the memory is shared out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shares {
-    pub first: u64,
-    pub second: u64,
-    pub sums: u64,
-}
-
-impl Shares {
-    pub(super) fn of(what: &SparseProduct<'_>, memory: u64, workers: u64) -> Shares {
-        let largest = |matrix: &Matrix| (0..matrix.file.tiles()).map(|tile| matrix.file.tile_bytes(tile)).max();
-        let files = [Some(what.first), Some(what.second), what.mask.map(|(mask, _)| mask)];
-        let passing = files.into_iter().flatten().filter_map(largest).max().unwrap_or(0);
-        let rest = memory.saturating_sub(2 * passing + workers * TABLE_BYTES);
-        Shares {
-            first: rest / 8,
-            second: rest / 2,
-            sums: rest / 8 * 3,
-        }
-    }
-}
 
 /// Watches for what ends the work early.
 pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
@@ -171,45 +121,6 @@ pub fn join(parts: &[Matrix], path: &Path, overwrite: bool, io: &Io) -> Result<S
     Ok(writer.finish(io)?)
 }
 
-impl SparseProduct<'_> {
-    pub(super) fn no_semiring(&self) -> EngineError {
-        let (dtype, name) = (self.dtype, self.semiring.name());
-        EngineError::DType(format!("spgemm: {dtype} does not make the semiring {name}"))
-    }
-
-    pub(super) fn check(&self) -> Result<SparseShape, EngineError> {
-        let (a, b) = (self.first.file.matrix(), self.second.file.matrix());
-        if a.columns != b.rows {
-            return Err(EngineError::Shape(format!(
-                "spgemm: ({}, {}) @ ({}, {}): inner dimensions {} and {} differ",
-                a.rows, a.columns, b.rows, b.columns, a.columns, b.rows
-            )));
-        }
-        if let Some((mask, _)) = self.mask {
-            let mask = mask.file.matrix();
-            if (mask.rows, mask.columns) != (a.rows, b.columns) {
-                return Err(EngineError::Shape(format!(
-                    "spgemm: a mask of ({}, {}) for a result of ({}, {})",
-                    mask.rows, mask.columns, a.rows, b.columns
-                )));
-            }
-            if mask.side != a.side {
-                return Err(EngineError::Argument(format!(
-                    "spgemm: a mask in tiles of {} rows, a first matrix in tiles of {}",
-                    mask.side, a.side
-                )));
-            }
-        }
-        Ok(SparseShape {
-            rows: a.rows,
-            columns: b.columns,
-            side: a.side,
-            entries: 0,
-            dtype: self.stored,
-        })
-    }
-}
-
 /// A tile row that was read: its entries by rows, and what tiles they are in.
 #[derive(Clone, Debug)]
 struct Decoded {
@@ -263,9 +174,7 @@ impl Run<'_> {
                 true => self.second.tile(tile, io)?.to_vec(),
                 false => {
                     let is_wanted = |number| self.meeting.is_wanted(number);
-                    self.what
-                        .first
-                        .decoded(tile, Some(self.what.dtype), &is_wanted, io)?
+                    self.what.first.decoded(tile, Some(self.what.dtype), &is_wanted, io)?
                 }
             };
             let wanted = found.into_iter().filter(|own| self.meeting.is_wanted(own.number));

@@ -9,7 +9,7 @@ use std::ops::Range;
 use outcore_sparse::{listed_tiles, Malformed, Rows};
 use outcore_store::{Io, Source, SparseFile};
 
-use super::gustavson::SparseProduct;
+use super::operands::SparseProduct;
 use super::Matrix;
 use crate::EngineError;
 
@@ -109,7 +109,8 @@ impl<'a> Meeting<'a> {
                     .extend(records.map(|(record, _)| (record.number, (tile, record.entries))));
             }
         }
-        let may_spare = meeting.may_spare();
+        // What is read as the first matrix is there.
+        let may_spare = meeting.may_spare() && !meeting.same.first_is_second;
         for tile in 0..second.tiles() {
             let cost = second.heads_bytes(tile).filter(|bytes| {
                 may_spare && bytes.saturating_mul(HEADS_SHARE) <= tile_cost(second, tile, io).unwrap_or(0)
@@ -193,9 +194,7 @@ impl<'a> Meeting<'a> {
 
     /// The tiles of the mask in which some tile rows are.
     pub fn mask_tiles(&self, numbers: impl Iterator<Item = u64>) -> BTreeSet<usize> {
-        numbers
-            .filter_map(|number| Some(self.mask.get(&number)?.0))
-            .collect()
+        numbers.filter_map(|number| Some(self.mask.get(&number)?.0)).collect()
     }
 
     /// The tiles of the second matrix that some tile rows of the first meet, where the mask lets them.

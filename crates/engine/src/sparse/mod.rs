@@ -12,6 +12,7 @@ mod gustavson;
 mod ingest;
 mod meeting;
 mod multiply;
+mod operands;
 mod pieces;
 mod product;
 mod times;
@@ -32,8 +33,9 @@ use crate::{ops, EngineError};
 pub use assemble::{Assembler, Duplicates, Places};
 pub use entries::Entries;
 pub use foreseen::{forecast, Forecast};
-pub use gustavson::{join, multiply_sparse, Means, SparseProduct};
+pub use gustavson::{join, multiply_sparse};
 pub use ingest::{assemble, groups_in, Crew, Given, Groups, Ingest};
+pub use operands::{Means, SparseProduct};
 pub use outcore_sparse::{Broken, Incomplete, Number, Semiring};
 pub use product::product;
 

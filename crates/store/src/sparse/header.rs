@@ -46,7 +46,9 @@ const LISTED_BYTES: usize = 16;
 
 /// Bytes of the head of a tile row with so many tiles.
 pub(super) fn head_bytes(tiles: u64) -> u64 {
-    tiles.saturating_mul(LISTED_BYTES as u64).saturating_add(HEAD_BYTES as u64)
+    tiles
+        .saturating_mul(LISTED_BYTES as u64)
+        .saturating_add(HEAD_BYTES as u64)
 }
 
 /// The bytes of a tile row, or the first of them, up to the end of its head; nothing where they end before.
