@@ -65,7 +65,7 @@ class Compressed(NamedTuple):
 
 
 class Coordinates(NamedTuple):
-    """A matrix of coordinates: the numbers of rows ("csr") or columns ("csc"), which should ascend, and of the others."""
+    """A matrix of coordinates: numbers of rows ("csr") or columns ("csc"), which should ascend, and of the others."""
 
     layout: Layout
     shape: tuple[int, int]

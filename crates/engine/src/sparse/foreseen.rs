@@ -31,7 +31,7 @@ pub fn forecast(what: &SparseProduct<'_>, means: &Means<'_>) -> Result<Forecast,
     let shape = what.check()?;
     rows_product(what.semiring, what.dtype).ok_or_else(|| what.no_semiring())?;
     let shares = Shares::of(what, means.memory, means.threads.max(1) as u64);
-    let meeting = Meeting::new(what, shares.second, means.io)?;
+    let meeting = Meeting::new(what, shares, means.io)?;
     let mut said = Foreseen {
         what,
         io: means.io,

@@ -50,7 +50,7 @@ pub fn multiply_sparse(
         what,
         multiply: rows_product(what.semiring, what.dtype).ok_or_else(|| what.no_semiring())?,
         shares,
-        meeting: Meeting::new(what, shares.second, means.io)?,
+        meeting: Meeting::new(what, shares, means.io)?,
         second: Second {
             matrix: what.second,
             dtype: what.dtype,

@@ -9,7 +9,7 @@ use std::ops::Range;
 use outcore_sparse::{listed_tiles, Malformed, Rows};
 use outcore_store::{Io, Source, SparseFile};
 
-use super::operands::SparseProduct;
+use super::operands::{Shares, SparseProduct};
 use super::Matrix;
 use crate::EngineError;
 
@@ -82,11 +82,11 @@ pub(super) fn blocks_of_tile(matrix: &Matrix, tile: usize, io: &Io) -> Result<Ve
 
 impl<'a> Meeting<'a> {
     /// Looks at the directories, and where a mask may spare tiles of the second matrix, at the heads of its tile rows.
-    pub fn new(what: &'a SparseProduct<'a>, share: u64, io: &Io) -> Result<Meeting<'a>, EngineError> {
+    pub fn new(what: &'a SparseProduct<'a>, shares: Shares, io: &Io) -> Result<Meeting<'a>, EngineError> {
         let (first, second) = (&what.first.file, &what.second.file);
         let item = what.dtype.size() as u64;
         let decoded = (0..second.tiles()).map(|tile| decoded_bytes(second, tile, item));
-        let stays = decoded.fold(0, u64::saturating_add) <= share;
+        let stays = decoded.fold(0, u64::saturating_add) <= shares.second;
         let is = |a: &SparseFile, b: &SparseFile| a.identity() == b.identity();
         let mask_is = |other: &SparseFile| what.mask.is_some_and(|(mask, _)| is(&mask.file, other));
         let mut meeting = Meeting {
@@ -113,7 +113,8 @@ impl<'a> Meeting<'a> {
         let may_spare = meeting.may_spare() && !meeting.same.first_is_second;
         for tile in 0..second.tiles() {
             let cost = second.heads_bytes(tile).filter(|bytes| {
-                may_spare && bytes.saturating_mul(HEADS_SHARE) <= tile_cost(second, tile, io).unwrap_or(0)
+                let pays = || bytes.saturating_mul(HEADS_SHARE) <= tile_cost(second, tile, io).unwrap_or(0);
+                may_spare && meeting.head_bytes + bytes <= shares.heads && pays()
             });
             let blocks = match cost {
                 Some(bytes) => {

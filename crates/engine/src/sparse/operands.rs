@@ -44,6 +44,8 @@ pub(super) struct Shares {
     pub first: u64,
     pub second: u64,
     pub sums: u64,
+    /// The lists of tiles of the second matrix.
+    pub heads: u64,
 }
 
 impl Shares {
@@ -55,7 +57,8 @@ impl Shares {
         Shares {
             first: rest / 8,
             second: rest / 2,
-            sums: rest / 8 * 3,
+            sums: rest / 8 * 3 - rest / 64,
+            heads: rest / 64,
         }
     }
 }
