@@ -18,7 +18,7 @@ use outcore_sparse::{
 };
 use outcore_store::{Io, SparseShape, SparseWriter};
 
-use super::meeting::{decoded_bytes, Meeting, Wanted};
+use super::meeting::{decoded_bytes, Listed, Meeting, Wanted};
 use super::operands::{Means, Shares, SparseProduct, COPIES};
 use super::{check, Matrix};
 use crate::EngineError;
@@ -479,7 +479,7 @@ impl Matrix {
         dtype: Option<DType>,
         is_wanted: &dyn Fn(u64) -> bool,
         io: &Io,
-    ) -> Result<Vec<(u64, Rows, Vec<(u32, u32)>)>, EngineError> {
+    ) -> Result<Vec<(u64, Rows, Listed)>, EngineError> {
         let (frame, offset) = self.read_tile(tile, io)?;
         let matrix = self.file.matrix();
         let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));

@@ -13,8 +13,9 @@ use super::operands::{Shares, SparseProduct};
 use super::Matrix;
 use crate::EngineError;
 
-/// The columns of tiles in which a tile row has entries, and how many; nothing where that is not known.
-pub(super) type Blocks = Option<Vec<(u32, u32)>>;
+/// The columns of tiles in which a tile row has entries, and how many; and nothing where that is not known.
+pub(super) type Listed = Vec<(u32, u32)>;
+pub(super) type Blocks = Option<Listed>;
 
 /// Heads are read where that takes so much less than the tile.
 const HEADS_SHARE: u64 = 16;
