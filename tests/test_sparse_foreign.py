@@ -169,6 +169,98 @@ def test_binsparse_is_opened_where_it_lies(where: str, values: str, kind: str, t
     assert opened.is_pattern == (values == "iso[float64]")
 
 
+def coordinates(folder: Path, where: str, kind: str, shape: tuple[int, int], *arrays: Any, **more: Any) -> Path:
+    """A file of coordinates as the specification has it: indices_0 are columns in COOC, and rows in others."""
+    path, root = groups(folder, where)
+    names = ("indices_0", "indices_1", "values")
+    types = {name: str(array.dtype) for name, array in zip(names, arrays, strict=True)}
+    told = {"version": "0.1", "format": kind, "shape": list(shape), "number_of_stored_values": len(arrays[0])}
+    content = {"binsparse": {**told, "data_types": {**types, **more}}}
+    root.attrs["binsparse"] = json.dumps(content) if where == "h5" else content
+    for name, array in zip(names, arrays, strict=True):
+        put(root, name, array)
+    if where == "h5":
+        root.close()
+    return path
+
+
+@pytest.mark.parametrize("where", ["h5", "zarr"])
+@pytest.mark.parametrize("kind", ["COO", "COOR", "COOC"])
+@pytest.mark.parametrize(("shape", "count"), [((300, 200), 5000), ((5000, 3000), 40), ((7, 9), 0), ((1, 1), 1)])
+def test_sorted_coordinates_are_opened_where_they_lie(
+    where: str, kind: str, shape: tuple[int, int], count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever rows are empty, and however many pieces their numbers and the pointers to them come in."""
+    matrix = drawn(12, shape, count, np.float64, "csc" if kind == "COOC" else "csr")
+    rows, columns = (index.astype(np.uint32) for index in matrix.tocoo().coords)
+    first, second = (columns, rows) if kind == "COOC" else (rows, columns)
+    path = coordinates(tmp_path, where, kind, shape, first, second, matrix.data)
+    x = np.random.default_rng(1).integers(-5, 5, shape[1]).astype(float)
+    for piece in (7, 1 << 18):
+        monkeypatch.setattr("outcore.sparse._foreign._PIECE", piece)
+        if shape[kind == "COOC"] > 64 * max(matrix.nnz, piece):
+            assert piece == 7
+            with pytest.raises(UnsupportedFormatError, match="from_binsparse"):
+                oc.sparse.open(path)
+            continue
+        opened = oc.sparse.open(path, side=SIDE)
+        assert (opened.shape, opened.nnz, opened.dtype) == (shape, matrix.nnz, np.float64)
+        said = oc.explain({tmp_path / "y.npy": opened @ x})
+        done = oc.store({tmp_path / "y.npy": opened @ x}, overwrite=True)
+        assert said.bytes_read == done.bytes_read
+        assert np.array_equal(np.load(tmp_path / "y.npy"), matrix @ x)
+        (tmp_path / "y.npy").unlink()
+        assert np.array_equal((x @ opened.T).compute(), matrix @ x)
+    made = oc.sparse.from_binsparse(path, tmp_path / "a.ocs")
+    assert (made.to_scipy() != matrix.tocsr()).nnz == 0
+
+
+def test_coordinates_that_are_not_sorted_are_converted(tmp_path: Path) -> None:
+    rows, columns = np.asarray([2, 0, 1], np.int64), np.asarray([0, 1, 2], np.int64)
+    path = coordinates(tmp_path, "h5", "COO", (3, 4), rows, columns, np.asarray([1.0, 2, 3]))
+    with pytest.raises(
+        UnsupportedFormatError, match=r"not sorted by rows; convert it by outcore\.sparse\.from_binsparse"
+    ):
+        oc.sparse.open(path)
+    made = oc.sparse.from_binsparse(path, tmp_path / "a.ocs")
+    assert made.to_scipy().toarray().tolist() == [[0, 2, 0, 0], [0, 0, 3, 0], [1, 0, 0, 0]]
+    path = coordinates(tmp_path, "h5", "COOC", (3, 4), columns[::-1].copy(), rows, np.asarray([1.0, 2, 3]))
+    with pytest.raises(UnsupportedFormatError, match="not sorted by columns"):
+        oc.sparse.open(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "values", "why"),
+    [
+        ([0, 3], [0, 0], [1.0, 1], "row 3 of 3"),
+        ([-1, 0], [0, 0], [1.0, 1], "row|sorted"),
+        ([0, 1], [0, 4], [1.0, 1], "a column lies outside"),
+        ([1, 1], [2, 2], [1.0, 1], "at one place"),
+        ([0, 1], [0], [1.0, 1], "shapes"),
+        ([0, 1], [0, 1], [1.0], "shapes"),
+        ([0.0, 1.0], [0, 1], [1.0, 1], "float64"),
+    ],
+)
+def test_lies_of_coordinates_are_errors(rows: Any, columns: Any, values: Any, why: str, tmp_path: Path) -> None:
+    arrays = (np.asarray(part) for part in (rows, columns, values))
+    path = coordinates(tmp_path, "h5", "COO", (3, 4), *arrays)
+    with pytest.raises((FormatError, UnsupportedFormatError), match=why):
+        (oc.sparse.open(path) @ np.ones(4)).compute()
+
+
+def test_other_numbers_than_zero_elsewhere_are_refused(tmp_path: Path) -> None:
+    path, root = groups(tmp_path, "h5")
+    told = {"format": "COO", "shape": [2, 2], "fill": True, "data_types": {"values": "float64"}}
+    root.attrs["binsparse"] = json.dumps({"binsparse": told})
+    root["indices_0"], root["indices_1"], root["values"], root["fill_value"] = [0], [1], [5.0], [1.0]
+    root.close()
+    with pytest.raises(UnsupportedFormatError, match="another number than 0"):
+        oc.sparse.open(path)
+    with h5py.File(path, "a") as root:
+        root["fill_value"][0] = 0.0
+    assert oc.sparse.open(path).nnz == 1
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -219,8 +311,8 @@ def test_what_is_not_opened_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"d\.h5ad"):
         oc.sparse.open(tmp_path / "d.h5ad")
     with h5py.File(tmp_path / "e.h5", "w") as file:
-        file.attrs["binsparse"] = json.dumps({"format": "COO", "shape": [3, 3], "data_types": {}})
-    with pytest.raises(UnsupportedFormatError, match="'COO'"):
+        file.attrs["binsparse"] = json.dumps({"format": "DMAT", "shape": [3, 3], "data_types": {}})
+    with pytest.raises(UnsupportedFormatError, match="'DMAT'"):
         oc.sparse.open(tmp_path / "e.h5")
 
 

@@ -316,7 +316,29 @@ def spgemm(
     path: str | Path,
     overwrite: bool,
     tiles: tuple[int, int],
-) -> int: ...
+) -> Sparse: ...
+
+class IncompleteFactors:
+    def solve(self, x: npt.NDArray[np.uint8], width: int, wide: bool, adjoint: bool) -> None: ...
+
+def incomplete_factors(
+    starts: npt.NDArray[np.uint64],
+    columns: npt.NDArray[np.uint32],
+    values: npt.NDArray[np.uint8],
+    dtype: str,
+    hermitian: bool,
+    scale: float,
+) -> tuple[IncompleteFactors | None, tuple[int, tuple[float, float] | None] | None]: ...
+def foresee_spgemm(
+    session: Session,
+    first: Sparse,
+    second: Sparse,
+    mask: Sparse | None,
+    complement: bool,
+    semiring: str,
+    dtype: str,
+    stored: str,
+) -> dict[str, Any]: ...
 def open_sparse(session: Session, path: str | Path) -> Sparse: ...
 def open_graph(session: Session, path: str | Path) -> Graph: ...
 def build_graph(

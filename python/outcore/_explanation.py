@@ -135,6 +135,11 @@ class Explanation:
         content = json.loads(text)
         return cls(_joined(content["stages"]) if "stages" in content else content)
 
+    @classmethod
+    def from_stages(cls, stages: Sequence[Mapping[str, Any]]) -> Explanation:
+        """The forecast of what runs in these stages, each as the planner writes it."""
+        return cls(_joined(stages))
+
     @property
     def flops(self) -> float:
         """Floating-point operations of all passes."""

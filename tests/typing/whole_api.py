@@ -102,6 +102,8 @@ def reductions(x: oc.Array) -> None:
     sparse = oc.sparse.open("a.ocs")
     assert_type([sparse @ x, x @ sparse, sparse.T @ x, sparse.sum(axis=0)], list[oc.Array])
     assert_type(oc.sparse.hits(sparse), tuple[oc.Array, oc.Array])
+    assert_type(oc.sparse.explain_spgemm(sparse, sparse, mask=sparse), oc.Explanation)
+    assert_type(oc.sparse.from_binsparse("a.h5", "b.ocs"), oc.sparse.SparseMatrix)
     when = oc.dates.view(x, "datetime64[s]")
     assert_type(when, oc.Dates)
     assert_type(oc.Text(x, "S8").codes, oc.Array)

@@ -5,6 +5,7 @@ mod blocks;
 mod cached;
 mod error;
 mod expr;
+mod factors;
 mod function;
 mod graph;
 mod graph_program;
@@ -29,6 +30,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     expr::register(module)?;
     session::register(module)?;
     sparse::register(module)?;
+    factors::register(module)?;
     graph::register(module)?;
     graph_program::register(module)?;
     cached::register(module)?;

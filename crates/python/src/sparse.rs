@@ -14,6 +14,7 @@ use outcore_engine::sparse::{
 use outcore_engine::EngineError;
 use outcore_store::{return_freed_memory, Io, Reservation, Source, SparseShape};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::error::to_python;
 use crate::expr::{exprs, PyExpr};
@@ -373,8 +374,62 @@ fn assemble_sparse(
     Ok(Some(shape.entries))
 }
 
+/// The operands of a product of two sparse matrices.
+struct Operands {
+    first: Matrix,
+    second: Matrix,
+    mask: Option<Matrix>,
+    complement: bool,
+    semiring: Semiring,
+    dtype: DType,
+    stored: Option<DType>,
+}
+
+impl Operands {
+    /// `types` are that of the sums and that of the values that are stored, "pattern" for none.
+    fn new(
+        [first, second]: [&PySparse; 2],
+        mask: Option<PyRef<'_, PySparse>>,
+        complement: bool,
+        semiring: &str,
+        types: [&str; 2],
+    ) -> PyResult<Operands> {
+        Ok(Operands {
+            first: first.0.clone(),
+            second: second.0.clone(),
+            mask: mask.map(|mask| mask.0.clone()),
+            complement,
+            semiring: semiring_named(semiring)?,
+            dtype: values_named(types[0])?.ok_or_else(|| argument("spgemm: sums have a type".into()))?,
+            stored: values_named(types[1])?,
+        })
+    }
+
+    fn product(&self, tiles: (usize, usize)) -> SparseProduct<'_> {
+        SparseProduct {
+            first: &self.first,
+            second: &self.second,
+            mask: self.mask.as_ref().map(|mask| (mask, self.complement)),
+            semiring: self.semiring,
+            dtype: self.dtype,
+            stored: self.stored,
+            tiles: tiles.0..tiles.1.min(self.first.file.tiles()),
+        }
+    }
+}
+
+/// What a session gives to the product of two sparse matrices.
+fn means(session: &Session) -> Means<'_> {
+    Means {
+        memory: session.budget() / 4 * 3,
+        memory_limit: session.options().memory_limit,
+        threads: session.options().threads,
+        io: session.io(),
+    }
+}
+
 /// Writes the product of two sparse matrices to `path`, with values of the type `stored` ("pattern" for none): `dtype` is
-/// that of the sums, `mask` what places may have entries, or with `complement` may not. Gives the number of entries.
+/// that of the sums, `mask` what places may have entries, or with `complement` may not. Gives the result, opened.
 #[pyfunction]
 #[pyo3(signature = (session, first, second, mask, complement, semiring, dtype, stored, path, overwrite, tiles))]
 #[allow(clippy::too_many_arguments)] // of the Python side, by name
@@ -391,32 +446,47 @@ fn spgemm(
     path: PathBuf,
     overwrite: bool,
     tiles: (usize, usize),
-) -> PyResult<u64> {
-    let semiring = semiring_named(semiring)?;
-    let dtype = values_named(dtype)?.ok_or_else(|| argument("spgemm: sums have a type".into()))?;
-    let (session, stored) = (session.0.clone(), values_named(stored)?);
-    let (first, second, mask) = (first.0.clone(), second.0.clone(), mask.map(|mask| mask.0.clone()));
-    let shape = watching_signals(py, |watch| {
-        let product = SparseProduct {
-            first: &first,
-            second: &second,
-            mask: mask.as_ref().map(|mask| (mask, complement)),
-            semiring,
-            dtype,
-            stored,
-            tiles: tiles.0..tiles.1.min(first.file.tiles()),
-        };
-        let memory = session.budget() / 4 * 3;
-        let _held = session.set_aside("spgemm", memory)?;
-        let means = Means {
-            memory,
-            memory_limit: session.options().memory_limit,
-            threads: session.options().threads,
-            io: session.io(),
-        };
-        sparse::multiply_sparse(&product, &means, &path, overwrite, watch)
+) -> PyResult<PySparse> {
+    let operands = Operands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
+    let session = session.0.clone();
+    watching_signals(py, |watch| {
+        let means = means(&session);
+        let _held = session.set_aside("spgemm", means.memory)?;
+        sparse::multiply_sparse(&operands.product(tiles), &means, &path, overwrite, watch)
+    })
+    .map(PySparse)
+}
+
+/// What `spgemm` will read and write, by name.
+#[pyfunction]
+#[pyo3(signature = (session, first, second, mask, complement, semiring, dtype, stored))]
+#[allow(clippy::too_many_arguments)] // of the Python side, by name
+fn foresee_spgemm<'py>(
+    py: Python<'py>,
+    session: PyRef<'py, PySession>,
+    first: PyRef<'py, PySparse>,
+    second: PyRef<'py, PySparse>,
+    mask: Option<PyRef<'py, PySparse>>,
+    complement: bool,
+    semiring: &str,
+    dtype: &str,
+    stored: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let operands = Operands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
+    let session = session.0.clone();
+    let said = watching_signals(py, |_| {
+        sparse::forecast(&operands.product((0, usize::MAX)), &means(&session))
     })?;
-    Ok(shape.entries)
+    let found = PyDict::new(py);
+    found.set_item("bytes_read", said.read_bytes)?;
+    found.set_item("exact", said.exact)?;
+    found.set_item("groups", said.groups)?;
+    found.set_item("bytes_written", said.written_bytes)?;
+    found.set_item("peak_bytes", means(&session).memory)?;
+    found.set_item("memory_limit", session.options().memory_limit)?;
+    found.set_item("overhead_bytes", session.overhead())?;
+    found.set_item("budget_bytes", session.budget())?;
+    Ok(found)
 }
 
 /// Writes the tile rows of several stored matrices to one file.
@@ -472,6 +542,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(part, module)?)?;
     module.add_function(wrap_pyfunction!(assemble_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(spgemm, module)?)?;
+    module.add_function(wrap_pyfunction!(foresee_spgemm, module)?)?;
     module.add_function(wrap_pyfunction!(open_rows, module)?)?;
     module.add_function(wrap_pyfunction!(join_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(open_sparse, module)?)

@@ -1,7 +1,11 @@
 //! Rows of a sparse matrix times another sparse one, row by row (Gustavson, "Two Fast Algorithms for Sparse Matrices", 1978):
 //! the rows of the second that a row of the first names are added up in a table, by hash where they are few, and place by
 //! place over a range of columns at a time where they are many (Nagasaka et al. 2019, "Performance optimization, modeling
-//! and analysis of sparse matrix-matrix products on multi-core and many-core processors", section 4).
+//! and analysis of sparse matrix-matrix products on multi-core and many-core processors", section 4). Where a mask names the
+//! places that may have entries there is a sum for each of these and for no other (Milaković et al. 2022, "Parallel algorithms
+//! for masked sparse matrix-matrix products").
+
+use std::ops::{Range, RangeInclusive};
 
 use outcore_dtype::DType;
 
@@ -11,8 +15,14 @@ use super::Semiring;
 
 /// Places of a table, at most.
 const TABLE: usize = 1 << 18;
+/// Columns from the first to the last of a row of a mask that is looked up by bits.
+const WINDOW: u64 = 1 << 20;
+/// Words of the bits of a window, which begins within a word.
+const WORDS: usize = (WINDOW / 64) as usize + 1;
+/// Entries of a row that are looked up together.
+const CHUNK: usize = 256;
 /// Bytes of a table and of what is sorted with it.
-pub const TABLE_BYTES: u64 = (TABLE * (8 + 16 + 1 + 4 + 16)) as u64;
+pub const TABLE_BYTES: u64 = (TABLE * (8 + 16 + 1 + 4 + 16) + WORDS * (8 + 4)) as u64;
 
 /// Some tile rows of the second matrix, ascending.
 #[derive(Debug)]
@@ -23,7 +33,7 @@ pub struct Batch<'a> {
 
 impl Batch<'_> {
     /// The rows that are there, from the first to the last tile row.
-    fn rows(&self) -> std::ops::Range<u64> {
+    fn rows(&self) -> Range<u64> {
         match (self.tile_rows.first(), self.tile_rows.last()) {
             (Some((first, _)), Some((last, _))) => first * self.side..(last + 1) * self.side,
             _ => 0..0,
@@ -37,6 +47,20 @@ pub struct Mask<'a> {
     pub rows: &'a Rows,
     /// Whether it is the others that may.
     pub complement: bool,
+    /// Of the matrix.
+    pub columns: u64,
+}
+
+impl Mask<'_> {
+    /// Between which columns a row may have entries; nothing where it may have none.
+    fn span(&self, row: usize) -> Option<RangeInclusive<u64>> {
+        let named = &self.rows.columns[self.rows.place(row)];
+        match (self.complement, named) {
+            (true, _) => ((named.len() as u64) < self.columns).then_some(0..=u64::MAX),
+            (false, []) => None,
+            (false, [first, ..]) => Some(*first..=named[named.len() - 1]),
+        }
+    }
 }
 
 /// Where the entries of one row of the result are added up.
@@ -47,6 +71,9 @@ pub struct Table {
     states: Vec<State>,
     touched: Vec<u32>,
     order: Vec<(u64, u32)>,
+    /// Of the columns that the mask names, and how many of them lie before each word that has any.
+    bits: Vec<u64>,
+    ranks: Vec<u32>,
     /// For each entry of the row of the first matrix: the rest of the row of the second.
     sources: Vec<Source>,
 }
@@ -77,7 +104,7 @@ const BEFORE: u32 = u32::MAX;
 /// first matrix, so that the sums have the same bits in however many batches.
 pub struct Operands<'a> {
     pub first: &'a Rows,
-    pub rows: std::ops::Range<usize>,
+    pub rows: Range<usize>,
     pub batch: &'a Batch<'a>,
     pub before: Option<&'a Rows>,
     pub mask: Option<Mask<'a>>,
@@ -90,24 +117,16 @@ fn multiply_rows<R: Ring>(operands: &Operands<'_>, table: &mut Table) -> Rows {
     let mut out = Rows::empty(0);
     let mut found: Vec<R::T> = vec![];
     for row in operands.rows.clone() {
-        let terms = find_sources(operands, row, table);
-        let masked = operands.mask.map(|mask| (mask.rows.place(row), mask));
-        let is_empty = terms == 0
-            || masked
-                .as_ref()
-                .is_some_and(|(place, mask)| place.is_empty() && !mask.complement);
-        if !is_empty {
-            let held = terms + masked.as_ref().map_or(0, |(place, _)| place.len());
+        let span = operands.mask.map_or(Some(0..=u64::MAX), |mask| mask.span(row));
+        let terms = span.as_ref().map_or(0, |span| find_sources(operands, row, span, table));
+        if terms > 0 {
             let mut sums = Sums::<R> {
                 operands,
                 table,
                 found: &mut found,
                 columns: &mut out.columns,
             };
-            match 2 * held <= TABLE {
-                true => sums.by_hash((2 * held).next_power_of_two(), masked),
-                false => sums.by_range(masked),
-            }
+            sums.row(row, terms, &span.unwrap_or(0..=0));
         }
         out.end_row();
     }
@@ -115,8 +134,22 @@ fn multiply_rows<R: Ring>(operands: &Operands<'_>, table: &mut Table) -> Rows {
     out
 }
 
-/// Lists what is added up for a row; gives the number of terms.
-fn find_sources(operands: &Operands<'_>, row: usize, table: &mut Table) -> usize {
+/// The part of a row whose columns lie within a span.
+fn within(columns: &[u64], place: Range<usize>, span: &RangeInclusive<u64>) -> Range<usize> {
+    let own = &columns[place.clone()];
+    let begin = match own.first() {
+        Some(first) if first < span.start() => own.partition_point(|column| column < span.start()),
+        _ => 0,
+    };
+    let end = match own.last() {
+        Some(last) if last > span.end() => own.partition_point(|column| column <= span.end()),
+        _ => own.len(),
+    };
+    place.start + begin..place.start + end.max(begin)
+}
+
+/// Lists what is added up for a row between some columns; gives the number of terms.
+fn find_sources(operands: &Operands<'_>, row: usize, span: &RangeInclusive<u64>, table: &mut Table) -> usize {
     let (first, batch) = (operands.first, operands.batch);
     table.sources.clear();
     let mut terms = 0;
@@ -148,7 +181,7 @@ fn find_sources(operands: &Operands<'_>, row: usize, table: &mut Table) -> usize
         if *at != number {
             continue;
         }
-        let own = rows.place((column % batch.side) as usize);
+        let own = within(&rows.columns, rows.place((column % batch.side) as usize), span);
         if !own.is_empty() {
             terms += own.len();
             table.sources.push(Source {
@@ -170,9 +203,110 @@ struct Sums<'a, R: Ring> {
     columns: &'a mut Vec<u64>,
 }
 
-type Masked<'a> = Option<(std::ops::Range<usize>, Mask<'a>)>;
+type Masked<'a> = Option<(Range<usize>, Mask<'a>)>;
 
 impl<R: Ring> Sums<'_, R> {
+    /// All of a row that has so many terms between some columns.
+    fn row(&mut self, row: usize, terms: usize, span: &RangeInclusive<u64>) {
+        let masked = self.operands.mask.map(|mask| (mask.rows.place(row), mask));
+        let held = match &masked {
+            Some((place, mask)) if !mask.complement => {
+                if span.end() - span.start() < WINDOW {
+                    return self.by_bits(&mask.rows.columns[place.clone()]);
+                }
+                place.len()
+            }
+            Some((place, _)) => terms + place.len(),
+            None => terms,
+        };
+        match 2 * held <= TABLE {
+            true => self.by_hash((2 * held).next_power_of_two(), masked),
+            false => self.by_range(masked),
+        }
+    }
+
+    /// The columns that the mask names, by their bits: each has a sum, and no other column has one. Where a source has many
+    /// more entries than there are such columns, it is searched for them.
+    fn by_bits(&mut self, named: &[u64]) {
+        self.grow(named.len());
+        let Table {
+            values,
+            states,
+            bits,
+            ranks,
+            sources,
+            ..
+        } = &mut *self.table;
+        bits.resize(WORDS, 0);
+        ranks.resize(WORDS, 0);
+        let base = named[0] & !63;
+        let word_of = |column: u64| ((column - base) >> 6) as usize;
+        for (rank, column) in named.iter().enumerate() {
+            let word = word_of(*column);
+            if bits[word] == 0 {
+                ranks[word] = rank as u32;
+            }
+            bits[word] |= 1 << (column & 63);
+        }
+        let values: &mut [R::T] = of_words_mut(values);
+        let first: &[R::T] = self.operands.first.values.of();
+        let mut add = |at: usize, term: R::T| {
+            values[at] = match states[at] {
+                State::Present => R::add(values[at], term),
+                _ => term,
+            };
+            states[at] = State::Present;
+        };
+        let mut hits = [0u8; CHUNK];
+        for source in sources {
+            let (rows, scale) = match source.entry {
+                BEFORE => (self.operands.before.expect("it was listed"), None),
+                entry => {
+                    let rows = self.operands.batch.tile_rows[source.tile_row as usize].1;
+                    (rows, Some(first[entry as usize]))
+                }
+            };
+            let place = source.from as usize..source.to as usize;
+            let (columns, own) = (&rows.columns[place.clone()], &rows.values.of::<R::T>()[place]);
+            let term = |value: R::T| scale.map_or(value, |scale| R::multiply(scale, value));
+            let Some(last) = columns.last() else { continue };
+            // Of those that the mask names, the ones that can be here.
+            let named = &named[..named.partition_point(|column| column <= last)];
+            if named.len() * (2 + columns.len().ilog2() as usize) < columns.len() {
+                let mut from = 0;
+                for (at, column) in named.iter().enumerate() {
+                    from += columns[from..].partition_point(|own| own < column);
+                    if columns.get(from) == Some(column) {
+                        add(at, term(own[from]));
+                    }
+                }
+                continue;
+            }
+            // Those that are named are listed first, without a branch that cannot be foretold.
+            for (columns, own) in columns.chunks(CHUNK).zip(own.chunks(CHUNK)) {
+                let mut count = 0;
+                for (position, column) in columns.iter().enumerate() {
+                    hits[count % CHUNK] = position as u8;
+                    count += (bits[word_of(*column)] >> (column & 63) & 1) as usize;
+                }
+                for position in &hits[..count.min(CHUNK)] {
+                    let (column, value) = (columns[usize::from(*position)], own[usize::from(*position)]);
+                    let word = word_of(column);
+                    let below = bits[word] & ((1 << (column & 63)) - 1);
+                    add(ranks[word] as usize + below.count_ones() as usize, term(value));
+                }
+            }
+        }
+        let values: &[R::T] = of_words(&self.table.values);
+        for (at, column) in named.iter().enumerate() {
+            if std::mem::take(&mut self.table.states[at]) == State::Present {
+                self.columns.push(*column);
+                self.found.push(values[at]);
+            }
+            self.table.bits[word_of(*column)] = 0;
+        }
+    }
+
     fn grow(&mut self, places: usize) {
         if self.table.keys.len() < places {
             self.table.keys.resize(places, 0);

@@ -31,6 +31,7 @@
 mod compressed;
 mod encode;
 mod gustavson;
+mod incomplete;
 mod multiply;
 mod rows;
 mod semiring;
@@ -41,10 +42,11 @@ mod tile;
 pub use compressed::{encode_rows, rows_bytes};
 pub use encode::{TileRowEncoder, ENTRIES_MAX};
 pub use gustavson::{rows_product, Batch, Mask, Operands, RowsProduct, Table, TABLE_BYTES};
+pub use incomplete::{Broken, Incomplete, Number};
 pub use multiply::{multiply_tile, product_kernel, transposed_kernel, TileProduct};
 pub use rows::{Rows, Values};
 pub use semiring::Semiring;
-pub use tile::{check_tile_row, Malformed, Tile, TileRow};
+pub use tile::{check_tile_row, listed_tiles, Malformed, Tile, TileRow};
 
 /// The largest side of a tile.
 pub const SIDE_MAX: usize = 1 << 15;

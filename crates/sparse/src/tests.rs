@@ -67,6 +67,13 @@ fn decoded(bytes: &[u8], item: usize, side: usize) -> Result<Vec<(u32, Entries)>
     Ok(found)
 }
 
+/// The rows of a tile row.
+fn rows(tiles: &[(u32, &Entries)]) -> Rows {
+    let bytes = aligned(&encoded(tiles, true));
+    let row = TileRow::new(bytemuck::cast_slice(&bytes), 8).expect("well formed");
+    Rows::new(&row, 300, 300, row.values(), 8).expect("well formed")
+}
+
 fn product(semiring: Semiring, entries: &Entries, transposed: bool, width: usize, x: &[f64], y: &mut [f64]) {
     for ((row, column), value) in entries {
         let (from, to) = match transposed {
@@ -128,6 +135,46 @@ proptest! {
             .expect("well formed");
         product(semiring, &plain, transposed, width, &x, &mut expected);
         prop_assert_eq!(y, expected);
+    }
+
+    /// In columns side by side, and so far apart that they have no bits.
+    #[test]
+    fn masks_let_through_what_they_name_and_nothing_else(
+        first in entries(300), second in entries(300), named in entries(300), is_far: bool, batches in 1usize..3,
+    ) {
+        let first = rows(&[(0, &first)]);
+        let apart = if is_far { 100_000 } else { 1 };
+        let [second, mask] = [second, named].map(|entries| {
+            let mut found = rows(&[(0, &entries)]);
+            found.columns.iter_mut().for_each(|column| *column *= apart);
+            found
+        });
+        let kernel = rows_product(Semiring::PlusTimes, DType::F64).expect("float64");
+        let multiply = |mask: Option<Mask<'_>>| {
+            let mut table = Table::default();
+            let mut made: Option<Rows> = None;
+            for batch in 0..batches {
+                let tile_rows = if batch == 0 { vec![(0, &second)] } else { vec![] };
+                let batch = Batch { side: 300, tile_rows };
+                let operands = Operands { first: &first, rows: 0..300, batch: &batch, before: made.as_ref(), mask };
+                made = Some(kernel(&operands, &mut table));
+            }
+            made.expect("one batch")
+        };
+        let plain = multiply(None);
+        for complement in [false, true] {
+            let masked = multiply(Some(Mask { rows: &mask, complement, columns: u64::MAX }));
+            for row in 0..300 {
+                let (all, own, names) = (plain.place(row), masked.place(row), &mask.columns[mask.place(row)]);
+                let wanted: Vec<(u64, f64)> = all
+                    .map(|at| (plain.columns[at], plain.values.of::<f64>()[at]))
+                    .filter(|(column, _)| names.contains(column) != complement)
+                    .collect();
+                let found: Vec<(u64, f64)> =
+                    own.map(|at| (masked.columns[at], masked.values.of::<f64>()[at])).collect();
+                prop_assert_eq!(found, wanted);
+            }
+        }
     }
 
     #[test]

@@ -125,6 +125,28 @@ impl<'a> TileRow<'a> {
     }
 }
 
+/// The columns of tiles that the head of a tile row lists, ascending, and the entries of each.
+///
+/// # Errors
+/// A head that is cut off, or lists tiles out of order.
+pub fn listed_tiles(head: &[u8]) -> Result<Vec<(u32, u32)>> {
+    let cut = Malformed("a tile row is cut off");
+    let tiles = u32_at(head, 0).ok_or(cut)? as usize;
+    let end = tiles
+        .checked_mul(LISTED_BYTES)
+        .and_then(|bytes| bytes.checked_add(HEAD_BYTES));
+    let listed = end.and_then(|end| head.get(HEAD_BYTES..end)).ok_or(cut)?;
+    let word = |tile: &[u8], at: usize| u32_at(tile, at).unwrap_or_default();
+    let found: Vec<(u32, u32)> = listed
+        .chunks_exact(LISTED_BYTES)
+        .map(|tile| (word(tile, 0), word(tile, 4)))
+        .collect();
+    match found.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+        true => Ok(found),
+        false => Err(Malformed("tiles are out of order")),
+    }
+}
+
 /// Looks at all that the bytes of a tile row say, as it has to be done once before it is multiplied: tiles of `side` rows
 /// and columns, of which the row has `rows`, and the matrix `columns` in all.
 ///

@@ -3,7 +3,7 @@
 from outcore.sparse import linalg
 from outcore.sparse._arranging import kron
 from outcore.sparse._communities import label_propagation, spectral_embedding
-from outcore.sparse._compressed import from_anndata, from_csr, from_npz, from_table
+from outcore.sparse._compressed import from_anndata, from_binsparse, from_csr, from_npz, from_table
 from outcore.sparse._convert import from_coo, from_scipy, open
 from outcore.sparse._exports import to_edges, to_mtx, to_npz
 from outcore.sparse._factors import als, nmf
@@ -14,13 +14,15 @@ from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._nas import nas_cg
 from outcore.sparse._ranking import hits, pagerank
 from outcore.sparse._readers import from_binary, from_edges, from_mtx
-from outcore.sparse._spgemm import spgemm
+from outcore.sparse._spgemm import explain_spgemm, spgemm
 
 __all__ = [
     "SparseMatrix",
     "als",
     "banded",
+    "explain_spgemm",
     "from_anndata",
+    "from_binsparse",
     "from_binary",
     "from_coo",
     "from_csr",

@@ -15,7 +15,7 @@ from outcore._array import Array
 from outcore._files import reading, refuse_stub
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
-from outcore.sparse._foreign import Layout, Member, of_group, told_by_npz
+from outcore.sparse._foreign import Coordinates, Layout, Member, of_group, told_by_npz
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import opened
@@ -121,8 +121,31 @@ def from_anndata(source: PathLike, path: PathLike, *, group: str = "X", **option
         return _from_group(file, source, group, path, options)
 
 
+def from_binsparse(source: PathLike, path: PathLike, *, group: str = "", **options: Unpack[Settings]) -> SparseMatrix:
+    """Stores a matrix of Binsparse's, in an HDF5 file or Zarr folder: CSR, CSC, or coordinates, in whatever order.
+
+    `group` is where its description and its arrays are, the whole file unless it is given. Needs h5py, or zarr for
+    folders. `options` are those of `from_entries`. Raises UnsupportedFormatError for other formats, FormatError for
+    what is none. I/O: as `from_csr`.
+
+    Source: Binsparse specification 0.1.
+
+    >>> import h5py, json, numpy as np, outcore as oc, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> told = {"version": "0.1", "format": "COO", "shape": [2, 3], "data_types": {"values": "float64"}}
+    >>> with h5py.File(folder / "a.h5", "w") as file:
+    ...     file.attrs["binsparse"] = json.dumps({"binsparse": told})
+    ...     file["indices_0"], file["indices_1"], file["values"] = [1, 0], [2, 0], np.ones(2)
+    >>> oc.sparse.from_binsparse(folder / "a.h5", folder / "a.ocs").nnz
+    2
+    """
+    return from_anndata(source, path, group=group, **options)
+
+
 def _from_group(root: Any, source: PathLike, group: str, path: PathLike, options: Settings) -> SparseMatrix:
     found = of_group(root, str(source), group)
+    if isinstance(found, Coordinates):
+        return stored(found.chunks(), path, None, Options(**options, shape=found.shape))
     return from_csr(found.indptr, found.indices, found.data, found.shape, path, layout=found.layout, **options)
 
 
@@ -214,4 +237,4 @@ def _table_entries(tables: Iterable[Any], names: list[str]) -> Iterator[Chunk]:
         yield [np.asarray(column) for column in found]
 
 
-__all__ = ["from_anndata", "from_csr", "from_npz", "from_table"]
+__all__ = ["from_anndata", "from_binsparse", "from_csr", "from_npz", "from_table"]

@@ -24,15 +24,17 @@ def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> Spars
     """Opens a sparse matrix: a file of outcore's (`.ocs`), or what others stored by rows or columns, where it lies.
 
     Others are files of `scipy.sparse.save_npz(..., compressed=False)`, and groups of an HDF5 file or a Zarr folder:
-    AnnData's (`group`: "X", "layers/counts", …; "X" unless given) and Binsparse's (CSR and CSC; the whole file unless
-    `group` is given). Products put their rows into tiles of `side` rows as these are read; `outcore.explain` says from
-    how many products on a copy in tiles (`copy`, `from_npz`, `from_anndata`) costs less. A matrix by columns is the
-    transpose of one by rows. Needs h5py for HDF5, zarr for Zarr.
+    AnnData's (`group`: "X", "layers/counts", …; "X" unless given) and Binsparse's (CSR, CSC, and coordinates sorted by
+    rows or columns: COO, COOR, COOC; the whole file unless `group` is given). Products put their rows into tiles of
+    `side` rows as these are read; `outcore.explain` says from how many products on a copy in tiles (`copy`, `from_npz`,
+    `from_anndata`, `from_binsparse`) costs less. A matrix by columns is the transpose of one by rows. Needs h5py for
+    HDF5, zarr for Zarr.
 
-    I/O: the directory of an `.ocs`, the row pointers of others; entries are read when products are computed.
+    I/O: the directory of an `.ocs`, the row pointers of others, of coordinates the sorted ones, and a write of 8 bytes
+    a row to scratch; entries are read when products are computed.
 
     Raises MissingFileError; FormatError for a file that is none or was cut off, or whose row pointers fall;
-    UnsupportedFormatError for other layouts, and packed `.npz` files.
+    UnsupportedFormatError for other layouts, coordinates that are not sorted, and packed `.npz` files.
 
     Source: Binsparse specification 0.1; AnnData on-disk format 0.1.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
@@ -17,12 +19,25 @@ from outcore._node import node
 from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, FormatError, UnsupportedFormatError
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._spool import npy_header
+from outcore.sparse._rowwise import Column
+from outcore.sparse._spool import Chunk, npy_header
 
 Layout = Literal["csr", "csc"]
 # The arrays of a group, as AnnData and as Binsparse names them.
 _ANNDATA = ("indptr", "indices", "data")
 _BINSPARSE = ("pointers_to_1", "indices_1", "values")
+_COORDINATES = ("indices_0", "indices_1", "values")
+# Of Binsparse's formats: whether rows come one after the other, or columns, and whether as coordinates.
+_FORMATS: dict[str, tuple[Layout, bool]] = {
+    "CSR": ("csr", False),
+    "CSC": ("csc", False),
+    "COO": ("csr", True),
+    "COOR": ("csr", True),
+    "COOC": ("csc", True),
+}
+# Entries that are looked at together, and rows for each entry of which row pointers are written.
+_PIECE = 1 << 18
+_ROWS_MAX = 64
 # Bytes of a member of a zip file before its name.
 _LOCAL_HEADER = 30
 
@@ -47,6 +62,63 @@ class Compressed(NamedTuple):
             raise FormatError(f"{name}: there is no indptr, or there are no indices")
         core = _core.open_rows(current()._core, name, indptr, indices, data, by_rows, side)
         return SparseMatrix(core, transposed=self.layout == "csc")
+
+
+class Coordinates(NamedTuple):
+    """A matrix of coordinates: numbers of rows ("csr") or columns ("csc"), which should ascend, and of the others."""
+
+    layout: Layout
+    shape: tuple[int, int]
+    major: Array
+    minor: Array
+    data: Array | None
+
+    def opened(self, name: str, side: int) -> SparseMatrix:
+        """The matrix. Its rows are read once, and pointers to them written to scratch."""
+        lengths = {tuple(part.shape) for part in (self.major, self.minor, self.data) if part is not None}
+        if lengths != {(self.major.size,)} or self.major.dtype.kind not in "iu":
+            raise FormatError(f"{name}: coordinates of shapes {sorted(lengths)} and type {self.major.dtype}")
+        lines = self.shape[0 if self.layout == "csr" else 1]
+        if lines > _ROWS_MAX * max(self.major.size, _PIECE):
+            raise UnsupportedFormatError(
+                f"{name}: {self.major.size} entries in {lines} rows, pointers to which would take more than they; "
+                "convert it by outcore.sparse.from_binsparse"
+            )
+        with contextlib.ExitStack() as stack:
+            column = Column(stack, np.dtype(np.int64), lines + 1)
+            for part in self._pointers(name, lines):
+                column.append(part)
+            stack.close()
+            indptr = Array(column.held())
+        return Compressed(self.layout, self.shape, indptr, self.minor, self.data).opened(name, side)
+
+    def _pointers(self, name: str, lines: int) -> Iterator[npt.NDArray[np.int64]]:
+        """Where each row begins, and the last ends. Raises where rows do not ascend, or leave the matrix."""
+        told, last = 0, 0
+        for begin in range(0, self.major.size, _PIECE):
+            found = np.asarray(self.major[begin : begin + _PIECE].compute())
+            if int(found[0]) < last or (found[1:] < found[:-1]).any():
+                lines_of = "rows" if self.layout == "csr" else "columns"
+                raise UnsupportedFormatError(
+                    f"{name}: its entries are not sorted by {lines_of}; convert it by outcore.sparse.from_binsparse"
+                )
+            last = int(found[-1])
+            if last >= lines or int(found[0]) < 0:
+                raise FormatError(f"{name}: has {'row' if self.layout == 'csr' else 'column'} {last} of {lines}")
+            # Rows up to the last one here begin here, or where nothing lay before.
+            for row in range(told, last + 1, _PIECE):
+                wanted = np.arange(row, min(row + _PIECE, last + 1), dtype=found.dtype)
+                yield begin + np.searchsorted(found, wanted)
+            told = max(told, last + 1)
+        for row in range(told, lines + 1, _PIECE):
+            yield np.full(min(_PIECE, lines + 1 - row), self.major.size)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Rows, columns and values, some at a time."""
+        places = [self.major, self.minor] if self.layout == "csr" else [self.minor, self.major]
+        parts = places if self.data is None else [*places, self.data]
+        for begin in range(0, self.major.size, _PIECE):
+            yield [np.asarray(part[begin : begin + _PIECE].compute()) for part in parts]
 
 
 def _stored(array: Any) -> _core.Expr:
@@ -92,7 +164,7 @@ def _has(root: Any, name: str) -> bool:
     return name in root and hasattr(root[name], "keys")
 
 
-def of_group(root: Any, source: str, name: str) -> Compressed:
+def of_group(root: Any, source: str, name: str) -> Compressed | Coordinates:
     """The matrix of a group of AnnData's or Binsparse's."""
     if name and not _has(root, name):
         raise UnsupportedFormatError(f"{source}: there is no group {name!r}")
@@ -123,7 +195,7 @@ def _array(array: Any) -> Any:
     return asarray(array)
 
 
-def _binsparse(group: Any, source: str, told: Any) -> Compressed:
+def _binsparse(group: Any, source: str, told: Any) -> Compressed | Coordinates:
     """A matrix by the description that Binsparse puts beside its arrays (version 0.1). Values "bint8" stay uint8."""
     try:
         content = json.loads(told) if isinstance(told, (str, bytes)) else dict(told)
@@ -132,18 +204,22 @@ def _binsparse(group: Any, source: str, told: Any) -> Compressed:
         types = dict(content["data_types"])
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"{source}: is described as no matrix of Binsparse: {error!r}") from None
-    if kind not in ("CSR", "CSC"):
-        raise UnsupportedFormatError(f"{source}: format {content['format']!r}; CSR and CSC are read")
+    if kind not in _FORMATS:
+        raise UnsupportedFormatError(f"{source}: format {content['format']!r}; {', '.join(_FORMATS)} are read")
     if content.get("structure"):
         raise UnsupportedFormatError(f"{source}: structure {content['structure']!r}; general matrices are read")
-    indptr, indices, values = _members_of(group, _BINSPARSE, source)
+    if content.get("fill") and ("fill_value" not in group or np.any(group["fill_value"][...])):
+        raise UnsupportedFormatError(f"{source}: has another number than 0 where no entry is")
+    layout, by_coordinates = _FORMATS[kind]
+    first, second, values = _members_of(group, _COORDINATES if by_coordinates else _BINSPARSE, source)
     kind_of_values = str(types.get("values", ""))
     if kind_of_values.startswith("complex["):
         raise UnsupportedFormatError(f"{source}: values of {kind_of_values}")
     if kind_of_values.startswith("iso["):
         _check_ones(values, source)
         values = None
-    return Compressed("csr" if kind == "CSR" else "csc", (int(rows), int(columns)), indptr, indices, values)
+    made = Coordinates if by_coordinates else Compressed
+    return made(layout, (int(rows), int(columns)), first, second, values)
 
 
 def _check_ones(values: Array, source: str) -> None:
@@ -227,4 +303,14 @@ def npz(path: Path) -> Compressed:
     return Compressed("csr" if layout == "csr" else "csc", shape, *parts)
 
 
-__all__ = ["Compressed", "Layout", "Member", "is_foreign", "npz", "of_group", "open_foreign", "told_by_npz"]
+__all__ = [
+    "Compressed",
+    "Coordinates",
+    "Layout",
+    "Member",
+    "is_foreign",
+    "npz",
+    "of_group",
+    "open_foreign",
+    "told_by_npz",
+]

@@ -43,7 +43,7 @@ def by_row(a: SparseMatrix) -> ByRow:
     kinds = [np.dtype(np.uint32 if a.shape[1] < 1 << 32 else np.int64), np.dtype(bool), np.dtype(bool)]
     kinds += [] if a.is_pattern else [a.dtype]
     with contextlib.ExitStack() as stack:
-        files = [_Column(stack, kind, length) for kind in kinds]
+        files = [Column(stack, kind, length) for kind in kinds]
         for begun, part in _with_all_rows(a):
             rows = np.concatenate([begun, part.rows])
             order = np.argsort(rows, kind="stable")
@@ -76,7 +76,7 @@ def _with_all_rows(a: SparseMatrix) -> Iterator[_Rows]:
             yield np.arange(begin, done, dtype=np.uint64), part
 
 
-class _Column:
+class Column:
     """A `.npy` file in scratch, filled piece by piece."""
 
     def __init__(self, stack: contextlib.ExitStack, dtype: np.dtype[Any], length: int) -> None:
@@ -97,4 +97,4 @@ class _Column:
         return self._core.hold(self._path)
 
 
-__all__ = ["ByRow", "by_row"]
+__all__ = ["ByRow", "Column", "by_row"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore._explanation import Explanation
 from outcore.errors import ArgumentError, ShapeError, TargetExistsError
 from outcore.sparse._places import PathLike
 from outcore.sparse._spool import Work
@@ -43,8 +44,10 @@ def spgemm(
 
     Row by row (Gustavson 1978), some tile rows of `a` at a time. I/O: one read of `a` and of `mask`, one write of the
     result, and a read of the tile rows of `b` that are named for each group of tile rows of `a`: one read where `b`
-    fits into three eighths of the memory (16 bytes an entry of float64). What is transposed is sorted first, as by
-    `copy`. The cost is not known before it runs, so there is no forecast. Memory: three quarters of the session's.
+    fits into three eighths of the memory (16 bytes an entry of float64). A file that is two of these is read once where
+    it fits there, and `mask` with `a`. Tiles of `a` and `b` that cannot meet in a tile that `mask` lets through are not
+    read, and no other sums are formed than it lets through. What is transposed is sorted first, as by `copy`.
+    `explain_spgemm` says it before. Memory: three quarters of the session's.
 
     With `resume` the same call goes on where one was killed: the result is made in up to 16 parts, which stay in
     scratch until all are there and are then put together, for one more write and read of it. It needs a `path`, and
@@ -62,30 +65,96 @@ def spgemm(
     """
     from outcore._session import current
 
-    if a.shape[1] != b.shape[0]:
-        raise ShapeError(f"spgemm: {a.shape} @ {b.shape}: inner dimensions {a.shape[1]} and {b.shape[0]} differ")
-    if mask is not None and mask.shape != (a.shape[0], b.shape[1]):
-        raise ShapeError(f"spgemm: a mask of shape {mask.shape} for a result of shape {(a.shape[0], b.shape[1])}")
-    if complement and mask is None:
-        raise ArgumentError("spgemm: complement=True, and there is no mask")
+    _check(a, b, mask, complement)
     first, second = (m.copy() if m._transposed else m for m in (a, b))
     third = mask.copy() if mask is not None and mask._transposed else mask
     working, stored = _types(first, second, semiring)
     file = File(path)
     masked = None if third is None else third._core
 
-    def multiply(target: Path, replace: bool, tiles: tuple[int, int]) -> None:
+    def multiply(target: Path, replace: bool, tiles: tuple[int, int]) -> _core.Sparse:
         core = current()._core
         given = (first._core, second._core, masked, complement, semiring, working.name, stored)
-        _core.spgemm(core, *given, target, replace, tiles)
+        return _core.spgemm(core, *given, target, replace, tiles)
 
     if resume:
         operands = [matrix for matrix in (a, b, mask) if matrix is not None]
         told = f"{semiring} {complement} {mask is None}"
         _in_parts(multiply, _key(operands, told, path), first._core.tiles, file.path, overwrite)
-    else:
-        multiply(file.path, overwrite, (0, first._core.tiles))
-    return file.opened()
+        return file.opened()
+    return file.opened(multiply(file.path, overwrite, (0, first._core.tiles)))
+
+
+def explain_spgemm(
+    a: SparseMatrix,
+    b: SparseMatrix,
+    semiring: str = "plus_times",
+    *,
+    mask: SparseMatrix | None = None,
+    complement: bool = False,
+) -> Explanation:
+    """What `spgemm` of the same matrices will do in this session, before it runs: two stages, as `outcore.explain` has.
+
+    The first is what is read. It is `exact` where sums have room whatever they come to: where `b` fits into three
+    eighths of the memory, or the entries that `mask` names, or as many as there can be terms, take less than three
+    eighths, three times over. Otherwise a group of tile rows of `a` may be begun again as two, and the bytes are a
+    bound, as they are for matrices of others that are opened where they lie, whose tiles are not known before they are
+    read. The second stage is what is written, a bound: no more entries than terms, places in the tile rows of `a`, and
+    places that `mask` lets through. `peak_bytes` is what is held for it.
+
+    I/O: some pages of each tile row of `a` and `mask`, and of `b` where the product reads them too. Raises what
+    `spgemm` raises of shapes and types, ArgumentError for what is transposed, which would be sorted first.
+
+    >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 3.0], [1.0, 0.0]]), folder / "a.ocs")
+    >>> said = oc.sparse.explain_spgemm(A, A)
+    >>> [(stage.label, stage.exact) for stage in said.stages]
+    [('sparse product: what is read', True), ('sparse product: the result', False)]
+    """
+    from outcore._session import current
+
+    _check(a, b, mask, complement)
+    operands = [a, b] if mask is None else [a, b, mask]
+    if any(matrix._transposed for matrix in operands):
+        raise ArgumentError(
+            "explain_spgemm: what is transposed is sorted before it is multiplied, and what that takes is not known; "
+            "give its copy"
+        )
+    working, stored = _types(a, b, semiring)
+    cores = (a._core, b._core, None if mask is None else mask._core)
+    said = _core.foresee_spgemm(current()._core, *cores, complement, semiring, working.name, stored)
+    names = [str(matrix.path) for matrix in operands]
+    return Explanation.from_stages(
+        [
+            _stage(said, "sparse product: what is read", said["exact"], (names, []), (sum(said["bytes_read"]), 0)),
+            _stage(said, "sparse product: the result", False, ([], ["result"]), (0, said["bytes_written"])),
+        ]
+    )
+
+
+def _stage(
+    said: dict[str, Any], label: str, exact: bool, names: tuple[list[str], list[str]], moved: tuple[int, int]
+) -> dict[str, Any]:
+    """A stage of the forecast, as the planner writes them: bytes that are read and written."""
+    about = {name: said[name] for name in ("memory_limit", "overhead_bytes", "budget_bytes", "peak_bytes")}
+    sums = {"bytes_read": moved[0], "bytes_written": moved[1], "tasks": said["groups"]}
+    only = {"index": 0, "label": label, "domain": [], "inputs": names[0], "outputs": names[1], **sums}
+    rest = {"fixed_bytes": 0, "bytes_spilled": 0, "bytes_scratch": 0, "window": 1}
+    program = {**about, **sums, **rest, "policy": "groups of tile rows", "order": "by rows", "passes": [only]}
+    program |= {"rewrites": [], "advice": []}
+    awaits = "the sums" if moved[0] else None
+    return {"label": label, "exact": exact, "awaits": awaits, "lookup_bytes": 0, "program": program}
+
+
+def _check(a: SparseMatrix, b: SparseMatrix, mask: SparseMatrix | None, complement: bool) -> None:
+    """Raises for shapes that do not go together."""
+    if a.shape[1] != b.shape[0]:
+        raise ShapeError(f"spgemm: {a.shape} @ {b.shape}: inner dimensions {a.shape[1]} and {b.shape[0]} differ")
+    if mask is not None and mask.shape != (a.shape[0], b.shape[1]):
+        raise ShapeError(f"spgemm: a mask of shape {mask.shape} for a result of shape {(a.shape[0], b.shape[1])}")
+    if complement and mask is None:
+        raise ArgumentError("spgemm: complement=True, and there is no mask")
 
 
 def _key(operands: list[SparseMatrix], told: str, path: PathLike | None) -> str:
@@ -97,7 +166,7 @@ def _key(operands: list[SparseMatrix], told: str, path: PathLike | None) -> str:
 
 
 def _in_parts(
-    multiply: Callable[[Path, bool, tuple[int, int]], None], key: str, tiles: int, target: Path, overwrite: bool
+    multiply: Callable[[Path, bool, tuple[int, int]], _core.Sparse], key: str, tiles: int, target: Path, overwrite: bool
 ) -> None:
     """Multiplies some tiles of the first matrix at a time; parts that are there are not made again."""
     from outcore._session import current
@@ -137,4 +206,4 @@ def _types(a: SparseMatrix, b: SparseMatrix, semiring: str) -> tuple[np.dtype[An
     return working, dtype.name
 
 
-__all__ = ["spgemm"]
+__all__ = ["explain_spgemm", "spgemm"]

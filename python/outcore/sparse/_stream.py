@@ -65,13 +65,13 @@ class File:
         unused = current()._core.unused_path
         self.path = Path(unused()).with_suffix(".ocs") if path is None else Path(path).absolute()
 
-    def opened(self) -> SparseMatrix:
-        """The matrix, once it is there."""
+    def opened(self, core: _core.Sparse | None = None) -> SparseMatrix:
+        """The matrix, once it is there; `core` is it where it is open."""
         from outcore._session import current
         from outcore.sparse._matrix import SparseMatrix
 
         held = held_by_nodes(self.path) if self._is_temporary else None
-        return SparseMatrix(_core.open_sparse(current()._core, self.path), held=held)
+        return SparseMatrix(core or _core.open_sparse(current()._core, self.path), held=held)
 
 
 def parts(a: SparseMatrix) -> Iterator[Part]:

@@ -1,79 +1,36 @@
 //! The product of two sparse matrices, whose result is written as it is made: some tile rows of the first matrix at a time,
 //! the tile rows of the second that they name passing by as often as there are such groups.
 //!
-//! What is made is not known before, so there is no forecast; the memory is one part of the session's, taken at the start and
-//! shared out: [`Shares`].
+//! What is read is known before, unless sums may come to more than there is room for; of what is made there are bounds:
+//! [`super::forecast`]. The memory is one part of the session's, taken at the start and shared out: [`Shares`].
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_kernels::cast_kernel;
 use outcore_sparse::{
-    rows_product, Batch, Malformed, Mask, Operands, Rows, RowsProduct, Semiring, Table, TileRow, TileRowEncoder,
-    Values, ENTRIES_MAX, TABLE_BYTES,
+    listed_tiles, rows_product, Batch, Malformed, Mask, Operands, Rows, RowsProduct, Table, TileRow, TileRowEncoder,
+    Values, ENTRIES_MAX,
 };
-use outcore_store::{Io, SparseFile, SparseShape, SparseWriter};
+use outcore_store::{Io, SparseShape, SparseWriter};
 
-use super::Matrix;
+use super::meeting::{decoded_bytes, Listed, Meeting, Wanted};
+use super::operands::{Means, Shares, SparseProduct, COPIES};
+use super::{check, Matrix};
 use crate::EngineError;
-
-/// Two sparse matrices, and what is wanted of them.
-pub struct SparseProduct<'a> {
-    pub first: &'a Matrix,
-    pub second: &'a Matrix,
-    /// Places of the result, and whether it is the others that may have entries.
-    pub mask: Option<(&'a Matrix, bool)>,
-    pub semiring: Semiring,
-    /// Of the sums.
-    pub dtype: DType,
-    /// Of the values that are stored; nothing for the places alone.
-    pub stored: Option<DType>,
-    /// The tiles of the first matrix that are multiplied: of the result there are only their tile rows.
-    pub tiles: Range<usize>,
-}
-
-/// What the work is done with.
-pub struct Means<'a> {
-    /// Bytes that are held for it.
-    pub memory: u64,
-    /// The limit that they are a part of.
-    pub memory_limit: u64,
-    pub threads: usize,
-    pub io: &'a Io,
-}
 
 /// Rows of the first matrix that are multiplied in one go, and their entries.
 const CHUNK_ROWS: usize = 64;
 const CHUNK_ENTRIES: usize = 4096;
-/// Sums are there three times while they are made: in parts, put together, and in tiles.
-const COPIES: u64 = 3;
-
-/// How the memory is shared out.
-#[derive(Clone, Copy, Debug)]
-struct Shares {
-    first: u64,
-    second: u64,
-    sums: u64,
-}
-
-impl Shares {
-    fn of(memory: u64, passing: u64, workers: u64) -> Shares {
-        let rest = memory.saturating_sub(passing + workers * TABLE_BYTES);
-        Shares {
-            first: rest / 8,
-            second: rest / 2,
-            sums: rest / 8 * 3,
-        }
-    }
-}
 
 /// Watches for what ends the work early.
 pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
 
-/// Multiplies, and writes the result to `path`.
+/// Multiplies, and writes the result to `path`; opens it, of which nothing is read.
 ///
 /// # Errors
 /// Shapes or types that do not go together, a tile row of the result that does not fit into memory, files that cannot be
@@ -84,19 +41,22 @@ pub fn multiply_sparse(
     path: &Path,
     overwrite: bool,
     watch: &mut Watch<'_>,
-) -> Result<SparseShape, EngineError> {
+) -> Result<Matrix, EngineError> {
     let shape = what.check()?;
     let workers = means.threads.max(1);
-    let largest = |matrix: &Matrix| (0..matrix.file.tiles()).map(|tile| matrix.file.tile_bytes(tile)).max();
-    let files = [Some(what.first), Some(what.second), what.mask.map(|(mask, _)| mask)];
-    let passing = files.into_iter().flatten().filter_map(largest).max().unwrap_or(0);
-    let shares = Shares::of(means.memory, 2 * passing, workers as u64);
+    let shares = Shares::of(what, means.memory, workers as u64);
     let mut run = Run {
         means,
         what,
         multiply: rows_product(what.semiring, what.dtype).ok_or_else(|| what.no_semiring())?,
         shares,
-        second: Second::new(what.second, what.dtype, shares.second),
+        meeting: Meeting::new(what, shares, means.io)?,
+        second: Second {
+            matrix: what.second,
+            dtype: what.dtype,
+            share: shares.second,
+            loaded: BTreeMap::new(),
+        },
         tables: (0..workers).map(|_| Table::default()).collect(),
         shape: shape.clone(),
         watch,
@@ -113,17 +73,17 @@ pub fn multiply_sparse(
             match run.sums(&group[from..to])? {
                 Some(sums) => {
                     for (tile_row, rows) in group[from..to].iter().zip(sums) {
-                        run.write(&mut writer, tile_row.number, rows)?;
+                        run.write(&mut writer, tile_row.own.number, rows)?;
                     }
                     from = to;
                 }
-                None if to - from == 1 => return Err(run.no_room(group[from].number)),
+                None if to - from == 1 => return Err(run.no_room(group[from].own.number)),
                 None => size = (to - from) / 2,
             }
         }
         next = after;
     }
-    Ok(writer.finish(means.io)?)
+    super::opened(writer.finish_opened(check, means.io)?)
 }
 
 /// Writes the tile rows of several matrices of one shape, none of which has some behind those of the next, to one file.
@@ -161,50 +121,29 @@ pub fn join(parts: &[Matrix], path: &Path, overwrite: bool, io: &Io) -> Result<S
     Ok(writer.finish(io)?)
 }
 
-impl SparseProduct<'_> {
-    fn no_semiring(&self) -> EngineError {
-        let (dtype, name) = (self.dtype, self.semiring.name());
-        EngineError::DType(format!("spgemm: {dtype} does not make the semiring {name}"))
-    }
-
-    fn check(&self) -> Result<SparseShape, EngineError> {
-        let (a, b) = (self.first.file.matrix(), self.second.file.matrix());
-        if a.columns != b.rows {
-            return Err(EngineError::Shape(format!(
-                "spgemm: ({}, {}) @ ({}, {}): inner dimensions {} and {} differ",
-                a.rows, a.columns, b.rows, b.columns, a.columns, b.rows
-            )));
-        }
-        if let Some((mask, _)) = self.mask {
-            let mask = mask.file.matrix();
-            if (mask.rows, mask.columns) != (a.rows, b.columns) {
-                return Err(EngineError::Shape(format!(
-                    "spgemm: a mask of ({}, {}) for a result of ({}, {})",
-                    mask.rows, mask.columns, a.rows, b.columns
-                )));
-            }
-            if mask.side != a.side {
-                return Err(EngineError::Argument(format!(
-                    "spgemm: a mask in tiles of {} rows, a first matrix in tiles of {}",
-                    mask.side, a.side
-                )));
-            }
-        }
-        Ok(SparseShape {
-            rows: a.rows,
-            columns: b.columns,
-            side: a.side,
-            entries: 0,
-            dtype: self.stored,
-        })
-    }
+/// A tile row that was read: its entries by rows, and what tiles they are in.
+#[derive(Clone, Debug)]
+struct Decoded {
+    number: u64,
+    rows: Arc<Rows>,
+    blocks: Arc<[(u32, u32)]>,
 }
 
-/// A tile row of the first matrix.
+/// A tile row of the first matrix, and what the mask has there.
 struct FirstRow {
-    number: u64,
-    rows: Rows,
-    mask: Option<Rows>,
+    own: Decoded,
+    mask: Option<Decoded>,
+}
+
+impl FirstRow {
+    /// What of the second matrix it wants. `is_masked` says whether there is a mask at all.
+    fn wanted(&self, is_masked: bool) -> Wanted<'_> {
+        Wanted {
+            number: self.own.number,
+            first: Some(&self.own.blocks),
+            mask: is_masked.then(|| self.mask.as_ref().map_or(&[][..], |mask| &mask.blocks)),
+        }
+    }
 }
 
 struct Run<'a> {
@@ -212,6 +151,7 @@ struct Run<'a> {
     what: &'a SparseProduct<'a>,
     multiply: RowsProduct,
     shares: Shares,
+    meeting: Meeting<'a>,
     second: Second<'a>,
     tables: Vec<Table>,
     shape: SparseShape,
@@ -226,40 +166,61 @@ impl Run<'_> {
     /// The tile rows of the first matrix from a tile on, as many as their share holds, and the tile behind them.
     fn group(&mut self, from: usize) -> Result<(Vec<FirstRow>, usize), EngineError> {
         let io = self.means.io;
-        let first = &self.what.first.file;
-        let (mut group, mut bytes, mut tile) = (vec![], 0, from);
-        while tile < self.what.tiles.end
-            && (tile == from || bytes + decoded_bytes(first, tile, self.item()) <= self.shares.first)
-        {
+        let (tiles, after) = self.meeting.group(from, self.shares.first);
+        let mut group = vec![];
+        for tile in tiles {
             (self.watch)()?;
-            bytes += decoded_bytes(first, tile, self.item());
-            for (number, rows) in self.what.first.rows_of_tile(tile, Some(self.what.dtype), io)? {
-                group.push(FirstRow {
-                    number,
-                    rows,
-                    mask: None,
-                });
-            }
-            tile += 1;
+            let found = match self.meeting.same.first_is_second {
+                true => self.second.tile(tile, io)?.to_vec(),
+                false => {
+                    let is_wanted = |number| self.meeting.is_wanted(number);
+                    self.what.first.decoded(tile, Some(self.what.dtype), &is_wanted, io)?
+                }
+            };
+            let wanted = found.into_iter().filter(|own| self.meeting.is_wanted(own.number));
+            group.extend(wanted.map(|own| FirstRow { own, mask: None }));
         }
         if let Some((mask, _)) = self.what.mask {
-            let numbers: Vec<u64> = group.iter().map(|row| row.number).collect();
-            let mut found = mask.rows_numbered(&numbers, io)?;
-            for row in &mut group {
-                row.mask = found.remove(&row.number);
-            }
+            self.mask(mask, &mut group)?;
         }
-        Ok((group, tile))
+        Ok((group, after))
+    }
+
+    /// Finds the mask's tile rows of a group.
+    fn mask(&mut self, mask: &Matrix, group: &mut [FirstRow]) -> Result<(), EngineError> {
+        if self.meeting.same.mask_is_first {
+            group.iter_mut().for_each(|row| row.mask = Some(row.own.clone()));
+            return Ok(());
+        }
+        let io = self.means.io;
+        let numbers: BTreeSet<u64> = group.iter().map(|row| row.own.number).collect();
+        let mut found = BTreeMap::new();
+        for tile in self.meeting.mask_tiles(numbers.iter().copied()) {
+            (self.watch)()?;
+            let rows = match self.meeting.same.mask_is_second {
+                true => self.second.tile(tile, io)?.to_vec(),
+                false => mask.decoded(tile, None, &|number| numbers.contains(&number), io)?,
+            };
+            found.extend(rows.into_iter().map(|row| (row.number, row)));
+        }
+        for row in group {
+            row.mask = found.remove(&row.own.number);
+        }
+        Ok(())
     }
 
     /// The products of some tile rows, or nothing where they come to more than there is room for.
     fn sums(&mut self, group: &[FirstRow]) -> Result<Option<Vec<Rows>>, EngineError> {
         let io = self.means.io;
         let mut sums: Vec<Option<Rows>> = group.iter().map(|_| None).collect();
-        let needed = self.second.needed(group);
+        let is_masked = self.what.mask.is_some();
+        let needed = self.meeting.needed(group.iter().map(|row| row.wanted(is_masked)));
+        if !self.meeting.stays {
+            self.second.loaded.clear();
+        }
         let mut rest: &[usize] = &needed;
         while !rest.is_empty() {
-            let taken = self.second.load(rest, io, self.watch)?;
+            let taken = self.second.load(rest, self.meeting.stays, io, self.watch)?;
             rest = &rest[taken..];
             let batch = self.second.batch();
             for at in 0..group.len() {
@@ -275,8 +236,9 @@ impl Run<'_> {
                     batch: &batch,
                     before: sums[at].as_ref(),
                     complement: self.what.mask.is_some_and(|(_, complement)| complement),
-                    masked: self.what.mask.is_some(),
-                    height: self.height(group[at].number),
+                    masked: is_masked,
+                    height: self.meeting.height(group[at].own.number) as usize,
+                    columns: self.shape.columns,
                     room: (room / (COPIES * (8 + self.item()))).min(ENTRIES_MAX as u64),
                 };
                 match job.run(&mut self.tables, self.watch)? {
@@ -290,11 +252,6 @@ impl Run<'_> {
 
     fn sum_bytes(&self, entries: u64) -> u64 {
         COPIES * entries * (8 + self.item())
-    }
-
-    fn height(&self, number: u64) -> usize {
-        let side = u64::from(self.shape.side);
-        side.min(self.shape.rows - number * side) as usize
     }
 
     fn no_room(&self, number: u64) -> EngineError {
@@ -330,7 +287,7 @@ impl Run<'_> {
         };
         let side = u64::from(self.shape.side);
         let mut blocks: BTreeMap<u32, (Vec<u32>, Vec<u8>)> = BTreeMap::new();
-        for row in 0..self.height(number) {
+        for row in 0..self.meeting.height(number) as usize {
             let mut place = rows.place(row);
             while !place.is_empty() {
                 let block = rows.columns[place.start] / side;
@@ -363,6 +320,8 @@ struct Job<'a> {
     masked: bool,
     complement: bool,
     height: usize,
+    /// Of the matrix.
+    columns: u64,
     /// Entries that there is room for.
     room: u64,
 }
@@ -371,7 +330,7 @@ impl Job<'_> {
     fn chunks(&self) -> Vec<std::ops::Range<usize>> {
         let (mut chunks, mut begin, mut entries) = (vec![], 0, 0);
         for row in 0..self.height {
-            entries += self.row.rows.place(row).len();
+            entries += self.row.own.rows.place(row).len();
             if entries >= CHUNK_ENTRIES || row + 1 - begin == CHUNK_ROWS || row + 1 == self.height {
                 chunks.push(begin..row + 1);
                 (begin, entries) = (row + 1, 0);
@@ -383,8 +342,9 @@ impl Job<'_> {
     fn run(&self, tables: &mut [Table], watch: &mut Watch<'_>) -> Result<Option<Rows>, EngineError> {
         let nothing = Rows::empty(self.height);
         let mask = self.masked.then(|| Mask {
-            rows: self.row.mask.as_ref().unwrap_or(&nothing),
+            rows: self.row.mask.as_ref().map_or(&nothing, |mask| &mask.rows),
             complement: self.complement,
+            columns: self.columns,
         });
         let (chunks, next) = (self.chunks(), AtomicUsize::new(0));
         let (made, ends) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -394,7 +354,7 @@ impl Job<'_> {
                 let chunk = next.fetch_add(1, Ordering::Relaxed);
                 let Some(rows) = chunks.get(chunk) else { break };
                 let operands = Operands {
-                    first: &self.row.rows,
+                    first: &self.row.own.rows,
                     rows: rows.clone(),
                     batch: self.batch,
                     before: self.before,
@@ -438,96 +398,49 @@ impl Job<'_> {
     }
 }
 
-/// The second matrix, of which as much is in memory as its share holds.
+/// The second matrix, of which as much is in memory as its share holds: all of it, or batch by batch in the order of its rows.
 struct Second<'a> {
     matrix: &'a Matrix,
     dtype: DType,
     share: u64,
-    /// Whether all of it may stay; else it is there batch by batch, in the order of its rows.
-    stays: bool,
-    /// The tile rows that are there, and the tiles they are in.
-    tiles: Vec<(u64, usize)>,
-    loaded: BTreeMap<usize, Vec<(u64, Rows)>>,
+    loaded: BTreeMap<usize, Vec<Decoded>>,
 }
 
-impl<'a> Second<'a> {
-    fn new(matrix: &'a Matrix, dtype: DType, share: u64) -> Second<'a> {
-        let file = &matrix.file;
-        let item = dtype.size() as u64;
-        Second {
-            matrix,
-            dtype,
-            share,
-            stays: (0..file.tiles())
-                .map(|tile| decoded_bytes(file, tile, item))
-                .sum::<u64>()
-                <= share,
-            tiles: (0..file.tiles())
-                .flat_map(|tile| file.tile_rows(tile).map(move |(record, _)| (record.number, tile)))
-                .collect(),
-            loaded: BTreeMap::new(),
-        }
-    }
-
-    fn bytes(&self, tile: usize) -> u64 {
-        decoded_bytes(&self.matrix.file, tile, self.dtype.size() as u64)
-    }
-
-    /// The tiles that some rows of the first matrix name.
-    fn needed(&self, group: &[FirstRow]) -> Vec<usize> {
-        let side = u64::from(self.matrix.file.matrix().side);
-        let mut numbers = BTreeSet::new();
-        let mut last = None;
-        for column in group.iter().flat_map(|row| &row.rows.columns) {
-            let number = column / side;
-            if last != Some(number) {
-                last = Some(number);
-                numbers.insert(number);
-            }
-        }
-        let of_number = |number: u64| {
-            let at = self.tiles.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-            Some(self.tiles[at].1)
-        };
-        let tiles: BTreeSet<usize> = numbers.into_iter().filter_map(of_number).collect();
-        tiles.into_iter().collect()
+impl Second<'_> {
+    /// The tile rows of a tile, read where they are not there.
+    fn tile(&mut self, tile: usize, io: &Io) -> Result<&[Decoded], EngineError> {
+        Ok(match self.loaded.entry(tile) {
+            Entry::Occupied(found) => found.into_mut(),
+            Entry::Vacant(place) => place.insert(self.matrix.decoded(tile, Some(self.dtype), &|_| true, io)?),
+        })
     }
 
     /// Reads tiles, as many as their share holds; gives their number.
-    fn load(&mut self, tiles: &[usize], io: &Io, watch: &mut Watch<'_>) -> Result<usize, EngineError> {
-        if !self.stays {
+    fn load(&mut self, tiles: &[usize], stays: bool, io: &Io, watch: &mut Watch<'_>) -> Result<usize, EngineError> {
+        if !stays {
             self.loaded.clear();
         }
         let mut bytes = 0;
         for (position, tile) in tiles.iter().enumerate() {
-            bytes += self.bytes(*tile);
+            bytes += decoded_bytes(&self.matrix.file, *tile, self.dtype.size() as u64);
             if position > 0 && bytes > self.share {
                 return Ok(position);
             }
             if !self.loaded.contains_key(tile) {
                 watch()?;
-                let rows = self.matrix.rows_of_tile(*tile, Some(self.dtype), io)?;
-                self.loaded.insert(*tile, rows);
+                self.tile(*tile, io)?;
             }
         }
         Ok(tiles.len())
     }
 
     fn batch(&self) -> Batch<'_> {
-        let rows = self.loaded.values().flatten().map(|(number, rows)| (*number, rows));
+        let rows = self.loaded.values().flatten().map(|row| (row.number, &*row.rows));
         Batch {
             side: u64::from(self.matrix.file.matrix().side),
             tile_rows: rows.collect(),
         }
     }
-}
-
-/// Bytes of a tile's entries, row by row.
-fn decoded_bytes(file: &SparseFile, tile: usize, item: u64) -> u64 {
-    let side = u64::from(file.matrix().side);
-    file.tile_rows(tile)
-        .map(|(record, _)| Rows::bytes_of(record.entries, side, item as usize))
-        .sum()
 }
 
 impl Matrix {
@@ -538,13 +451,46 @@ impl Matrix {
         dtype: Option<DType>,
         io: &Io,
     ) -> Result<Vec<(u64, Rows)>, EngineError> {
+        let found = self.decode(tile, dtype, &|_| true, io)?;
+        Ok(found.into_iter().map(|(number, rows, _)| (number, rows)).collect())
+    }
+
+    /// As `rows_of_tile`, of the tile rows that are wanted, and with the tiles they have.
+    fn decoded(
+        &self,
+        tile: usize,
+        dtype: Option<DType>,
+        is_wanted: &dyn Fn(u64) -> bool,
+        io: &Io,
+    ) -> Result<Vec<Decoded>, EngineError> {
+        let found = self.decode(tile, dtype, is_wanted, io)?.into_iter();
+        Ok(found
+            .map(|(number, rows, blocks)| Decoded {
+                number,
+                rows: Arc::new(rows),
+                blocks: blocks.into(),
+            })
+            .collect())
+    }
+
+    fn decode(
+        &self,
+        tile: usize,
+        dtype: Option<DType>,
+        is_wanted: &dyn Fn(u64) -> bool,
+        io: &Io,
+    ) -> Result<Vec<(u64, Rows, Listed)>, EngineError> {
         let (frame, offset) = self.read_tile(tile, io)?;
         let matrix = self.file.matrix();
         let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
         let malformed = |Malformed(what): Malformed| EngineError::Store(self.file.malformed(what));
         let mut found = vec![];
         for (record, place) in self.file.tile_rows(tile) {
-            let row = TileRow::new(&frame[offset..][place], item).map_err(malformed)?;
+            if !is_wanted(record.number) {
+                continue;
+            }
+            let bytes = &frame[offset..][place];
+            let row = TileRow::new(bytes, item).map_err(malformed)?;
             let height = side.min(matrix.rows - record.number * side) as usize;
             let entries = row.entries() as usize;
             let size = dtype.map_or(0, |dtype| dtype.size());
@@ -555,20 +501,7 @@ impl Matrix {
                 (None, Some(to)) => cast_kernel(DType::Bool, to)(&vec![1; entries], values.bytes_mut()),
             }
             let rows = Rows::new(&row, side, height, values.bytes(), size).map_err(malformed)?;
-            found.push((record.number, rows));
-        }
-        Ok(found)
-    }
-
-    /// Tile rows of these numbers, ascending, without values.
-    fn rows_numbered(&self, numbers: &[u64], io: &Io) -> Result<BTreeMap<u64, Rows>, EngineError> {
-        let mut found = BTreeMap::new();
-        for tile in 0..self.file.tiles() {
-            let is_wanted = |number: u64| numbers.binary_search(&number).is_ok();
-            if self.file.tile_rows(tile).any(|(record, _)| is_wanted(record.number)) {
-                let rows = self.rows_of_tile(tile, None, io)?;
-                found.extend(rows.into_iter().filter(|(number, _)| is_wanted(*number)));
-            }
+            found.push((record.number, rows, listed_tiles(bytes).map_err(malformed)?));
         }
         Ok(found)
     }

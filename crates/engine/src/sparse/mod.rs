@@ -7,9 +7,12 @@
 mod assemble;
 mod bands;
 mod entries;
+mod foreseen;
 mod gustavson;
 mod ingest;
+mod meeting;
 mod multiply;
+mod operands;
 mod pieces;
 mod product;
 mod times;
@@ -29,9 +32,11 @@ use crate::{ops, EngineError};
 
 pub use assemble::{Assembler, Duplicates, Places};
 pub use entries::Entries;
-pub use gustavson::{join, multiply_sparse, Means, SparseProduct};
+pub use foreseen::{forecast, Forecast};
+pub use gustavson::{join, multiply_sparse};
 pub use ingest::{assemble, groups_in, Crew, Given, Groups, Ingest};
-pub use outcore_sparse::Semiring;
+pub use operands::{Means, SparseProduct};
+pub use outcore_sparse::{Broken, Incomplete, Number, Semiring};
 pub use product::product;
 
 /// A stored sparse matrix.
@@ -47,7 +52,10 @@ pub struct Matrix {
 /// # Errors
 /// As [`open_sparse`].
 pub fn open(path: &Path, io: &Io) -> Result<Matrix, EngineError> {
-    let file = open_sparse(path, check, io)?;
+    opened(open_sparse(path, check, io)?)
+}
+
+fn opened(file: Arc<SparseFile>) -> Result<Matrix, EngineError> {
     let tiles = ops::source(file.clone())?;
     Ok(Matrix { file, tiles })
 }
@@ -81,9 +89,7 @@ pub fn open_rows(
         entries: indices.shape.first().copied().unwrap_or(0),
         dtype: data.map(|data| data.dtype),
     };
-    let file = open_compressed(arrays, shape, Encoding { encode, bytes }, io)?;
-    let tiles = ops::source(file.clone())?;
-    Ok(Matrix { file, tiles })
+    opened(open_compressed(arrays, shape, Encoding { encode, bytes }, io)?)
 }
 
 fn stored(name: &str, array: &Expr) -> Result<Arc<dyn Source>, EngineError> {

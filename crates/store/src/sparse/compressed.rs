@@ -124,6 +124,7 @@ impl CompressedRows {
                             bytes: bytes(pointer - first, shape),
                             entries: pointer - first,
                             checksum: 0,
+                            head: 0,
                         });
                     }
                     first = pointer;

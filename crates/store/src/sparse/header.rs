@@ -36,6 +36,25 @@ pub struct TileRowRecord {
     pub bytes: u64,
     pub entries: u64,
     pub checksum: u32,
+    /// CRC-32C of its head, which says what tiles it has; 0 where that was not computed.
+    pub head: u32,
+}
+
+/// Bytes of a tile row before its list of tiles, and of each tile in it.
+const HEAD_BYTES: usize = 24;
+const LISTED_BYTES: usize = 16;
+
+/// Bytes of the head of a tile row with so many tiles.
+pub(super) fn head_bytes(tiles: u64) -> u64 {
+    tiles
+        .saturating_mul(LISTED_BYTES as u64)
+        .saturating_add(HEAD_BYTES as u64)
+}
+
+/// The bytes of a tile row, or the first of them, up to the end of its head; nothing where they end before.
+pub(super) fn head_of(bytes: &[u8]) -> Option<&[u8]> {
+    let tiles = bytes.first_chunk().map(|word| u32::from_le_bytes(*word))?;
+    bytes.get(..usize::try_from(head_bytes(u64::from(tiles))).ok()?)
 }
 
 /// What a header says.
@@ -144,6 +163,7 @@ pub(super) fn record_bytes(record: &TileRowRecord) -> [u8; RECORD_BYTES] {
         bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
     }
     bytes[32..36].copy_from_slice(&record.checksum.to_le_bytes());
+    bytes[36..40].copy_from_slice(&record.head.to_le_bytes());
     bytes
 }
 
@@ -162,6 +182,7 @@ pub(super) fn records(header: &Header, directory: &[u8]) -> Result<Vec<TileRowRe
             bytes: u64_at(bytes, 16),
             entries: u64_at(bytes, 24),
             checksum: u32_at(bytes, 32),
+            head: u32_at(bytes, 36),
         };
         let is_next = records.last().is_none_or(|before| before.number < record.number);
         let is_inside = record.number < header.shape.rows.div_ceil(side)

@@ -17,7 +17,8 @@
 //! 76    u32  CRC-32C of the 76 bytes before
 //! 4096  the tile rows, each from a multiple of 64 bytes
 //!       the directory, from a multiple of 64 bytes, for each tile row, ascending:
-//!         u64 number, u64 first byte, u64 bytes, u64 entries, u32 CRC-32C of its bytes, u32 0
+//!         u64 number, u64 first byte, u64 bytes, u64 entries, u32 CRC-32C of its bytes,
+//!         u32 CRC-32C of its head, up to the last of its list of tiles; 0 where it was not computed
 //! ```
 
 mod compressed;

@@ -7,7 +7,9 @@ use crc32c::crc32c;
 use outcore_dtype::DType;
 
 use super::compressed::{CompressedRows, EncodeTileRow, Encoding};
-use super::header::{records, Header, SparseShape, TileRowRecord, ALIGN, HEADER_BYTES, RECORD_BYTES};
+use super::header::{
+    head_bytes, head_of, records, Header, SparseShape, TileRowRecord, ALIGN, HEADER_BYTES, RECORD_BYTES,
+};
 use crate::frames::PAGE;
 use crate::io::Mode;
 use crate::mapping::AlignedBuffer;
@@ -117,7 +119,7 @@ pub fn open_rows(
 }
 
 impl SparseFile {
-    fn new(
+    pub(super) fn new(
         path: &Path,
         shape: SparseShape,
         records: Vec<TileRowRecord>,
@@ -197,6 +199,57 @@ impl SparseFile {
             let at = (record.offset - base) as usize;
             (record, at..at + record.bytes as usize)
         })
+    }
+
+    /// Where the head of a tile row is, and what lies behind it at most.
+    fn head_array(&self, record: &TileRowRecord) -> RowMajor {
+        let side = u64::from(self.shape.side);
+        let tiles = self.shape.columns.div_ceil(side).min(record.entries);
+        RowMajor {
+            base: record.offset,
+            shape: vec![head_bytes(tiles).min(record.bytes)],
+            item: 1,
+            file_bytes: self.file_bytes(),
+        }
+    }
+
+    /// Bytes that reading the heads of a tile's tile rows takes; nothing where not all of them have a checksum.
+    pub fn heads_bytes(&self, tile: usize) -> Option<u64> {
+        let records = self.records_of(tile);
+        if !self.is_tiled() || records.iter().any(|record| record.head == 0) {
+            return None;
+        }
+        let bytes = |record| {
+            let array = self.head_array(record);
+            array.read_bytes(&Region::full(&array.shape))
+        };
+        Some(records.iter().map(bytes).sum())
+    }
+
+    /// The heads of a tile's tile rows: what tiles they have, without their entries.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a head does not agree with its checksum.
+    pub fn heads(&self, tile: usize, io: &Io) -> Result<Vec<Vec<u8>>, StoreError> {
+        let Body::File { stamp, .. } = &self.body else {
+            return Err(StoreError::Invalid(format!("{}: has no heads", self.name())));
+        };
+        let file = stamp.open(&self.path, io)?;
+        let read = |record: &TileRowRecord| {
+            let array = self.head_array(record);
+            let region = Region::full(&array.shape);
+            let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
+            let mut frame = memory.map_err(|cause| StoreError::io(&self.path, record.offset, "map memory", cause))?;
+            let at = array.read(&file, &region, &mut frame, io)?;
+            match head_of(&frame[at..at + array.shape[0] as usize]) {
+                Some(head) if crc32c(head) == record.head => Ok(head.to_vec()),
+                _ => Err(self.malformed(format!(
+                    "the checksum of the head of tile row {} at byte {} does not agree with it",
+                    record.number, record.offset
+                ))),
+            }
+        };
+        self.records_of(tile).iter().map(read).collect()
     }
 
     fn records_of(&self, tile: usize) -> &[TileRowRecord] {

@@ -1,14 +1,17 @@
 //! Writing a sparse matrix: tile rows as they come, then what tells where they are, then the name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crc32c::{crc32c, crc32c_append};
 
-use super::header::{record_bytes, Header, SparseShape, TileRowRecord, ALIGN};
+use super::header::{head_bytes, head_of, record_bytes, Header, SparseShape, TileRowRecord, ALIGN};
+use super::source::{CheckTileRow, SparseFile};
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
 use crate::partial::{clean_partials, Partial};
 use crate::publish::place_all;
+use crate::stamp::{settled, Stamp};
 use crate::{Io, StoreError};
 
 /// Bytes that are written in one go.
@@ -16,6 +19,7 @@ const WRITE_BYTES: usize = 8 << 20;
 
 /// A file that has no name until it is complete.
 pub struct SparseWriter {
+    path: PathBuf,
     file: File,
     partial: Partial,
     shape: SparseShape,
@@ -38,6 +42,7 @@ impl SparseWriter {
         let make = |partial: &Path| io.open(partial, Mode::CreateUnaligned);
         let (partial, file) = Partial::new_in(None, path, overwrite, make)?;
         Ok(SparseWriter {
+            path: path.to_path_buf(),
             file: file.named(path.to_path_buf()),
             partial,
             shape: SparseShape { entries: 0, ..shape },
@@ -63,6 +68,7 @@ impl SparseWriter {
             bytes: (self.pending.len() - begin) as u64,
             entries,
             checksum: crc32c(&self.pending[begin..]),
+            head: head_of(&self.pending[begin..]).map_or(0, crc32c),
         });
         self.shape.entries += entries;
         self.pad();
@@ -90,6 +96,7 @@ impl SparseWriter {
             bytes: bytes as u64,
             entries,
             checksum: parts.iter().fold(0, |sum, part| crc32c_append(sum, part)),
+            head: head_of_parts(parts),
         });
         self.shape.entries += entries;
         for part in parts.iter().flat_map(|part| part.chunks(WRITE_BYTES)) {
@@ -127,6 +134,27 @@ impl SparseWriter {
     /// # Errors
     /// It cannot be written, or its name cannot be given; nothing is left behind then.
     pub fn finish(mut self, io: &Io) -> Result<SparseShape, StoreError> {
+        self.complete(io)?;
+        Ok(self.shape)
+    }
+
+    /// As `finish`, and opens what was written, of which nothing is read: it is all known.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn finish_opened(mut self, check: CheckTileRow, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
+        self.complete(io)?;
+        let stamp = settled(|| Stamp::of(&self.path).map(|stamp| (stamp, stamp.modified_ns)))?;
+        Ok(Arc::new(SparseFile::new(
+            &self.path,
+            self.shape,
+            self.records,
+            stamp,
+            check,
+        )))
+    }
+
+    fn complete(&mut self, io: &Io) -> Result<(), StoreError> {
         self.flush(io)?;
         let directory: Vec<u8> = self.records.iter().flat_map(record_bytes).collect();
         let header = Header {
@@ -142,6 +170,25 @@ impl SparseWriter {
         io.write(&self.file, &header.bytes(), 0)?;
         io.sync(&self.file)?;
         place_all(&[&self.partial], io)?;
-        Ok(self.shape)
+        Ok(())
+    }
+}
+
+/// The checksum of the head of a tile row in parts, of which the first holds the number of its tiles.
+fn head_of_parts(parts: &[&[u8]]) -> u32 {
+    let tiles = parts.first().and_then(|part| part.first_chunk());
+    let Some(tiles) = tiles.map(|word| u32::from_le_bytes(*word)) else {
+        return 0;
+    };
+    let mut left = head_bytes(u64::from(tiles));
+    let sum = parts.iter().fold(0, |sum, part| {
+        let own = left.min(part.len() as u64) as usize;
+        left -= own as u64;
+        crc32c_append(sum, &part[..own])
+    });
+    if left > 0 {
+        0
+    } else {
+        sum
     }
 }

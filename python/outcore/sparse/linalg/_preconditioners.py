@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from outcore._array import Array
 from outcore._session import current
 from outcore.errors import ArgumentError, LinAlgError, MemoryLimitError
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse.linalg._incomplete import STEP_MAX, Incomplete, factors_of
+from outcore.sparse.linalg._incomplete import factors_of
 from outcore.sparse.linalg._operators import Operator, floating_dtype
 
 
@@ -75,7 +74,7 @@ class _Factors(Preconditioner):
             found = factors.solve(np.ascontiguousarray(tile.astype(wanted)), way)
             return np.asarray(found, dtype=wanted)
 
-        room = (5 * x.size + 2 * STEP_MAX * math.prod(x.shape[1:])) * wanted.itemsize
+        room = 5 * x.size * wanted.itemsize
         return oc.map_blocks(solve, x, dtype=wanted, workspace=room, whole=tuple(range(x.ndim)))
 
     def _applied(self, x: Array) -> Array:
@@ -83,17 +82,6 @@ class _Factors(Preconditioner):
 
     def adjoint(self, x: Array) -> Array:
         return self._solved(x, "H")
-
-
-class _WithoutFill(_Factors):
-    """IC(0) and ILU(0)."""
-
-    def __init__(self, factors: Incomplete) -> None:
-        super().__init__(factors, factors.dtype)
-
-    def adjoint(self, x: Array) -> Array:
-        self._factors.prepare_adjoint()
-        return super().adjoint(x)
 
 
 def block_jacobi(A: SparseMatrix, size: int) -> Preconditioner:
@@ -152,12 +140,9 @@ def ic0(A: SparseMatrix, shift: float = 0.0) -> Preconditioner:
     Manteuffel 1980). Raises LinAlgError for a pivot that is not positive, and names its row; ShapeError for what is not
     square; MemoryLimitError where A and its factors do not fit.
 
-    Memory: 72 bytes and 5 values for each of A's entries on and below the diagonal while factors are made, 16 bytes and
-    2 values for each from then on, beside the limit until the next plan finds them there. Factors are made and solved
-    with by levels of rows that do not depend on each other, about 3n of them in a grid of n³ points. A matrix with
-    entries all along beside its diagonal has a level for each row, and takes some calls of NumPy for each:
-    `incomplete_lu` is faster there.
-    I/O: one read of A.
+    Memory: 72 bytes and 5 values for each of A's entries on and below the diagonal while factors are made, 4 bytes and
+    a value for each and 16 for each row from then on, beside the limit until the next plan finds them there. Factors
+    are made and solved with row after row, by one thread. I/O: one read of A.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -165,15 +150,15 @@ def ic0(A: SparseMatrix, shift: float = 0.0) -> Preconditioner:
     >>> (oc.sparse.linalg.ic0(A) @ np.asarray([3.0, 2.0])).compute()
     array([1., 1.])
     """
-    return _WithoutFill(factors_of("ic0", A, hermitian=True, shift=shift))
+    factors = factors_of("ic0", A, hermitian=True, shift=shift)
+    return _Factors(factors, factors.dtype)
 
 
 def ilu0(A: SparseMatrix) -> Preconditioner:
     """The inverse of A's incomplete LU factors without fill, ILU(0), of a matrix that fits into memory.
 
     A ≈ LU where both have entries only where A has (Saad 2003, 10.3.2), without pivoting; for `gmres` and `bicgstab`.
-    Raises LinAlgError for a pivot that is 0, and names its row; other errors, memory, levels and I/O as `ic0`, but 24
-    bytes and 2 values for each entry stay.
+    Raises LinAlgError for a pivot that is 0, and names its row; other errors, memory and I/O as `ic0`, of all entries.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -181,7 +166,8 @@ def ilu0(A: SparseMatrix) -> Preconditioner:
     >>> (oc.sparse.linalg.ilu0(A) @ np.asarray([3.0, 5.0])).compute()
     array([1., 1.])
     """
-    return _WithoutFill(factors_of("ilu0", A, hermitian=False))
+    factors = factors_of("ilu0", A, hermitian=False)
+    return _Factors(factors, factors.dtype)
 
 
 def incomplete_lu(A: Any, drop_tol: float | None = None, fill_factor: float | None = None) -> Preconditioner:

@@ -1,0 +1,103 @@
+//! The product of two sparse matrices: what is multiplied, with what, and how the memory is shared out.
+
+use std::ops::Range;
+
+use outcore_dtype::DType;
+use outcore_sparse::{Semiring, TABLE_BYTES};
+use outcore_store::{Io, SparseShape};
+
+use super::Matrix;
+use crate::EngineError;
+
+/// Two sparse matrices, and what is wanted of them.
+#[derive(Debug)]
+pub struct SparseProduct<'a> {
+    pub first: &'a Matrix,
+    pub second: &'a Matrix,
+    /// Places of the result, and whether it is the others that may have entries.
+    pub mask: Option<(&'a Matrix, bool)>,
+    pub semiring: Semiring,
+    /// Of the sums.
+    pub dtype: DType,
+    /// Of the values that are stored; nothing for the places alone.
+    pub stored: Option<DType>,
+    /// The tiles of the first matrix that are multiplied: of the result there are only their tile rows.
+    pub tiles: Range<usize>,
+}
+
+/// What the work is done with.
+pub struct Means<'a> {
+    /// Bytes that are held for it.
+    pub memory: u64,
+    /// The limit that they are a part of.
+    pub memory_limit: u64,
+    pub threads: usize,
+    pub io: &'a Io,
+}
+
+/// Sums are there three times while they are made: in parts, put together, and in tiles.
+pub(super) const COPIES: u64 = 3;
+
+/// How the memory is shared out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shares {
+    pub first: u64,
+    pub second: u64,
+    pub sums: u64,
+    /// The lists of tiles of the second matrix.
+    pub heads: u64,
+}
+
+impl Shares {
+    pub(super) fn of(what: &SparseProduct<'_>, memory: u64, workers: u64) -> Shares {
+        let largest = |matrix: &Matrix| (0..matrix.file.tiles()).map(|tile| matrix.file.tile_bytes(tile)).max();
+        let files = [Some(what.first), Some(what.second), what.mask.map(|(mask, _)| mask)];
+        let passing = files.into_iter().flatten().filter_map(largest).max().unwrap_or(0);
+        let rest = memory.saturating_sub(2 * passing + workers * TABLE_BYTES);
+        Shares {
+            first: rest / 8,
+            second: rest / 2,
+            sums: rest / 8 * 3 - rest / 64,
+            heads: rest / 64,
+        }
+    }
+}
+
+impl SparseProduct<'_> {
+    pub(super) fn no_semiring(&self) -> EngineError {
+        let (dtype, name) = (self.dtype, self.semiring.name());
+        EngineError::DType(format!("spgemm: {dtype} does not make the semiring {name}"))
+    }
+
+    pub(super) fn check(&self) -> Result<SparseShape, EngineError> {
+        let (a, b) = (self.first.file.matrix(), self.second.file.matrix());
+        if a.columns != b.rows {
+            return Err(EngineError::Shape(format!(
+                "spgemm: ({}, {}) @ ({}, {}): inner dimensions {} and {} differ",
+                a.rows, a.columns, b.rows, b.columns, a.columns, b.rows
+            )));
+        }
+        if let Some((mask, _)) = self.mask {
+            let mask = mask.file.matrix();
+            if (mask.rows, mask.columns) != (a.rows, b.columns) {
+                return Err(EngineError::Shape(format!(
+                    "spgemm: a mask of ({}, {}) for a result of ({}, {})",
+                    mask.rows, mask.columns, a.rows, b.columns
+                )));
+            }
+            if mask.side != a.side {
+                return Err(EngineError::Argument(format!(
+                    "spgemm: a mask in tiles of {} rows, a first matrix in tiles of {}",
+                    mask.side, a.side
+                )));
+            }
+        }
+        Ok(SparseShape {
+            rows: a.rows,
+            columns: b.columns,
+            side: a.side,
+            entries: 0,
+            dtype: self.stored,
+        })
+    }
+}
