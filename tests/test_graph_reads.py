@@ -147,7 +147,7 @@ def test_a_search_of_one_percent_reads_the_pages_of_its_lists(drawn: Path, pool_
 
 
 def test_a_whole_search_reads_no_more_pages_than_there_are(drawn: Path) -> None:
-    """Levels of a few vertices and of most of them: what was read for one is there for the next, and for the next call."""
+    """Levels of few vertices and of most: what was read for one is there for the next, and for the next call."""
     with session(drawn.parent) as current:
         G = oc.graph.open(drawn)
         levels = []
@@ -165,7 +165,7 @@ def test_a_whole_search_reads_no_more_pages_than_there_are(drawn: Path) -> None:
 
 
 def test_pages_that_stay_give_way(drawn: Path, out: Path) -> None:
-    """What calls leave in memory is no obstacle: to a program that needs it, to another session, to the end of this one."""
+    """What calls leave in memory is no obstacle to a program that needs it, or to another session."""
     limit = 64 << 20
     with session(out, pool_limit=limit) as current:
         G = oc.graph.open(drawn)
