@@ -92,6 +92,7 @@ def test_whole_reads_are_one_read_of_the_lists(out: Path) -> None:
         assert backward <= three <= 3 * backward + degrees  # few pages stay in the cache
         counted = read_by(current, lambda: oc.graph.triangles(U))
         assert pages(U)[0] <= counted <= 2 * pages(U)[0] + degrees
+        U = oc.graph.open(U.path)  # of which nothing is in memory
         assert read_by(current, lambda: U.number_of_loops) == pages(U)[0]
         assert read_by(current, lambda: U.number_of_loops) == 0, "they are known"
         halves = read_by(current, lambda: oc.graph.label_propagation(U, iterations=4))
@@ -178,12 +179,17 @@ def test_pages_that_stay_give_way(drawn: Path, out: Path) -> None:
         assert kept + forecast_bytes > limit, "there is not room for both"
         found = oc.sort(a).compute()
         assert (np.diff(found) >= 0).all()
+        del found
         assert current.counters()["peak_bytes"] <= limit
         again = []
         assert read_by(current, lambda: again.append(oc.graph.connected_components(G))) > 0, "pages have gone"
         assert np.array_equal(again[0], lowest)
         current.clear()
         assert current.counters()["kept_bytes"] < 4 << 20
+        oc.graph.connected_components(G)
+        file = oc.io.cached(drawn, memory=limit - (8 << 20))
+        assert file.read_at([0], 4096).shape == (1, 4096)
+        del file
     with session(out) as current:
         assert np.array_equal(oc.graph.connected_components(G), lowest)
         assert_nothing_but_kept(current)

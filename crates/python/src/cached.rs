@@ -50,6 +50,7 @@ impl PyCachedFile {
         };
         let inner = session.get().0.clone();
         let opened = py.detach(|| {
+            inner.make_way(memory);
             let cache = PageCache::new(inner.io(), inner.ledger(), memory as usize, options)?;
             cache.open(&path, Mode::Read)
         });
@@ -88,6 +89,7 @@ impl PyCachedFile {
         let session = self.session.get().0.clone();
         let found = py.detach(|| -> Result<Vec<u8>, EngineError> {
             // What the caller gets is the caller's; it is looked at whether there is room for it.
+            session.make_way(total as u64);
             let _held: Reservation = session.ledger().reserve(total, "read_at")?;
             let mut found = vec![0; total];
             let spans: Vec<Span> = offsets.iter().map(|offset| Span { offset: *offset, bytes }).collect();

@@ -161,7 +161,10 @@ impl PyGraph {
             let _ = cached.file.cache().resize(bytes);
             return Some(cached.file.clone());
         }
-        let cache = || PageCache::new(session.io(), session.ledger(), bytes, CacheOptions::default());
+        let cache = || {
+            session.make_way(bytes as u64);
+            PageCache::new(session.io(), session.ledger(), bytes, CacheOptions::default())
+        };
         let cache = (bytes as u64 >= CACHE_LEAST).then(cache)?.ok()?;
         let file = cache.open(self.file.path(), Mode::Read).ok()?;
         let session = Arc::downgrade(session);

@@ -110,6 +110,16 @@ pub struct Operands<'a> {
     pub mask: Option<Mask<'a>>,
 }
 
+impl Operands<'_> {
+    /// The rows that a source is of.
+    fn rows_of(&self, source: &Source) -> &Rows {
+        match source.entry {
+            BEFORE => self.before.expect("it was listed"),
+            _ => self.batch.tile_rows[source.tile_row as usize].1,
+        }
+    }
+}
+
 /// Multiplies rows; the result has a row for each of them.
 pub type RowsProduct = fn(&Operands<'_>, &mut Table) -> Rows;
 
@@ -259,13 +269,8 @@ impl<R: Ring> Sums<'_, R> {
         };
         let mut hits = [0u8; CHUNK];
         for source in sources {
-            let (rows, scale) = match source.entry {
-                BEFORE => (self.operands.before.expect("it was listed"), None),
-                entry => {
-                    let rows = self.operands.batch.tile_rows[source.tile_row as usize].1;
-                    (rows, Some(first[entry as usize]))
-                }
-            };
+            let rows = self.operands.rows_of(source);
+            let scale = (source.entry != BEFORE).then(|| first[source.entry as usize]);
             let place = source.from as usize..source.to as usize;
             let (columns, own) = (&rows.columns[place.clone()], &rows.values.of::<R::T>()[place]);
             let term = |value: R::T| scale.map_or(value, |scale| R::multiply(scale, value));
@@ -373,13 +378,7 @@ impl<R: Ring> Sums<'_, R> {
             .sources
             .iter()
             .filter(|source| source.from < source.to)
-            .map(|source| {
-                let rows = match source.entry {
-                    BEFORE => self.operands.before.expect("it was listed"),
-                    _ => self.operands.batch.tile_rows[source.tile_row as usize].1,
-                };
-                rows.columns[source.from as usize]
-            });
+            .map(|source| self.operands.rows_of(source).columns[source.from as usize]);
         columns.min()
     }
 
@@ -407,13 +406,8 @@ impl<R: Ring> Sums<'_, R> {
         }
         let first: &[R::T] = self.operands.first.values.of();
         for source in sources {
-            let (rows, scale) = match source.entry {
-                BEFORE => (self.operands.before.expect("it was listed"), None),
-                entry => {
-                    let rows = self.operands.batch.tile_rows[source.tile_row as usize].1;
-                    (rows, Some(first[entry as usize]))
-                }
-            };
+            let rows = self.operands.rows_of(source);
+            let scale = (source.entry != BEFORE).then(|| first[source.entry as usize]);
             let own: &[R::T] = rows.values.of();
             let mut position = source.from as usize;
             while position < source.to as usize && rows.columns[position] < end {

@@ -257,6 +257,12 @@ impl Session {
         (self.kept.bytes() + pages) as u64
     }
 
+    /// Has pages of caches give way to so many bytes that are reserved next, outside of any program.
+    pub fn make_way(&self, bytes: u64) {
+        let taken = self.held().here + self.kept.bytes() as u64 + bytes;
+        self.ledger().shrink_pages(self.budget().saturating_sub(taken) as usize);
+    }
+
     /// Where the limit's bytes are.
     pub(in crate::run) fn describe_limit(&self, held: Held) -> String {
         let Held { here, elsewhere } = held;
