@@ -3,7 +3,8 @@
     python -m benchmarks.graph [--scale 22] [--edges 64Mi] [--rounds 3] [--limit 512MiB] [--only bfs,pagerank]
 
 The graph is R-MAT of 2^scale vertices, directed and undirected; files of the folder are used again. Every run has a
-process of its own; lists in memory are those of a file in the memory file system. Results are compared.
+process of its own; in memory, what is timed is the second call of a session, with room for all, on a file in the memory
+file system. Results are compared.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def make(path: str, scale: int, edges: int, directed: bool, weights: bool) -> di
 
 
 def run(path: str, case: str, session: dict[str, Any], keep: str | None = None) -> dict[str, Any]:
-    """One algorithm: what a child does. With `keep`, what was found is stored there."""
+    """One algorithm: what a child does. With `keep`, it is called once before, and what was found is stored there."""
     import numpy as np
 
     import outcore as oc
@@ -94,6 +95,8 @@ def run(path: str, case: str, session: dict[str, Any], keep: str | None = None) 
             "scan_statistics": lambda: oc.graph.scan_statistics(G),
             "triangles": lambda: oc.graph.triangles(G),
         }
+        if keep is not None:
+            calls[case]()
         before, began = current.counters(), time.perf_counter()
         found = calls[case]()
         seconds = time.perf_counter() - began

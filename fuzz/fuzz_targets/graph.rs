@@ -2,14 +2,16 @@
 //! decoded, under whatever checksum, and what is coded comes back.
 #![no_main]
 
-use outcore_graph::{decode, degree, encode, IndexParts, ListIndex};
+use outcore_graph::{decode, degree, encode, has_any, IndexParts, ListIndex};
 
 const VERTICES: u64 = 1 << 20;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = outcore_store::parse_graph(bytes);
     let (mut found, mut coded) = (vec![], vec![]);
+    let is_met = has_any(7, bytes, VERTICES, |vertex| vertex % 3 == 1);
     if decode(7, bytes, VERTICES, &mut found).is_ok() {
+        assert_eq!(is_met, Ok(found.iter().any(|vertex| vertex % 3 == 1)));
         assert!(found.is_sorted() && found.iter().all(|vertex| u64::from(*vertex) < VERTICES));
         assert_eq!(degree(bytes), Ok(found.len()));
         encode(7, &found, &mut coded);
