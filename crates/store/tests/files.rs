@@ -281,6 +281,10 @@ fn unknown_things_in_zarr_json_are_named() {
         refused("\"zarr_format\":3", "\"zarr_format\":2"),
         "Zarr format 2 is not supported, only 3"
     );
+    assert_eq!(
+        refused("0x7fc00000", "0x 0\u{80}0000"),
+        "fill value \"0x 0\u{80}0000\" does not fit float32"
+    );
     assert!(refused("[4]", "[9223372036854775807]").ends_with("overflows"));
     assert!(refused("[2]", "[0]").contains("does not suit"));
 }

@@ -112,12 +112,12 @@ fn from_metadata(metadata: &ArrayMetadataV3) -> Result<ArrayMetadata, String> {
     let chunk = chunk_shape(&metadata.chunk_grid, shape.len())?;
     check_size(&chunk, dtype, "chunk shape")?;
     let data_type = DataType::from_metadata(&metadata.data_type).map_err(|error| error.to_string())?;
-    let fill = data_type.fill_value_v3(&metadata.fill_value).map_err(|_| {
-        format!(
-            "fill value {} does not fit {dtype}",
-            short(&metadata.fill_value.to_string())
-        )
-    })?;
+    let given = metadata.fill_value.to_string();
+    // No number is written with other characters, and whoever reads hexadecimal ones by bytes would cut them apart.
+    let fill = given.is_ascii().then(|| data_type.fill_value_v3(&metadata.fill_value));
+    let fill = fill
+        .and_then(Result::ok)
+        .ok_or_else(|| format!("fill value {} does not fit {dtype}", short(&given)))?;
     let fill = fill.as_ne_bytes().to_vec();
     if fill.len() != dtype.size() {
         return Err(format!(
