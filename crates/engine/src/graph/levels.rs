@@ -119,17 +119,24 @@ impl Search<'_> {
             Sweep::in_parts(wanted, means)
         };
         let (active, met) = (&*active, &*met);
-        let mut sweep = None;
-        // Where lists are spread over many pages, that is what decides.
+        let straight = || read(along, active.chosen());
+        let mut turned = None;
         if left[place] < TURNED * ahead {
             met.complement(levels.len(), unmet);
-            let turned = read(against(along), Chosen::Of(unmet));
-            sweep = Some((turned, true)).filter(|(turned, _)| {
-                let bytes = turned.list_bytes();
-                bytes < TURNED * ahead || bytes < TURNED * read(along, active.chosen()).list_bytes()
-            });
+            turned = Some(read(against(along), Chosen::Of(unmet)));
         }
-        let (sweep, is_turned) = sweep.unwrap_or_else(|| (read(along, active.chosen()), false));
+        let (sweep, is_turned) = match turned {
+            Some(turned) if turned.list_bytes() < TURNED * ahead => (turned, true),
+            // Where lists are spread over many pages, that is what decides.
+            Some(turned) => {
+                let straight = straight();
+                match turned.list_bytes() < TURNED * straight.list_bytes() {
+                    true => (turned, true),
+                    false => (straight, false),
+                }
+            }
+            None => (straight(), false),
+        };
         let look = |scratch: &mut Scratch, lists: &Lists<'_>| {
             let mut found = vec![];
             let mut find = |vertex| {
