@@ -237,6 +237,13 @@ def test_of_directed_graphs(kind: str, out: Path) -> None:
         check_order(forward, write(forward, out, name="f.ocg"))
 
 
+def test_of_vertices_without_edges_but_loops_the_first_has_the_most(out: Path) -> None:
+    graph = nx.Graph([(1, 1), (2, 2)])
+    graph.add_nodes_from(range(4))
+    with session(out):
+        assert oc.graph.scan_statistics(write(graph, out)) == (0, 0)
+
+
 @DRAWN
 @given(graph=graphs())
 def test_drawn_graphs(graph: Any, out: Path) -> None:

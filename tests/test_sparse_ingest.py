@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import threading
 import time
 from glob import glob
 from pathlib import Path
@@ -382,6 +383,20 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="save_npz"):
         oc.sparse.from_npz(tmp_path / "other.npz", tmp_path / "a.ocs")
     assert not (tmp_path / "a.ocs").exists()
+
+
+def test_threads_that_read_end_with_the_call_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "edges.txt").write_bytes(b"1 5000000000\n" * 1_000_000)
+    before = threading.active_count()
+    # The error is kept, and with it every frame that it went through.
+    with pytest.raises(ArgumentError, match="outside") as kept:
+        oc.sparse.from_edges(tmp_path / "edges.txt", tmp_path / "a.ocs", shape=(9, 9))
+    assert threading.active_count() == before, kept
+    heading = b"%%MatrixMarket matrix coordinate pattern general\n9 9 7\n"
+    (tmp_path / "m.mtx").write_bytes(heading + b"1 2\n" * 1_000_000)
+    with pytest.raises(FormatError, match="7 entries, and 1000000 are there") as kept:
+        oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "a.ocs")
+    assert threading.active_count() == before, kept
 
 
 def test_zstandard_needs_a_package_that_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
@@ -20,7 +21,7 @@ from outcore.sparse._convert import SIDE, open
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._places import PathLike, bits_of
 from outcore.sparse._relabel import labels_of, relabelled
-from outcore.sparse._spool import Chunk, Source, Work, checked, spooled
+from outcore.sparse._spool import Chunk, Done, Source, Work, checked, spooled
 from outcore.sparse._tiles import Wanted, check_target, write_sorted
 
 Symmetry = Literal[False, True, "skew", "hermitian"]
@@ -142,8 +143,14 @@ def stored(
         if columns is None:
             # The numbers of most matrices take half the bytes.
             ids = np.dtype(np.uint32 if lengths is not None and max(lengths) <= 1 << 32 else np.uint64)
-            chunks: Any = entries if callable(entries) else lambda done: islice(entries, done.chunks, None)
-            columns = spooled(lambda done: checked(chunks(done), ids), work, [ids, ids])
+
+            @contextmanager
+            def chunks(done: Done) -> Iterator[Iterator[Chunk]]:
+                behind: Any = entries(done) if callable(entries) else nullcontext(islice(entries, done.chunks, None))
+                with behind as found:
+                    yield checked(found, ids)
+
+            columns = spooled(chunks, work, [ids, ids])
         rows, cols, values = _checked(columns, options.get("dtype"))
         if lengths is None:
             symmetric = square or bool(options.get("symmetrize")) or options.get("relabel") is not None

@@ -135,13 +135,21 @@ def from_edges(
         str(source), columns, places, separators=separators.encode(), comments=comments.encode(), base=base
     )
 
-    def chunks(done: Done) -> Iterator[Chunk]:
-        with opened(source) as file:
-            yield from ahead(parse_behind(lines, done.chunks, ahead(_blocks(source, file))))
+    @contextmanager
+    def chunks(done: Done) -> Iterator[Iterator[Chunk]]:
+        with opened(source) as file, _parsed(lines, done, source, file) as found:
+            yield found
 
     _exists(source)
     read_as = f"{stamp_of(source)} {columns} {values} {separators} {comments} {base}"
     return stored(chunks, path, read_as, options, square=True)
+
+
+@contextmanager
+def _parsed(lines: _core.TextLines, done: Done, source: PathLike, file: IO[bytes]) -> Iterator[Iterator[Columns]]:
+    """The columns behind those that are done; one thread reads, and another parses."""
+    with ahead(_blocks(source, file)) as blocks, ahead(parse_behind(lines, done.chunks, blocks)) as found:
+        yield found
 
 
 def _exists(path: PathLike) -> None:
@@ -238,7 +246,8 @@ def _heading(source: PathLike, file: IO[bytes]) -> tuple[str, str, tuple[int, in
     return field, symmetry, (rows, columns), count, number
 
 
-def _market_entries(source: PathLike, done: Done) -> Iterator[Chunk]:
+@contextmanager
+def _market_entries(source: PathLike, done: Done) -> Iterator[Iterator[Chunk]]:
     with opened(source) as file:
         with _unpacking(source):
             field, _, shape, count, number = _heading(source, file)
@@ -254,12 +263,17 @@ def _market_entries(source: PathLike, done: Done) -> Iterator[Chunk]:
             whole=field == "integer",
         )
         lines.skip(number)
-        found = done.entries
-        for parts in ahead(parse_behind(lines, done.chunks, ahead(_blocks(source, file)))):
-            found += len(parts[0])
-            yield _valued(parts, field)
-    if found != count:
-        raise FormatError(f"{source}: line {number} tells of {count} entries, and {found} are there")
+
+        def entries(parsed: Iterator[Columns]) -> Iterator[Chunk]:
+            found = done.entries
+            for parts in parsed:
+                found += len(parts[0])
+                yield _valued(parts, field)
+            if found != count:
+                raise FormatError(f"{source}: line {number} tells of {count} entries, and {found} are there")
+
+        with _parsed(lines, done, source, file) as parsed:
+            yield entries(parsed)
 
 
 def _valued(parts: Columns, field: str) -> Chunk:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -119,8 +119,8 @@ class Done(NamedTuple):
     entries: int = 0
 
 
-# The chunks behind those that are done.
-Source = Callable[[Done], Iterable[Chunk]]
+# The chunks behind those that are done, and what is open while they are read.
+Source = Callable[[Done], AbstractContextManager[Iterable[Chunk]]]
 
 
 def spooled(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> tuple[Array, ...]:
@@ -154,8 +154,8 @@ def _spool(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> dict[s
             os.fsync(file.fileno())
         return {"count": done.entries, "chunks": done.chunks, "kinds": [kind.name for kind in kinds]}
 
-    with ExitStack() as stack:
-        for chunk in source(done):
+    with ExitStack() as stack, source(done) as chunks:
+        for chunk in chunks:
             with refusing(work.folder, "write"):
                 if not files:
                     kinds = [column.dtype for column in chunk]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -177,7 +178,7 @@ def resorted(
         keyed = Keyed(shape, dtype, side, "refuse", overwrite, keys)
 
         def given() -> Given:
-            columns = spooled(lambda _: entries(), work, kinds)
+            columns = spooled(lambda _: nullcontext(entries()), work, kinds)
             return Given(columns, columns[:1], [], lambda _: a.nnz)
 
         write_keyed(keyed, given, a.nnz, file.path, work, "rows")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import IO, Any, TypeVar
 
@@ -39,8 +40,9 @@ def blocks_of(path: str | os.PathLike[str], file: IO[bytes]) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
-def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The same, each made by another thread while the one before is worked on."""
+@contextmanager
+def ahead(items: Iterable[T]) -> Iterator[Iterator[T]]:
+    """The same, each made by another thread while the one before is worked on; the thread ends with the context."""
     source = iter(items)
     with ThreadPoolExecutor(1) as other:
 
@@ -48,10 +50,13 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
             # The session in use is that of the context.
             return other.submit(copy_context().run, lambda: next(source, _END))
 
-        following = begin()
-        while (item := following.result()) is not _END:
+        def made() -> Iterator[T]:
             following = begin()
-            yield item
+            while (item := following.result()) is not _END:
+                following = begin()
+                yield item
+
+        yield made()
 
 
 def parse_behind(lines: _core.TextLines, done: int, blocks: Iterable[bytes]) -> Iterator[Columns]:

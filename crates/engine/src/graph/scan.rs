@@ -218,9 +218,10 @@ pub fn scan(
             marks = vec![0; vertices];
         }
     }
-    // Where there are no edges the first vertex has as many as any.
+    // Where there are no edges but loops the first vertex has as many as any.
     let none = (vertices > 0).then_some((0, 0));
-    Ok(scan.best.or(none).map(|(edges, vertex)| Densest {
+    let best = scan.best.filter(|(edges, _)| *edges > 0).or(none);
+    Ok(best.map(|(edges, vertex)| Densest {
         vertex,
         edges,
         looked_at,
