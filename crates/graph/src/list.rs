@@ -1,14 +1,13 @@
 //! Lists of neighbours: coding and decoding.
 
+use outcore_kernels::{few_gap_sums, gap_sums};
+
 use super::index::Span;
 use super::Vertex;
 
 /// What is wrong with the bytes of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
-
-/// Bytes of four gaps, at most.
-const GROUP: usize = 16;
 
 /// The most bytes that a list of so many neighbours takes.
 pub fn list_bytes_max(degree: usize) -> usize {
@@ -81,8 +80,6 @@ pub fn degree(list: &[u8]) -> Result<usize, Malformed> {
     head(list, list.len() as u64).map(|(count, ..)| count)
 }
 
-const MASKS: [u32; 4] = [0xff, 0xffff, 0xff_ffff, 0xffff_ffff];
-
 const SHORT: Malformed = Malformed("a list that is shorter than its neighbours");
 const LONG: Malformed = Malformed("a list that is longer than its neighbours");
 const OUTSIDE: Malformed = Malformed("a neighbour that is no vertex of the graph");
@@ -99,11 +96,9 @@ pub fn decode(vertex: Vertex, list: &[u8], vertices: u64, out: &mut Vec<Vertex>)
     let (count, plain, begin) = head(list, list.len() as u64)?;
     let (codes, gaps) = list[begin..].split_at_checked(count.div_ceil(4)).ok_or(SHORT)?;
     out.resize(count, 0);
-    if unpack(codes, gaps, out)? != gaps.len() {
-        return Err(LONG);
-    }
-    out[0] = first(vertex, plain, out[0])?;
-    sum(0, vertices, out).map(|_| ())
+    let near = first(vertex, plain, codes, gaps)?;
+    let (end, _) = sum(codes, gaps, u64::from(near), true, vertices, out)?;
+    (end == gaps.len()).then_some(()).ok_or(LONG)
 }
 
 /// Neighbours that are decoded before they are looked at: a multiple of four.
@@ -119,15 +114,20 @@ pub fn has_any(vertex: Vertex, list: &[u8], vertices: u64, is: impl Fn(Vertex) -
     }
     let (mut left, plain, begin) = head(list, list.len() as u64)?;
     let (mut codes, mut gaps) = list[begin..].split_at_checked(left.div_ceil(4)).ok_or(SHORT)?;
-    let (mut near, mut last, mut is_first) = ([0; LOOKED_AT], 0, true);
+    let near = first(vertex, plain, codes, gaps)?;
+    if u64::from(near) >= vertices {
+        return Err(OUTSIDE);
+    }
+    // The lowest of them are those that most others lead to, in graphs that grew.
+    if is(near) {
+        return Ok(true);
+    }
+    let (mut last, mut is_first, mut near) = (u64::from(near), true, [0; LOOKED_AT]);
     while left > 0 {
         let near = &mut near[..left.min(LOOKED_AT)];
         let (these, behind) = codes.split_at(near.len().div_ceil(4));
-        let end = unpack(these, gaps, near)?;
-        if std::mem::take(&mut is_first) {
-            near[0] = first(vertex, plain, near[0])?;
-        }
-        last = sum(last, vertices, near)?;
+        let (end, end_at) = sum(these, gaps, last, is_first, vertices, near)?;
+        (last, is_first) = (end_at, false);
         if near.iter().any(|neighbour| is(*neighbour)) {
             return Ok(true);
         }
@@ -219,13 +219,15 @@ impl ListParts {
     ) -> Result<(), Malformed> {
         out.clear();
         out.resize(neighbours, 0);
-        if unpack(codes, gaps, out)? != gaps.len() {
+        let is_first = self.done == 0 && neighbours > 0;
+        if is_first {
+            self.last = u64::from(first(self.vertex, self.plain, codes, gaps)?);
+        }
+        let (end, last) = sum(codes, gaps, self.last, is_first, self.vertices, out)?;
+        if end != gaps.len() {
             return Err(LONG);
         }
-        if let (0, [near, ..]) = (self.done, &mut out[..]) {
-            *near = first(self.vertex, self.plain, *near)?;
-        }
-        self.last = sum(self.last, self.vertices, out)?;
+        self.last = last;
         self.done += neighbours;
         self.codes += codes.len() as u64;
         self.gaps += gaps.len() as u64;
@@ -241,48 +243,12 @@ fn lengths(code: u8) -> [usize; 4] {
     [code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6].map(usize::from)
 }
 
-/// Puts the gaps that codes tell of into `out`. Gives where they end.
-fn unpack(codes: &[u8], gaps: &[u8], out: &mut [Vertex]) -> Result<usize, Malformed> {
-    let mut at = 0;
-    // Gaps first, sums after: there is nothing to wait for in either.
-    let mut groups = out.chunks_exact_mut(4);
-    let mut codes = codes.iter();
-    for (group, code) in groups.by_ref().zip(codes.by_ref()) {
-        let lengths = lengths(*code);
-        match gaps.get(at..).and_then(|gaps| gaps.first_chunk::<GROUP>()) {
-            Some(bytes) => {
-                let word = u128::from_le_bytes(*bytes);
-                let mut shift = 0;
-                for (gap, length) in group.iter_mut().zip(lengths) {
-                    *gap = (word >> shift) as u32 & MASKS[length];
-                    shift += 8 * (length + 1);
-                }
-                at += shift / 8;
-            }
-            None => at = slowly(gaps, at, lengths, group).ok_or(SHORT)?,
-        }
-    }
-    let tail = groups.into_remainder();
-    if let Some(code) = codes.next() {
-        at = slowly(gaps, at, lengths(*code), tail).ok_or(SHORT)?;
-    }
-    Ok(at)
-}
-
-/// Gaps near the end, where there are not sixteen bytes to look at. Gives where they end.
-fn slowly(gaps: &[u8], mut at: usize, lengths: [usize; 4], group: &mut [Vertex]) -> Option<usize> {
-    for (gap, length) in group.iter_mut().zip(lengths) {
-        let bytes = gaps.get(at..at + length + 1)?;
-        let mut word = [0; 4];
-        word[..bytes.len()].copy_from_slice(bytes);
-        *gap = u32::from_le_bytes(word);
-        at += length + 1;
-    }
-    Some(at)
-}
-
-/// The first neighbour, of its gap.
-fn first(vertex: Vertex, plain: bool, gap: u32) -> Result<Vertex, Malformed> {
+/// The first neighbour, of the codes and gaps of a list.
+fn first(vertex: Vertex, plain: bool, codes: &[u8], gaps: &[u8]) -> Result<Vertex, Malformed> {
+    let bytes = gaps.get(..usize::from(codes[0] & 3) + 1).ok_or(SHORT)?;
+    let mut word = [0; 4];
+    word[..bytes.len()].copy_from_slice(bytes);
+    let gap = u32::from_le_bytes(word);
     if plain {
         return Ok(gap);
     }
@@ -291,13 +257,22 @@ fn first(vertex: Vertex, plain: bool, gap: u32) -> Result<Vertex, Malformed> {
     u32::try_from(first).map_err(|_| OUTSIDE)
 }
 
-/// Makes neighbours of gaps behind a neighbour, and gives the last. All of them are below it.
-fn sum(mut last: u64, vertices: u64, out: &mut [Vertex]) -> Result<u64, Malformed> {
-    for gap in out.iter_mut() {
-        last += u64::from(*gap);
-        *gap = last as u32;
-    }
-    (last < vertices).then_some(last).ok_or(OUTSIDE)
+/// Gaps that are summed before a function for vectors of them is called.
+const FEW: usize = 4;
+
+/// Makes neighbours of gaps behind the neighbour `last`, which is the first of them with `is_first`. Gives the bytes of the
+/// gaps, and the last neighbour: all are below it.
+fn sum(
+    codes: &[u8],
+    gaps: &[u8],
+    last: u64,
+    is_first: bool,
+    vertices: u64,
+    out: &mut [Vertex],
+) -> Result<(usize, u64), Malformed> {
+    let sums = if out.len() <= FEW { few_gap_sums } else { gap_sums() };
+    let (end, last) = sums(codes, gaps, last, is_first, out).ok_or(SHORT)?;
+    (last < vertices).then_some((end, last)).ok_or(OUTSIDE)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use outcore_store::{Direction, GraphFile, PAGE};
 use super::batch::WeightIndex;
 use super::frontier::Frontier;
 use super::means::{Means, Watch, BATCH_PAGES};
-use super::sweep::{Heading, Sweep};
+use super::sweep::{Heading, Room, Sweep};
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
@@ -98,6 +98,13 @@ impl<M: Copy> Outbox<M> {
         }
     }
 
+    /// Memory that it takes.
+    fn bytes(&self) -> u64 {
+        let allocated = |messages: &Vec<(Vertex, M)>| ALLOCATION_BYTES + messages.capacity() * size_of::<(Vertex, M)>();
+        let parts = self.parts.iter().map(|part| size_of::<Vec<M>>() + allocated(part));
+        (allocated(&self.few) + parts.sum::<usize>()) as u64
+    }
+
     fn count(&self) -> usize {
         self.few.len() + self.parts.iter().map(Vec::len).sum::<usize>()
     }
@@ -116,6 +123,8 @@ impl<M: Copy> Outbox<M> {
 /// Bytes of states that are worked on together: they stay in a core's cache.
 const PART_BYTES: usize = 1 << 18;
 const PARTS_MAX: usize = 1 << 10;
+/// What an allocation takes beside its bytes.
+const ALLOCATION_BYTES: usize = 16;
 /// Messages that are not worth a thread.
 const FEW: usize = 1 << 14;
 
@@ -196,26 +205,30 @@ pub fn run<P: VertexProgram>(
                 false => Sweep::new(asked, means),
             };
             let heading = Heading::of(number);
-            for round in sweep.rounds(bytes_between::<P::Message>(delivery, means), heading) {
-                let mut outboxes = vec![];
-                round.run(
-                    means,
-                    Scratch::default,
-                    |scratch, lists| {
-                        let mut outbox = Outbox::new(cut);
-                        lists.each(scratch, |list| program.on_edges(number, list, states, &mut outbox))?;
-                        if heading == Heading::Descending {
-                            outbox.reverse();
-                        }
-                        Ok(outbox)
-                    },
-                    |outbox| {
-                        outboxes.push(outbox);
-                        Ok(())
-                    },
-                    watch,
-                )?;
-                deliver(program, number, states, active, cut, &mut outboxes, means.threads);
+            for round in sweep.rounds(bytes_between(delivery, means), heading) {
+                let mut rest = Some(round);
+                while let Some(round) = rest {
+                    let mut outboxes = vec![];
+                    rest = round.run_within(
+                        means,
+                        &room::<P::Message>(means),
+                        Scratch::default,
+                        |scratch, lists| {
+                            let mut outbox = Outbox::new(cut);
+                            lists.each(scratch, |list| program.on_edges(number, list, states, &mut outbox))?;
+                            if heading == Heading::Descending {
+                                outbox.reverse();
+                            }
+                            Ok(outbox)
+                        },
+                        |outbox| {
+                            outboxes.push(outbox);
+                            Ok(())
+                        },
+                        watch,
+                    )?;
+                    deliver(program, number, states, active, cut, &mut outboxes, means.threads);
+                }
             }
         }
         program.on_iteration_end(number, states, active);
@@ -225,17 +238,30 @@ pub fn run<P: VertexProgram>(
 }
 
 /// Bytes of lists that are worked on before their messages are delivered.
-fn bytes_between<M>(delivery: Delivery, means: &Means<'_>) -> u64 {
+fn bytes_between(delivery: Delivery, means: &Means<'_>) -> u64 {
     match delivery {
-        Delivery::Synchronous => round_bytes::<M>(means),
-        Delivery::Asynchronous => round_bytes::<M>(means).min(means.threads as u64 * BATCH_PAGES * PAGE as u64),
+        Delivery::Synchronous => u64::MAX,
+        Delivery::Asynchronous => means.threads as u64 * BATCH_PAGES * PAGE as u64,
     }
 }
 
-/// Bytes of lists whose messages there is memory for.
+/// Memory for messages.
+fn room<M: Copy>(means: &Means<'_>) -> Room<Outbox<M>> {
+    Room {
+        bytes: means.memory / 2,
+        most: most_messages::<M>,
+        weigh: Outbox::bytes,
+    }
+}
+
+/// Bytes of the messages of so many bytes of lists: a byte is a message at most, and what has grown is half empty.
+fn most_messages<M>(list_bytes: u64) -> u64 {
+    2 * list_bytes * size_of::<(Vertex, M)>() as u64
+}
+
+/// Bytes of lists, in each of which there is a message, whose messages there is memory for.
 pub(super) fn round_bytes<M>(means: &Means<'_>) -> u64 {
-    // A byte of a list is a message at most, and what has grown is half empty.
-    means.memory / 4 / size_of::<(Vertex, M)>() as u64
+    means.memory / 2 / most_messages::<M>(1)
 }
 
 /// Works on every part, in several threads where there is much to do.

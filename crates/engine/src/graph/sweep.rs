@@ -311,6 +311,21 @@ pub struct Round<'a> {
     long: &'a RefCell<Option<LongList>>,
 }
 
+/// Memory for what is found.
+pub struct Room<T> {
+    pub bytes: u64,
+    /// Bytes of what is found in so many bytes of lists, at most.
+    pub most: fn(u64) -> u64,
+    /// Bytes of what was found.
+    pub weigh: fn(&T) -> u64,
+}
+
+impl<T> Room<T> {
+    fn most(&self, batch: &Batch) -> u64 {
+        (self.most)(batch.lists.pages * PAGE as u64)
+    }
+}
+
 /// Batches in the order in which they are read.
 #[derive(Clone, Copy)]
 struct Stretch<'a> {
@@ -332,7 +347,7 @@ impl<'a> Stretch<'a> {
     }
 }
 
-impl Round<'_> {
+impl<'r> Round<'r> {
     /// Reads the lists and works on them in batches: `work` in any thread and order, `take` here and batch by batch as the
     /// sweep goes. So results do not depend on the number of threads.
     ///
@@ -343,11 +358,46 @@ impl Round<'_> {
         means: &Means<'_>,
         worker: impl Fn() -> W + Sync,
         work: impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync,
-        mut take: impl FnMut(T) -> Result<(), EngineError>,
+        take: impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
+        self.run_all(means, None, worker, work, take, watch).map(|_| ())
+    }
+
+    /// The same as far as there is room for what is found, one batch at least. Gives what is left, to be run when there is
+    /// room again.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn run_within<W: Send, T: Send>(
+        &self,
+        means: &Means<'_>,
+        room: &Room<T>,
+        worker: impl Fn() -> W + Sync,
+        work: impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync,
+        take: impl FnMut(T) -> Result<(), EngineError>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Round<'r>>, EngineError> {
+        let taken = self.run_all(means, Some(room), worker, work, take, watch)?;
+        let batches = match self.heading {
+            Heading::Ascending => &self.batches[taken..],
+            Heading::Descending => &self.batches[..self.batches.len() - taken],
+        };
+        Ok((!batches.is_empty()).then_some(Round { batches, ..*self }))
+    }
+
+    /// Gives the batches that were taken: all, or as many of the first stretch as there was room for.
+    fn run_all<W: Send, T: Send>(
+        &self,
+        means: &Means<'_>,
+        room: Option<&Room<T>>,
+        worker: impl Fn() -> W + Sync,
+        work: impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync,
+        mut take: impl FnMut(T) -> Result<(), EngineError>,
+        watch: &mut Watch<'_>,
+    ) -> Result<usize, EngineError> {
         if self.batches.is_empty() {
-            return watch();
+            watch()?;
         }
         let mut stretches: Vec<&[Batch]> = self
             .batches
@@ -356,19 +406,24 @@ impl Round<'_> {
         if self.heading == Heading::Descending {
             stretches.reverse();
         }
+        let mut taken = 0;
         for batches in stretches {
             if batches[0].parts > 0 {
                 let mut worker = worker();
                 self.run_long(&batches[0], means, |lists| take(work(&mut worker, lists)?), watch)?;
+                taken += 1;
                 continue;
             }
             let stretch = Stretch {
                 batches,
                 heading: self.heading,
             };
-            self.run_batches(stretch, means, &worker, &work, &mut take, watch)?;
+            taken += self.run_batches(stretch, means, room, &worker, &work, &mut take, watch)?;
+            if room.is_some() {
+                break;
+            }
         }
-        Ok(())
+        Ok(taken)
     }
 
     /// A long list, part by part.
@@ -405,21 +460,22 @@ impl Round<'_> {
         &self,
         stretch: Stretch<'_>,
         means: &Means<'_>,
+        room: Option<&Room<T>>,
         worker: &(impl Fn() -> W + Sync),
         work: &(impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync),
         take: &mut impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<usize, EngineError> {
         let wanted = self.wanted;
         if let [batch] = stretch.batches {
             let mut frame = means.frames.take(wanted.file.path(), batch.bytes())?;
             wanted.read(batch, &mut frame, means)?;
             take(work(&mut worker(), &Lists::of(wanted, batch, &frame))?)?;
             means.frames.give(frame);
-            return watch();
+            return watch().map(|()| 1);
         }
-        let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG);
-        std::thread::scope(|scope| {
+        let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG, room);
+        let taken = std::thread::scope(|scope| {
             for _ in 0..readers(stretch.batches, means) {
                 scope.spawn(|| queue.run(|| queue.read(wanted, stretch, means)));
             }
@@ -434,9 +490,14 @@ impl Round<'_> {
                 });
             }
             let taken = queue.take(stretch.batches.len(), take, watch);
-            queue.stop(taken.err());
+            let (taken, error) = match taken {
+                Ok(taken) => (taken, None),
+                Err(error) => (0, Some(error)),
+            };
+            queue.stop(error);
+            taken
         });
-        queue.outcome()
+        queue.outcome().map(|()| taken)
     }
 
     /// Adds what is found at the lists, as the sweep goes. It is as much as `memory` has to be beside.
@@ -479,16 +540,22 @@ fn readers(batches: &[Batch], means: &Means<'_>) -> usize {
 /// Invariants:
 /// 1. Batches are claimed in order, so that the next to be taken is read or being read.
 /// 2. `held_bytes` is that of batches that are being read, wait or are worked on; beyond one batch it is at most `memory`.
-struct Queue<T> {
+/// 3. `found_bytes` is what was found, and the most that can be found in batches that are claimed; beyond one batch there is
+///    room for it. `end` is set once no further one has room, and all that are claimed were worked on.
+struct Queue<'a, T> {
     state: Mutex<State<T>>,
     changed: Condvar,
     memory: u64,
     backlog: usize,
+    room: Option<&'a Room<T>>,
 }
 
 struct State<T> {
     next: usize,
     held_bytes: u64,
+    found_bytes: u64,
+    worked: usize,
+    end: Option<usize>,
     read: BTreeMap<usize, AlignedBuffer>,
     done: BTreeMap<usize, T>,
     taken: usize,
@@ -497,7 +564,7 @@ struct State<T> {
 }
 
 /// Stops the others when its thread panics.
-struct Leaving<'a, T>(&'a Queue<T>, bool);
+struct Leaving<'a, T>(&'a Queue<'a, T>, bool);
 
 impl<T> Drop for Leaving<'_, T> {
     fn drop(&mut self) {
@@ -508,12 +575,15 @@ impl<T> Drop for Leaving<'_, T> {
     }
 }
 
-impl<T> Queue<T> {
-    fn new(memory: u64, backlog: usize) -> Queue<T> {
+impl<T> Queue<'_, T> {
+    fn new<'a>(memory: u64, backlog: usize, room: Option<&'a Room<T>>) -> Queue<'a, T> {
         Queue {
             state: Mutex::new(State {
                 next: 0,
                 held_bytes: 0,
+                found_bytes: 0,
+                worked: 0,
+                end: None,
                 read: BTreeMap::new(),
                 done: BTreeMap::new(),
                 taken: 0,
@@ -523,6 +593,7 @@ impl<T> Queue<T> {
             changed: Condvar::new(),
             memory,
             backlog,
+            room,
         }
     }
 
@@ -550,10 +621,20 @@ impl<T> Queue<T> {
     fn claim(&self, stretch: Stretch<'_>) -> Option<usize> {
         let mut state = self.lock();
         loop {
-            let batch = stretch.get(state.next).filter(|_| !state.stopped)?;
+            let is_over = state.stopped || state.end.is_some();
+            let batch = stretch.get(state.next).filter(|_| !is_over)?;
+            let most = self.room.map_or(0, |room| room.most(batch));
+            let has_room = self.room.is_none_or(|room| state.found_bytes + most <= room.bytes);
+            if !has_room && state.next > 0 && state.worked == state.next {
+                state.end = Some(state.next);
+                self.changed.notify_all();
+                return None;
+            }
+            let has_room = has_room || state.next == 0;
             let fits = state.held_bytes == 0 || state.held_bytes + batch.bytes() <= self.memory;
-            if fits && state.next < state.taken + self.backlog {
+            if has_room && fits && state.next < state.taken + self.backlog {
                 state.held_bytes += batch.bytes();
+                state.found_bytes += most;
                 state.next += 1;
                 return Some(state.next - 1);
             }
@@ -582,26 +663,30 @@ impl<T> Queue<T> {
             drop(state);
             let done = work(stretch.at(number), &frame)?;
             frames.give(frame);
+            let batch = stretch.at(number);
+            let found = self.room.map_or(0, |room| (room.weigh)(&done));
             let mut state = self.lock();
             state.done.insert(number, done);
-            state.held_bytes -= stretch.at(number).bytes();
+            state.held_bytes -= batch.bytes();
+            state.found_bytes = state.found_bytes - self.room.map_or(0, |room| room.most(batch)) + found;
+            state.worked += 1;
             drop(state);
             self.changed.notify_all();
         }
     }
 
-    /// Hands all over, in order.
+    /// Hands all over, in order, and gives how many they were.
     fn take(
         &self,
         batches: usize,
         take: &mut impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<usize, EngineError> {
         for number in 0..batches {
             let done = loop {
                 let mut state = self.lock();
-                if state.stopped {
-                    return Ok(());
+                if state.stopped || state.end.is_some_and(|end| number >= end) {
+                    return Ok(number);
                 }
                 if let Some(done) = state.done.remove(&number) {
                     state.taken += 1;
@@ -618,7 +703,7 @@ impl<T> Queue<T> {
             take(done)?;
             watch()?;
         }
-        Ok(())
+        Ok(batches)
     }
 
     /// Ends all threads; the first error is kept.

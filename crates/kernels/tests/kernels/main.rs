@@ -7,6 +7,7 @@ mod describe;
 mod elementwise;
 mod factor;
 mod fourier;
+mod gaps;
 mod gather;
 mod gemm;
 mod generate;
