@@ -100,6 +100,11 @@ def test_weights_that_have_no_shortest_paths(out: Path) -> None:
         G = oc.graph.from_arrays([0, 1], [1, 2], out / "h.ocg", weights=[1.0, np.nan])
         with pytest.raises(ArgumentError, match="not a number"):
             oc.graph.shortest_paths(G, 0)
+        # A circle on which paths get shorter and shorter; and one that no path from the source leads to.
+        G = oc.graph.from_arrays([0, 1, 2, 3], [1, 2, 0, 0], out / "h.ocg", weights=[1, 1, -3, -9], overwrite=True)
+        with pytest.raises(ArgumentError, match=r"a weight of -3\.0"):
+            oc.graph.shortest_paths(G, 0)
+        assert oc.graph.shortest_paths(G, 3, direction="in").tolist() == [np.inf, np.inf, np.inf, 0]
         for weights in ([1.0, np.inf], [1e308, 1e308], [0.0, 0.0], [5e-324, 5e-324]):
             G = oc.graph.from_arrays([0, 1], [1, 2], out / "i.ocg", weights=weights, overwrite=True)
             assert oc.graph.shortest_paths(G, 0).tolist() == [0.0, weights[0], sum(weights)]

@@ -353,19 +353,19 @@ impl PyGraph {
         Ok((PyArray1::from_vec(py, found), done))
     }
 
-    /// Distances from the nearest source along weighted edges.
+    /// Distances from the nearest source along weighted edges, and a weight on the way that is below 0 or no number.
     fn distances<'py>(
         &self,
         py: Python<'py>,
         run: &Bound<'_, PyGraphRun>,
         sources: Vec<u32>,
-        step: f64,
+        step: Option<f64>,
         direction: &str,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Option<f64>)> {
         let directions = self.directions(direction)?;
         let vertices = self.vertices();
         let run = run.get();
-        let found = self.with_memory(
+        let (found, wrong) = self.with_memory(
             py,
             run,
             "graph: distances",
@@ -381,13 +381,18 @@ impl PyGraph {
                     states[source as usize] = Reached::at(0.0);
                     active.insert(source);
                 }
+                let step = match step {
+                    Some(step) => step,
+                    None => (2.0 * graph::mean_weight(&self.file, Direction::Out, &out, means)?).max(f64::MIN_POSITIVE),
+                };
                 let mut program = Distances::new(directions, step, vertices);
                 let degrees = Some((&*out, &*into));
                 self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
-                Ok(states.into_iter().map(|state| state.distance).collect())
+                let found: Vec<f64> = states.into_iter().map(|state| state.distance).collect();
+                Ok((found, program.wrong()))
             },
         )?;
-        Ok(PyArray1::from_vec(py, found))
+        Ok((PyArray1::from_vec(py, found), wrong))
     }
 
     /// The core that each vertex is in.

@@ -7,9 +7,8 @@ import numpy.typing as npt
 
 from outcore._arguments import whole
 from outcore.errors import ArgumentError
-from outcore.graph._activity import running
+from outcore.graph._activity import running, unseen
 from outcore.graph._graph import Graph, undirected
-from outcore.graph._searching import lowest_and_mean_weight
 
 
 def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.NDArray[np.uint32]:
@@ -62,13 +61,24 @@ def louvain_communities(
     if not (0 <= resolution < np.inf and threshold >= 0):
         raise ArgumentError(f"louvain_communities: resolution={resolution}, threshold={threshold}; from 0, and finite")
     if G.dtype is not None:
-        lowest, mean = lowest_and_mean_weight("louvain_communities", G)
+        lowest, mean = _lowest_and_mean_weight(G)
         if lowest < 0 or not np.isfinite(mean):
             raise ArgumentError(
                 f"louvain_communities: weights from {lowest} on, {mean} on the average; from 0, and finite"
             )
     with running("louvain_communities") as run:
         return G._core.louvain(run, resolution, seed, threshold)
+
+
+def _lowest_and_mean_weight(G: Graph) -> tuple[float, float]:
+    """The lowest weight, and their mean; looked up once. Raises ArgumentError for what is no number."""
+    if not hasattr(G, "_weights"):
+        lowest, total, is_nan = G._core.weights(unseen())
+        if is_nan:
+            raise ArgumentError("louvain_communities: a weight is not a number")
+        # What is too large together is infinite: then all distances are worked on at once.
+        G._weights = (lowest, total / max(G.number_of_entries, 1))  # type: ignore[attr-defined]
+    return G._weights  # type: ignore[attr-defined, no-any-return]
 
 
 def maximal_independent_set(G: Graph, *, seed: int = 0) -> npt.NDArray[np.uint32]:

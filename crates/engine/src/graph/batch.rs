@@ -44,7 +44,11 @@ impl<'a> WeightIndex<'a> {
     }
 
     pub(super) fn span(&self, vertex: Vertex) -> Span {
-        let neighbours = self.degrees.span(vertex);
+        self.times(self.degrees.span(vertex))
+    }
+
+    /// Where the weights of so many neighbours lie.
+    fn times(&self, neighbours: Span) -> Span {
         Span {
             offset: neighbours.offset * self.item,
             bytes: neighbours.bytes * self.item,
@@ -63,6 +67,7 @@ const LONG_RUN: u64 = 16;
 pub(super) const BATCH_VERTICES: Vertex = 1 << 16;
 /// Vertices whose lists are looked for together: those of one anchor of the index.
 const BLOCK: Vertex = 32;
+const NOWHERE: Span = Span { offset: 0, bytes: 0 };
 
 /// Bytes of a list from which on it is long. Neither this nor the size of a part depends on the memory: sums by parts have the
 /// same bits in any.
@@ -164,38 +169,51 @@ impl Batch {
     }
 }
 
-/// Calls `each` with the chosen vertices of a range that have a list, ascending, and where the list lies.
-pub(super) fn spans(section: &Section, chosen: Chosen<'_>, range: Range<Vertex>, mut each: impl FnMut(Vertex, Span)) {
-    let mut give = |vertex: Vertex, span: Span| {
-        if span.bytes > 0 {
-            each(vertex, span);
-        }
-    };
-    match chosen {
-        Chosen::All => section.index.spans(range).for_each(|(vertex, span)| give(vertex, span)),
-        Chosen::Of(bits) => bits.blocks(range, |first, block| section.index.each_of(first, block, &mut give)),
-        Chosen::Listed(vertices) => {
-            let from = vertices.partition_point(|vertex| *vertex < range.start);
-            let members = vertices[from..].iter().copied();
-            let members = members.take_while(|vertex| *vertex < range.end);
-            spans_of(section, members, range.end, give);
-        }
-    }
+/// Where the list of a vertex lies, and where its weights do, if they are looked for.
+pub(super) struct Found {
+    pub list: Span,
+    pub weights: Span,
 }
 
-/// Calls `give` with vertices, which ascend, below `end`, and where the list of each lies.
-fn spans_of(section: &Section, members: impl Iterator<Item = Vertex>, end: Vertex, mut give: impl FnMut(Vertex, Span)) {
-    let mut members = members.peekable();
-    while let Some(first) = members.next() {
-        if members.peek().is_none_or(|next| next / BLOCK != first / BLOCK) {
-            give(first, section.index.span(first));
-            continue;
+/// Calls `each` with the chosen vertices of a range that have a list, ascending, and where that lies.
+pub(super) fn spans(
+    section: &Section,
+    weights: Option<WeightIndex<'_>>,
+    chosen: Chosen<'_>,
+    range: Range<Vertex>,
+    mut each: impl FnMut(Vertex, Found),
+) {
+    let mut give = |vertex: Vertex, list: Span, weights: Span| {
+        if list.bytes > 0 {
+            each(vertex, Found { list, weights });
         }
-        // The lists of several of a block are met on one way through it.
-        let end = (first / BLOCK + 1).saturating_mul(BLOCK).min(end);
-        for (vertex, span) in section.index.spans(first..end) {
-            if vertex == first || members.next_if_eq(&vertex).is_some() {
-                give(vertex, span);
+    };
+    // Of a block the lists of all are met on one way through it.
+    let mut block = |first: Vertex, bits: u32| {
+        let mut of = [NOWHERE; BLOCK as usize];
+        if let Some(index) = weights {
+            let note = |vertex, span| of[(vertex - first) as usize] = index.times(span);
+            index.degrees.each_of(first, bits, note);
+        }
+        let give = |vertex, list| give(vertex, list, of[(vertex - first) as usize]);
+        section.index.each_of(first, bits, give);
+    };
+    match (chosen, weights) {
+        (Chosen::All, None) => section
+            .index
+            .spans(range)
+            .for_each(|(vertex, list)| give(vertex, list, NOWHERE)),
+        (Chosen::All, Some(index)) => {
+            let both = section.index.spans(range.clone()).zip(index.degrees.spans(range));
+            both.for_each(|((vertex, list), (_, span))| give(vertex, list, index.times(span)));
+        }
+        (Chosen::Of(bits), _) => bits.blocks(range, block),
+        (Chosen::Listed(vertices), _) => {
+            let from = vertices.partition_point(|vertex| *vertex < range.start);
+            let to = vertices.partition_point(|vertex| *vertex < range.end);
+            for members in vertices[from..to].chunk_by(|one, next| one / BLOCK == next / BLOCK) {
+                let bits = members.iter().fold(0, |bits, vertex| bits | 1 << (vertex % BLOCK));
+                block(members[0] / BLOCK * BLOCK, bits);
             }
         }
     }
@@ -238,9 +256,9 @@ pub(super) fn batches(
         return done;
     }
     let mut count = 0;
-    spans(section, chosen, 0..vertices, |vertex, span| {
+    spans(section, weights, chosen, 0..vertices, |vertex, found| {
         count += 1;
-        let parts = parts(span.bytes);
+        let parts = parts(found.list.bytes);
         if batch.is_full(pages) || count > BATCH_VERTICES || parts > 0 && !batch.lists.runs.is_empty() {
             count = 1;
             batch.vertices.end = vertex;
@@ -257,10 +275,8 @@ pub(super) fn batches(
             batch.vertices.start = vertex + 1;
             return;
         }
-        batch.lists.add(span);
-        if let Some(weights) = weights {
-            batch.weights.add(weights.span(vertex));
-        }
+        batch.lists.add(found.list);
+        batch.weights.add(found.weights);
     });
     if !batch.lists.runs.is_empty() {
         batch.vertices.end = vertices;

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use outcore_graph::{ListIndex, Vertex};
-use outcore_store::{Direction, GraphFile};
+use outcore_dtype::DType;
+use outcore_graph::{ListIndex, Span, Vertex};
+use outcore_kernels::cast_kernel;
+use outcore_store::{Direction, GraphFile, Part, PAGE};
 
 use super::batch::{Chosen, WeightIndex};
 use super::means::{Means, Watch};
@@ -194,6 +196,53 @@ pub fn loops(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) -> Resu
         watch,
     )?;
     Ok(found)
+}
+
+/// Places in the weights of which some are looked at, and bytes of those.
+const SAMPLES: u64 = 64;
+const SAMPLE_BYTES: u64 = PAGE as u64;
+
+/// About the mean of the weights that are not below 0: that of a page's at some places, as far from each other as can be;
+/// 0 where there are none. I/O: those pages.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn mean_weight(
+    file: &GraphFile,
+    direction: Direction,
+    degrees: &ListIndex,
+    means: &Means<'_>,
+) -> Result<f64, EngineError> {
+    let wanted = Wanted {
+        file,
+        direction,
+        chosen: Chosen::All,
+        weights: WeightIndex::new(file, Some(degrees)),
+    };
+    let (Some(index), Some(dtype)) = (wanted.weights, file.shape().weights) else {
+        return Ok(1.0);
+    };
+    let neighbours = degrees.total_bytes();
+    let (mut sum, mut count) = (0.0, 0u64);
+    let mut weights = vec![];
+    for sample in 0..SAMPLES {
+        let begin = (u128::from(neighbours) * u128::from(sample) / u128::from(SAMPLES)) as u64;
+        let end = (begin + SAMPLE_BYTES / index.item).min(neighbours);
+        let span = Span {
+            offset: begin * index.item,
+            bytes: (end - begin) * index.item,
+        };
+        if span.bytes == 0 {
+            continue;
+        }
+        let (frame, place) = wanted.read_span(Part::Weights, span, means)?;
+        weights.resize((end - begin) as usize, 0.0);
+        cast_kernel(dtype, DType::F64)(&frame[place], bytemuck::cast_slice_mut(&mut weights));
+        means.frames.give(frame);
+        let right = weights.iter().filter(|weight| **weight >= 0.0);
+        (sum, count) = right.fold((sum, count), |(sum, count), weight| (sum + weight, count + 1));
+    }
+    Ok(if count == 0 { 0.0 } else { sum / count as f64 })
 }
 
 /// The lowest weight, the sum of all, and whether one is not a number. I/O: one read of lists and weights.

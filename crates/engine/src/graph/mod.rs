@@ -41,7 +41,7 @@ pub use cores::{Left, Peeling};
 pub use frontier::Frontier;
 pub use labels::{independent, labels_bytes, spread, INDEPENDENT_BYTES};
 pub use levels::{Search, LEVELS_BYTES, UNMET};
-pub use lists::{loops, weights, Asked, Found};
+pub use lists::{loops, mean_weight, weights, Asked, Found};
 pub use louvain::{louvain, Louvain, LOUVAIN_BYTES};
 pub use mail::{Combine, Mail, Number};
 pub use means::{Frames, Means, Watch};

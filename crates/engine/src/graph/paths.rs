@@ -1,5 +1,7 @@
 //! Shortest paths along weighted edges.
 
+use std::sync::{Mutex, PoisonError};
+
 use outcore_graph::Vertex;
 use outcore_store::Direction;
 
@@ -36,6 +38,8 @@ pub struct Distances {
     bound: f64,
     /// Those that have come nearer and told nobody.
     waiting: Frontier,
+    /// A weight that was met and is none of a path: below 0, or no number.
+    wrong: Mutex<Option<f64>>,
 }
 
 impl Distances {
@@ -45,8 +49,31 @@ impl Distances {
             step,
             bound: step,
             waiting: Frontier::none(vertices),
+            wrong: Mutex::default(),
         }
     }
+
+    /// Once it ran: the weight that ended it, where one is below 0 or no number. No distance is right then.
+    pub fn wrong(self) -> Option<f64> {
+        self.wrong.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the lowest weight of a list that is none of a path, the first of all of what is no number.
+    fn refuse(&self, weights: &[f64]) {
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let those = weights.iter().copied().filter(|weight| !is_right(*weight));
+        *wrong = wrong
+            .into_iter()
+            .chain(those)
+            .reduce(|one, other| match one.is_nan() || one <= other {
+                true => one,
+                false => other,
+            });
+    }
+}
+
+fn is_right(weight: f64) -> bool {
+    weight >= 0.0
 }
 
 impl VertexProgram for Distances {
@@ -71,6 +98,13 @@ impl VertexProgram for Distances {
     }
 
     fn on_edges(&self, _: u32, list: &List<'_>, states: &[Reached], outbox: &mut Outbox<f64>) {
+        if !list
+            .weights
+            .iter()
+            .fold(true, |right, weight| right & is_right(*weight))
+        {
+            return self.refuse(list.weights);
+        }
         let from = states[list.vertex as usize].told;
         for (neighbour, weight) in list.neighbours.iter().zip(list.weights) {
             if from + weight < states[*neighbour as usize].distance {
@@ -88,6 +122,9 @@ impl VertexProgram for Distances {
     }
 
     fn on_iteration_end(&mut self, _: u32, states: &mut [Reached], active: &mut Frontier) {
+        if self.wrong.get_mut().is_ok_and(|wrong| wrong.is_some()) {
+            return active.clear();
+        }
         active.each(|vertex| self.waiting.insert(vertex));
         let mut nearest = f64::INFINITY;
         let distance = |vertex: Vertex| states[vertex as usize].distance;

@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outcore_graph::{decode, has_any, Malformed, Vertex};
+use outcore_graph::{decode, has_any, Malformed, Span, Vertex};
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
-use super::batch::{batches, spans, Batch, BATCH_VERTICES, LONG_BYTES};
+use super::batch::{batches, spans, Batch, WeightIndex, BATCH_VERTICES, LONG_BYTES};
 use super::long::LongList;
 use super::means::{Frames, Means, Watch, BATCH_PAGES};
 use super::wanted::{List, Scratch, Wanted};
@@ -124,11 +124,10 @@ impl<'a> Lists<'a> {
         let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
         let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
         let mut weight_run = 0;
-        each_encoded(wanted, batch, lists, |vertex, bytes| {
+        each_encoded(wanted, wanted.weights, batch, lists, |vertex, bytes, span| {
             decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
             scratch.weights.clear();
             if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
-                let span = index.span(vertex);
                 if span.bytes != scratch.neighbours.len() as u64 * index.item {
                     return Err(Malformed("a list with more or fewer neighbours than its degree"));
                 }
@@ -159,7 +158,7 @@ impl<'a> Lists<'a> {
             }
         };
         let vertices = wanted.file.shape().vertices;
-        each_encoded(wanted, batch, frame, |vertex, bytes| {
+        each_encoded(wanted, None, batch, frame, |vertex, bytes, _| {
             if has_any(vertex, bytes, vertices, &is)? {
                 found(vertex);
             }
@@ -168,21 +167,28 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Calls `each` with the bytes of every list of a batch, by ascending vertices.
+/// Calls `each` with the bytes of every list of a batch, by ascending vertices, and where the weights lie.
 fn each_encoded(
     wanted: &Wanted<'_>,
+    weights: Option<WeightIndex<'_>>,
     batch: &Batch,
     lists: &[u8],
-    mut each: impl FnMut(Vertex, &[u8]) -> Result<(), Malformed>,
+    mut each: impl FnMut(Vertex, &[u8], Span) -> Result<(), Malformed>,
 ) -> Result<(), EngineError> {
     let section = wanted.file.section(wanted.direction);
-    let (mut run, mut found) = (0, Ok(()));
-    spans(section, wanted.chosen, batch.vertices.clone(), |vertex, span| {
-        if found.is_ok() {
-            found = each(vertex, &lists[batch.lists.place(span, &mut run)]);
-        }
-    });
-    found.map_err(|Malformed(what)| EngineError::Store(wanted.file.malformed(what)))
+    let (mut run, mut outcome) = (0, Ok(()));
+    spans(
+        section,
+        weights,
+        wanted.chosen,
+        batch.vertices.clone(),
+        |vertex, found| {
+            if outcome.is_ok() {
+                outcome = each(vertex, &lists[batch.lists.place(found.list, &mut run)], found.weights);
+            }
+        },
+    );
+    outcome.map_err(|Malformed(what)| EngineError::Store(wanted.file.malformed(what)))
 }
 
 /// Which way a sweep goes through its batches; within a batch, vertices always ascend.
