@@ -7,8 +7,13 @@
 //! from the vertex itself, its sign in the lowest bit. A vertex without neighbours has a list of no bytes.
 //! Two bits and whole bytes are decoded without a branch for each gap, unlike codes that end in a marked byte
 //! (Dean, "Challenges in building large-scale information retrieval systems", WSDM 2009, group varint).
-#![forbid(unsafe_code)]
+//!
+//! **Invariant.** Unsafe code lives in the module `fence` alone: vectors for processors that have them.
+#![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
+mod fence;
+mod gaps;
 mod index;
 mod list;
 

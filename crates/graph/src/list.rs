@@ -1,7 +1,6 @@
 //! Lists of neighbours: coding and decoding.
 
-use outcore_kernels::{few_gap_sums, gap_sums};
-
+use super::gaps::{few_gap_sums, gap_sums};
 use super::index::Span;
 use super::Vertex;
 

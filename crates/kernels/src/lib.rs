@@ -21,7 +21,6 @@ mod factor;
 #[allow(unsafe_code)]
 mod fence;
 mod fourier;
-mod gaps;
 mod gather;
 mod gemm;
 mod generate;
@@ -39,12 +38,10 @@ pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
 pub use factor::{Factor, Factorization, Failure};
-pub use fence::gaps::Sums as GapSums;
 pub use fence::hint::{prefetch, prefetch_for_write};
 pub use fence::operands::SparseTile;
 pub use fence::shells::{check_processor, TileBody};
 pub use fourier::{Fourier, FourierPlan};
-pub use gaps::{all_gap_sums, few_gap_sums, gap_sums};
 pub use gather::{find_outside, gather_rows, positions_between, Rows};
 pub use gemm::{gemm, Matrix, MatrixMut};
 pub use generate::{generate, Generator};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
     self, Asked, Coarse, Distances, Frames, Frontier, Generations, Graph, Left, Louvain, Means, Peeling, Place,
-    Ranking, Reached, Search, VertexProgram,
+    Ranking, Search, VertexProgram,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
@@ -369,16 +369,16 @@ impl PyGraph {
             py,
             run,
             "graph: distances",
-            18 + 2 * DEGREE_BYTES,
+            10 + 2 * DEGREE_BYTES,
             self.in_parts(8),
             |means, watch| {
                 let both = [Direction::Out, Direction::In];
                 let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
                 let (out, into) = (out?, into?);
-                let mut states = vec![Reached::NEVER; vertices];
+                let mut states = vec![f64::INFINITY; vertices];
                 let mut active = Frontier::none(vertices);
                 for source in sources {
-                    states[source as usize] = Reached::at(0.0);
+                    states[source as usize] = 0.0;
                     active.insert(source);
                 }
                 let step = match step {
@@ -388,8 +388,7 @@ impl PyGraph {
                 let mut program = Distances::new(directions, step, vertices);
                 let degrees = Some((&*out, &*into));
                 self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
-                let found: Vec<f64> = states.into_iter().map(|state| state.distance).collect();
-                Ok((found, program.wrong()))
+                Ok((states, program.wrong()))
             },
         )?;
         Ok((PyArray1::from_vec(py, found), wrong))

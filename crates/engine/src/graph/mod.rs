@@ -46,7 +46,7 @@ pub use louvain::{louvain, Louvain, LOUVAIN_BYTES};
 pub use mail::{Combine, Mail, Number};
 pub use means::{Frames, Means, Watch};
 pub use order::{Generations, Place};
-pub use paths::{Distances, Reached};
+pub use paths::Distances;
 pub use program::{run, Delivery, Graph, Outbox, VertexProgram};
 pub use ranking::{ranks, Ranking, RANKS_BYTES};
 pub use scan::{scan, Densest, SCAN_BYTES};

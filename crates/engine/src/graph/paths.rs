@@ -9,29 +9,10 @@ use super::frontier::Frontier;
 use super::program::{Outbox, VertexProgram};
 use super::wanted::List;
 
-/// What is known of a vertex: its distance, and that which its neighbours were told.
-#[derive(Clone, Copy, Debug)]
-pub struct Reached {
-    pub distance: f64,
-    told: f64,
-}
-
-impl Reached {
-    pub const NEVER: Reached = Reached {
-        distance: f64::INFINITY,
-        told: f64::INFINITY,
-    };
-
-    pub fn at(distance: f64) -> Reached {
-        Reached {
-            distance,
-            ..Reached::NEVER
-        }
-    }
-}
-
 /// Distances by steps: of the vertices that have come nearer, those within a bound tell their neighbours; where there are
-/// none, the bound goes on by `step` from the nearest (Meyer, Sanders, "Δ-stepping", J. Algorithms 2003).
+/// none, the bound goes on by `step` from the nearest (Meyer, Sanders, "Δ-stepping", J. Algorithms 2003). The state of a
+/// vertex is its distance, infinite before it is reached. One that comes nearer while its list is worked on tells the later
+/// neighbours that at once, and all of them again: where it ends is the same.
 pub struct Distances {
     pub directions: Vec<Direction>,
     pub step: f64,
@@ -77,7 +58,7 @@ fn is_right(weight: f64) -> bool {
 }
 
 impl VertexProgram for Distances {
-    type State = Reached;
+    type State = f64;
     type Message = f64;
 
     fn directions(&self) -> &[Direction] {
@@ -92,12 +73,11 @@ impl VertexProgram for Distances {
         true
     }
 
-    fn run(&self, _: u32, _: Vertex, state: &mut Reached) -> bool {
-        state.told = state.distance;
+    fn run(&self, _: u32, _: Vertex, _: &mut f64) -> bool {
         true
     }
 
-    fn on_edges(&self, _: u32, list: &List<'_>, states: &[Reached], outbox: &mut Outbox<f64>) {
+    fn on_edges(&self, _: u32, list: &List<'_>, states: &[f64], outbox: &mut Outbox<f64>) {
         if !list
             .weights
             .iter()
@@ -105,29 +85,29 @@ impl VertexProgram for Distances {
         {
             return self.refuse(list.weights);
         }
-        let from = states[list.vertex as usize].told;
+        let from = states[list.vertex as usize];
         for (neighbour, weight) in list.neighbours.iter().zip(list.weights) {
-            if from + weight < states[*neighbour as usize].distance {
+            if from + weight < states[*neighbour as usize] {
                 outbox.send(*neighbour, from + weight);
             }
         }
     }
 
-    fn on_message(&self, _: u32, _: Vertex, state: &mut Reached, distance: f64) -> bool {
-        let is_nearer = distance < state.distance;
+    fn on_message(&self, _: u32, _: Vertex, state: &mut f64, distance: f64) -> bool {
+        let is_nearer = distance < *state;
         if is_nearer {
-            state.distance = distance;
+            *state = distance;
         }
         is_nearer
     }
 
-    fn on_iteration_end(&mut self, _: u32, states: &mut [Reached], active: &mut Frontier) {
+    fn on_iteration_end(&mut self, _: u32, states: &mut [f64], active: &mut Frontier) {
         if self.wrong.get_mut().is_ok_and(|wrong| wrong.is_some()) {
             return active.clear();
         }
         active.each(|vertex| self.waiting.insert(vertex));
         let mut nearest = f64::INFINITY;
-        let distance = |vertex: Vertex| states[vertex as usize].distance;
+        let distance = |vertex: Vertex| states[vertex as usize];
         self.waiting.each(|vertex| nearest = nearest.min(distance(vertex)));
         if nearest > self.bound {
             self.bound = nearest + self.step;

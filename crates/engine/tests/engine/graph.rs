@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Activity, Bits, Chosen, Delivery, Distances, Frames, Frontier, Graph, Heading, List, Means, Outbox, Reached,
-    Search, Sweep, VertexProgram, Wanted,
+    self, Activity, Bits, Chosen, Delivery, Distances, Frames, Frontier, Graph, Heading, List, Means, Outbox, Search,
+    Sweep, VertexProgram, Wanted,
 };
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
@@ -267,8 +267,8 @@ fn distances_are_the_shortest() {
         }
         for step in [0.1, 3.0, 1e9] {
             let found = the_same(&made, &io, |means| {
-                let mut states = vec![Reached::NEVER; made.vertices];
-                states[0] = Reached::at(0.0);
+                let mut states = vec![f64::INFINITY; made.vertices];
+                states[0] = 0.0;
                 let mut active = Frontier::none(made.vertices);
                 active.insert(0);
                 let graph = Graph {
@@ -286,7 +286,7 @@ fn distances_are_the_shortest() {
                     &mut go,
                 )
                 .unwrap();
-                states.iter().map(|state| state.distance).collect::<Vec<f64>>()
+                states
             });
             assert_eq!(found, expected);
         }
@@ -610,8 +610,8 @@ fn algorithms_take_long_lists_in_parts() {
         .all(|(vertex, level)| *level == distance(vertex)));
     let degrees = made.file.degrees(Direction::Out, &io).unwrap();
     let paths = the_same(&made, &io, |means| {
-        let mut states = vec![Reached::NEVER; made.vertices];
-        states[HUB as usize] = Reached::at(0.0);
+        let mut states = vec![f64::INFINITY; made.vertices];
+        states[HUB as usize] = 0.0;
         let mut active = Frontier::none(made.vertices);
         active.insert(HUB);
         let graph = Graph {
@@ -629,7 +629,7 @@ fn algorithms_take_long_lists_in_parts() {
             &mut go,
         )
         .unwrap();
-        states.iter().map(|state| state.distance).collect::<Vec<f64>>()
+        states
     });
     for (vertex, distance) in (0..).zip(&paths) {
         let direct = if vertex == HUB {

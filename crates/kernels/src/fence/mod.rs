@@ -1,7 +1,6 @@
-//! The one module that may say `unsafe`: shells that switch on target features, sorting and summing by
-//! whole vectors, prefetches, the call into the `gemm` crate, and the stack that `faer` works on.
+//! The one module that may say `unsafe`: shells that switch on target features, sorting by whole
+//! vectors, prefetches, the call into the `gemm` crate, and the stack that `faer` works on.
 
-pub mod gaps;
 pub mod hint;
 pub mod operands;
 pub mod product;

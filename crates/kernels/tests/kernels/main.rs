@@ -7,7 +7,6 @@ mod describe;
 mod elementwise;
 mod factor;
 mod fourier;
-mod gaps;
 mod gather;
 mod gemm;
 mod generate;
