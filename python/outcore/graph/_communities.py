@@ -76,7 +76,7 @@ def _lowest_and_mean_weight(G: Graph) -> tuple[float, float]:
         lowest, total, is_nan = G._core.weights(unseen())
         if is_nan:
             raise ArgumentError("louvain_communities: a weight is not a number")
-        # What is too large together is infinite: then all distances are worked on at once.
+        # What is too large together is infinite.
         G._weights = (lowest, total / max(G.number_of_entries, 1))  # type: ignore[attr-defined]
     return G._weights  # type: ignore[attr-defined, no-any-return]
 

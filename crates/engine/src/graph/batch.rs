@@ -190,11 +190,14 @@ pub(super) fn spans(
     };
     // Of a block the lists of all are met on one way through it.
     let mut block = |first: Vertex, bits: u32| {
+        let Some(index) = weights else {
+            return section
+                .index
+                .each_of(first, bits, |vertex, list| give(vertex, list, NOWHERE));
+        };
         let mut of = [NOWHERE; BLOCK as usize];
-        if let Some(index) = weights {
-            let note = |vertex, span| of[(vertex - first) as usize] = index.times(span);
-            index.degrees.each_of(first, bits, note);
-        }
+        let note = |vertex, span| of[(vertex - first) as usize] = index.times(span);
+        index.degrees.each_of(first, bits, note);
         let give = |vertex, list| give(vertex, list, of[(vertex - first) as usize]);
         section.index.each_of(first, bits, give);
     };

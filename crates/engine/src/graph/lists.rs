@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use outcore_dtype::DType;
 use outcore_graph::{ListIndex, Span, Vertex};
-use outcore_kernels::cast_kernel;
 use outcore_store::{Direction, GraphFile, Part, PAGE};
 
 use super::batch::{Chosen, WeightIndex};
@@ -198,12 +196,11 @@ pub fn loops(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) -> Resu
     Ok(found)
 }
 
-/// Places in the weights of which some are looked at, and bytes of those.
+/// Pages of weights that are looked at, at most.
 const SAMPLES: u64 = 64;
-const SAMPLE_BYTES: u64 = PAGE as u64;
 
-/// About the mean of the weights that are not below 0: that of a page's at some places, as far from each other as can be;
-/// 0 where there are none. I/O: those pages.
+/// About the mean of the weights that are not below 0: that of some pages, as far from each other as can be; 0 where there
+/// are none. I/O: those pages.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -222,25 +219,20 @@ pub fn mean_weight(
     let (Some(index), Some(dtype)) = (wanted.weights, file.shape().weights) else {
         return Ok(1.0);
     };
-    let neighbours = degrees.total_bytes();
+    let (page, bytes) = (PAGE as u64, degrees.total_bytes() * index.item);
+    let pages = bytes.div_ceil(page);
+    let samples = SAMPLES.min(pages);
     let (mut sum, mut count) = (0.0, 0u64);
-    let mut weights = vec![];
-    for sample in 0..SAMPLES {
-        let begin = (u128::from(neighbours) * u128::from(sample) / u128::from(SAMPLES)) as u64;
-        let end = (begin + SAMPLE_BYTES / index.item).min(neighbours);
-        let span = Span {
-            offset: begin * index.item,
-            bytes: (end - begin) * index.item,
-        };
-        if span.bytes == 0 {
-            continue;
-        }
-        let (frame, place) = wanted.read_span(Part::Weights, span, means)?;
-        weights.resize((end - begin) as usize, 0.0);
-        cast_kernel(dtype, DType::F64)(&frame[place], bytemuck::cast_slice_mut(&mut weights));
+    let mut scratch = Scratch::default();
+    for sample in 0..samples {
+        let offset = pages * sample / samples * page;
+        let bytes = page.min(bytes - offset);
+        let (frame, place) = wanted.read_span(Part::Weights, Span { offset, bytes }, means)?;
+        scratch.take_weights(dtype, &frame[place]);
         means.frames.give(frame);
-        let right = weights.iter().filter(|weight| **weight >= 0.0);
-        (sum, count) = right.fold((sum, count), |(sum, count), weight| (sum + weight, count + 1));
+        for weight in scratch.weights.iter().filter(|weight| **weight >= 0.0) {
+            (sum, count) = (sum + weight, count + 1);
+        }
     }
     Ok(if count == 0 { 0.0 } else { sum / count as f64 })
 }

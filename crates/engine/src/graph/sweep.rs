@@ -481,7 +481,7 @@ impl<'r> Round<'r> {
             return watch().map(|()| 1);
         }
         let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG, room);
-        let taken = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             for _ in 0..readers(stretch.batches, means) {
                 scope.spawn(|| queue.run(|| queue.read(wanted, stretch, means)));
             }
@@ -496,14 +496,9 @@ impl<'r> Round<'r> {
                 });
             }
             let taken = queue.take(stretch.batches.len(), take, watch);
-            let (taken, error) = match taken {
-                Ok(taken) => (taken, None),
-                Err(error) => (0, Some(error)),
-            };
-            queue.stop(error);
-            taken
+            queue.stop(taken.err());
         });
-        queue.outcome().map(|()| taken)
+        queue.outcome()
     }
 
     /// Adds what is found at the lists, as the sweep goes. It is as much as `memory` has to be beside.
@@ -547,7 +542,7 @@ fn readers(batches: &[Batch], means: &Means<'_>) -> usize {
 /// 1. Batches are claimed in order, so that the next to be taken is read or being read.
 /// 2. `held_bytes` is that of batches that are being read, wait or are worked on; beyond one batch it is at most `memory`.
 /// 3. `found_bytes` is what was found, and the most that can be found in batches that are claimed; beyond one batch there is
-///    room for it. `end` is set once no further one has room, and all that are claimed were worked on.
+///    room for it. `full` is set once no further one has room, and all that are claimed were worked on.
 struct Queue<'a, T> {
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -560,8 +555,7 @@ struct State<T> {
     next: usize,
     held_bytes: u64,
     found_bytes: u64,
-    worked: usize,
-    end: Option<usize>,
+    full: bool,
     read: BTreeMap<usize, AlignedBuffer>,
     done: BTreeMap<usize, T>,
     taken: usize,
@@ -588,8 +582,7 @@ impl<T> Queue<'_, T> {
                 next: 0,
                 held_bytes: 0,
                 found_bytes: 0,
-                worked: 0,
-                end: None,
+                full: false,
                 read: BTreeMap::new(),
                 done: BTreeMap::new(),
                 taken: 0,
@@ -627,16 +620,15 @@ impl<T> Queue<'_, T> {
     fn claim(&self, stretch: Stretch<'_>) -> Option<usize> {
         let mut state = self.lock();
         loop {
-            let is_over = state.stopped || state.end.is_some();
+            let is_over = state.stopped || state.full;
             let batch = stretch.get(state.next).filter(|_| !is_over)?;
             let most = self.room.map_or(0, |room| room.most(batch));
-            let has_room = self.room.is_none_or(|room| state.found_bytes + most <= room.bytes);
-            if !has_room && state.next > 0 && state.worked == state.next {
-                state.end = Some(state.next);
+            let has_room = state.next == 0 || self.room.is_none_or(|room| state.found_bytes + most <= room.bytes);
+            if !has_room && state.held_bytes == 0 {
+                state.full = true;
                 self.changed.notify_all();
                 return None;
             }
-            let has_room = has_room || state.next == 0;
             let fits = state.held_bytes == 0 || state.held_bytes + batch.bytes() <= self.memory;
             if has_room && fits && state.next < state.taken + self.backlog {
                 state.held_bytes += batch.bytes();
@@ -675,24 +667,23 @@ impl<T> Queue<'_, T> {
             state.done.insert(number, done);
             state.held_bytes -= batch.bytes();
             state.found_bytes = state.found_bytes - self.room.map_or(0, |room| room.most(batch)) + found;
-            state.worked += 1;
             drop(state);
             self.changed.notify_all();
         }
     }
 
-    /// Hands all over, in order, and gives how many they were.
+    /// Hands all over, in order, or as many as there was room for.
     fn take(
         &self,
         batches: usize,
         take: &mut impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
-    ) -> Result<usize, EngineError> {
+    ) -> Result<(), EngineError> {
         for number in 0..batches {
             let done = loop {
                 let mut state = self.lock();
-                if state.stopped || state.end.is_some_and(|end| number >= end) {
-                    return Ok(number);
+                if state.stopped || state.full && number == state.next {
+                    return Ok(());
                 }
                 if let Some(done) = state.done.remove(&number) {
                     state.taken += 1;
@@ -709,7 +700,7 @@ impl<T> Queue<'_, T> {
             take(done)?;
             watch()?;
         }
-        Ok(batches)
+        Ok(())
     }
 
     /// Ends all threads; the first error is kept.
@@ -723,9 +714,10 @@ impl<T> Queue<'_, T> {
         self.changed.notify_all();
     }
 
-    fn outcome(self) -> Result<(), EngineError> {
+    /// How many were handed over.
+    fn outcome(self) -> Result<usize, EngineError> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        state.error.map_or(Ok(()), Err)
+        state.error.map_or(Ok(state.taken), Err)
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {

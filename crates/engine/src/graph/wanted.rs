@@ -72,10 +72,10 @@ impl List<'_> {
 }
 
 impl Scratch {
-    /// Takes the weights of a list from their bytes.
+    /// Takes weights from their bytes.
     pub(super) fn take_weights(&mut self, dtype: DType, bytes: &[u8]) {
         self.weights.clear();
-        self.weights.resize(self.neighbours.len(), 0.0);
+        self.weights.resize(bytes.len() / dtype.size(), 0.0);
         cast_kernel(dtype, DType::F64)(bytes, bytemuck::cast_slice_mut(&mut self.weights));
     }
 }
