@@ -173,12 +173,26 @@ impl ListIndex {
         let Some(begin) = self.begins.get(first as usize / STRIDE) else {
             return;
         };
+        let rest = &self.lengths[first as usize..];
+        if let Some(lengths) = rest.first_chunk::<STRIDE>().filter(|lengths| !has_large(lengths)) {
+            let offsets = offsets(lengths);
+            while bits != 0 {
+                let place = bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                let span = Span {
+                    offset: begin + u64::from(offsets[place]),
+                    bytes: u64::from(lengths[place]),
+                };
+                each(first + place as Vertex, span);
+            }
+            return;
+        }
         let (mut offset, mut vertex) = (*begin, first);
         let mut large = None;
-        while bits != 0 {
-            let Some(length) = self.lengths.get(vertex as usize) else {
+        for length in rest {
+            if bits == 0 {
                 return;
-            };
+            }
             let mut bytes = u64::from(*length);
             if *length == LARGE {
                 let place = large.unwrap_or_else(|| self.large.partition_point(|large| *large < vertex));
@@ -190,6 +204,12 @@ impl ListIndex {
             }
             (offset, vertex, bits) = (offset + bytes, vertex + 1, bits >> 1);
         }
+    }
+
+    /// Where the lists of 32 vertices end, of which the first is `first`.
+    pub fn end_of(&self, first: Vertex) -> u64 {
+        let next = self.begins.get(first as usize / STRIDE + 1);
+        next.copied().unwrap_or(self.total)
     }
 
     fn begin(&self, vertex: Vertex) -> u64 {
@@ -221,13 +241,30 @@ impl ListIndex {
     }
 }
 
+fn has_large(lengths: &[u8; STRIDE]) -> bool {
+    lengths.iter().fold(false, |any, length| any | (*length == LARGE))
+}
+
+/// Where each list begins, counted from the first.
+fn offsets(lengths: &[u8; STRIDE]) -> [u16; STRIDE] {
+    let mut next = 0;
+    lengths.map(|length| {
+        let offset = next;
+        next += u16::from(length);
+        offset
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Many blocks without a large list, and some with one or more.
     fn lengths() -> impl Strategy<Value = Vec<u64>> {
-        prop::collection::vec(prop_oneof![Just(0u64), 1..254u64, 254..257u64, 1u64..1 << 33], 0..200)
+        let large = prop_oneof![254..257u64, 1u64..1 << 33];
+        let each = prop_oneof![8 => Just(0u64), 64 => 1..255u64, 1 => large];
+        prop::collection::vec(each, 0..256)
     }
 
     proptest! {
@@ -254,6 +291,7 @@ mod tests {
                 let wanted = |vertex: &Vertex| bits >> (vertex - first) & 1 == 1 && (*vertex as usize) < lengths.len();
                 let expected: Vec<_> = (first..first + 32).filter(wanted).map(|vertex| (vertex, index.span(vertex))).collect();
                 prop_assert_eq!(found, expected);
+                prop_assert_eq!(index.end_of(first), index.span((first + 32).min(lengths.len() as Vertex)).offset);
             }
             prop_assert_eq!(index.total_bytes(), offset);
             prop_assert_eq!(index.vertex_at(offset) as usize, lengths.len());

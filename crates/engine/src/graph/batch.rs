@@ -26,6 +26,37 @@ impl Chosen<'_> {
             Chosen::Listed(listed) => listed.len() as u64,
         }
     }
+
+    /// Bytes of their lists.
+    pub(super) fn list_bytes(&self, index: &ListIndex) -> u64 {
+        let mut bytes = 0;
+        self.blocks(0..index.len() as Vertex, |first, bits| {
+            index.each_of(first, bits, |_, span| bytes += span.bytes);
+        });
+        bytes
+    }
+
+    /// Calls `each` with those of a range, ascending, a block at a time that has any: its first vertex, and their bits.
+    fn blocks(&self, range: Range<Vertex>, mut each: impl FnMut(Vertex, u32)) {
+        match self {
+            Chosen::All => {
+                for first in (range.start / BLOCK * BLOCK..range.end).step_by(BLOCK as usize) {
+                    let before = range.start.saturating_sub(first);
+                    let behind = (BLOCK - (range.end - first).min(BLOCK)) as u32;
+                    each(first, u32::MAX << before & u32::MAX >> behind);
+                }
+            }
+            Chosen::Of(bits) => bits.blocks(range, each),
+            Chosen::Listed(vertices) => {
+                let from = vertices.partition_point(|vertex| *vertex < range.start);
+                let to = vertices.partition_point(|vertex| *vertex < range.end);
+                for members in vertices[from..to].chunk_by(|one, next| one / BLOCK == next / BLOCK) {
+                    let bits = members.iter().fold(0, |bits, vertex| bits | 1 << (vertex % BLOCK));
+                    each(members[0] / BLOCK * BLOCK, bits);
+                }
+            }
+        }
+    }
 }
 
 /// Weights, one for each neighbour: their index counts neighbours.
@@ -45,6 +76,11 @@ impl<'a> WeightIndex<'a> {
 
     pub(super) fn span(&self, vertex: Vertex) -> Span {
         self.times(self.degrees.span(vertex))
+    }
+
+    /// Where the weights of the vertices of a block end.
+    fn end_of(&self, first: Vertex) -> u64 {
+        self.degrees.end_of(first) * self.item
     }
 
     /// Where the weights of so many neighbours lie.
@@ -123,6 +159,11 @@ impl Runs {
         self.runs.push(Run { pages, at });
     }
 
+    /// Whether all before a byte of the part, from the last span on, is in them.
+    fn reach(&self, end: u64) -> bool {
+        end <= self.runs.last().map_or(0, |run| run.pages.end * PAGE as u64)
+    }
+
     /// Whether there are so many of them that most of the time goes into finding them.
     pub fn are_short(&self) -> bool {
         self.pages < LONG_RUN * self.runs.len() as u64
@@ -183,43 +224,32 @@ pub(super) fn spans(
     range: Range<Vertex>,
     mut each: impl FnMut(Vertex, Found),
 ) {
-    let mut give = |vertex: Vertex, list: Span, weights: Span| {
+    chosen.blocks(range, |first, bits| spans_of(section, weights, first, bits, &mut each));
+}
+
+/// The same of some vertices of a block. Their lists, and their weights, are found on one way through it.
+fn spans_of(
+    section: &Section,
+    weights: Option<WeightIndex<'_>>,
+    first: Vertex,
+    bits: u32,
+    each: &mut impl FnMut(Vertex, Found),
+) {
+    let mut give = |vertex, list: Span, weights| {
         if list.bytes > 0 {
             each(vertex, Found { list, weights });
         }
     };
-    // Of a block the lists of all are met on one way through it.
-    let mut block = |first: Vertex, bits: u32| {
-        let Some(index) = weights else {
-            return section
-                .index
-                .each_of(first, bits, |vertex, list| give(vertex, list, NOWHERE));
-        };
-        let mut of = [NOWHERE; BLOCK as usize];
-        let note = |vertex, span| of[(vertex - first) as usize] = index.times(span);
-        index.degrees.each_of(first, bits, note);
-        let give = |vertex, list| give(vertex, list, of[(vertex - first) as usize]);
-        section.index.each_of(first, bits, give);
-    };
-    match (chosen, weights) {
-        (Chosen::All, None) => section
+    let Some(index) = weights else {
+        return section
             .index
-            .spans(range)
-            .for_each(|(vertex, list)| give(vertex, list, NOWHERE)),
-        (Chosen::All, Some(index)) => {
-            let both = section.index.spans(range.clone()).zip(index.degrees.spans(range));
-            both.for_each(|((vertex, list), (_, span))| give(vertex, list, index.times(span)));
-        }
-        (Chosen::Of(bits), _) => bits.blocks(range, block),
-        (Chosen::Listed(vertices), _) => {
-            let from = vertices.partition_point(|vertex| *vertex < range.start);
-            let to = vertices.partition_point(|vertex| *vertex < range.end);
-            for members in vertices[from..to].chunk_by(|one, next| one / BLOCK == next / BLOCK) {
-                let bits = members.iter().fold(0, |bits, vertex| bits | 1 << (vertex % BLOCK));
-                block(members[0] / BLOCK * BLOCK, bits);
-            }
-        }
-    }
+            .each_of(first, bits, |vertex, list| give(vertex, list, NOWHERE));
+    };
+    let mut of = [NOWHERE; BLOCK as usize];
+    let note = |vertex, span| of[(vertex - first) as usize] = index.times(span);
+    index.degrees.each_of(first, bits, note);
+    let give = |vertex, list| give(vertex, list, of[(vertex - first) as usize]);
+    section.index.each_of(first, bits, give);
 }
 
 /// Cuts a sweep into batches of so many pages or little more. A list is never cut; a long one is a batch of its own, which
@@ -259,27 +289,36 @@ pub(super) fn batches(
         return done;
     }
     let mut count = 0;
-    spans(section, weights, chosen, 0..vertices, |vertex, found| {
-        count += 1;
-        let parts = parts(found.list.bytes);
-        if batch.is_full(pages) || count > BATCH_VERTICES || parts > 0 && !batch.lists.runs.is_empty() {
-            count = 1;
-            batch.vertices.end = vertex;
-            done.push(std::mem::take(&mut batch));
-            batch.vertices.start = vertex;
-        }
-        if parts > 0 {
-            done.push(Batch {
-                vertices: vertex..vertex + 1,
-                parts,
-                ..Batch::default()
-            });
-            count = 0;
-            batch.vertices.start = vertex + 1;
+    chosen.blocks(0..vertices, |first, bits| {
+        // Many blocks lie in pages that are read anyway: their lists need not be looked for.
+        let weights_end = weights.map_or(0, |index| index.end_of(first));
+        let is_read = batch.lists.reach(section.index.end_of(first)) && batch.weights.reach(weights_end);
+        if is_read && !batch.is_full(pages) && count + bits.count_ones() <= BATCH_VERTICES {
+            count += bits.count_ones();
             return;
         }
-        batch.lists.add(found.list);
-        batch.weights.add(found.weights);
+        spans_of(section, weights, first, bits, &mut |vertex, found: Found| {
+            count += 1;
+            let parts = parts(found.list.bytes);
+            if batch.is_full(pages) || count > BATCH_VERTICES || parts > 0 && !batch.lists.runs.is_empty() {
+                count = 1;
+                batch.vertices.end = vertex;
+                done.push(std::mem::take(&mut batch));
+                batch.vertices.start = vertex;
+            }
+            if parts > 0 {
+                done.push(Batch {
+                    vertices: vertex..vertex + 1,
+                    parts,
+                    ..Batch::default()
+                });
+                count = 0;
+                batch.vertices.start = vertex + 1;
+                return;
+            }
+            batch.lists.add(found.list);
+            batch.weights.add(found.weights);
+        });
     });
     if !batch.lists.runs.is_empty() {
         batch.vertices.end = vertices;

@@ -104,11 +104,9 @@ impl Search<'_> {
             active,
             next,
         } = known;
-        let mut ahead = 0;
-        active.each(|vertex| {
-            ahead += self.file.section(along).index.bytes_of(vertex);
-            left[place] -= self.file.section(against(along)).index.bytes_of(vertex);
-        });
+        let bytes = |direction| active.chosen().list_bytes(&self.file.section(direction).index);
+        let ahead = bytes(along);
+        left[place] -= bytes(against(along));
         let read = |direction, chosen| {
             let wanted = Wanted {
                 file: self.file,

@@ -5,7 +5,7 @@ use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::means::{Means, Watch};
-use super::sweep::{Heading, Sweep};
+use super::sweep::{Heading, Lists, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
@@ -22,17 +22,46 @@ pub struct Ranking {
 /// Bytes of memory for each vertex.
 pub const RANKS_BYTES: u64 = 16;
 
-/// The sum of what some vertices give. Four sums do not wait for each other's reads, most of which no cache holds.
-fn sum_at(given: &[f64], vertices: &[Vertex]) -> f64 {
-    let (fours, rest) = vertices.as_chunks::<4>();
+/// Neighbours that are looked up together: most of what they give is in no cache of the processor, and the reads of all are
+/// under way at once.
+const TOGETHER: usize = 1024;
+
+/// What a thread needs to add up.
+#[derive(Default)]
+struct Adding {
+    scratch: Scratch,
+    values: Vec<f64>,
+}
+
+impl Adding {
+    /// The sums of what the neighbours of each vertex give.
+    fn sums(&mut self, lists: &Lists<'_>, given: &[f64]) -> Result<Vec<(Vertex, f64)>, EngineError> {
+        let mut sums = vec![];
+        let values = &mut self.values;
+        lists.together(&mut self.scratch, TOGETHER, |ends, neighbours| {
+            values.clear();
+            values.extend(neighbours.iter().map(|vertex| given[*vertex as usize]));
+            let mut begin = 0;
+            sums.extend(ends.iter().map(|(vertex, end)| {
+                let of = std::mem::replace(&mut begin, *end)..*end;
+                (*vertex, sum(&values[of]))
+            }));
+        })?;
+        Ok(sums)
+    }
+}
+
+/// Four sums do not wait for each other.
+fn sum(values: &[f64]) -> f64 {
+    let (fours, rest) = values.as_chunks::<4>();
     let mut sums = [0.0; 4];
     for four in fours {
-        for (sum, vertex) in sums.iter_mut().zip(four) {
-            *sum += given[*vertex as usize];
+        for (sum, value) in sums.iter_mut().zip(four) {
+            *sum += value;
         }
     }
-    for (sum, vertex) in sums.iter_mut().zip(rest) {
-        *sum += given[*vertex as usize];
+    for (sum, value) in sums.iter_mut().zip(rest) {
+        *sum += value;
     }
     (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
@@ -51,18 +80,16 @@ pub fn ranks(
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<f64>, Option<u32>), EngineError> {
     let vertices = degrees.len();
-    let degree = |vertex: Vertex| {
-        degrees
-            .spans(vertex..vertex + 1)
-            .map(|(_, span)| span.bytes)
-            .sum::<u64>()
-    };
     let of = |range| degrees.spans(range).map(|(_, span)| span.bytes.max(1) as f64);
     let all = 0..vertices as Vertex;
     // What each vertex gives along an edge; those without edges keep their rank.
     let mut given: Vec<f64> = of(all.clone()).map(|degree| 1.0 / vertices as f64 / degree).collect();
     let mut next = vec![0.0; vertices];
-    let dangling: Vec<Vertex> = all.clone().filter(|vertex| degree(*vertex) == 0).collect();
+    let dangling: Vec<Vertex> = degrees
+        .spans(all.clone())
+        .filter(|(_, span)| span.bytes == 0)
+        .map(|(vertex, _)| vertex)
+        .collect();
     let sweep = Sweep::in_parts(
         Wanted {
             file,
@@ -78,14 +105,8 @@ pub fn ranks(
         means.iteration(vertices as u64);
         sweep.whole(Heading::of(number)).run(
             means,
-            Scratch::default,
-            |scratch, lists| {
-                let mut sums: Vec<(Vertex, f64)> = vec![];
-                lists.each(scratch, |list| {
-                    sums.push((list.vertex, sum_at(&given, list.neighbours)));
-                })?;
-                Ok(sums)
-            },
+            Adding::default,
+            |adding, lists| adding.sums(lists, &given),
             |sums| {
                 sums.iter().for_each(|(vertex, sum)| next[*vertex as usize] += *sum);
                 Ok(())

@@ -125,6 +125,7 @@ impl<'a> Lists<'a> {
         let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
         let mut weight_run = 0;
         each_encoded(wanted, wanted.weights, batch, lists, |vertex, bytes, span| {
+            scratch.neighbours.clear();
             decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
             scratch.weights.clear();
             if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
@@ -141,6 +142,42 @@ impl<'a> Lists<'a> {
             });
             Ok(())
         })
+    }
+
+    /// Calls `some` with lists, by ascending vertices, one behind the other: where the list of each vertex ends, and the
+    /// neighbours, so many together or little more. What is read at each can then be asked for at once.
+    ///
+    /// # Errors
+    /// Bytes that are no list.
+    pub fn together(
+        &self,
+        scratch: &mut Scratch,
+        neighbours: usize,
+        mut some: impl FnMut(&[(Vertex, usize)], &[Vertex]),
+    ) -> Result<(), EngineError> {
+        let (wanted, batch, frame) = match &self.0 {
+            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            Held::Part(list) => {
+                some(&[(list.vertex, list.neighbours.len())], list.neighbours);
+                return Ok(());
+            }
+        };
+        let vertices = wanted.file.shape().vertices;
+        let Scratch {
+            neighbours: all, ends, ..
+        } = scratch;
+        (all.clear(), ends.clear());
+        each_encoded(wanted, None, batch, frame, |vertex, bytes, _| {
+            decode(vertex, bytes, vertices, all)?;
+            ends.push((vertex, all.len()));
+            if all.len() >= neighbours {
+                some(ends, all);
+                (all.clear(), ends.clear());
+            }
+            Ok(())
+        })?;
+        some(ends, all);
+        Ok(())
     }
 
     /// Calls `found` with every vertex that has one of some neighbours, ascending; of a long list as often as parts have one.

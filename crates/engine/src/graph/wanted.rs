@@ -25,6 +25,8 @@ pub struct Wanted<'a> {
 pub struct Scratch {
     pub(super) neighbours: Vec<Vertex>,
     pub(super) weights: Vec<f64>,
+    /// Of lists that are one behind the other, whose they are and where they end.
+    pub(super) ends: Vec<(Vertex, usize)>,
 }
 
 /// A vertex and its neighbours, or some of them where a sweep gives long lists in parts.
