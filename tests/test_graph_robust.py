@@ -230,7 +230,7 @@ def lonely(shared: Path) -> Path:
 
 @pytest.mark.parametrize("name", RESERVED)
 def test_what_is_resident_was_reserved(name: str, lonely: Path, scratch: Path) -> None:
-    given = {"name": name, "path": str(lonely), "scratch": str(scratch), "memory_limit": 2 << 30}
+    given = {"name": name, "path": str(lonely), "scratch": str(scratch)}
     outcome = cgroup.run_limited("support.graph_children:grown", given, timeout_seconds=TIMEOUT_SECONDS)
     assert outcome.reason is None, outcome.stderr
     grown, reserved = outcome.value

@@ -93,16 +93,22 @@ def resident(field: str) -> int:
     return int(status.split(field)[1].split()[0]) * 1024
 
 
-def grown(name: str, path: str, scratch: str, memory_limit: int) -> list[int]:
-    """How much the process grows by a call, and what is reserved for it beside what is there before."""
-    with oc.Session(memory_limit=memory_limit, threads=2, progress=False, scratch=[scratch]):
-        G = oc.graph.open(path)
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-        before = resident("VmRSS:")
-        with running(name) as run:
-            found = RESERVED[name](G._core, run)
-        assert found is not None
-        return [resident("VmHWM:") - before, run.reserved_bytes - G.index_bytes]
+def grown(name: str, path: str, scratch: str) -> list[int]:
+    """How much the process grows by a call in the least memory, and what is reserved for it beside the index."""
+    least = 1 << 20
+    while True:
+        with oc.Session(memory_limit=8 << 30, pool_limit=least, threads=2, progress=False, scratch=[scratch]):
+            G = oc.graph.open(path)
+            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+            before = resident("VmRSS:")
+            try:
+                with running(name) as run:
+                    found = RESERVED[name](G._core, run)
+            except oc.errors.MemoryLimitError as error:
+                least = max(error.smallest, least) + 1
+                continue
+            assert found is not None
+            return [resident("VmHWM:") - before, run.reserved_bytes - G.index_bytes]
 
 
 def read(source: str, target: str, scratch: str) -> None:
