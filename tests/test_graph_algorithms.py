@@ -288,6 +288,8 @@ def test_betweenness_from_some_sources(out: Path) -> None:
         expected = nx.betweenness_centrality_subset(graph, sources, list(graph))
         found = oc.graph.betweenness_centrality(G, sources, normalized=False)
         np.testing.assert_allclose(found * 4 / len(graph), [expected[v] for v in range(len(graph))], rtol=1e-9)
+        often = oc.graph.betweenness_centrality(G, sources * 200, normalized=False)
+        np.testing.assert_allclose(often, found, rtol=1e-9)
         drawn = [oc.graph.betweenness_centrality(G, 20, seed=seed).tobytes() for seed in (1, 1, 2)]
         assert drawn[0] == drawn[1] != drawn[2]
         for wrong in (0, 513, -1):

@@ -17,6 +17,7 @@ import outcore as oc
 from outcore.errors import (
     ArgumentError,
     FormatError,
+    MemoryLimitError,
     ShapeError,
 )
 from outcore.graph import Graph
@@ -116,6 +117,19 @@ def test_matrices_there_and_back(graph: Any, out: Path) -> None:
         assert back.path.read_bytes() == G.path.read_bytes()
         turned = oc.graph.from_sparse(A.T, out / "t.ocg", overwrite=True)
         assert np.array_equal(dense(turned), wanted.T)
+
+
+def test_a_matrix_of_many_vertices_without_edges_takes_little_memory(out: Path) -> None:
+    n = 12_000_000
+    with session(out):
+        oc.graph.from_arrays([0, 1, n - 1], [1, 2, 5], out / "g.ocg", vertices=n)
+    with session(out, pool_limit=160 << 20):
+        G = oc.graph.open(out / "g.ocg")
+        with pytest.raises(MemoryLimitError):
+            G.lists(np.arange(n, dtype=np.uint32))
+        A = oc.graph.to_sparse(G, out / "a.ocs")
+        found = [np.concatenate(parts).tolist() for parts in zip(*A.blocks(), strict=True)][:2]
+    assert found == [[0, 1, n - 1], [1, 2, 5]]
 
 
 def test_a_matrix_of_one_way_made_both(out: Path) -> None:

@@ -96,14 +96,15 @@ def check_source(name: str, graph: Any, G: Graph, source: Any) -> None:
     assert found == wanted
     if isinstance(found, dict):
         assert list(found.values()) == sorted(found.values())
-        assert ours(G, source, cutoff=2) == getattr(nx, name)(graph, source, cutoff=2)
+        for cutoff in (-1, 0, 2):
+            assert ours(G, source, cutoff=cutoff) == getattr(nx, name)(graph, source, cutoff=cutoff)
 
 
 def test_weighted_paths(out: Path) -> None:
     graph = weighted(directed_of(KINDS["rmat"]()))
     with session(out):
         for G in (write(graph, out, "float64"), convert_from_nx(graph, edge_attrs={"weight": 1})):
-            for cutoff in (None, 6):
+            for cutoff in (None, 6, 0, -1):
                 found = backend_interface.single_source_dijkstra_path_length(G, 3, cutoff)
                 assert found == nx.single_source_dijkstra_path_length(graph, 3, cutoff)
                 assert list(found.values()) == sorted(found.values())

@@ -319,9 +319,57 @@ def test_states_and_messages_that_do_not_fit_are_refused(out: Path) -> None:
         oc.graph.from_arrays([0], [1], out / "g.ocg", vertices=n)
     with session(out, memory_limit=200 << 20):
         G = oc.graph.open(out / "g.ocg")
-        for program, need in ((Wide(), 8 * n + n // 8), (Wider(), 16 * n + n // 8)):
+        for program, need in ((Wide(), 8 * n + n // 8), (Wider(), 16 * n + 3 * (n // 8))):
             with pytest.raises(MemoryLimitError, match=f"graph: .* needs {need} bytes"):
                 G.run(program, active=[0], iterations=1)
+
+
+def test_vertices_and_messages_of_an_iteration_that_do_not_fit_are_refused(out: Path) -> None:
+    n = 12_000_000
+
+    class Every(VertexProgram):
+        pass
+
+    class Talking(VertexProgram):
+        def run(self, v: Any) -> None:
+            while True:
+                self.send(v.ids, np.zeros((len(v.ids), 1000)))
+
+        def on_message(self, m: Any) -> None:
+            raise AssertionError("more than there is memory for")
+
+    with session(out):
+        oc.graph.from_arrays([0], [1], out / "g.ocg", vertices=n)
+    with session(out, pool_limit=30 << 20) as current:
+        G = oc.graph.open(out / "g.ocg")
+        for program, active in ((Every(), None), (Talking(), np.arange(1000))):
+            with pytest.raises(MemoryLimitError, match="graph: vertices and messages: needs"):
+                G.run(program, active=active, iterations=1)
+        assert_nothing_but_kept(current)
+
+
+def test_arrays_that_were_given_may_be_changed(out: Path) -> None:
+    class Borrowed(VertexProgram):
+        seen, got = state("int64"), state("int64")
+
+        def run(self, v: Any) -> None:
+            ids = v.ids.copy()
+            self.request(ids)
+            ids[:] = 0
+
+        def on_edges(self, e: Any) -> None:
+            self.seen[e.vertices] += 1
+            ids, values = e.vertices.copy(), e.vertices.astype(np.int64)
+            self.send(ids, values)
+            ids[:], values[:] = 0, -1
+
+        def on_message(self, m: Any) -> None:
+            self.got[m.ids] = m.values
+
+    with session(out):
+        ran = write(nx.path_graph(400), out).run(Borrowed())
+    assert (ran.seen == 1).all()
+    assert np.array_equal(ran.got, np.arange(400))
 
 
 class OwnError(Exception):

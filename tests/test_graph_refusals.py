@@ -48,6 +48,9 @@ WRONG: dict[str, tuple[Callable[[Graph], Any], type[OutcoreError], str]] = {
     "ranks": (lambda G: oc.graph.pagerank(G, iterations=0), ArgumentError, "iterations=0"),
     "many ranks": (lambda G: oc.graph.pagerank(G, iterations=2**32), ArgumentError, "iterations=4294967296"),
     "sweeps": (lambda G: oc.graph.diameter(G, sweeps=0), ArgumentError, "sweeps=0"),
+    "no whole sweeps": (lambda G: oc.graph.diameter(G, sweeps=1.5), ArgumentError, "sweeps=1.5"),
+    "from nowhere": (lambda G: oc.graph.diameter(G, source=[]), ArgumentError, "is not one vertex"),
+    "from two": (lambda G: oc.graph.diameter(G, source=[0, 1]), ArgumentError, "is not one vertex"),
     "from where": (lambda G: oc.graph.diameter(G, source=5), IndexingError, "5 is no vertex"),
     "between": (lambda G: oc.graph.betweenness_centrality(G, [0, 5]), IndexingError, "5 is no vertex"),
 }

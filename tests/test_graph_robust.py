@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from benchmarks import cgroup
-from support.graph_children import SEARCHES
+from support.graph_children import RESERVED, SEARCHES
 from support.graphs import circulant, directed_of, opened, weighted, write
 from support.running import assert_nothing_but_kept, files_below, session, tree_hash
 
@@ -218,6 +218,23 @@ def test_states_that_do_not_fit_are_refused(out: Path) -> None:
             assert need > 5 * n
             assert need > refused.value.details["limit"]
         assert_nothing_but_kept(current)
+
+
+@pytest.fixture(scope="module")
+def lonely(shared: Path) -> Path:
+    """Many vertices, and almost no edge."""
+    n = 32_000_000
+    with session(shared, memory_limit=3 << 30):
+        return oc.graph.from_arrays([0, 1], [1, n - 1], shared / "lonely.ocg", vertices=n).path
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_what_is_resident_was_reserved(name: str, lonely: Path, scratch: Path) -> None:
+    given = {"name": name, "path": str(lonely), "scratch": str(scratch)}
+    outcome = cgroup.run_limited("support.graph_children:grown", given, timeout_seconds=TIMEOUT_SECONDS)
+    assert outcome.reason is None, outcome.stderr
+    grown, reserved = outcome.value
+    assert 0 < grown <= reserved
 
 
 def test_ctrl_c_ends_a_search(out: Path) -> None:

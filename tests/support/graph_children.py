@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import outcore as oc
 from outcore.graph import Graph
+from outcore.graph._activity import running
 
 SEARCHES: dict[str, Callable[[Graph], Any]] = {
     "bfs": lambda G: oc.graph.bfs(G, 0),
@@ -74,6 +76,39 @@ def make(bits: int, edges: int, path: str, scratch: str, memory_limit: int) -> i
         weights = oc.random.uniform((edges,), seed=2)
         G = oc.graph.from_arrays(rows, columns, path, weights=weights, vertices=1 << bits, side=2048)
         return G.number_of_edges
+
+
+RESERVED: dict[str, Callable[[Any, Any], Any]] = {
+    "bfs": lambda core, run: core.levels(run, [0], "out", 9),
+    "components": lambda core, run: core.components(run, False),
+    "strong": lambda core, run: core.components(run, True),
+    "ranks": lambda core, run: core.ranks(run, 0.85, 0.0, 2),
+    "cores": lambda core, run: core.cores(run),
+    "order": lambda core, run: core.generations(run),
+}
+
+
+def resident(field: str) -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(status.split(field)[1].split()[0]) * 1024
+
+
+def grown(name: str, path: str, scratch: str) -> list[int]:
+    """How much the process grows by a call in the least memory, and what is reserved for it beside the index."""
+    least = 1 << 20
+    while True:
+        with oc.Session(memory_limit=8 << 30, pool_limit=least, threads=2, progress=False, scratch=[scratch]):
+            G = oc.graph.open(path)
+            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+            before = resident("VmRSS:")
+            try:
+                with running(name) as run:
+                    found = RESERVED[name](G._core, run)
+            except oc.errors.MemoryLimitError as error:
+                least = max(error.smallest, least) + 1
+                continue
+            assert found is not None
+            return [resident("VmHWM:") - before, run.reserved_bytes - G.index_bytes]
 
 
 def read(source: str, target: str, scratch: str) -> None:

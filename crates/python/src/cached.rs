@@ -85,12 +85,13 @@ impl PyCachedFile {
         bytes: u32,
     ) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let offsets = offsets.as_slice()?;
-        let total = offsets.len() * bytes as usize;
+        let total = offsets.len().saturating_mul(bytes as usize);
         let session = self.session.get().0.clone();
         let found = py.detach(|| -> Result<Vec<u8>, EngineError> {
-            // What the caller gets is the caller's; it is looked at whether there is room for it.
-            session.make_way(total as u64);
-            let _held: Reservation = session.ledger().reserve(total, "read_at")?;
+            // What the caller gets is the caller's; it is looked at whether there is room for it and what is asked.
+            let needed = total.saturating_add(offsets.len() * size_of::<Span>());
+            session.make_way(needed as u64);
+            let _held: Reservation = session.ledger().reserve(needed, "read_at")?;
             let mut found = vec![0; total];
             let spans: Vec<Span> = offsets.iter().map(|offset| Span { offset: *offset, bytes }).collect();
             self.file.visit(&spans, &mut |number, pages| {

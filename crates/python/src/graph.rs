@@ -57,8 +57,6 @@ const READING_MAX: u64 = 256 << 20;
 const CACHE_LEAST: u64 = 4 << 20;
 /// Bytes of lists from which on it is worth while to give back what they took meanwhile.
 const FREED_LEAST: u64 = 1 << 20;
-/// Bytes for each vertex of an index of degrees.
-const DEGREE_BYTES: u64 = 2;
 /// Bytes of memory for the loop of a vertex, in a list that has grown.
 const LOOPS_BYTES: u64 = 8;
 
@@ -126,7 +124,17 @@ impl PyGraph {
     /// What `degrees_of_weights` takes.
     fn weights_bytes(&self) -> u64 {
         let is_weighted = self.file.shape().weights.is_some();
-        u64::from(is_weighted) * DEGREE_BYTES * self.file.shape().vertices
+        u64::from(is_weighted)
+            * self
+                .file
+                .degrees_bytes(Direction::Out)
+                .max(self.file.degrees_bytes(Direction::In))
+    }
+
+    /// Bytes for each vertex that the degrees of some directions take.
+    fn degree_bytes(&self, directions: &[Direction]) -> u64 {
+        let of = |direction: &Direction| self.file.degrees_bytes(*direction);
+        directions.iter().map(of).sum::<u64>() / self.file.shape().vertices.max(1)
     }
 
     /// The direction of lists that are asked for; refuses vertices that do not ascend or are none.
@@ -214,7 +222,7 @@ impl PyGraph {
         each: bool,
         work: impl FnOnce(&ListIndex, u64, &Means<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
-        let bytes = graph::triangles_bytes(each, run.session.options().threads) + DEGREE_BYTES;
+        let bytes = graph::triangles_bytes(each, run.session.options().threads) + self.degree_bytes(&[Direction::Out]);
         self.with_memory(py, run, "graph: triangles", bytes, self.in_parts(0), |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             let means = Means {
@@ -275,7 +283,9 @@ impl PyGraph {
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let direction = directions_named(direction)?[0];
         let session = session.0.clone();
+        let bytes = 8 * self.file.shape().vertices + self.file.degrees_bytes(direction);
         let found = py.detach(|| {
+            let _held = session.set_aside("graph: degrees", bytes)?;
             let degrees = self.degrees_of(direction, session.io())?;
             let of = degrees.spans(0..u32::MAX).map(|(_, span)| span.bytes);
             Ok::<Vec<u64>, EngineError>(of.collect())
@@ -345,7 +355,7 @@ impl PyGraph {
             tolerance,
             iterations,
         };
-        let bytes = graph::RANKS_BYTES + DEGREE_BYTES;
+        let bytes = graph::RANKS_BYTES + self.degree_bytes(&[Direction::Out]);
         let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, self.in_parts(0), |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             graph::ranks(&self.file, &degrees, &what, means, watch)
@@ -369,7 +379,7 @@ impl PyGraph {
             py,
             run,
             "graph: distances",
-            10 + 2 * DEGREE_BYTES,
+            10 + self.degree_bytes(&[Direction::Out, Direction::In]),
             self.in_parts(8),
             |means, watch| {
                 let both = [Direction::Out, Direction::In];
@@ -403,7 +413,7 @@ impl PyGraph {
             py,
             run,
             "graph: cores",
-            13 + DEGREE_BYTES,
+            13 + self.degree_bytes(directions),
             self.in_parts(0),
             |means, watch| {
                 let mut states = vec![Left::new(0); vertices];
@@ -429,7 +439,7 @@ impl PyGraph {
             py,
             run,
             "graph: topological order",
-            21 + DEGREE_BYTES,
+            21 + self.degree_bytes(&[Direction::In]),
             self.in_parts(0),
             |means, watch| {
                 let degrees = self.degrees_of(Direction::In, means.io)?;
@@ -504,7 +514,8 @@ impl PyGraph {
             threshold,
         };
         let is_weighted = self.file.shape().weights.is_some();
-        let bytes = graph::LOUVAIN_BYTES + if is_weighted { DEGREE_BYTES } else { 0 };
+        let degrees = if is_weighted { &[Direction::Out][..] } else { &[] };
+        let bytes = graph::LOUVAIN_BYTES + self.degree_bytes(degrees);
         let (found, modularity) = self.with_memory(
             py,
             run,
@@ -586,7 +597,7 @@ impl PyGraph {
     /// The vertex with the most edges around it, how many, and how many vertices were looked at.
     fn scan(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<Option<(u32, u64, u64)>> {
         let run = run.get();
-        let bytes = graph::SCAN_BYTES + DEGREE_BYTES;
+        let bytes = graph::SCAN_BYTES + self.degree_bytes(&[Direction::Out]);
         let found = self.with_memory(
             py,
             run,
@@ -695,7 +706,7 @@ impl PyGraph {
             py,
             run,
             "graph: weights",
-            DEGREE_BYTES,
+            self.degree_bytes(&[Direction::Out]),
             self.in_parts(0),
             |means, watch| {
                 let degrees = self.degrees_of(Direction::Out, means.io)?;

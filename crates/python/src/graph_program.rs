@@ -27,6 +27,10 @@ impl PyFrontier {
         frontier.extend(vertices).map_err(to_python)
     }
 
+    fn __len__(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).count() as usize
+    }
+
     /// Those that are in it, ascending; then it is empty.
     fn take<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         let found = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -38,6 +42,7 @@ impl PyFrontier {
 trait Sent: Send {
     fn send(&mut self, to: &[u32], values: &Bound<'_, PyAny>) -> PyResult<()>;
     fn multicast(&mut self, begins: &[i64], neighbours: &[u32], values: &Bound<'_, PyAny>) -> PyResult<()>;
+    fn count(&self) -> u64;
     fn take<'py>(&mut self, py: Python<'py>) -> (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>);
 }
 
@@ -50,6 +55,10 @@ impl<T: Number + Element> Sent for Mail<T> {
     fn multicast(&mut self, begins: &[i64], neighbours: &[u32], values: &Bound<'_, PyAny>) -> PyResult<()> {
         let values: PyReadonlyArray1<'_, T> = values.extract()?;
         Mail::multicast(self, begins, neighbours, values.as_slice()?).map_err(to_python)
+    }
+
+    fn count(&self) -> u64 {
+        Mail::count(self)
     }
 
     fn take<'py>(&mut self, py: Python<'py>) -> (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>) {
@@ -130,6 +139,11 @@ impl PyMail {
     ) -> PyResult<()> {
         self.sent()
             .multicast(begins.as_slice()?, neighbours.as_slice()?, values)
+    }
+
+    /// How many vertices were told something.
+    fn __len__(&self) -> usize {
+        self.sent().count() as usize
     }
 
     /// Who was told something, ascending, and what; then there are no messages.

@@ -21,8 +21,13 @@ pub struct PyGraphRun {
     report: Option<Py<PyAny>>,
     pub activity: Activity,
     reserved_bytes: AtomicU64,
-    /// Memory of what the run knows of vertices.
+    /// Memory of what the run knows of vertices, and of what its iterations have meanwhile.
     held: Mutex<Vec<Reservation>>,
+    meanwhile: Mutex<Vec<Reservation>>,
+}
+
+fn lock(held: &Mutex<Vec<Reservation>>) -> MutexGuard<'_, Vec<Reservation>> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PyGraphRun {
@@ -38,17 +43,13 @@ impl PyGraphRun {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Vec<Reservation>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Has memory for what is known of vertices until it is released: computations run in what is left.
     ///
     /// # Errors
     /// There is not so much.
     pub fn hold_for(&self, py: Python<'_>, operator: &'static str, bytes: u64) -> PyResult<()> {
         let more = py.detach(|| self.session.hold_beside(operator, bytes));
-        self.held().extend(more.map_err(to_python)?);
+        lock(&self.held).extend(more.map_err(to_python)?);
         Ok(())
     }
 
@@ -91,6 +92,7 @@ impl PyGraphRun {
             activity: Activity::default(),
             reserved_bytes: AtomicU64::new(0),
             held: Mutex::default(),
+            meanwhile: Mutex::default(),
         }
     }
 
@@ -104,9 +106,18 @@ impl PyGraphRun {
         self.hold_for(py, "graph: states", bytes)
     }
 
+    /// Holds memory for vertices and messages of an iteration, in place of what was held for them before.
+    fn hold_meanwhile(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
+        lock(&self.meanwhile).clear();
+        let more = py.detach(|| self.session.hold_beside("graph: vertices and messages", bytes));
+        lock(&self.meanwhile).extend(more.map_err(to_python)?);
+        Ok(())
+    }
+
     /// Gives back what was held.
     fn release(&self) {
-        self.held().clear();
+        lock(&self.held).clear();
+        lock(&self.meanwhile).clear();
     }
 
     /// An iteration begins, with so many active vertices that ask for so many lists.

@@ -71,7 +71,7 @@ def betweenness_centrality(
     scale = 1.0 if G.directed else 0.5
     if normalized:
         scale = 1 / ((n - 1) * (n - 2)) if n > 2 else 1.0
-    return np.multiply(sums, scale * n / max(len(chosen), 1) if len(chosen) < n else scale)
+    return np.multiply(sums, scale * n / max(len(chosen), 1) if len(chosen) != n else scale)
 
 
 def degree_histogram(G: Graph, direction: str = "both") -> npt.NDArray[np.int64]:

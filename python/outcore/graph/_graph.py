@@ -102,11 +102,13 @@ class Graph:
     def degrees(self, direction: str = "out") -> npt.NDArray[np.int64]:
         """The number of neighbours of each vertex: int64 (n,); "out", "in" or "both" of them.
 
-        A loop of an undirected graph counts once here. I/O: one read of the degrees, about a byte a vertex.
+        A loop of an undirected graph counts once here. Raises MemoryLimitError where they do not fit. I/O: one read of
+        the degrees, about a byte a vertex.
         """
-        found = np.zeros(self.number_of_vertices, dtype=np.int64)
-        for name in directions("degrees", self, direction):
-            found += self._core.degrees(_session(), name).view(np.int64)
+        names = directions("degrees", self, direction)
+        found, *others = (self._core.degrees(_session(), name).view(np.int64) for name in names)
+        for other in others:
+            found += other
         return found
 
     def neighbors(self, vertex: int, direction: str = "out") -> npt.NDArray[np.int64]:
@@ -164,10 +166,12 @@ class Graph:
         return run(self, program, active, iterations, mode)
 
     def _parts(self, direction: str, step: int = 2 << 20) -> Any:
-        """All lists, some megabytes at a time: vertices, where each list begins, neighbours, weights."""
+        """All lists, some megabytes at a time, of no more vertices than bytes: vertices, where each list begins,
+        neighbours, weights."""
         begin = 0
         while begin < self.number_of_vertices:
-            end = min(max(self._core.vertex_after(begin, step, direction), begin + 1), self.number_of_vertices)
+            end = max(self._core.vertex_after(begin, step, direction), begin + 1)
+            end = min(end, begin + step, self.number_of_vertices)
             ids = np.arange(begin, end, dtype=np.uint32)
             yield ids, *self._core.lists(unseen(), ids, direction)
             begin = end

@@ -88,10 +88,11 @@ def _groups(G: Graph, labels: npt.NDArray[Any]) -> Iterator[set[Any]]:
         yield set(_names(G, part))
 
 
-def _reached(G: Graph, distances: npt.NDArray[Any], cutoff: float | None) -> dict[Any, Any]:
-    """The nearest first, as far as there is a way."""
-    far = np.inf if cutoff is None else cutoff
-    met = np.flatnonzero((distances >= 0) & (distances <= far) & (distances < np.inf))
+def _reached(G: Graph, source: int, distances: npt.NDArray[Any], cutoff: float | None) -> dict[Any, Any]:
+    """The nearest first, as far as there is a way; the source whatever the cutoff."""
+    is_met = (distances >= 0) & (distances <= (np.inf if cutoff is None else cutoff)) & (distances < np.inf)
+    is_met[source] = True
+    met = np.flatnonzero(is_met)
     met = met[np.argsort(distances[met], kind="stable")]
     return dict(zip(_names(G, met), distances[met].tolist(), strict=True))
 
@@ -192,15 +193,16 @@ def average_clustering(G: Graph, nodes: Nodes = None, weight: str | None = None,
 
 
 def single_source_shortest_path_length(G: Graph, source: Any, cutoff: int | None = None) -> dict[Any, int]:
-    # One below 0 leaves nothing, not even the source.
-    levels = _searching.bfs(G, _number(G, source), cutoff=None if cutoff is None else max(cutoff, 0))
-    return _reached(G, levels, cutoff)
+    number = _number(G, source)
+    levels = _searching.bfs(G, number, cutoff=None if cutoff is None else max(cutoff, 0))
+    return _reached(G, number, levels, cutoff)
 
 
 def single_source_dijkstra_path_length(
     G: Graph, source: Any, cutoff: float | None = None, weight: str = "weight"
 ) -> dict[Any, float]:
-    return _reached(G, _searching.shortest_paths(G, _number(G, source)), cutoff)
+    number = _number(G, source)
+    return _reached(G, number, _searching.shortest_paths(G, number), cutoff)
 
 
 def _beyond(G: Graph, source: Any, direction: str) -> set[Any]:

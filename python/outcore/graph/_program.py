@@ -16,6 +16,8 @@ from outcore.graph._graph import Graph, directions
 # Vertices that `run` is called with, and neighbours that `on_edges` is called with, at most; a list is never cut.
 _VERTICES = 1 << 20
 _NEIGHBOURS = 1 << 20
+_ID = 4  # bytes of a vertex
+_STEP = 4 << 20  # bytes by which what is held for an iteration grows, or an eighth of it
 
 
 class _State(NamedTuple):
@@ -93,8 +95,9 @@ class VertexProgram:
     With `takes_parts`, a list of more than a mebibyte comes in several calls of `on_edges`, one after the other, each
     with the next of its neighbours, and takes no memory of its own; without it all of it is in one call.
 
-    I/O: the pages of the lists that are asked for. Memory: states, a bit a vertex, messages, some megabytes to read
-    with. Raises MemoryLimitError where states do not fit.
+    I/O: the pages of the lists that are asked for. Memory: states, some bits a vertex, four bytes for each that is
+    active, then for each that is asked for, messages twice until they are delivered, some megabytes to read with.
+    Raises MemoryLimitError where those do not fit.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> class Levels(oc.graph.VertexProgram):
@@ -125,31 +128,37 @@ class VertexProgram:
         """With lists that were asked for."""
 
     def on_message(self, m: Messages) -> None:
-        """With what was sent in the iteration, all of it at once."""
+        """With what was sent in the iteration, all of it at once; in asynchronous mode with what an `on_edges` sent."""
 
     def on_iteration_end(self) -> None:
         """Behind an iteration."""
 
     def request(self, ids: Any, direction: str = "out") -> None:
         """Asks for the lists of vertices: in `run` those of this iteration; "out", "in", or one after the other."""
-        found = self._checked("request", ids)
+        found = np.ascontiguousarray(self._checked("request", ids))
         for name in directions("request", self.graph, direction):
-            self._requested.setdefault(name, []).append(found)
+            if name not in self._asked:
+                self._asked[name] = _core.Frontier(self.graph.number_of_vertices)
+            self._requested[name] = self._asked[name]
+            self._asked[name].extend(found)
 
     def activate(self, ids: Any) -> None:
         """Makes vertices active in the next iteration."""
         self._next.extend(np.ascontiguousarray(self._checked("activate", ids)))
 
     def send(self, ids: Any, values: Any) -> None:
-        """Sends a value to each vertex: in `on_edges` for this iteration's `on_message`."""
+        """Sends a value to each vertex: in `on_edges` for this iteration's `on_message`. Arrays are copied."""
         ids = self._checked("send", ids)
         values = np.asarray(values)
-        if values.shape[:1] != ids.shape:
-            values = np.broadcast_to(values, ids.shape) if values.ndim == 0 else values
+        is_one = values.ndim == 0
+        if is_one:
+            values = np.broadcast_to(values.copy(), ids.shape)
         if values.shape[:1] != ids.shape:
             raise ShapeError(f"send: {len(ids)} vertices, values of shape {values.shape}")
         if self.combine is None:
-            self._sent.append((ids, values))
+            self._sent_bytes += ids.nbytes + values.nbytes
+            self._keep(0)
+            self._sent.append((ids.copy(), values if is_one else values.copy()))
         else:
             self._mail("send", values).send(np.ascontiguousarray(ids), np.ascontiguousarray(values))
 
@@ -195,17 +204,29 @@ class VertexProgram:
         n = graph.number_of_vertices
         members = ((name, getattr(type(self), name)) for name in dir(type(self)))
         states = {name: declared for name, declared in members if isinstance(declared, _State)}
-        seen.hold(n * sum(declared.dtype.itemsize for declared in states.values()) + n // 8)
+        # Beside states, a bit for who is active next, and for who is asked for in either direction.
+        seen.hold(n * sum(declared.dtype.itemsize for declared in states.values()) + 3 * (n // 8))
         for name, declared in states.items():
             setattr(self, name, np.full(n, declared.fill, declared.dtype))
         self._next = _core.Frontier(n)
-        self._requested: dict[str, list[npt.NDArray[np.uint32]]] = {}
+        # Who is asked for by direction, at all and in this iteration.
+        self._asked: dict[str, _core.Frontier] = {}
+        self._requested: dict[str, _core.Frontier] = {}
         self._sent: list[tuple[npt.NDArray[np.uint32], npt.NDArray[Any]]] = []
         self._combining = None
+        # Bytes of vertices that are listed, of what was sent, and what is held for both.
+        self._listed = self._sent_bytes = self._kept = 0
+
+    def _keep(self, more: int) -> None:
+        """Has memory for so many bytes beside the vertices that are listed, and what was sent."""
+        need = self._listed + 2 * self._sent_bytes + more  # messages are put together in the end
+        if need > self._kept:
+            self._kept = need + max(_STEP, need // 8)
+            self._seen.hold_meanwhile(self._kept)
 
     def _end(self) -> None:
         """Lets go of what the run had."""
-        del self._seen, self._next, self._requested, self._sent, self._combining
+        del self._seen, self._next, self._asked, self._requested, self._sent, self._combining
 
 
 def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
@@ -228,17 +249,23 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, m
 
 def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | None, at_once: bool) -> None:
     if active is None:
+        program._keep(_ID * G.number_of_vertices)
         now = np.arange(G.number_of_vertices, dtype=np.uint32)
     else:
         now = np.unique(program._checked("run", np.atleast_1d(np.asarray(active))))
     program.iteration = 0
     while len(now) and (iterations is None or program.iteration < iterations):
         program._seen.begin(len(now))
+        program._listed = now.nbytes
         for begin in range(0, len(now), _VERTICES):
             program.run(Vertices(now[begin : begin + _VERTICES]))
+        del now  # those that are asked for have its room
+        program._listed = 0
         _edges(G, program, at_once)
+        program._listed = 0
         _messages(program)
         program.on_iteration_end()
+        program._keep(_ID * len(program._next))
         now = program._next.take()
         program.iteration += 1
     program._seen.end()
@@ -247,8 +274,10 @@ def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | No
 def _edges(G: Graph, program: VertexProgram, at_once: bool) -> None:
     """Has the program work on lists that were asked for, while the next are read."""
     requested, program._requested = program._requested, {}
-    for direction, parts in requested.items():
-        ids = _ascending(parts)
+    program._keep(_ID * sum(map(len, requested.values())))
+    listed = {direction: asked.take() for direction, asked in requested.items()}
+    program._listed = sum(ids.nbytes for ids in listed.values())
+    for direction, ids in listed.items():
         if len(ids):
             work = _working(G, program, ids, at_once)
             G._core.each_lists(program._seen, ids, direction, _NEIGHBOURS, program.takes_parts, work)
@@ -266,19 +295,15 @@ def _working(G: Graph, program: VertexProgram, ids: npt.NDArray[np.uint32], at_o
     return work
 
 
-def _ascending(parts: list[npt.NDArray[np.uint32]]) -> npt.NDArray[np.uint32]:
-    """The vertices of all parts, each once."""
-    ids = np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
-    return ids if (ids[1:] > ids[:-1]).all() else np.unique(ids)
-
-
 def _messages(program: VertexProgram) -> None:
     if program._combining is not None:
-        ids, values = program._combining[1].take()
+        dtype, mail = program._combining
+        program._keep(len(mail) * (_ID + dtype.itemsize))
+        ids, values = mail.take()
         if len(ids):
             program.on_message(Messages(ids, values))
     elif program._sent:
-        sent, program._sent = program._sent, []
+        sent, program._sent, program._sent_bytes = program._sent, [], 0
         program.on_message(Messages(*(np.concatenate(parts) for parts in zip(*sent, strict=True))))
 
 

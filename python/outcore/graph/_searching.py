@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from outcore._arguments import whole
 from outcore.errors import ArgumentError
 from outcore.graph._activity import running
 from outcore.graph._graph import Graph, ids_of
@@ -73,19 +74,23 @@ def diameter(G: Graph, *, sweeps: int = 4, source: int | None = None) -> int:
     """A lower bound of the longest of all shortest paths, in edges, and mostly the length itself.
 
     From the vertex with the most neighbours, or `source`, it goes to the farthest, from there to the farthest, and on,
-    `sweeps` times at most (Magnien, Latapy, Habib 2009). Directions do not count. 0 for a graph without vertices. I/O:
-    that of as many searches.
+    `sweeps` times at most (Magnien, Latapy, Habib 2009). Directions do not count. 0 for a graph without vertices.
+    Raises ArgumentError for no sweep, or a source that is not one vertex. I/O: that of as many searches.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1, 2], [1, 2, 3], pathlib.Path(tempfile.mkdtemp()) / "g.ocg", directed=False)
     >>> oc.graph.diameter(G)
     3
     """
-    if sweeps < 1:
+    if not sweeps >= 1:
         raise ArgumentError(f"diameter: sweeps={sweeps}; at least 1")
+    whole("diameter", 2**32 - 1, sweeps=sweeps)
     if G.number_of_vertices == 0:
         return 0
-    at = int(G.degrees().argmax()) if source is None else ids_of("diameter", G, source)[0]
+    sources = [int(G.degrees().argmax())] if source is None else ids_of("diameter", G, source)
+    if len(sources) != 1:
+        raise ArgumentError(f"diameter: source={source} is not one vertex")
+    at = sources[0]
     found = -1
     for _ in range(sweeps):
         levels = bfs(G, at, direction="both")

@@ -98,7 +98,7 @@ pub fn betweenness(
         let (order, begins) = by_level(&paths, levels as usize);
         // Those farthest away have none behind them.
         for level in (0..levels.saturating_sub(1) as usize).rev() {
-            let chosen = &order[begins[level]..begins[level + 1]];
+            let chosen = &order[begins[level] as usize..begins[level + 1] as usize];
             let heading = Heading::of(level as u32);
             depend(file, chosen, heading, &paths, &mut behind, means, watch)?;
         }
@@ -110,19 +110,22 @@ pub fn betweenness(
 }
 
 /// The vertices that were met, level by level, and where each level begins.
-fn by_level(paths: &[Path], levels: usize) -> (Vec<Vertex>, Vec<usize>) {
+fn by_level(paths: &[Path], levels: usize) -> (Vec<Vertex>, Vec<u32>) {
     let mut begins = vec![0; levels + 1];
     let met = || paths.iter().enumerate().filter(|(_, path)| path.level != UNMET);
     met().for_each(|(_, path)| begins[path.level as usize + 1] += 1);
     for level in 0..levels {
         begins[level + 1] += begins[level];
     }
-    let mut next = begins.clone();
-    let mut order = vec![0; begins[levels]];
+    let mut order = vec![0; begins[levels] as usize];
     for (vertex, path) in met() {
-        order[next[path.level as usize]] = vertex as Vertex;
-        next[path.level as usize] += 1;
+        let next = &mut begins[path.level as usize];
+        order[*next as usize] = vertex as Vertex;
+        *next += 1;
     }
+    // Each is now where the next one begins.
+    begins.rotate_right(1);
+    begins[0] = 0;
     (order, begins)
 }
 

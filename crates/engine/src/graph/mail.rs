@@ -153,6 +153,11 @@ impl<T: Number> Mail<T> {
         Ok(())
     }
 
+    /// How many vertices were told something.
+    pub fn count(&self) -> u64 {
+        self.told.count()
+    }
+
     /// The vertices that were told something, ascending, and what; then there are no messages.
     pub fn take(&mut self) -> (Vec<Vertex>, Vec<T>) {
         let ids = self.told.take();
@@ -199,6 +204,7 @@ mod tests {
             let (front, back) = (to.len() / 2, to.len());
             mail.send(&to[..front], &values[..front]).unwrap();
             mail.send(&to[front..back], &values[front..]).unwrap();
+            assert_eq!(mail.count(), wanted.len() as u64);
             let (ids, found) = mail.take();
             assert_eq!(ids, wanted.keys().copied().collect::<Vec<_>>());
             assert_eq!(

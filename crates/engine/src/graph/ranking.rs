@@ -80,16 +80,15 @@ pub fn ranks(
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<f64>, Option<u32>), EngineError> {
     let vertices = degrees.len();
-    let of = |range| degrees.spans(range).map(|(_, span)| span.bytes.max(1) as f64);
-    let all = 0..vertices as Vertex;
-    // What each vertex gives along an edge; those without edges keep their rank.
-    let mut given: Vec<f64> = of(all.clone()).map(|degree| 1.0 / vertices as f64 / degree).collect();
+    let degrees = || degrees.spans(0..vertices as Vertex).map(|(_, span)| span.bytes);
+    // What each vertex gives along an edge; those without edges keep their rank, which is lost to them together.
+    let mut given: Vec<f64> = Vec::with_capacity(vertices);
+    given.extend(degrees().map(|degree| 1.0 / vertices as f64 / degree.max(1) as f64));
+    let mut lost: f64 = degrees()
+        .filter(|degree| *degree == 0)
+        .map(|_| 1.0 / vertices as f64)
+        .sum();
     let mut next = vec![0.0; vertices];
-    let dangling: Vec<Vertex> = degrees
-        .spans(all.clone())
-        .filter(|(_, span)| span.bytes == 0)
-        .map(|(vertex, _)| vertex)
-        .collect();
     let sweep = Sweep::in_parts(
         Wanted {
             file,
@@ -113,13 +112,15 @@ pub fn ranks(
             },
             watch,
         )?;
-        let lost: f64 = dangling.iter().map(|vertex| given[*vertex as usize]).sum();
         let base = (1.0 - what.damping + what.damping * lost) / vertices as f64;
         let mut change = 0.0;
-        for ((next, given), degree) in next.iter_mut().zip(&given).zip(of(all.clone())) {
+        lost = 0.0;
+        for ((next, given), edges) in next.iter_mut().zip(&given).zip(degrees()) {
+            let degree = edges.max(1) as f64;
             let rank = what.damping * *next + base;
             change += (rank - given * degree).abs();
             *next = rank / degree;
+            lost += if edges == 0 { *next } else { 0.0 };
         }
         std::mem::swap(&mut given, &mut next);
         if change < what.tolerance * vertices as f64 {
@@ -130,7 +131,7 @@ pub fn ranks(
     drop(next);
     given
         .iter_mut()
-        .zip(of(all))
-        .for_each(|(given, degree)| *given *= degree);
+        .zip(degrees())
+        .for_each(|(given, degree)| *given *= degree.max(1) as f64);
     Ok((given, done))
 }

@@ -15,7 +15,10 @@ pub(super) struct OpenFile {
     pub(super) number: u32,
     pub(super) file: File,
     pub(super) writable: bool,
+    /// Those that are open, and how often the file was opened: both change under the lock of the cache's files where the
+    /// last handle may go.
     pub(super) handles: AtomicUsize,
+    opened: AtomicUsize,
     /// Bytes that it has for who reads, written out or not.
     pub(super) bytes: AtomicU64,
     /// Bytes up to which the file itself has been written. What is beyond reads as zeros.
@@ -67,6 +70,7 @@ impl PageCache {
                 return refuse("it is open in the page cache for reading only".into());
             }
             open.handles.fetch_add(1, Ordering::Relaxed);
+            open.opened.fetch_add(1, Ordering::Relaxed);
             return Ok(CachedFile {
                 cache: self.clone(),
                 file: open.clone(),
@@ -82,6 +86,7 @@ impl PageCache {
             file,
             writable,
             handles: AtomicUsize::new(1),
+            opened: AtomicUsize::new(1),
             bytes: AtomicU64::new(bytes),
             on_disk: AtomicU64::new(bytes),
             extent: RwLock::default(),
@@ -163,14 +168,26 @@ impl Clone for CachedFile {
 
 impl Drop for CachedFile {
     fn drop(&mut self) {
-        // A file whose pages could not be written stays known: they may be yet, when others need their room.
-        if self.file.handles.load(Ordering::Relaxed) == 1 && self.cache.flush_file(&self.file).is_err() {
-            self.file.handles.fetch_sub(1, Ordering::Relaxed);
-            return;
-        }
-        let mut files = lock(&self.cache.files);
-        if self.file.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
-            files.open.remove(&self.file.number);
+        let (handles, mut flushed) = (&self.file.handles, None);
+        loop {
+            // Of several that go at once one finds itself the last; it can become another only by `open`.
+            let mut files = lock(&self.cache.files);
+            let opened = self.file.opened.load(Ordering::Relaxed);
+            let is_last = handles.load(Ordering::Relaxed) == 1;
+            if !is_last || flushed == Some(opened) {
+                handles.fetch_sub(1, Ordering::Relaxed);
+                if is_last {
+                    files.open.remove(&self.file.number);
+                }
+                return;
+            }
+            drop(files);
+            // A file whose pages could not be written stays known: they may be yet, when others need their room.
+            if self.cache.flush_file(&self.file).is_err() {
+                handles.fetch_sub(1, Ordering::Relaxed);
+                return;
+            }
+            flushed = Some(opened);
         }
     }
 }

@@ -98,7 +98,7 @@ struct Visit<'a> {
     /// Requests whose one page is there, while it comes to the processor.
     ready: Vec<(usize, PageRef<'a>)>,
     gathered: Vec<(u64, PageMut)>,
-    /// First page and number of pages, by the queue's tokens.
+    /// First page, and the bytes that the file had of the run when it was asked for, by the queue's tokens.
     runs: Vec<(u64, usize)>,
     idle_runs: Vec<usize>,
     /// Who wants a page that this visit reads: the first, and the others.
@@ -345,9 +345,9 @@ impl<'a> Visit<'a> {
                 self.runs.push((0, 0));
                 self.runs.len() - 1
             });
-            self.runs[token] = (first, run.len());
             let offset = first * page_bytes as u64;
             let expected = self.file.readable(offset, run.len() * page_bytes);
+            self.runs[token] = (first, expected);
             queue.read(&self.file.file, run, offset, expected, token as u64);
         }
     }
@@ -368,13 +368,14 @@ impl<'a> Visit<'a> {
         done: Done<PageMut>,
         arrived: &mut dyn FnMut(&mut Visit<'a>, Place, PageRef<'a>),
     ) -> Result<(), StoreError> {
-        let (first, _) = std::mem::take(&mut self.runs[done.token as usize]);
+        let (first, expected) = std::mem::take(&mut self.runs[done.token as usize]);
         self.idle_runs.push(done.token as usize);
         let page_bytes = self.cache.options.page_bytes;
         let mut here = Vec::with_capacity(done.buffers.len());
         for (at, mut owned) in done.buffers.into_iter().enumerate() {
             let page = first + at as u64;
-            let filled = self.file.readable(page * page_bytes as u64, page_bytes);
+            // Not what the file has now: others may have made it longer meanwhile.
+            let filled = expected.saturating_sub(at * page_bytes).min(page_bytes);
             if done.outcome.is_ok() {
                 owned[filled..].fill(0);
                 self.cache.totals.bytes_read.fetch_add(filled as u64, Relaxed);

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::Arc;
 
-use super::address::Name;
+use super::address::{Name, PAGES_MAX};
 use super::core::{lock, Claim, PageCache, Room};
 use super::file::{Busy, CachedFile, OpenFile};
 use super::join::Joint;
@@ -29,7 +29,7 @@ impl CachedFile {
     /// Each page is changed at once for all who read it: who reads it in place is waited for.
     ///
     /// # Errors
-    /// Why pages could not be written before this one could come. Once also why the flusher could not write pages of the
+    /// An end beyond the pages that a file can have. Why pages could not be written before this one could come. Once also why the flusher could not write pages of the
     /// file: then nothing of `data` is written.
     pub fn write_at(&self, data: &[u8], offset: u64) -> Result<(), StoreError> {
         let _busy = Busy::enter()?;
@@ -38,9 +38,14 @@ impl CachedFile {
             let reason = "it was opened in the page cache for reading only";
             return Err(StoreError::unsupported(self.file.file.path(), reason));
         }
-        // Before the bytes are there: a page that is written out must not be cut at the old end.
-        self.file.bytes.fetch_max(offset + data.len() as u64, AcqRel);
         let page_bytes = self.cache.options.page_bytes as u64;
+        let end = offset.checked_add(data.len() as u64);
+        let Some(end) = end.filter(|end| end.div_ceil(page_bytes) <= PAGES_MAX) else {
+            let reason = format!("byte {offset} lies behind all pages of {page_bytes} bytes that can be told apart");
+            return Err(StoreError::unsupported(self.file.file.path(), reason));
+        };
+        // Before the bytes are there: a page that is written out must not be cut at the old end.
+        self.file.bytes.fetch_max(end, AcqRel);
         let (mut rest, mut offset) = (data, offset);
         while !rest.is_empty() {
             let at = (offset % page_bytes) as usize;

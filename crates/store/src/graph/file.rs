@@ -16,6 +16,11 @@ use crate::rowmajor::RowMajor;
 use crate::stamp::{settled, Stamp};
 use crate::{AlignedBuffer, Io, StoreError};
 
+/// Bytes of the memory of degrees for each vertex, and for each that has many neighbours: as they are stored, twice at a
+/// time, and as they are looked up.
+const DEGREE_BYTES: u64 = 2;
+const LARGE_DEGREE_BYTES: u64 = 4 * LARGE_BYTES;
+
 /// Which lists of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
@@ -148,6 +153,12 @@ impl GraphFile {
             ListIndex::memory_bytes(self.shape.vertices, large) + 4 * section.checksums.len() as u64
         };
         self.sections.iter().map(of).sum()
+    }
+
+    /// Bytes of memory that the degrees of a direction take, while they are read the most.
+    pub fn degrees_bytes(&self, direction: Direction) -> u64 {
+        let large = self.section(direction).places.large_degrees;
+        DEGREE_BYTES * self.shape.vertices + LARGE_DEGREE_BYTES * large
     }
 
     /// The lists of a direction; those of an undirected graph are the same both ways.

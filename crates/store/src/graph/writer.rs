@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crc32c::crc32c;
+use crc32c::{crc32c, crc32c_append};
 use outcore_graph::{encode, ListIndex, Vertex};
 
 use super::header::{GraphShape, Header, Places};
@@ -102,11 +102,13 @@ impl GraphWriter {
         })
     }
 
-    /// Bytes of memory that a graph takes while it is written, without those of large lists.
+    /// Bytes of memory that a graph takes while it is written, without those of the list that is written.
     pub fn memory_bytes(shape: &GraphShape) -> u64 {
         let item = shape.weights.map_or(0, |dtype| dtype.size() as u64);
         let pages = (shape.edges.saturating_mul(item + 5)).div_ceil(PAGE as u64);
-        2 * ListIndex::memory_bytes(shape.vertices, shape.vertices / 256) + 4 * pages + 4 * WRITE_BYTES as u64
+        // A large list has so many neighbours at least, and a large degree is so many.
+        let index = |neighbours| ListIndex::memory_bytes(shape.vertices, shape.vertices.min(shape.edges / neighbours));
+        index(56) + index(255) + 4 * pages + 4 * WRITE_BYTES as u64
     }
 
     /// Adds the list of the next vertex, with the bytes of its weights if there are any. Neighbours ascend. Behind the last
@@ -194,12 +196,14 @@ impl GraphWriter {
     }
 
     fn add_index(&mut self, index: &ListIndex, io: &Io) -> Result<(u64, u32), StoreError> {
-        let mut bytes = index.lengths().to_vec();
+        let mut large = vec![];
         for (vertex, length) in index.large() {
-            bytes.extend(vertex.to_le_bytes());
-            bytes.extend(length.to_le_bytes());
+            large.extend(vertex.to_le_bytes());
+            large.extend(length.to_le_bytes());
         }
-        self.add(&bytes, io)
+        let (at, sum) = self.add(index.lengths(), io)?;
+        self.add(&large, io)?;
+        Ok((at, crc32c_append(sum, &large)))
     }
 
     /// Writes bytes behind all others; where they are, and their checksum.

@@ -90,7 +90,7 @@ fn every_write_that_fails_is_told_and_loses_nothing() {
     }
 }
 
-/// Files in memory whose reads wait until they are let go, and can be made to fail then.
+/// Files in memory whose reads wait, once the bytes are there, until they are let go, and can be made to fail then.
 #[derive(Default, Clone)]
 struct Held(Arc<HeldState>);
 
@@ -114,12 +114,13 @@ impl Backend for Held {
 impl Blob for HeldFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let state = &*self.0 .0;
+        let read = self.1.read_at(buffer, offset);
         state.reads.fetch_add(1, SeqCst);
         state.open.wait_for(|| (!state.holding.load(SeqCst)).then_some(()));
         if state.failing.load(SeqCst) {
             return Err(Error::other("made to fail"));
         }
-        self.1.read_at(buffer, offset)
+        read
     }
     fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
         self.1.write_at(data, offset)
@@ -187,4 +188,30 @@ fn who_asks_for_a_page_under_way_waits_for_it() {
 fn a_read_that_fails_fails_for_all_who_wait() {
     let (outcomes, reads, _) = join(true);
     assert_eq!((outcomes, reads), (vec![false; 5], 1));
+}
+
+#[test]
+fn a_page_at_the_end_has_zeros_behind_it_though_the_file_grows_while_it_is_read() {
+    let held = Held::default();
+    let io = Io::new(Box::new(held.clone()));
+    let path = written(&io, 20 * PAGE + 77);
+    let cache = cache_of(&io, 1, options());
+    let file = cache.open(path, Mode::Reopen).unwrap();
+    let pages: Vec<Span> = (0..20).map(|page| span(page * PAGE, PAGE)).collect();
+    check(&file, &pages); // so that every frame has had bytes
+    let before = held.0.reads.load(SeqCst);
+    held.0.holding.store(true, SeqCst);
+    std::thread::scope(|scope| {
+        scope.spawn(|| check(&file, &[span(20 * PAGE, 77)]));
+        while held.0.reads.load(SeqCst) == before {
+            std::thread::yield_now();
+        }
+        file.write_at(&[9; PAGE], 21 * PAGE as u64).unwrap();
+        file.flush().unwrap();
+        held.0.holding.store(false, SeqCst);
+        held.0.open.announce();
+    });
+    let mut end = [1; PAGE];
+    file.read_at(&mut end, 20 * PAGE as u64).unwrap();
+    assert!(end[77..].iter().all(|byte| *byte == 0), "{:?}", &end[77..]);
 }

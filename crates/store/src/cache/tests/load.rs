@@ -127,6 +127,36 @@ fn threads_see_what_was_written_under_every_policy() {
 }
 
 #[test]
+fn handles_that_go_at_once_leave_nothing_unwritten() {
+    let options = CacheOptions {
+        flush_percent: 100,
+        ..options()
+    };
+    for round in 0..3000 {
+        let io = Io::memory();
+        let path = written(&io, PAGE);
+        let file = cache_of(&io, 1, options).open(path, Mode::Reopen).unwrap();
+        file.write_at(&[7; PAGE], 0).unwrap();
+        let (other, start) = (file.clone(), AtomicUsize::new(0));
+        let leave = |file: CachedFile| {
+            start.fetch_add(1, SeqCst);
+            while start.load(SeqCst) < 2 {
+                std::hint::spin_loop();
+            }
+            drop(file);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| leave(other));
+            leave(file);
+        });
+        let mut stored = [0; PAGE];
+        io.read(&io.open(path, Mode::Read).unwrap(), &mut stored, 0, PAGE)
+            .unwrap();
+        assert!(stored == [7; PAGE], "round {round}");
+    }
+}
+
+#[test]
 fn a_cache_of_one_set_is_slow_and_right() {
     storm(&Io::memory(), Path::new("f"), 1, options(), 400, |_, _| {});
 }

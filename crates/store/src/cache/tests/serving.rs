@@ -91,6 +91,22 @@ fn a_request_that_cannot_be_held_is_refused_with_both_numbers() {
 }
 
 #[test]
+fn a_write_behind_the_last_page_that_has_a_name_is_refused() {
+    let io = Io::memory();
+    let path = written(&io, 3 * PAGE);
+    let cache = cache_of(&io, 4, options());
+    let file = cache.open(path, Mode::Reopen).unwrap();
+    for offset in [(PAGE as u64) << 40, u64::MAX - 1] {
+        let error = file.write_at(&[1; PAGE], offset).unwrap_err();
+        let text = format!("pages: byte {offset} lies behind all pages of 512 bytes that can be told apart");
+        assert_eq!(error.to_string(), text);
+    }
+    file.flush().unwrap();
+    assert_eq!(file.len(), 3 * PAGE as u64);
+    check(&file, &[span(0, 3 * PAGE)]);
+}
+
+#[test]
 fn a_request_with_more_pages_than_a_set_is_served_aside() {
     let io = Io::memory();
     let path = written(&io, 100 * PAGE);
