@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._arguments import whole
 from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from outcore.graph._activity import running
 from outcore.graph._graph import Graph, directions
@@ -16,6 +17,8 @@ from outcore.graph._graph import Graph, directions
 # Vertices that `run` is called with, and neighbours that `on_edges` is called with, at most; a list is never cut.
 _VERTICES = 1 << 20
 _NEIGHBOURS = 1 << 20
+# Memory for what is active, asked for and sent is reserved in steps; the first is for nothing.
+_STEP_BYTES = 1 << 20
 
 
 class _State(NamedTuple):
@@ -26,7 +29,7 @@ class _State(NamedTuple):
 def state(dtype: Any, fill: Any = 0) -> Any:
     """What a vertex program knows of each vertex: in the program, an array of NumPy's with `fill` for every vertex.
 
-    I/O: none, it is in memory.
+    Raises DTypeError for objects of Python's, whose memory is not known. I/O: none, it is in memory.
 
     >>> import outcore as oc
     >>> class Degrees(oc.graph.VertexProgram):
@@ -38,7 +41,35 @@ def state(dtype: Any, fill: Any = 0) -> Any:
     >>> G.run(Degrees()).degree
     array([2, 0, 0])
     """
-    return _State(np.dtype(dtype), fill)
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise DTypeError(f"state: {kind} holds objects of Python's")
+    return _State(kind, fill)
+
+
+class _Memory:
+    """What a run needs beside its states: the most at a time, reserved until the run ends."""
+
+    def __init__(self, seen: _core.GraphRun) -> None:
+        self._seen = seen
+        self._needed, self._held = 0, _STEP_BYTES
+
+    def take(self, count: int) -> None:
+        """Reserves so many bytes more. Raises MemoryLimitError."""
+        self._needed += count
+        if self._needed > self._held:
+            more = -(-(self._needed - self._held) // _STEP_BYTES) * _STEP_BYTES
+            self._seen.hold(more)
+            self._held += more
+
+    def give(self, count: int) -> None:
+        """Needs so many bytes no longer."""
+        self._needed -= count
+
+
+def _own(found: npt.NDArray[Any], given: Any) -> npt.NDArray[Any]:
+    """An array that nobody else changes."""
+    return found.copy() if found is given or not found.flags.owndata else found
 
 
 class Vertices(NamedTuple):
@@ -93,8 +124,10 @@ class VertexProgram:
     With `takes_parts`, a list of more than a mebibyte comes in several calls of `on_edges`, one after the other, each
     with the next of its neighbours, and takes no memory of its own; without it all of it is in one call.
 
-    I/O: the pages of the lists that are asked for. Memory: states, a bit a vertex, messages, some megabytes to read
-    with. Raises MemoryLimitError where states do not fit.
+    I/O: the pages of the lists that are asked for. Memory: states, a bit a vertex, 4 bytes for each active one and 8
+    for each that is asked for, twice the messages that are not combined, some megabytes to read with. Raises
+    MemoryLimitError where they do not fit, ArgumentError for a program that runs already, and for what is asked for,
+    sent or activated while it does not.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> class Levels(oc.graph.VertexProgram):
@@ -131,24 +164,30 @@ class VertexProgram:
         """Behind an iteration."""
 
     def request(self, ids: Any, direction: str = "out") -> None:
-        """Asks for the lists of vertices: in `run` those of this iteration; "out", "in", or one after the other."""
-        found = self._checked("request", ids)
+        """Asks for the lists of vertices: in `run` those of this iteration, else of the next, if there is one; "out",
+        "in", or "both", one after the other."""
+        found = _own(self._checked("request", ids), ids)
+        self._memory.take(2 * found.nbytes)
         for name in directions("request", self.graph, direction):
             self._requested.setdefault(name, []).append(found)
 
     def activate(self, ids: Any) -> None:
         """Makes vertices active in the next iteration."""
-        self._next.extend(np.ascontiguousarray(self._checked("activate", ids)))
+        found = self._checked("activate", ids)
+        self._next.extend(np.ascontiguousarray(found))
 
     def send(self, ids: Any, values: Any) -> None:
-        """Sends a value to each vertex: in `on_edges` for this iteration's `on_message`."""
-        ids = self._checked("send", ids)
-        values = np.asarray(values)
+        """Sends a value to each vertex: in `run` and `on_edges` for this iteration's `on_message`, later for that of
+        the next, if there is one."""
+        given, ids = ids, self._checked("send", ids)
+        given_values, values = values, np.asarray(values)
         if values.shape[:1] != ids.shape:
             values = np.broadcast_to(values, ids.shape) if values.ndim == 0 else values
         if values.shape[:1] != ids.shape:
             raise ShapeError(f"send: {len(ids)} vertices, values of shape {values.shape}")
         if self.combine is None:
+            ids, values = _own(ids, given), _own(values, given_values)
+            self._memory.take(2 * (ids.nbytes + values.nbytes))
             self._sent.append((ids, values))
         else:
             self._mail("send", values).send(np.ascontiguousarray(ids), np.ascontiguousarray(values))
@@ -165,6 +204,7 @@ class VertexProgram:
 
     def _mail(self, name: str, values: npt.NDArray[Any]) -> _core.Mail:
         """What combines messages of such values."""
+        self._runs(name)
         if values.ndim != 1:
             raise ShapeError(
                 f"{name}: values that are combined are numbers, one for a vertex; not of shape {values.shape}"
@@ -177,7 +217,12 @@ class VertexProgram:
             raise DTypeError(f"{name}: values of {values.dtype}, but those before were of {dtype}")
         return mail
 
+    def _runs(self, name: str) -> None:
+        if not hasattr(self, "_seen"):
+            raise ArgumentError(f"{name}: the program does not run")
+
     def _checked(self, name: str, given: Any) -> npt.NDArray[np.uint32]:
+        self._runs(name)
         ids: npt.NDArray[Any] = np.asarray(given)
         if ids.dtype == np.uint32:
             highest = int(ids.max()) if ids.size else -1
@@ -192,9 +237,13 @@ class VertexProgram:
 
     def _begin(self, graph: Graph, seen: _core.GraphRun) -> None:
         self.graph, self._seen = graph, seen
+        self._memory = _Memory(seen)
         n = graph.number_of_vertices
         members = ((name, getattr(type(self), name)) for name in dir(type(self)))
         states = {name: declared for name, declared in members if isinstance(declared, _State)}
+        taken = [name for name in states if name == "graph" or hasattr(VertexProgram, name)]
+        if taken:
+            raise ArgumentError(f"run: {taken[0]} is no name for a state, programs have something of that name")
         seen.hold(n * sum(declared.dtype.itemsize for declared in states.values()) + n // 8)
         for name, declared in states.items():
             setattr(self, name, np.full(n, declared.fill, declared.dtype))
@@ -205,7 +254,8 @@ class VertexProgram:
 
     def _end(self) -> None:
         """Lets go of what the run had."""
-        del self._seen, self._next, self._requested, self._sent, self._combining
+        for name in ("_seen", "_memory", "_next", "_requested", "_sent", "_combining"):
+            self.__dict__.pop(name, None)
 
 
 def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
@@ -216,10 +266,14 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, m
         raise ArgumentError(f"run: mode={mode!r}; synchronous and asynchronous are right")
     if program.combine not in (None, "min", "max", "sum"):
         raise ArgumentError(f"run: combine={program.combine!r}; min, max and sum are right")
+    if iterations is not None:
+        whole("run", 2**63 - 1, iterations=iterations)
+    if hasattr(program, "_seen"):
+        raise ArgumentError("run: the program runs already")
     at_once = mode == "asynchronous"
     with running(type(program).__name__) as seen:
-        program._begin(G, seen)
         try:
+            program._begin(G, seen)
             _iterate(G, program, active, iterations, at_once)
         finally:
             program._end()
@@ -228,9 +282,11 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, m
 
 def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | None, at_once: bool) -> None:
     if active is None:
+        program._memory.take(4 * G.number_of_vertices)
         now = np.arange(G.number_of_vertices, dtype=np.uint32)
     else:
         now = np.unique(program._checked("run", np.atleast_1d(np.asarray(active))))
+        program._memory.take(now.nbytes)
     program.iteration = 0
     while len(now) and (iterations is None or program.iteration < iterations):
         program._seen.begin(len(now))
@@ -239,7 +295,9 @@ def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | No
         _edges(G, program, at_once)
         _messages(program)
         program.on_iteration_end()
+        program._memory.give(now.nbytes)
         now = program._next.take()
+        program._memory.take(now.nbytes)
         program.iteration += 1
     program._seen.end()
 
@@ -247,11 +305,14 @@ def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | No
 def _edges(G: Graph, program: VertexProgram, at_once: bool) -> None:
     """Has the program work on lists that were asked for, while the next are read."""
     requested, program._requested = program._requested, {}
+    parts_of = {id(part): part.nbytes for parts in requested.values() for part in parts}
     for direction, parts in requested.items():
         ids = _ascending(parts)
+        parts.clear()
         if len(ids):
             work = _working(G, program, ids, at_once)
             G._core.each_lists(program._seen, ids, direction, _NEIGHBOURS, program.takes_parts, work)
+    program._memory.give(2 * sum(parts_of.values()))
 
 
 def _working(G: Graph, program: VertexProgram, ids: npt.NDArray[np.uint32], at_once: bool) -> Callable[..., None]:
@@ -276,10 +337,16 @@ def _messages(program: VertexProgram) -> None:
     if program._combining is not None:
         ids, values = program._combining[1].take()
         if len(ids):
+            program._memory.take(ids.nbytes + values.nbytes)
             program.on_message(Messages(ids, values))
+            program._memory.give(ids.nbytes + values.nbytes)
     elif program._sent:
         sent, program._sent = program._sent, []
-        program.on_message(Messages(*(np.concatenate(parts) for parts in zip(*sent, strict=True))))
+        taken = 2 * sum(part.nbytes for parts in sent for part in parts)
+        messages = Messages(*(np.concatenate(parts) for parts in zip(*sent, strict=True)))
+        sent.clear()
+        program.on_message(messages)
+        program._memory.give(taken)
 
 
 __all__ = ["Edges", "Messages", "Vertices", "VertexProgram", "run", "state"]
