@@ -89,5 +89,12 @@ def test_what_is_refused(path: Path, data: Path) -> None:
             oc.io.cached(path, policy="fifo")
         with pytest.raises(ArgumentError, match="power of two"):
             oc.io.cached(path, page_bytes=1000)
+        for sized in (lambda: oc.io.cached(path, page_bytes=4096.0), lambda: file.read_at(0, 1.5)):  # type: ignore[arg-type]
+            with pytest.raises(ArgumentError, match="a whole number from 0"):
+                sized()
+        for kind in ("O", "(3,)f4"):
+            with pytest.raises(ArgumentError, match="read_at: elements of "):
+                file.read_at(0, dtype=kind)
+        assert repr(file) == f"CachedFile({str(path)!r}, {len(file)} bytes)"
         with pytest.raises((MemoryLimitError, OutcoreError)):
             oc.io.cached(path, memory="1GiB")

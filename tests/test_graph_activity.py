@@ -154,5 +154,9 @@ def test_degrees_are_shown_as_bars(current: Any, out: Path) -> None:
     assert "vertices by neighbours" in drawn
     told = json.loads(runner.invoke(main, ["graph", "info", str(G.path), "--direction", "out", "--json"]).output)
     assert (told["vertices"], told["entries"], told["degrees"]) == (255, 254, [128, 0, 127])
+    for target, text in ((str(G.path), "would replace"), (str(out / "none" / "x.svg"), "cannot write")):
+        refused = runner.invoke(main, ["graph", "info", str(G.path), "--svg", target], catch_exceptions=False)
+        assert (refused.exit_code, text in refused.output) == (1, True)
+    assert oc.graph.open(G.path).number_of_vertices == 255
     wrong = runner.invoke(main, ["graph", "info", str(out / "none.ocg")])
     assert wrong.exit_code == 1

@@ -220,6 +220,40 @@ def test_multigraphs_of_networkx(out: Path) -> None:
         assert np.array_equal(dense(G), [[0, 6, 0], [6, 0, 0], [0, 0, 1]])
         with pytest.raises(ArgumentError, match="list is no graph of networkx"):
             oc.graph.from_networkx([(0, 1)], out / "h.ocg")
+        for value in (None, "2.5", 1j, [1]):
+            graph = nx.Graph([(0, 1, {"weight": 2}), (1, 2, {"weight": value})])
+            with pytest.raises(ArgumentError, match=r"weight=.* of an edge is no real number"):
+                oc.graph.from_networkx(graph, out / "h.ocg", weight="weight")
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_call_with_arrays_of_files_goes_on(
+    directed: bool, data: Path, out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = np.random.default_rng(2).integers(0, 500, (2, 3000))
+    for name, part in zip("st", ends, strict=True):
+        np.save(data / f"{name}.npy", part)
+    with session(scratch):
+        whole = oc.graph.from_arrays(*ends, data / "whole.ocg", directed=directed)
+        files = [oc.open(data / f"{name}.npy") for name in "st"]
+
+        def make() -> Graph:
+            return oc.graph.from_arrays(*files, out / "g.ocg", directed=directed, resume=True)
+
+        def stop(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr("outcore.graph._making._build", stop)
+            with pytest.raises(KeyboardInterrupt):
+                make()
+        with monkeypatch.context() as patched:
+            patched.setattr("outcore.sparse.from_entries", stop)
+            assert make().path.read_bytes() == whole.path.read_bytes()
+        with pytest.raises(ArgumentError, match="entries or labels are in memory"):
+            oc.graph.from_arrays(*ends, out / "h.ocg", resume=True)
+    assert files_below(scratch) == []
+    assert files_below(out) == ["g.ocg"]
 
 
 # -- looking at one ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import networkx as nx
 import numpy as np
@@ -451,6 +451,87 @@ def test_wrong_messages_to_combine_are_refused(wrong: int, out: Path) -> None:
         Wrong.combine = "mean"  # type: ignore[assignment]
         with pytest.raises(ArgumentError, match="combine='mean'; min, max and sum are right"):
             G.run(Wrong())
+
+
+@pytest.mark.parametrize("combine", [None, "sum"])
+def test_what_was_sent_or_asked_for_stays_as_it_was(combine: str | None, out: Path) -> None:
+    class Reusing(VertexProgram):
+        got: ClassVar[list[Any]] = []
+        around: ClassVar[list[int]] = []
+
+        def run(self, v: Any) -> None:
+            ids, values = np.zeros(1, np.uint32), np.zeros(1)
+            for number in (1, 3):
+                ids[:], values[:] = number, number
+                self.send(ids, values)
+                self.request(ids)
+            ids[:] = 4
+            v.ids[:] = 4
+
+        def on_edges(self, e: Any) -> None:
+            self.around.extend(e.vertices.tolist())
+
+        def on_message(self, m: Any) -> None:
+            self.got.append((m.ids.tolist(), m.values.tolist()))
+
+    Reusing.combine = combine  # type: ignore[assignment]
+    with session(out):
+        G = write(nx.path_graph(5), out)
+        G.run(Reusing(), active=[0])
+    assert Reusing.got == [([1, 3], [1.0, 3.0])]
+    assert Reusing.around == [1, 3]
+
+
+def test_messages_are_within_the_limit(out: Path) -> None:
+    n = 2 << 20
+
+    class Telling(VertexProgram):
+        sent = 0
+
+        def __init__(self, width: int) -> None:
+            self.width = width
+
+        def run(self, v: Any) -> None:
+            self.send(v.ids, np.zeros((len(v.ids), self.width), np.uint8))
+            self.sent += len(v.ids)
+
+    with session(out):
+        oc.graph.from_arrays([0], [1], out / "g.ocg", vertices=n)
+    with session(out, memory_limit=600 << 20) as current:
+        G = oc.graph.open(out / "g.ocg")
+        # Half of the vertices send what takes most of the memory there is, twice: as it comes, and put together.
+        program = Telling(current.counters()["budget_bytes"] * 3 // 5 // n)
+        with pytest.raises(MemoryLimitError, match="graph: "):
+            G.run(program)
+        assert program.sent == n // 2
+        assert_nothing_but_kept(current)
+        few = G.run(Telling(8), active=range(1000))
+        assert few.sent == 1000
+
+
+def test_a_program_runs_once_at_a_time(out: Path) -> None:
+    class Within(VertexProgram):
+        def run(self, v: Any) -> None:
+            self.graph.run(self)
+
+    class Named(VertexProgram):
+        iteration = state("int32")
+
+    with session(out):
+        G, program = write(nx.path_graph(5), out), Levels()
+        for call in (lambda: program.request([0]), lambda: program.activate([0]), lambda: program.send([0], 1)):
+            with pytest.raises(ArgumentError, match="the program does not run"):
+                call()
+        with pytest.raises(ArgumentError, match="runs already"):
+            G.run(Within())
+        with pytest.raises(ArgumentError, match="iteration is no name for a state"):
+            G.run(Named())
+        for iterations in (-1, 1.5):
+            with pytest.raises(ArgumentError, match="a whole number from 0"):
+                G.run(program, [0], iterations=iterations)  # type: ignore[arg-type]
+        assert np.array_equal(G.run(program, [0]).level, range(5))
+    with pytest.raises(DTypeError, match="objects of Python's"):
+        state("O")
 
 
 def test_what_is_no_program_or_no_vertex_is_refused(out: Path) -> None:

@@ -48,10 +48,11 @@ WRONG: dict[str, tuple[Callable[[Graph], Any], type[OutcoreError], str]] = {
     "ranks": (lambda G: oc.graph.pagerank(G, iterations=0), ArgumentError, "iterations=0"),
     "many ranks": (lambda G: oc.graph.pagerank(G, iterations=2**32), ArgumentError, "iterations=4294967296"),
     "sweeps": (lambda G: oc.graph.diameter(G, sweeps=0), ArgumentError, "sweeps=0"),
-    "no whole sweeps": (lambda G: oc.graph.diameter(G, sweeps=1.5), ArgumentError, "sweeps=1.5"),
-    "from nowhere": (lambda G: oc.graph.diameter(G, source=[]), ArgumentError, "is not one vertex"),
-    "from two": (lambda G: oc.graph.diameter(G, source=[0, 1]), ArgumentError, "is not one vertex"),
     "from where": (lambda G: oc.graph.diameter(G, source=5), IndexingError, "5 is no vertex"),
+    "from nowhere": (lambda G: oc.graph.diameter(G, source=[]), IndexingError, "0 sources; one is right"),  # type: ignore[arg-type]
+    "from two": (lambda G: oc.graph.diameter(G, source=[0, 1]), IndexingError, "2 sources; one is right"),  # type: ignore[arg-type]
+    "half a sweep": (lambda G: oc.graph.diameter(G, sweeps=1.5), ArgumentError, r"sweeps=1\.5; a whole number"),  # type: ignore[arg-type]
+    "drawn": (lambda G: oc.graph.betweenness_centrality(G, 2, seed=-1), ArgumentError, "seed=-1; a whole number"),
     "between": (lambda G: oc.graph.betweenness_centrality(G, [0, 5]), IndexingError, "5 is no vertex"),
 }
 ONE_WAY: dict[str, tuple[Callable[[Graph], Any], str]] = {
@@ -93,6 +94,24 @@ def test_what_edges_of_one_way_or_both_have_not(out: Path) -> None:
         ):
             with pytest.raises(ArgumentError, match="a whole number from 0 to"):
                 call()
+
+
+# What takes something else than a stored graph or matrix.
+OTHERS = {"Graph", "VertexProgram", "from_edges", "from_networkx", "open", "state"}
+
+
+@pytest.mark.parametrize("name", sorted(set(oc.graph.__all__) - OTHERS))
+def test_what_is_no_stored_graph_is_refused(name: str, out: Path) -> None:
+    given: dict[str, tuple[Any, ...]] = {
+        "from_arrays": (0, 1, out / "g.ocg"),
+        "from_sparse": (np.eye(3), out / "g.ocg"),
+        "to_sparse": (nx.path_graph(3), out / "a.ocs"),
+        "bfs": (nx.path_graph(3), 0),
+        "shortest_paths": (str(out), 0),
+    }
+    with session(out), pytest.raises(ArgumentError, match=r"is no stored|an array is right"):
+        getattr(oc.graph, name)(*given.get(name, (nx.path_graph(3),)))
+    assert files_below(out) == []
 
 
 def test_weights_that_have_no_shortest_paths(out: Path) -> None:

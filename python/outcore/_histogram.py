@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
+
+from outcore._system_errors import refusing
+from outcore.errors import ArgumentError
 
 _BAR, _WIDTH, _HEIGHT, _LINE = 40, 640, 18, 24
 
@@ -51,4 +57,12 @@ def svg(degrees: list[int], title: str, what: str = "rows by entries") -> str:
     return "\n".join([*lines, "</svg>\n"])
 
 
-__all__ = ["bars", "histogram", "svg"]
+def draw(target: str, source: str, degrees: list[int], what: str = "rows by entries") -> None:
+    """Stores the drawing. Raises ArgumentError where it would replace the source itself, StorageError."""
+    if os.path.exists(target) and os.path.samefile(target, source):
+        raise ArgumentError(f"info: the drawing would replace {source}")
+    with refusing(target, "write"):
+        Path(target).write_text(svg(degrees, Path(source).name, what), encoding="utf-8")
+
+
+__all__ = ["bars", "draw", "histogram", "svg"]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._arguments import whole
 from outcore._sizes import parse_size
 from outcore.errors import ArgumentError, IndexingError
 
@@ -43,6 +44,9 @@ class CachedFile:
     def __len__(self) -> int:
         return self._core.length
 
+    def __repr__(self) -> str:
+        return f"CachedFile({str(self.path)!r}, {len(self)} bytes)"
+
     @property
     def counters(self) -> CacheCounters:
         """What the cache has done so far."""
@@ -52,15 +56,16 @@ class CachedFile:
         """`size` elements at each of the byte `offsets`: an array of shape (k, size) in `dtype`.
 
         Offsets may come in any order and more than once; those of a page are read once, neighbours together. Raises
-        IndexingError for what lies outside of the file, MemoryLimitError where the result does not fit. I/O: the pages
-        that are not in the cache.
+        IndexingError for what lies outside of the file, ArgumentError for a size or a type that cannot be read,
+        MemoryLimitError where the result does not fit. I/O: the pages that are not in the cache.
         """
         places = np.atleast_1d(np.asarray(offsets))
         kind = np.dtype(dtype)
         if places.ndim != 1 or (places.size and not np.issubdtype(places.dtype, np.integer)):
             raise IndexingError(f"read_at: offsets are whole numbers in a row, not {places.dtype} of {places.shape}")
-        if size < 0 or kind.hasobject:
-            raise ArgumentError(f"read_at: {size} elements of {kind}")
+        whole("read_at", 2**63 - 1, size=size)
+        if kind.hasobject or kind.subdtype is not None:
+            raise ArgumentError(f"read_at: elements of {kind}")
         count = size * kind.itemsize
         outside = places[(places < 0) | (places > len(self) - count)]
         if outside.size:
@@ -76,9 +81,9 @@ def cached(
 ) -> CachedFile:
     """A file that is read at random through a page cache of its own, past the system's (SAFS: Zheng 2013).
 
-    `memory` is what the cache takes of the session's, an eighth unless given; `policy` says which page gives way:
-    "lru", "lfu", "clock" or "gclock". The file must not change meanwhile. Raises MissingFileError, MemoryLimitError,
-    ArgumentError. I/O: none before `read_at`.
+    `memory` is what the cache takes of the session's, an eighth unless given, some 1.1 MB at least; `policy` says which
+    page gives way: "lru", "lfu", "clock" or "gclock". The file must not change meanwhile. Raises MissingFileError,
+    MemoryLimitError, ArgumentError. I/O: none before `read_at`.
 
     >>> import numpy as np, outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.bin"
@@ -90,6 +95,7 @@ def cached(
 
     session = current()
     room = session.counters()["budget_bytes"] // 8 if memory is None else parse_size(memory)
+    whole("cached", 2**63 - 1, page_bytes=page_bytes)
     if page_bytes < 512 or page_bytes & (page_bytes - 1):
         raise ArgumentError(f"cached: page_bytes={page_bytes} is no power of two from 512 on")
     found = Path(path).absolute()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from outcore._arguments import whole
 from outcore.errors import ArgumentError
 from outcore.graph._activity import running
-from outcore.graph._graph import Graph, ids_of
+from outcore.graph._graph import Graph, ids_of, stored
 
 
 def pagerank(
@@ -29,6 +29,7 @@ def pagerank(
     >>> oc.graph.pagerank(G, tol=1e-12).round(3)
     array([0.464, 0.05 , 0.486])
     """
+    stored("pagerank", G)
     if not 0 <= damping <= 1 or iterations < 1 or not tol >= 0:
         raise ArgumentError(
             f"pagerank: damping={damping}, iterations={iterations}, tol={tol}: 0 to 1, at least 1, from 0"
@@ -56,6 +57,8 @@ def betweenness_centrality(
     >>> oc.graph.betweenness_centrality(G)
     array([0., 1., 0.])
     """
+    stored("betweenness_centrality", G)
+    whole("betweenness_centrality", 2**64 - 1, seed=seed)
     n = G.number_of_vertices
     if sources is None:
         chosen = list(range(n))
@@ -82,6 +85,7 @@ def degree_histogram(G: Graph, direction: str = "both") -> npt.NDArray[np.int64]
     >>> oc.graph.degree_histogram(G, "out")
     array([2, 0, 1])
     """
+    stored("degree_histogram", G)
     return np.bincount(G.degrees(direction))
 
 

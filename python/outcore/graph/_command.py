@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from outcore import config
-from outcore._histogram import bars, histogram, svg
+from outcore._histogram import bars, draw, histogram
 from outcore._sizes import format_size
 from outcore.cli import _errors_in_one_line, _json, _limit, _show, main
 from outcore.graph._graph import open
@@ -42,7 +40,7 @@ def info(path: str, direction: str, drawing: str | None, memory_limit: int | Non
         "degrees": counts,
     }
     if drawing is not None:
-        Path(drawing).write_text(svg(counts, Path(path).name, "vertices by neighbours"))
+        draw(drawing, path, counts, "vertices by neighbours")
     per = G.file_bytes / max(G.number_of_entries, 1)
     text = [
         f"vertices  {G.number_of_vertices:,}, edges lead {'one way' if G.directed else 'both ways'}",

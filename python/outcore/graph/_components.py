@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from outcore.errors import ArgumentError
 from outcore.graph._activity import running
-from outcore.graph._graph import Graph, directed
+from outcore.graph._graph import Graph, directed, stored
 
 
 def connected_components(G: Graph) -> npt.NDArray[np.uint32]:
@@ -21,6 +21,7 @@ def connected_components(G: Graph) -> npt.NDArray[np.uint32]:
     >>> oc.graph.connected_components(G)
     array([0, 0, 2, 2], dtype=uint32)
     """
+    stored("connected_components", G)
     with running("connected_components") as run:
         return G._core.components(run, False)
 
@@ -53,6 +54,7 @@ def core_number(G: Graph) -> npt.NDArray[np.uint32]:
     >>> oc.graph.core_number(G)
     array([2, 2, 2, 1], dtype=uint32)
     """
+    stored("core_number", G)
     with running("core_number") as run:
         return G._core.cores(run)
 

@@ -216,6 +216,13 @@ def _reopened(path: str, identity: str) -> Graph:
     return found
 
 
+def stored(name: str, G: Graph) -> None:
+    """Raises ArgumentError for what is no stored graph, such as one of networkx's."""
+    if not isinstance(G, Graph):
+        kind = f"{type(G).__module__}.{type(G).__qualname__}"
+        raise ArgumentError(f"{name}: {kind} is no stored graph; open gives one, and what stores one, as from_networkx")
+
+
 def directions(name: str, G: Graph, direction: str) -> list[str]:
     """Those that are meant; of an undirected graph both are one. Raises ArgumentError."""
     if direction not in ("out", "in", "both"):
@@ -232,7 +239,8 @@ def _check_ids(G: Graph, ids: npt.NDArray[Any]) -> None:
 
 
 def ids_of(name: str, G: Graph, vertices: Any) -> list[int]:
-    """Vertices that an algorithm begins with. Raises IndexingError."""
+    """Vertices that an algorithm begins with. Raises IndexingError, and ArgumentError for what is no graph."""
+    stored(name, G)
     ids = np.atleast_1d(np.asarray(vertices))
     if ids.ndim != 1 or (len(ids) and not np.issubdtype(ids.dtype, np.integer)):
         raise IndexingError(f"{name}: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
@@ -242,14 +250,16 @@ def ids_of(name: str, G: Graph, vertices: Any) -> list[int]:
 
 def undirected(name: str, G: Graph) -> None:
     """Raises ArgumentError for a graph whose edges lead one way."""
+    stored(name, G)
     if G.directed:
         raise ArgumentError(f"{name}: of undirected graphs only; store it with directed=False")
 
 
 def directed(name: str, G: Graph) -> None:
     """Raises ArgumentError for a graph whose edges lead both ways."""
+    stored(name, G)
     if not G.directed:
         raise ArgumentError(f"{name}: of directed graphs only; this one was stored with directed=False")
 
 
-__all__ = ["Graph", "directed", "directions", "ids_of", "open", "undirected"]
+__all__ = ["Graph", "directed", "directions", "ids_of", "open", "stored", "undirected"]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from outcore import _core, _files, sparse
 from outcore._arguments import whole
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.graph._graph import Graph, PathLike, _session, open
+from outcore.graph._graph import Graph, PathLike, _session, open, stored
+from outcore.sparse._ingest import Options, _column, _key
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Work, stamp_of
 from outcore.sparse._tiles import check_target
@@ -95,7 +96,8 @@ def from_edges(
     """Stores the graph of a text file with an edge in each line, and opens it.
 
     Edges that are there again are one; their weights are added. Of an undirected graph each edge may stand either way
-    round. `weights` says which number of a line is the weight: True the third, False none. `vertices` is how many there
+    round. `weights` says which number of a line is the weight: True the third, None the third if there is one, False
+    none. `vertices` is how many there
     are, unless given one more than the highest. `options` are those of `sparse.from_edges`: `columns`, `separators`,
     `comments`, `base`, `drop_loops`, `relabel` (whose labels come beside, as `<path>.labels.npy`), `duplicates`. With
     `resume` a killed call goes on when it is made again.
@@ -138,8 +140,9 @@ def from_arrays(
     """Stores the graph of edges whose ends are arrays, NumPy's or lazy ones that are larger than memory, and opens it.
 
     Edges that are there again are one; their weights are added. `vertices` is how many there are, unless given one more
-    than the highest. `options` are those of `sparse.from_entries`. Raises ShapeError, DTypeError, TargetExistsError.
-    I/O: that of `sparse.from_entries`, then one read and one write of the edges.
+    than the highest. `options` are those of `sparse.from_entries`; with `resume` a killed call goes on when it is made
+    again, where all arrays are those of files. Raises ShapeError, DTypeError, ArgumentError, TargetExistsError. I/O:
+    that of `sparse.from_entries`, then one read and one write of the edges.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
@@ -149,16 +152,22 @@ def from_arrays(
     _check_options("from_arrays", options, vertices)
     if vertices is not None:
         options["shape"] = (vertices, vertices)
+    for name, ends in (("sources", sources), ("targets", targets)):
+        if not hasattr(ends, "__len__"):
+            raise ArgumentError(f"from_arrays: {name} are {type(ends).__name__}; an array is right")
     if not directed:
         sources, targets = _ascending(sources, targets)
     entries = (sources, targets) if weights is None else (sources, targets, weights)
+    key = None
+    if options.pop("resume", False):
+        key = _key(tuple(_column(part) for part in entries), None, cast(Options, options))
 
     def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
         # Without a shape this makes the matrix as wide as long.
         shape = options.pop("shape", None) or _square(sources, targets)
         return sparse.from_entries(entries, rows, transpose=columns, shape=shape, **options, **more)
 
-    return _made(store, path, directed, overwrite, None)
+    return _made(store, path, directed, overwrite, key)
 
 
 def _check_options(name: str, options: dict[str, Any], vertices: int | None) -> None:
@@ -196,8 +205,8 @@ def from_sparse(A: SparseMatrix, path: PathLike, *, directed: bool = True, overw
     """Stores the graph of a square sparse matrix, an edge from i to j for each entry A[i, j], its value the weight.
 
     With `directed=False` A and its transpose are put together: of two different weights that above the diagonal counts.
-    Raises ShapeError for a matrix that is not square. I/O: the matrix is sorted the other way once, read, and written;
-    of an undirected graph it is read twice and sorted anew.
+    Raises ShapeError for a matrix that is not square, ArgumentError for what is no stored one. I/O: the matrix is
+    sorted the other way once, read, and written; of an undirected graph it is read twice and sorted anew.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -205,6 +214,8 @@ def from_sparse(A: SparseMatrix, path: PathLike, *, directed: bool = True, overw
     >>> oc.graph.from_sparse(A, folder / "g.ocg").number_of_edges
     2
     """
+    if not isinstance(A, SparseMatrix):
+        raise ArgumentError(f"from_sparse: {type(A).__name__} is no stored matrix; sparse.from_scipy stores SciPy's")
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"from_sparse: a matrix of shape {A.shape} is no graph")
     target = Path(path).absolute()
@@ -232,6 +243,7 @@ def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
     >>> oc.graph.to_sparse(G, folder / "a.ocs").nnz
     2
     """
+    stored("to_sparse", G)
     n = G.number_of_vertices
 
     def chunks() -> Iterator[tuple[Any, ...]]:
@@ -249,7 +261,8 @@ def from_networkx(graph: Any, path: PathLike, *, weight: str | None = None, over
     """Stores a graph of networkx's, whose nodes are numbered in their order, and opens it.
 
     `weight` names the attribute of edges that is their weight, 1 where they have none; without it there are no weights.
-    Edges of a multigraph between the same nodes are one; their weights are added. I/O: that of `from_arrays`.
+    Edges of a multigraph between the same nodes are one; their weights are added. Raises ArgumentError for what is no
+    graph, and where a weight is no real number. I/O: that of `from_arrays`.
 
     >>> import networkx as nx, outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_networkx(nx.path_graph(4), pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
@@ -264,7 +277,7 @@ def from_networkx(graph: Any, path: PathLike, *, weight: str | None = None, over
     pairs = np.fromiter(ends, np.dtype((np.int64, 2)), count)
     values = None
     if weight is not None:
-        found = (data.get(weight, 1) for *_, data in graph.edges(data=True))
+        found = (_weight(weight, data.get(weight, 1)) for *_, data in graph.edges(data=True))
         values = np.fromiter(found, np.float64, count)
     return from_arrays(
         pairs[:, 0].copy(),
@@ -275,6 +288,13 @@ def from_networkx(graph: Any, path: PathLike, *, weight: str | None = None, over
         directed=graph.is_directed(),
         overwrite=overwrite,
     )
+
+
+def _weight(name: str, value: Any) -> float:
+    """A weight of networkx's, which may be anything there; None stands for an edge that is hidden."""
+    if isinstance(value, (str, bytes, complex, np.complexfloating)) or not hasattr(value, "__float__"):
+        raise ArgumentError(f"from_networkx: {name}={value!r} of an edge is no real number")
+    return float(value)
 
 
 __all__ = ["from_arrays", "from_edges", "from_networkx", "from_sparse", "to_sparse"]

@@ -69,13 +69,18 @@ def _by_node(G: Graph, values: npt.NDArray[Any]) -> dict[Any, Any]:
 
 
 def _of_nodes(G: Graph, values: npt.NDArray[Any], nodes: Nodes) -> Any:
-    """Of a node its value; of several, or all, a dictionary. As networkx does, what is no node is left out."""
+    """Of a node its value; of several, or all, a dictionary. As networkx does, what is no node is left out. Raises
+    networkx's NetworkXError for what is neither a node nor several."""
+    import networkx as nx
+
     if nodes is None:
         return _by_node(G, values)
     number = _found(G, nodes)
     if number is not None:
         return values[number].item()
-    numbers = ((node, _found(G, node)) for node in nodes)  # type: ignore[union-attr]
+    if not isinstance(nodes, Iterable):
+        raise nx.NetworkXError(f"Node {nodes} is not in the graph.")
+    numbers = ((node, _found(G, node)) for node in nodes)
     return {node: values[number].item() for node, number in numbers if number is not None}
 
 
@@ -88,11 +93,10 @@ def _groups(G: Graph, labels: npt.NDArray[Any]) -> Iterator[set[Any]]:
         yield set(_names(G, part))
 
 
-def _reached(G: Graph, source: int, distances: npt.NDArray[Any], cutoff: float | None) -> dict[Any, Any]:
-    """The nearest first, as far as there is a way; the source whatever the cutoff."""
-    is_met = (distances >= 0) & (distances <= (np.inf if cutoff is None else cutoff)) & (distances < np.inf)
-    is_met[source] = True
-    met = np.flatnonzero(is_met)
+def _reached(G: Graph, distances: npt.NDArray[Any], cutoff: float | None) -> dict[Any, Any]:
+    """The nearest first, as far as there is a way; a source always."""
+    far = np.inf if cutoff is None else max(cutoff, 0)
+    met = np.flatnonzero((distances >= 0) & (distances <= far) & (distances < np.inf))
     met = met[np.argsort(distances[met], kind="stable")]
     return dict(zip(_names(G, met), distances[met].tolist(), strict=True))
 
@@ -186,6 +190,13 @@ def clustering(G: Graph, nodes: Nodes = None, weight: str | None = None) -> Any:
     return _of_nodes(G, _counts.clustering(G), nodes)
 
 
+def transitivity(G: Graph) -> float:
+    degrees = _counts._simple_degrees(G)
+    pairs = int((degrees * (degrees - 1)).sum())
+    found = int(_counts.triangles(G))
+    return 6 * found / pairs if found else 0
+
+
 def average_clustering(G: Graph, nodes: Nodes = None, weight: str | None = None, count_zeros: bool = True) -> float:
     found: dict[Any, float] = _of_nodes(G, _counts.clustering(G), nodes)
     values = [value for value in found.values() if count_zeros or value > 0]
@@ -193,16 +204,69 @@ def average_clustering(G: Graph, nodes: Nodes = None, weight: str | None = None,
 
 
 def single_source_shortest_path_length(G: Graph, source: Any, cutoff: int | None = None) -> dict[Any, int]:
-    number = _number(G, source)
-    levels = _searching.bfs(G, number, cutoff=None if cutoff is None else max(cutoff, 0))
-    return _reached(G, number, levels, cutoff)
+    levels = _searching.bfs(G, _number(G, source), cutoff=None if cutoff is None else max(cutoff, 0))
+    return _reached(G, levels, cutoff)
+
+
+def multi_source_dijkstra_path_length(
+    G: Graph, sources: Any, cutoff: float | None = None, weight: str = "weight"
+) -> dict[Any, float]:
+    if not sources:
+        raise ValueError("sources must not be empty")
+    numbers = [_number(G, source) for source in sources]
+    if cutoff is not None and cutoff < 0:
+        return dict.fromkeys(sources, 0.0)
+    return _reached(G, _searching.shortest_paths(G, numbers), cutoff)
 
 
 def single_source_dijkstra_path_length(
     G: Graph, source: Any, cutoff: float | None = None, weight: str = "weight"
 ) -> dict[Any, float]:
-    number = _number(G, source)
-    return _reached(G, number, _searching.shortest_paths(G, number), cutoff)
+    return multi_source_dijkstra_path_length(G, [source], cutoff)
+
+
+def _length(found: npt.NDArray[Any], G: Graph, source: Any, target: Any) -> Any:
+    """The length of a path, of those from a source."""
+    import networkx as nx
+
+    number = _found(G, target)
+    length = -1 if number is None else found[number].item()
+    if not 0 <= length < np.inf:
+        raise nx.NetworkXNoPath(f"Node {target} not reachable from {source}")
+    return length
+
+
+def dijkstra_path_length(G: Graph, source: Any, target: Any, weight: str = "weight") -> float:
+    found: float = _length(_searching.shortest_paths(G, _number(G, source)), G, source, target)
+    return found
+
+
+def shortest_path_length(
+    G: Graph, source: Any = None, target: Any = None, weight: str | None = None, method: str = "dijkstra"
+) -> Any:
+    if target is not None and weight is None:
+        _number(G, target)
+    lengths: Any = _searching.bfs if weight is None else _searching.shortest_paths
+    found = lengths(G, _number(G, source))
+    return _reached(G, found, None) if target is None else _length(found, G, source, target)
+
+
+def has_path(G: Graph, source: Any, target: Any) -> bool:
+    return bool(_searching.bfs(G, _number(G, source))[_number(G, target)] >= 0)
+
+
+def node_connected_component(G: Graph, n: Any) -> set[Any]:
+    return set(_names(G, np.flatnonzero(_searching.bfs(G, _number(G, n)) >= 0)))
+
+
+def approximate_diameter(G: Graph, seed: Any = None) -> int:
+    import networkx as nx
+
+    if G.number_of_vertices == 0:
+        raise nx.NetworkXError("Expected non-empty NetworkX graph!")
+    if (_searching.bfs(G, 0) < 0).any():
+        raise nx.NetworkXError("Graph not connected.")
+    return _searching.diameter(G)
 
 
 def _beyond(G: Graph, source: Any, direction: str) -> set[Any]:
@@ -216,6 +280,10 @@ def descendants(G: Graph, source: Any) -> set[Any]:
 
 def ancestors(G: Graph, source: Any) -> set[Any]:
     return _beyond(G, source, "in")
+
+
+def is_directed_acyclic_graph(G: Graph) -> bool:
+    return G.directed and bool((_components.generations_of(G) >= 0).all())
 
 
 def topological_generations(G: Graph) -> Iterator[list[Any]]:
@@ -250,17 +318,39 @@ def louvain_communities(
     return list(_groups(G, labels))
 
 
+def fast_label_propagation_communities(G: Graph, *, weight: str | None = None, seed: Any = None) -> Iterator[set[Any]]:
+    yield from _groups(G, _communities.label_propagation(G, seed=seed.getrandbits(64)))
+
+
 def maximal_independent_set(G: Graph, nodes: Any = None, seed: Any = None) -> list[Any]:
     # networkx makes a generator of whatever it was given.
     return _names(G, _communities.maximal_independent_set(G, seed=seed.getrandbits(64)))
 
 
-def degree_histogram(G: Graph) -> list[int]:
-    degrees = G.degrees("both")
+def number_of_selfloops(G: Graph) -> int:
+    return G.number_of_loops
+
+
+def _centrality_by(G: Graph, direction: str) -> dict[Any, float]:
+    degrees = G.degrees(direction)
     if not G.directed:
         # A loop counts twice here.
         degrees = 2 * degrees - _counts._simple_degrees(G)
-    return [int(count) for count in np.bincount(degrees)]
+    if len(degrees) <= 1:
+        return dict.fromkeys(_names(G, np.arange(len(degrees))), 1)
+    return _by_node(G, degrees * (1.0 / (len(degrees) - 1.0)))
+
+
+def degree_centrality(G: Graph) -> dict[Any, float]:
+    return _centrality_by(G, "both")
+
+
+def in_degree_centrality(G: Graph) -> dict[Any, float]:
+    return _centrality_by(G, "in")
+
+
+def out_degree_centrality(G: Graph) -> dict[Any, float]:
+    return _centrality_by(G, "out")
 
 
 # -- what networkx asks -----------------------------------------------------------------------------------------------
@@ -269,25 +359,37 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         ancestors,
+        approximate_diameter,
         average_clustering,
         betweenness_centrality,
         clustering,
         connected_components,
         core_number,
-        degree_histogram,
+        degree_centrality,
         descendants,
+        dijkstra_path_length,
+        fast_label_propagation_communities,
+        has_path,
+        in_degree_centrality,
         is_connected,
+        is_directed_acyclic_graph,
         is_strongly_connected,
         louvain_communities,
         maximal_independent_set,
+        multi_source_dijkstra_path_length,
+        node_connected_component,
         number_connected_components,
+        number_of_selfloops,
         number_strongly_connected_components,
+        out_degree_centrality,
         pagerank,
+        shortest_path_length,
         single_source_dijkstra_path_length,
         single_source_shortest_path_length,
         strongly_connected_components,
         topological_generations,
         topological_sort,
+        transitivity,
         triangles,
     )
 } | {
@@ -302,9 +404,23 @@ _FIXED = {
     "clustering": ("weight",),
     "average_clustering": ("weight",),
     "louvain_communities": ("max_level",),
+    "fast_label_propagation_communities": ("weight",),
     "maximal_independent_set": ("nodes",),
 }
-_UNDIRECTED = ("clustering", "average_clustering", "louvain_communities")
+_UNDIRECTED = (
+    "approximate_diameter",
+    "average_clustering",
+    "clustering",
+    "fast_label_propagation_communities",
+    "louvain_communities",
+    "transitivity",
+)
+_ALONG_WEIGHTS = (
+    "dijkstra_path_length",
+    "multi_source_dijkstra_path_length",
+    "shortest_path_length",
+    "single_source_dijkstra_path_length",
+)
 
 
 def _has(graph: Any, weight: str) -> bool:
@@ -329,7 +445,12 @@ def _reason(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> str |
         return "weights do not count; weight=None is right"
     if name == "louvain_communities" and weight != "weight" and type(G) is Graph and G.dtype is not None:
         return 'the weights of a stored graph are called "weight", and count'
-    if name == "single_source_dijkstra_path_length":
+    if name == "shortest_path_length":
+        if given["source"] is None:
+            return "of all pairs, or to a target from everywhere"
+        if weight is None:
+            return None
+    if name in _ALONG_WEIGHTS:
         if not isinstance(weight, str):
             return "weight is the name of an attribute"
         if isinstance(G, Graph) and weight != "weight" and not isinstance(G, Converted):

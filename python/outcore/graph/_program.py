@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._arguments import whole
 from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from outcore.graph._activity import running
 from outcore.graph._graph import Graph, directions
@@ -28,7 +29,7 @@ class _State(NamedTuple):
 def state(dtype: Any, fill: Any = 0) -> Any:
     """What a vertex program knows of each vertex: in the program, an array of NumPy's with `fill` for every vertex.
 
-    I/O: none, it is in memory.
+    Raises DTypeError for objects of Python's, whose memory is not known. I/O: none, it is in memory.
 
     >>> import outcore as oc
     >>> class Degrees(oc.graph.VertexProgram):
@@ -40,7 +41,10 @@ def state(dtype: Any, fill: Any = 0) -> Any:
     >>> G.run(Degrees()).degree
     array([2, 0, 0])
     """
-    return _State(np.dtype(dtype), fill)
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise DTypeError(f"state: {kind} holds objects of Python's")
+    return _State(kind, fill)
 
 
 class Vertices(NamedTuple):
@@ -97,7 +101,8 @@ class VertexProgram:
 
     I/O: the pages of the lists that are asked for. Memory: states, some bits a vertex, four bytes for each that is
     active, then for each that is asked for, messages twice until they are delivered, some megabytes to read with.
-    Raises MemoryLimitError where those do not fit.
+    Raises MemoryLimitError where those do not fit, ArgumentError for a program that runs already, and for what is asked
+    for, sent or activated while it does not.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> class Levels(oc.graph.VertexProgram):
@@ -134,7 +139,8 @@ class VertexProgram:
         """Behind an iteration."""
 
     def request(self, ids: Any, direction: str = "out") -> None:
-        """Asks for the lists of vertices: in `run` those of this iteration; "out", "in", or one after the other."""
+        """Asks for the lists of vertices: in `run` those of this iteration, else of the next, if there is one; "out",
+        "in", or "both", one after the other."""
         found = np.ascontiguousarray(self._checked("request", ids))
         for name in directions("request", self.graph, direction):
             if name not in self._asked:
@@ -144,10 +150,12 @@ class VertexProgram:
 
     def activate(self, ids: Any) -> None:
         """Makes vertices active in the next iteration."""
-        self._next.extend(np.ascontiguousarray(self._checked("activate", ids)))
+        found = self._checked("activate", ids)
+        self._next.extend(np.ascontiguousarray(found))
 
     def send(self, ids: Any, values: Any) -> None:
-        """Sends a value to each vertex: in `on_edges` for this iteration's `on_message`. Arrays are copied."""
+        """Sends a value to each vertex: in `run` and `on_edges` for this iteration's `on_message`, later for that of
+        the next, if there is one. Arrays are copied."""
         ids = self._checked("send", ids)
         values = np.asarray(values)
         is_one = values.ndim == 0
@@ -174,6 +182,7 @@ class VertexProgram:
 
     def _mail(self, name: str, values: npt.NDArray[Any]) -> _core.Mail:
         """What combines messages of such values."""
+        self._runs(name)
         if values.ndim != 1:
             raise ShapeError(
                 f"{name}: values that are combined are numbers, one for a vertex; not of shape {values.shape}"
@@ -186,7 +195,12 @@ class VertexProgram:
             raise DTypeError(f"{name}: values of {values.dtype}, but those before were of {dtype}")
         return mail
 
+    def _runs(self, name: str) -> None:
+        if not hasattr(self, "_seen"):
+            raise ArgumentError(f"{name}: the program does not run")
+
     def _checked(self, name: str, given: Any) -> npt.NDArray[np.uint32]:
+        self._runs(name)
         ids: npt.NDArray[Any] = np.asarray(given)
         if ids.dtype == np.uint32:
             highest = int(ids.max()) if ids.size else -1
@@ -204,6 +218,9 @@ class VertexProgram:
         n = graph.number_of_vertices
         members = ((name, getattr(type(self), name)) for name in dir(type(self)))
         states = {name: declared for name, declared in members if isinstance(declared, _State)}
+        taken = [name for name in states if name == "graph" or hasattr(VertexProgram, name)]
+        if taken:
+            raise ArgumentError(f"run: {taken[0]} is no name for a state, programs have something of that name")
         # Beside states, a bit for who is active next, and for who is asked for in either direction.
         seen.hold(n * sum(declared.dtype.itemsize for declared in states.values()) + 3 * (n // 8))
         for name, declared in states.items():
@@ -226,7 +243,8 @@ class VertexProgram:
 
     def _end(self) -> None:
         """Lets go of what the run had."""
-        del self._seen, self._next, self._asked, self._requested, self._sent, self._combining
+        for name in ("_seen", "_next", "_asked", "_requested", "_sent", "_combining"):
+            self.__dict__.pop(name, None)
 
 
 def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
@@ -237,10 +255,14 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, m
         raise ArgumentError(f"run: mode={mode!r}; synchronous and asynchronous are right")
     if program.combine not in (None, "min", "max", "sum"):
         raise ArgumentError(f"run: combine={program.combine!r}; min, max and sum are right")
+    if iterations is not None:
+        whole("run", 2**63 - 1, iterations=iterations)
+    if hasattr(program, "_seen"):
+        raise ArgumentError("run: the program runs already")
     at_once = mode == "asynchronous"
     with running(type(program).__name__) as seen:
-        program._begin(G, seen)
         try:
+            program._begin(G, seen)
             _iterate(G, program, active, iterations, at_once)
         finally:
             program._end()

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._arguments import whole
-from outcore.errors import ArgumentError
+from outcore.errors import ArgumentError, IndexingError
 from outcore.graph._activity import running
-from outcore.graph._graph import Graph, ids_of
+from outcore.graph._graph import Graph, ids_of, stored
 
 _FARTHEST = 2**32 - 1  # no path is longer
 
@@ -75,22 +75,24 @@ def diameter(G: Graph, *, sweeps: int = 4, source: int | None = None) -> int:
 
     From the vertex with the most neighbours, or `source`, it goes to the farthest, from there to the farthest, and on,
     `sweeps` times at most (Magnien, Latapy, Habib 2009). Directions do not count. 0 for a graph without vertices.
-    Raises ArgumentError for no sweep, or a source that is not one vertex. I/O: that of as many searches.
+    Raises IndexingError for a source that is no vertex, ArgumentError for sweeps below 1. I/O: that of as many
+    searches.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1, 2], [1, 2, 3], pathlib.Path(tempfile.mkdtemp()) / "g.ocg", directed=False)
     >>> oc.graph.diameter(G)
     3
     """
-    if not sweeps >= 1:
+    stored("diameter", G)
+    whole("diameter", 2**63 - 1, sweeps=sweeps)
+    if sweeps < 1:
         raise ArgumentError(f"diameter: sweeps={sweeps}; at least 1")
-    whole("diameter", 2**32 - 1, sweeps=sweeps)
+    given = None if source is None else ids_of("diameter", G, source)
+    if given is not None and len(given) != 1:
+        raise IndexingError(f"diameter: {len(given)} sources; one is right")
     if G.number_of_vertices == 0:
         return 0
-    sources = [int(G.degrees().argmax())] if source is None else ids_of("diameter", G, source)
-    if len(sources) != 1:
-        raise ArgumentError(f"diameter: source={source} is not one vertex")
-    at = sources[0]
+    at = int(G.degrees().argmax()) if given is None else given[0]
     found = -1
     for _ in range(sweeps):
         levels = bfs(G, at, direction="both")

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from outcore import config
-from outcore._histogram import bars, svg
+from outcore._histogram import bars, draw
 from outcore._sizes import format_size
 from outcore.cli import _errors_in_one_line, _json, _limit, _show, main
 from outcore.errors import ArgumentError
@@ -161,7 +161,7 @@ def info(path: str, drawing: str | None, memory_limit: int | None, as_json: bool
     with config.set(memory_limit=memory_limit):
         content = layout(open(path))
     if drawing is not None:
-        Path(drawing).write_text(svg(content["degrees"], Path(path).name))
+        draw(drawing, path, content["degrees"])
     rows, columns = content["shape"]
     per = {name: content[name] / max(content["entries"], 1) for name in ("bytes", "csr_bytes", "dcsc_bytes")}
     text = [

@@ -22,7 +22,7 @@ def labels_of(relabel: Any, rows: Array, columns: Array, shape: tuple[int, int],
     """The new number of each row and column, uint64: a stored array, or the given one when it is a permutation."""
     if shape[0] != shape[1]:
         raise ShapeError(f"sparse: relabel of a matrix {shape}, which is not square")
-    if isinstance(relabel, str):
+    if isinstance(relabel, (str, bool)):
         if relabel != "degree":
             raise ArgumentError(f"sparse: relabel={relabel!r} is neither 'degree' nor an array")
         return by_degree(rows, columns, shape[0], work, target)
