@@ -183,6 +183,19 @@ impl PyGraph {
         Some(file)
     }
 
+    /// The cache for lists that Python asks for, beside what is held: that which is there, as large as it is, else a new one.
+    fn cached_beside(&self, session: &Arc<Session>, held: u64) -> Option<CachedFile> {
+        let there = {
+            let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+            let ours = cached
+                .as_ref()
+                .filter(|cached| std::ptr::eq(cached.session.as_ptr(), Arc::as_ptr(session)));
+            ours.map(|cached| cached.file.clone())
+        };
+        let left = session.budget().saturating_sub(held + self.file.memory_bytes());
+        there.or_else(|| self.cached(session, (left / 2).min(READING_MAX)))
+    }
+
     /// Runs `work` with memory for so many bytes a vertex, and for reading: `least` at the least.
     fn with_memory<T: Send>(
         &self,
@@ -645,7 +658,8 @@ impl PyGraph {
                 degrees: degrees.as_deref(),
                 vertices,
             };
-            let found = asked.whole(&run.means(memory, &frames, None), watch);
+            let cache = self.cached_beside(session, memory);
+            let found = asked.whole(&run.means(memory, &frames, cache.as_ref()), watch);
             if bytes > FREED_LEAST {
                 return_freed_memory();
             }
@@ -681,6 +695,13 @@ impl PyGraph {
             // Not in turn, as programs are: what is called may compute.
             let _held = session.hold_beside("graph: lists", memory)?;
             run.reserves(memory);
+            let cache = self.cached_beside(session, memory + run.held_bytes());
+            let counters = || cache.as_ref().map(|file| file.cache().counters()).unwrap_or_default();
+            let before = counters();
+            let means = Means {
+                cache: cache.as_ref(),
+                ..means
+            };
             let degrees = self.degrees_of_weights(direction, session.io())?;
             let asked = Asked {
                 file: &self.file,
@@ -694,7 +715,11 @@ impl PyGraph {
                     EngineError::Cancelled
                 })
             };
-            asked.parts(neighbours, in_parts, &means, give, watch)
+            let done = asked.parts(neighbours, in_parts, &means, give, watch);
+            let after = counters();
+            run.activity.read(after.bytes_read - before.bytes_read);
+            run.activity.hit(after.hits - before.hits);
+            done
         });
         raised.map_or(done, Err)
     }

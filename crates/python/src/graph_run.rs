@@ -53,6 +53,11 @@ impl PyGraphRun {
         Ok(())
     }
 
+    /// Bytes of memory that it has for what is known of vertices.
+    pub fn held_bytes(&self) -> u64 {
+        self.held().iter().map(|held| held.bytes() as u64).sum()
+    }
+
     /// What the run has reserved at a time.
     pub fn reserves(&self, bytes: u64) {
         self.reserved_bytes.fetch_max(bytes, Relaxed);

@@ -40,8 +40,9 @@ const ROWS: usize = 1024;
 /// The iterations of a run.
 #[derive(Debug, Default)]
 pub struct Activity {
-    /// Bytes that were read past the cache.
-    direct_bytes: AtomicU64,
+    /// Bytes and pages that nobody counts but who reads them: past the cache, or where the run has none of its own.
+    told_bytes: AtomicU64,
+    told_hits: AtomicU64,
     course: Mutex<Course>,
 }
 
@@ -83,9 +84,14 @@ impl Activity {
         }
     }
 
-    /// Bytes are read past the cache.
+    /// Bytes are read that `begin` and `end` do not see in a cache.
     pub fn read(&self, bytes: u64) {
-        self.direct_bytes.fetch_add(bytes, Relaxed);
+        self.told_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Pages were in a cache that `begin` and `end` do not see.
+    pub fn hit(&self, pages: u64) {
+        self.told_hits.fetch_add(pages, Relaxed);
     }
 
     /// The last iteration has ended.
@@ -114,8 +120,8 @@ impl Activity {
     fn counted(&self, cache: Option<&CachedFile>) -> Counted {
         let cached = cache.map(|file| file.cache().counters());
         Counted {
-            read_bytes: self.direct_bytes.load(Relaxed) + cached.map_or(0, |counters| counters.bytes_read),
-            hits: cached.map_or(0, |counters| counters.hits),
+            read_bytes: self.told_bytes.load(Relaxed) + cached.map_or(0, |counters| counters.bytes_read),
+            hits: self.told_hits.load(Relaxed) + cached.map_or(0, |counters| counters.hits),
         }
     }
 
