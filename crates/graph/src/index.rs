@@ -9,6 +9,8 @@ use super::Vertex;
 const STRIDE: usize = 32;
 /// The length of a list that has more bytes than a byte can say.
 const LARGE: u8 = u8::MAX;
+/// That of a large list that has more than a word can say.
+const HUGE: u32 = u32::MAX;
 
 /// Bytes of a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,18 +25,66 @@ impl Span {
     }
 }
 
-/// The index of the lists of a section, in 1.25 bytes a vertex and 12 for each large list
+/// Numbers that ascend, each in the bytes of its lower half.
+///
+/// Invariant: `turns` has the places from which on the upper half is another, ascending, and which; before the first it is 0.
+#[derive(Clone, Debug, Default)]
+struct Ascending {
+    low: Vec<u32>,
+    turns: Vec<(u32, u32)>,
+}
+
+impl Ascending {
+    fn push(&mut self, number: u64) {
+        let high = (number >> 32) as u32;
+        if self.turns.last().map_or(0, |(_, high)| *high) != high {
+            self.turns.push((self.low.len() as u32, high));
+        }
+        self.low.push(number as u32);
+    }
+
+    #[inline]
+    fn get(&self, place: usize) -> Option<u64> {
+        let low = *self.low.get(place)?;
+        if self.turns.is_empty() {
+            return Some(u64::from(low));
+        }
+        let turns = self.turns.partition_point(|(from, _)| *from as usize <= place);
+        let high = turns.checked_sub(1).map_or(0, |last| self.turns[last].1);
+        Some(u64::from(high) << 32 | u64::from(low))
+    }
+
+    /// How many are no more than a number.
+    fn up_to(&self, number: u64) -> usize {
+        let high = (number >> 32) as u32;
+        let from = self.turns.partition_point(|(_, other)| *other < high);
+        let begin = match self.turns.get(from) {
+            Some((begin, other)) if *other == high => *begin as usize,
+            // None has this upper half.
+            Some((begin, _)) if high > 0 => return *begin as usize,
+            None if high > 0 => return self.low.len(),
+            _ => 0,
+        };
+        let next = self.turns.partition_point(|(_, other)| *other <= high);
+        let end = self.turns.get(next).map_or(self.low.len(), |(end, _)| *end as usize);
+        begin + self.low[begin..end].partition_point(|low| *low <= number as u32)
+    }
+}
+
+/// The index of the lists of a section, in 1.125 bytes a vertex and 8 for each large list
 /// (Zheng et al., FlashGraph, FAST 2015, section 3.5.1).
 ///
 /// Invariants:
 /// 1. `lengths[v]` is the bytes of v's list, or `LARGE` and then v is in `large`, which ascends.
-/// 2. `begins[v / 32]` is where the list of v begins if 32 divides v; lists lie one behind the other.
+/// 2. `large_bytes` are the bytes of those, or `HUGE` and then the place is in `huge`, which ascends, with the bytes.
+/// 3. `begins[v / 32]` is where the list of v begins if 32 divides v; lists lie one behind the other.
 #[derive(Clone, Debug, Default)]
 pub struct ListIndex {
     lengths: Vec<u8>,
-    begins: Vec<u64>,
+    begins: Ascending,
     large: Vec<Vertex>,
-    large_bytes: Vec<u64>,
+    large_bytes: Vec<u32>,
+    huge: Vec<(u32, u64)>,
     total: u64,
 }
 
@@ -53,11 +103,30 @@ impl ListIndex {
             self.begins.push(self.total);
         }
         if bytes >= u64::from(LARGE) {
-            self.large.push(self.lengths.len() as Vertex);
-            self.large_bytes.push(bytes);
+            self.push_large(self.lengths.len() as Vertex, bytes);
         }
         self.lengths.push(bytes.min(u64::from(LARGE)) as u8);
         self.total += bytes;
+    }
+
+    fn push_large(&mut self, vertex: Vertex, bytes: u64) {
+        if bytes >= u64::from(HUGE) {
+            self.huge.push((self.large.len() as u32, bytes));
+        }
+        self.large.push(vertex);
+        self.large_bytes.push(bytes.min(u64::from(HUGE)) as u32);
+    }
+
+    /// Bytes of the list at a place of `large`.
+    #[inline]
+    fn large_at(&self, place: usize) -> u64 {
+        match self.large_bytes[place] {
+            HUGE => {
+                let at = self.huge.partition_point(|(huge, _)| (*huge as usize) < place);
+                self.huge[at].1
+            }
+            bytes => u64::from(bytes),
+        }
     }
 
     /// The index that was stored.
@@ -65,10 +134,10 @@ impl ListIndex {
     /// # Errors
     /// Large lists that are none, or are missing; lengths that are too large together.
     pub fn new(parts: IndexParts) -> Result<ListIndex, Malformed> {
-        let mut found = ListIndex {
-            begins: Vec::with_capacity(parts.lengths.len().div_ceil(STRIDE)),
-            ..ListIndex::default()
-        };
+        let mut found = ListIndex::default();
+        found.begins.low.reserve_exact(parts.lengths.len().div_ceil(STRIDE));
+        found.large.reserve_exact(parts.large.len());
+        found.large_bytes.reserve_exact(parts.large.len());
         let mut large = parts.large.into_iter();
         for (at, lengths) in parts.lengths.chunks(STRIDE).enumerate() {
             found.begins.push(found.total);
@@ -81,8 +150,7 @@ impl ListIndex {
                     if next.0 as usize != at * STRIDE + place || next.1 < u64::from(LARGE) {
                         return Err(Malformed("an index with a large list that is out of place"));
                     }
-                    found.large.push(next.0);
-                    found.large_bytes.push(next.1);
+                    found.push_large(next.0, next.1);
                     bytes = next.1;
                 }
                 let total = found.total.checked_add(bytes).filter(|total| *total < 1 << 60);
@@ -103,7 +171,7 @@ impl ListIndex {
 
     /// Vertices with large lists, ascending, and the bytes of those.
     pub fn large(&self) -> impl Iterator<Item = (Vertex, u64)> + '_ {
-        self.large.iter().copied().zip(self.large_bytes.iter().copied())
+        self.large.iter().copied().zip((0..).map(|place| self.large_at(place)))
     }
 
     /// Vertices.
@@ -122,7 +190,7 @@ impl ListIndex {
 
     /// Bytes of memory that an index takes.
     pub fn memory_bytes(vertices: u64, large: u64) -> u64 {
-        vertices + 8 * vertices.div_ceil(STRIDE as u64) + 12 * large
+        vertices + 4 * vertices.div_ceil(STRIDE as u64) + 8 * large
     }
 
     /// Bytes of a list.
@@ -130,7 +198,7 @@ impl ListIndex {
         match self.lengths[vertex as usize] {
             LARGE => {
                 let place = self.large.binary_search(&vertex).expect("invariant 1");
-                self.large_bytes[place]
+                self.large_at(place)
             }
             length => u64::from(length),
         }
@@ -157,7 +225,7 @@ impl ListIndex {
             let bytes = match self.lengths[vertex as usize] {
                 LARGE => {
                     large += 1;
-                    self.large_bytes[large - 1]
+                    self.large_at(large - 1)
                 }
                 length => u64::from(length),
             };
@@ -187,7 +255,7 @@ impl ListIndex {
             }
             return;
         }
-        let (mut offset, mut vertex) = (*begin, first);
+        let (mut offset, mut vertex) = (begin, first);
         let mut large = None;
         for length in rest {
             if bits == 0 {
@@ -196,7 +264,7 @@ impl ListIndex {
             let mut bytes = u64::from(*length);
             if *length == LARGE {
                 let place = large.unwrap_or_else(|| self.large.partition_point(|large| *large < vertex));
-                bytes = self.large_bytes[place];
+                bytes = self.large_at(place);
                 large = Some(place + 1);
             }
             if bits & 1 == 1 {
@@ -208,8 +276,7 @@ impl ListIndex {
 
     /// Where the lists of 32 vertices end, of which the first is `first`.
     pub fn end_of(&self, first: Vertex) -> u64 {
-        let next = self.begins.get(first as usize / STRIDE + 1);
-        next.copied().unwrap_or(self.total)
+        self.begins.get(first as usize / STRIDE + 1).unwrap_or(self.total)
     }
 
     fn begin(&self, vertex: Vertex) -> u64 {
@@ -221,19 +288,19 @@ impl ListIndex {
         let mut bytes: u64 = before.iter().map(|length| u64::from(*length)).sum();
         if before.contains(&LARGE) {
             let from = self.large.partition_point(|each| (*each as usize) < block * STRIDE);
-            for (vertex, large) in self.large[from..].iter().zip(&self.large_bytes[from..]) {
+            for (place, vertex) in (from..).zip(&self.large[from..]) {
                 if (*vertex as usize) >= block * STRIDE + before.len() {
                     break;
                 }
-                bytes += large - u64::from(LARGE);
+                bytes += self.large_at(place) - u64::from(LARGE);
             }
         }
-        self.begins[block] + bytes
+        self.begins.get(block).map_or(self.total, |begin| begin + bytes)
     }
 
     /// The first vertex whose list does not end before a byte: where a part of a section begins.
     pub fn vertex_at(&self, offset: u64) -> Vertex {
-        let block = self.begins.partition_point(|begin| *begin <= offset).saturating_sub(1);
+        let block = self.begins.up_to(offset).saturating_sub(1);
         let first = (block * STRIDE) as Vertex;
         self.spans(first..Vertex::MAX)
             .find(|(_, span)| span.end() > offset)
@@ -262,17 +329,38 @@ mod tests {
 
     /// Many blocks without a large list, and some with one or more.
     fn lengths() -> impl Strategy<Value = Vec<u64>> {
-        let large = prop_oneof![254..257u64, 1u64..1 << 33];
+        let large = prop_oneof![254..257u64, 1u64..1 << 33, (1u64 << 32) - 3..(1 << 32) + 2];
         let each = prop_oneof![8 => Just(0u64), 64 => 1..255u64, 1 => large];
         prop::collection::vec(each, 0..256)
     }
 
     proptest! {
         #[test]
+        fn numbers_that_ascend(steps in prop::collection::vec(prop_oneof![0u64..3, 0u64..1 << 34, Just(1u64 << 32)], 0..80), near in 0u64..3) {
+            let (mut numbers, mut all, mut last) = (Ascending::default(), vec![], 0);
+            for step in steps {
+                last += step;
+                numbers.push(last);
+                all.push(last);
+            }
+            for (place, number) in all.iter().enumerate() {
+                prop_assert_eq!(numbers.get(place), Some(*number));
+                let other = (number + near).saturating_sub(1);
+                for number in [other, other ^ 1 << 32] {
+                    prop_assert_eq!(numbers.up_to(number), all.partition_point(|each| *each <= number));
+                }
+            }
+            prop_assert_eq!(numbers.get(all.len()), None);
+        }
+
+        #[test]
         fn every_list_is_found(lengths in lengths(), masks in prop::collection::vec(any::<u32>(), 8)) {
             let mut index = ListIndex::default();
             lengths.iter().for_each(|bytes| index.push(*bytes));
-            let parts = IndexParts { lengths: index.lengths().to_vec(), large: index.large().collect() };
+            let large: Vec<_> = index.large().collect();
+            let of = (0..).zip(&lengths).filter(|(_, bytes)| **bytes >= 255).map(|(vertex, bytes)| (vertex, *bytes));
+            prop_assert!(large.iter().copied().eq(of));
+            let parts = IndexParts { lengths: index.lengths().to_vec(), large };
             let index = ListIndex::new(parts).unwrap();
             let mut offset = 0;
             for (vertex, bytes) in lengths.iter().enumerate() {

@@ -53,9 +53,10 @@ impl PyGraphRun {
         Ok(())
     }
 
-    /// Bytes of memory that it has for what is known of vertices.
+    /// Bytes of memory that it has for what is known of vertices, and meanwhile.
     pub fn held_bytes(&self) -> u64 {
-        self.held().iter().map(|held| held.bytes() as u64).sum()
+        let bytes = |held| lock(held).iter().map(|held| held.bytes() as u64).sum::<u64>();
+        bytes(&self.held) + bytes(&self.meanwhile)
     }
 
     /// What the run has reserved at a time.

@@ -52,7 +52,7 @@ mod zarr;
 pub use error::{Standing, StoreError};
 pub use frames::{Frame, FramePool, PAGE};
 pub use graph::{parse_graph, Direction, GraphFile, GraphShape, GraphWriter, Part, Section};
-pub use heap::return_freed_memory;
+pub use heap::{have_few_arenas, return_freed_memory};
 pub use held::Held;
 pub use io::{Counters, Faults, Io};
 pub use journal::JournalKey;

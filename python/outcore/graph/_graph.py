@@ -22,7 +22,7 @@ PathLike = str | os.PathLike[str]
 class Graph:
     """A graph in a file: vertices 0 to n - 1, their lists of neighbours, and weights if there are any.
 
-    Of the file, an index of about 1.25 bytes a vertex and direction is in memory; lists are read when they are wanted.
+    Of the file, an index of about 1.125 bytes a vertex and direction is in memory; lists are read when they are wanted.
     Use `open`, or what stores a graph: `from_edges`, `from_sparse`, `from_networkx`, `from_arrays`.
 
     >>> import outcore as oc, tempfile, pathlib

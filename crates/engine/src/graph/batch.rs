@@ -6,7 +6,7 @@ use outcore_graph::{ListIndex, Span, Vertex};
 use outcore_store::{GraphFile, Section, PAGE};
 
 use super::bits::Bits;
-use super::means::BATCH_PAGES;
+use super::means::{each_part, BATCH_PAGES};
 
 /// Whose lists are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +103,8 @@ const LONG_RUN: u64 = 16;
 pub(super) const BATCH_VERTICES: Vertex = 1 << 16;
 /// Vertices whose lists are looked for together: those of one anchor of the index.
 const BLOCK: Vertex = 32;
+/// Vertices whose batches are cut in one go: a multiple of that.
+const CUT_VERTICES: Vertex = 1 << 19;
 const NOWHERE: Span = Span { offset: 0, bytes: 0 };
 
 /// Bytes of a list from which on it is long. Neither this nor the size of a part depends on the memory: sums by parts have the
@@ -252,32 +254,58 @@ fn spans_of(
     section.index.each_of(first, bits, give);
 }
 
-/// Cuts a sweep into batches of so many pages or little more. A list is never cut; a long one is a batch of its own, which
-/// is read part by part, where they are wanted so.
-pub(super) fn batches(
-    section: &Section,
-    weights: Option<WeightIndex<'_>>,
-    chosen: Chosen<'_>,
-    pages: u64,
-    in_parts: bool,
-) -> Vec<Batch> {
-    let vertices = section.index.len() as Vertex;
-    let parts = |list_bytes: u64| match in_parts && list_bytes > LONG_BYTES {
-        true => parts_of(list_bytes),
-        false => 0,
-    };
-    let mut done: Vec<Batch> = vec![];
-    let mut batch = Batch::default();
-    if let (Chosen::All, None) = (chosen, weights) {
-        // What lies where follows from the index: no list needs be looked at. A long one is alone.
-        let mut begin = section.index.vertex_at(0);
+/// How a sweep is cut into batches: of so many pages or little more. A list is never cut; a long one is a batch of its own,
+/// which is read part by part, where they are wanted so.
+#[derive(Clone, Copy)]
+pub(super) struct Cutting<'a> {
+    pub section: &'a Section,
+    pub weights: Option<WeightIndex<'a>>,
+    pub chosen: Chosen<'a>,
+    pub pages: u64,
+    pub in_parts: bool,
+}
+
+impl Cutting<'_> {
+    /// All batches; many vertices are looked at in several threads. Which batches there are does not depend on how many.
+    pub fn batches(&self, threads: usize) -> Vec<Batch> {
+        let vertices = self.section.index.len() as Vertex;
+        match (self.chosen, self.weights) {
+            (Chosen::All, None) => self.even(vertices),
+            (Chosen::Listed(_), _) => self.of(0..vertices),
+            _ => {
+                let ranges = (0..vertices).step_by(CUT_VERTICES as usize);
+                let ranges = ranges.map(|begin| begin..vertices.min(begin.saturating_add(CUT_VERTICES)));
+                let mut found = vec![vec![]; ranges.len()];
+                let threads = threads.min(ranges.len());
+                each_part(found.iter_mut().zip(ranges), threads, |(found, range)| {
+                    *found = self.of(range)
+                });
+                found.concat()
+            }
+        }
+    }
+
+    /// Parts in which the list is read, or 0.
+    fn parts(&self, list_bytes: u64) -> usize {
+        match self.in_parts && list_bytes > LONG_BYTES {
+            true => parts_of(list_bytes),
+            false => 0,
+        }
+    }
+
+    /// Those of all vertices without weights. What lies where follows from the index: no list needs be looked at. A long one
+    /// is alone.
+    fn even(&self, vertices: Vertex) -> Vec<Batch> {
+        let index = &self.section.index;
+        let (mut done, mut batch) = (vec![], Batch::default());
+        let mut begin = index.vertex_at(0);
         while begin < vertices {
-            let offset = section.index.span(begin).offset;
-            let end = section.index.vertex_at(offset + pages * PAGE as u64);
+            let offset = index.span(begin).offset;
+            let end = index.vertex_at(offset + self.pages * PAGE as u64);
             let end = end.clamp(begin + 1, begin.saturating_add(BATCH_VERTICES)).min(vertices);
-            let bytes = section.index.span(end).offset - offset;
+            let bytes = index.span(end).offset - offset;
             batch.vertices = begin..end;
-            batch.parts = if end == begin + 1 { parts(bytes) } else { 0 };
+            batch.parts = if end == begin + 1 { self.parts(bytes) } else { 0 };
             if batch.parts == 0 {
                 batch.lists.add(Span { offset, bytes });
             }
@@ -286,45 +314,58 @@ pub(super) fn batches(
             }
             begin = end;
         }
-        return done;
+        done
     }
-    let mut count = 0;
-    chosen.blocks(0..vertices, |first, bits| {
-        // Many blocks lie in pages that are read anyway: their lists need not be looked for.
-        let weights_end = weights.map_or(0, |index| index.end_of(first));
-        let is_read = batch.lists.reach(section.index.end_of(first)) && batch.weights.reach(weights_end);
-        if is_read && !batch.is_full(pages) && count + bits.count_ones() <= BATCH_VERTICES {
-            count += bits.count_ones();
-            return;
-        }
-        spans_of(section, weights, first, bits, &mut |vertex, found: Found| {
-            count += 1;
-            let parts = parts(found.list.bytes);
-            if batch.is_full(pages) || count > BATCH_VERTICES || parts > 0 && !batch.lists.runs.is_empty() {
-                count = 1;
-                batch.vertices.end = vertex;
-                done.push(std::mem::take(&mut batch));
-                batch.vertices.start = vertex;
-            }
-            if parts > 0 {
-                done.push(Batch {
-                    vertices: vertex..vertex + 1,
-                    parts,
-                    ..Batch::default()
-                });
-                count = 0;
-                batch.vertices.start = vertex + 1;
+
+    /// Those of the chosen vertices of a range.
+    fn of(&self, range: Range<Vertex>) -> Vec<Batch> {
+        let Cutting {
+            section,
+            weights,
+            pages,
+            ..
+        } = *self;
+        let mut done: Vec<Batch> = vec![];
+        let mut batch = Batch::default();
+        batch.vertices.start = range.start;
+        let mut count = 0;
+        self.chosen.blocks(range.clone(), |first, bits| {
+            // Many blocks lie in pages that are read anyway: their lists need not be looked for.
+            let weights_end = weights.map_or(0, |index| index.end_of(first));
+            let is_read = batch.lists.reach(section.index.end_of(first)) && batch.weights.reach(weights_end);
+            if is_read && !batch.is_full(pages) && count + bits.count_ones() <= BATCH_VERTICES {
+                count += bits.count_ones();
                 return;
             }
-            batch.lists.add(found.list);
-            batch.weights.add(found.weights);
+            spans_of(section, weights, first, bits, &mut |vertex, found: Found| {
+                count += 1;
+                let parts = self.parts(found.list.bytes);
+                if batch.is_full(pages) || count > BATCH_VERTICES || parts > 0 && !batch.lists.runs.is_empty() {
+                    count = 1;
+                    batch.vertices.end = vertex;
+                    done.push(std::mem::take(&mut batch));
+                    batch.vertices.start = vertex;
+                }
+                if parts > 0 {
+                    done.push(Batch {
+                        vertices: vertex..vertex + 1,
+                        parts,
+                        ..Batch::default()
+                    });
+                    count = 0;
+                    batch.vertices.start = vertex + 1;
+                    return;
+                }
+                batch.lists.add(found.list);
+                batch.weights.add(found.weights);
+            });
         });
-    });
-    if !batch.lists.runs.is_empty() {
-        batch.vertices.end = vertices;
-        done.push(batch);
+        if !batch.lists.runs.is_empty() {
+            batch.vertices.end = range.end;
+            done.push(batch);
+        }
+        done
     }
-    done
 }
 
 #[cfg(test)]

@@ -72,3 +72,21 @@ impl Frames {
 pub(super) const BATCH_PAGES: u64 = 256;
 /// Bytes of a frame: a batch ends with the list that fills it.
 const FRAME_BYTES: u64 = (BATCH_PAGES + BATCH_PAGES / 16) * PAGE as u64;
+
+/// Works on every part, in several threads where there is much to do.
+pub(super) fn each_part<T: Send>(parts: impl Iterator<Item = T> + Send, threads: usize, work: impl Fn(T) + Sync) {
+    if threads < 2 {
+        return parts.for_each(work);
+    }
+    let parts = Mutex::new(parts);
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(part) = next() {
+                    work(part);
+                }
+            });
+        }
+    });
+}

@@ -1,14 +1,12 @@
 //! Vertex programs: what is known of each vertex is in memory, its neighbours are read when it asks for them
 //! (Zheng et al., FlashGraph, FAST 2015, sections 3.3 and 3.4).
 
-use std::sync::{Mutex, PoisonError};
-
 use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile, PAGE};
 
 use super::batch::WeightIndex;
 use super::frontier::Frontier;
-use super::means::{Means, Watch, BATCH_PAGES};
+use super::means::{each_part, Means, Watch, BATCH_PAGES};
 use super::sweep::{Heading, Room, Sweep};
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
@@ -262,24 +260,6 @@ fn most_messages<M>(list_bytes: u64) -> u64 {
 /// Bytes of lists, in each of which there is a message, whose messages there is memory for.
 pub(super) fn round_bytes<M>(means: &Means<'_>) -> u64 {
     means.memory / 2 / most_messages::<M>(1)
-}
-
-/// Works on every part, in several threads where there is much to do.
-fn each_part<T: Send>(parts: impl Iterator<Item = T> + Send, threads: usize, work: impl Fn(T) + Sync) {
-    if threads < 2 {
-        return parts.for_each(work);
-    }
-    let parts = Mutex::new(parts);
-    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(part) = next() {
-                    work(part);
-                }
-            });
-        }
-    });
 }
 
 /// Runs the active vertices; those that do not ask for their lists leave the set.

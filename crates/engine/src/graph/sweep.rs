@@ -10,7 +10,7 @@ use outcore_graph::{decode, has_any, Malformed, Span, Vertex};
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
-use super::batch::{batches, spans, Batch, WeightIndex, BATCH_VERTICES, LONG_BYTES};
+use super::batch::{spans, Batch, Cutting, WeightIndex, BATCH_VERTICES, LONG_BYTES};
 use super::long::LongList;
 use super::means::{Frames, Means, Watch, BATCH_PAGES};
 use super::wanted::{List, Scratch, Wanted};
@@ -267,9 +267,15 @@ impl<'a> Sweep<'a> {
 
     fn cut(wanted: Wanted<'a>, means: &Means<'a>, in_parts: bool) -> Sweep<'a> {
         let pages = BATCH_PAGES.min(means.memory / PAGE as u64 / 4).max(1);
-        let section = wanted.file.section(wanted.direction);
+        let cutting = Cutting {
+            section: wanted.file.section(wanted.direction),
+            weights: wanted.weights,
+            chosen: wanted.chosen,
+            pages,
+            in_parts,
+        };
         Sweep {
-            batches: batches(section, wanted.weights, wanted.chosen, pages, in_parts),
+            batches: cutting.batches(means.threads),
             wanted,
             activity: means.activity,
             long: RefCell::default(),

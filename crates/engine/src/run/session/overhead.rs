@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outcore_store::{return_freed_memory, Ledger, PAGE};
+use outcore_store::{have_few_arenas, return_freed_memory, Ledger, PAGE};
 
 /// Thread stacks, packing buffers of products, small plans, the allocator's slack: allowances beside what is measured.
 const FIXED: u64 = 24 << 20;
@@ -34,6 +34,7 @@ fn resident_bytes() -> (u64, u64) {
 
 impl Overhead {
     pub fn measure(workers: u64) -> Overhead {
+        have_few_arenas();
         let (resident, mapped) = resident_bytes();
         let own = Ledger::uncounted(resident as usize) as u64;
         Overhead {
