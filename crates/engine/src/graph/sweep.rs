@@ -588,7 +588,11 @@ fn readers(batches: &[Batch], means: &Means<'_>) -> usize {
 ///    room for it. `full` is set once no further one has room, and all that are claimed were worked on.
 struct Queue<'a, T> {
     state: Mutex<State<T>>,
-    changed: Condvar,
+    /// Readers wait for room, workers for what is read, the one who takes for what is next. Readers wait for the same batch:
+    /// one is woken, and wakes another if it finds room.
+    has_room: Condvar,
+    is_read: Condvar,
+    is_done: Condvar,
     memory: u64,
     backlog: usize,
     room: Option<&'a Room<T>>,
@@ -632,7 +636,9 @@ impl<T> Queue<'_, T> {
                 stopped: false,
                 error: None,
             }),
-            changed: Condvar::new(),
+            has_room: Condvar::new(),
+            is_read: Condvar::new(),
+            is_done: Condvar::new(),
             memory,
             backlog,
             room,
@@ -655,7 +661,7 @@ impl<T> Queue<'_, T> {
             let mut frame = means.frames.take(wanted.file.path(), batch.bytes())?;
             wanted.read(batch, &mut frame, means)?;
             self.lock().read.insert(number, frame);
-            self.changed.notify_all();
+            self.is_read.notify_one();
         }
         Ok(())
     }
@@ -669,7 +675,8 @@ impl<T> Queue<'_, T> {
             let has_room = state.next == 0 || self.room.is_none_or(|room| state.found_bytes + most <= room.bytes);
             if !has_room && state.held_bytes == 0 {
                 state.full = true;
-                self.changed.notify_all();
+                self.has_room.notify_all();
+                self.is_done.notify_all();
                 return None;
             }
             let fits = state.held_bytes == 0 || state.held_bytes + batch.bytes() <= self.memory;
@@ -677,9 +684,10 @@ impl<T> Queue<'_, T> {
                 state.held_bytes += batch.bytes();
                 state.found_bytes += most;
                 state.next += 1;
+                self.has_room.notify_one();
                 return Some(state.next - 1);
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.has_room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -699,7 +707,7 @@ impl<T> Queue<'_, T> {
                 if let Some(found) = state.read.pop_first() {
                     break found;
                 }
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.is_read.wait(state).unwrap_or_else(PoisonError::into_inner);
             };
             drop(state);
             let done = work(stretch.at(number), &frame)?;
@@ -710,8 +718,11 @@ impl<T> Queue<'_, T> {
             state.done.insert(number, done);
             state.held_bytes -= batch.bytes();
             state.found_bytes = state.found_bytes - self.room.map_or(0, |room| room.most(batch)) + found;
+            if number == state.taken {
+                self.is_done.notify_one();
+            }
             drop(state);
-            self.changed.notify_all();
+            self.has_room.notify_one();
         }
     }
 
@@ -732,14 +743,14 @@ impl<T> Queue<'_, T> {
                     state.taken += 1;
                     break done;
                 }
-                let waited = self.changed.wait_timeout(state, POLL);
+                let waited = self.is_done.wait_timeout(state, POLL);
                 let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                 drop(state);
                 if timeout.timed_out() {
                     watch()?;
                 }
             };
-            self.changed.notify_all();
+            self.has_room.notify_one();
             take(done)?;
             watch()?;
         }
@@ -754,7 +765,7 @@ impl<T> Queue<'_, T> {
             state.error = error;
         }
         drop(state);
-        self.changed.notify_all();
+        [&self.has_room, &self.is_read, &self.is_done].map(Condvar::notify_all);
     }
 
     /// How many were handed over.
