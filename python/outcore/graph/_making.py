@@ -97,10 +97,9 @@ def from_edges(
 
     Edges that are there again are one; their weights are added. Of an undirected graph each edge may stand either way
     round. `weights` says which number of a line is the weight: True the third, None the third if there is one, False
-    none. `vertices` is how many there
-    are, unless given one more than the highest. `options` are those of `sparse.from_edges`: `columns`, `separators`,
-    `comments`, `base`, `drop_loops`, `relabel` (whose labels come beside, as `<path>.labels.npy`), `duplicates`. With
-    `resume` a killed call goes on when it is made again.
+    none. `vertices` is how many there are, unless given one more than the highest. `options` are those of
+    `sparse.from_edges`: `columns`, `separators`, `comments`, `base`, `drop_loops`, `relabel` (whose labels come beside,
+    as `<path>.labels.npy`), `duplicates`. With `resume` a killed call goes on when it is made again.
 
     Raises FormatError that names the line which is not as it should be, TargetExistsError. I/O: that of
     `sparse.from_edges`, then one read and one write of the edges.

@@ -29,8 +29,8 @@ impl CachedFile {
     /// Each page is changed at once for all who read it: who reads it in place is waited for.
     ///
     /// # Errors
-    /// An end beyond the pages that a file can have. Why pages could not be written before this one could come. Once also why the flusher could not write pages of the
-    /// file: then nothing of `data` is written.
+    /// An end beyond the pages that a file can have. Why pages could not be written before this one could come. Once also
+    /// why the flusher could not write pages of the file: then nothing of `data` is written.
     pub fn write_at(&self, data: &[u8], offset: u64) -> Result<(), StoreError> {
         let _busy = Busy::enter()?;
         self.told()?;

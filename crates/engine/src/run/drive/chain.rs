@@ -153,11 +153,7 @@ impl Session {
             halvings: 0,
             stages: vec![],
         };
-        let asker = if nesting::is_inside() {
-            Asker::Nested
-        } else {
-            Asker::Caller
-        };
+        let asker = Asker::here();
         let mut refusal = None;
         let mut best: Option<(usize, Vec<Room>, Program)> = None;
         for halvings in 0..=HALVES_MAX {

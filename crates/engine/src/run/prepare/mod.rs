@@ -26,7 +26,6 @@ use crate::run::prepare::budget::{Placement, Wanted};
 use crate::run::prepare::planning::{Asker, Now, PlanningMemory, ReturnFreed};
 use crate::run::prepare::program::{Output, Program};
 use crate::run::prepare::remember::Request;
-use crate::run::session::nesting;
 use crate::run::session::residency::KeptKey;
 use crate::run::session::{Session, Target, POLL};
 use crate::schedule::needed::find_needed;
@@ -77,11 +76,7 @@ impl Session {
         targets: &[Target],
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
     ) -> Result<Program, EngineError> {
-        let asker = if nesting::is_inside() {
-            Asker::Nested
-        } else {
-            Asker::Caller
-        };
+        let asker = Asker::here();
         self.prepare_for(asker, Now::IsThen, outputs, targets, watch)
     }
 

@@ -25,6 +25,16 @@ pub(in crate::run) enum Asker {
     InTurn,
 }
 
+impl Asker {
+    /// Who this thread works for.
+    pub fn here() -> Asker {
+        match nesting::is_inside() {
+            true => Asker::Nested,
+            false => Asker::Caller,
+        }
+    }
+}
+
 /// Whether a program finds what is in memory while it is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::run) enum Now {
@@ -103,10 +113,11 @@ impl<'a> PlanningMemory<'a> {
             return Ok(());
         }
         if self.asker == Asker::Nested {
-            return Err(EngineError::Plan(
-                "a large plan was asked for inside a running computation (by a function over tiles or a progress callback)"
-                    .into(),
-            ));
+            return Err(EngineError::Plan(format!(
+                "{}: so much memory was asked for inside a running computation (by a function over tiles or a progress \
+                 callback)",
+                self.operator
+            )));
         }
         let turn = self.session.ledger().queue();
         while !turn.has_come(POLL) {
@@ -137,7 +148,7 @@ impl Session {
     /// # Errors
     /// There is not so much, or it was asked for inside a running computation.
     pub fn set_aside(&self, operator: &'static str, bytes: u64) -> Result<SetAside<'_>, EngineError> {
-        let mut memory = PlanningMemory::new(self, Asker::Caller);
+        let mut memory = PlanningMemory::new(self, Asker::here());
         memory.operator = operator;
         memory.reserve(bytes)?;
         Ok(SetAside(memory))
