@@ -42,7 +42,7 @@ impl Chosen<'_> {
             Chosen::All => {
                 for first in (range.start / BLOCK * BLOCK..range.end).step_by(BLOCK as usize) {
                     let before = range.start.saturating_sub(first);
-                    let behind = (BLOCK - (range.end - first).min(BLOCK)) as u32;
+                    let behind = BLOCK - (range.end - first).min(BLOCK);
                     each(first, u32::MAX << before & u32::MAX >> behind);
                 }
             }

@@ -166,13 +166,15 @@ impl<'a> Lists<'a> {
         let Scratch {
             neighbours: all, ends, ..
         } = scratch;
-        (all.clear(), ends.clear());
+        all.clear();
+        ends.clear();
         each_encoded(wanted, None, batch, frame, |vertex, bytes, _| {
             decode(vertex, bytes, vertices, all)?;
             ends.push((vertex, all.len()));
             if all.len() >= neighbours {
                 some(ends, all);
-                (all.clear(), ends.clear());
+                all.clear();
+                ends.clear();
             }
             Ok(())
         })?;
@@ -765,7 +767,9 @@ impl<T> Queue<'_, T> {
             state.error = error;
         }
         drop(state);
-        [&self.has_room, &self.is_read, &self.is_done].map(Condvar::notify_all);
+        for waiting in [&self.has_room, &self.is_read, &self.is_done] {
+            waiting.notify_all();
+        }
     }
 
     /// How many were handed over.
