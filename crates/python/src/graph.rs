@@ -51,6 +51,12 @@ struct Cached {
     file: CachedFile,
 }
 
+impl Cached {
+    fn is_of(&self, session: &Arc<Session>) -> bool {
+        std::ptr::eq(self.session.as_ptr(), Arc::as_ptr(session))
+    }
+}
+
 /// Memory for reading and sending: what is left of the session's beside what is known of vertices, within reason.
 const READING_MAX: u64 = 256 << 20;
 /// A smaller cache is not worth its while.
@@ -160,10 +166,9 @@ impl PyGraph {
     fn cached(&self, session: &Arc<Session>, bytes: u64) -> Option<CachedFile> {
         let bytes = bytes.min(self.file.file_bytes() / 8 * 9 + CACHE_LEAST) as usize;
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_ours = |cached: &Cached| std::ptr::eq(cached.session.as_ptr(), Arc::as_ptr(session));
         *cached = cached
             .take()
-            .filter(|cached| is_ours(cached) && bytes as u64 >= CACHE_LEAST);
+            .filter(|cached| cached.is_of(session) && bytes as u64 >= CACHE_LEAST);
         if let Some(cached) = &*cached {
             // It is as large as it was where the ledger has no more.
             let _ = cached.file.cache().resize(bytes);
@@ -187,9 +192,7 @@ impl PyGraph {
     fn cached_beside(&self, session: &Arc<Session>, held: u64) -> Option<CachedFile> {
         let there = {
             let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-            let ours = cached
-                .as_ref()
-                .filter(|cached| std::ptr::eq(cached.session.as_ptr(), Arc::as_ptr(session)));
+            let ours = cached.as_ref().filter(|cached| cached.is_of(session));
             ours.map(|cached| cached.file.clone())
         };
         let left = session.budget().saturating_sub(held + self.file.memory_bytes());

@@ -150,7 +150,7 @@ class VertexProgram:
 
     def activate(self, ids: Any) -> None:
         """Makes vertices active in the next iteration."""
-        found = self._checked("activate", ids)
+        found = self._checked("activate", ids)  # that the program runs comes first
         self._next.extend(np.ascontiguousarray(found))
 
     def send(self, ids: Any, values: Any) -> None:

@@ -5,7 +5,7 @@ use std::ops::Range;
 use outcore_graph::{ListIndex, Span, Vertex};
 use outcore_store::{GraphFile, Section, PAGE};
 
-use super::bits::Bits;
+use super::bits::{blocks, Bits};
 use super::means::{each_part, BATCH_PAGES};
 
 /// Whose lists are wanted.
@@ -39,13 +39,7 @@ impl Chosen<'_> {
     /// Calls `each` with those of a range, ascending, a block at a time that has any: its first vertex, and their bits.
     fn blocks(&self, range: Range<Vertex>, mut each: impl FnMut(Vertex, u32)) {
         match self {
-            Chosen::All => {
-                for first in (range.start / BLOCK * BLOCK..range.end).step_by(BLOCK as usize) {
-                    let before = range.start.saturating_sub(first);
-                    let behind = BLOCK - (range.end - first).min(BLOCK);
-                    each(first, u32::MAX << before & u32::MAX >> behind);
-                }
-            }
+            Chosen::All => blocks(range, each),
             Chosen::Of(bits) => bits.blocks(range, each),
             Chosen::Listed(vertices) => {
                 let from = vertices.partition_point(|vertex| *vertex < range.start);

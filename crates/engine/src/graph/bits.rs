@@ -101,19 +101,13 @@ impl Bits {
 
     /// Calls `each` with the members of a range, ascending, 32 vertices at a time that have any: the first of them, and their bits.
     pub fn blocks(&self, range: Range<Vertex>, mut each: impl FnMut(Vertex, u32)) {
-        let range = u64::from(range.start)..u64::from(range.end).min(self.vertices as u64);
-        for first in (range.start / 32 * 32..range.end).step_by(32) {
-            let mut block = (self.words[first as usize / 64] >> (first % 64)) as u32;
-            if range.start > first {
-                block &= u32::MAX << (range.start - first);
-            }
-            if range.end < first + 32 {
-                block &= u32::MAX >> (first + 32 - range.end);
-            }
+        let end = u64::from(range.end).min(self.vertices as u64) as Vertex;
+        blocks(range.start..end, |first, within| {
+            let block = (self.words[first as usize / 64] >> (first % 64)) as u32 & within;
             if block != 0 {
-                each(first as Vertex, block);
+                each(first, block);
             }
-        }
+        });
     }
 
     /// All of the set, ascending.
@@ -128,6 +122,15 @@ impl Bits {
 
     pub fn words(&self) -> &[u64] {
         &self.words
+    }
+}
+
+/// Calls `each` with the blocks of 32 vertices that a range has some of: the first, and the bits of those.
+pub fn blocks(range: Range<Vertex>, mut each: impl FnMut(Vertex, u32)) {
+    for first in (range.start / 32 * 32..range.end).step_by(32) {
+        let before = range.start.saturating_sub(first);
+        let behind = 32 - (range.end - first).min(32);
+        each(first, u32::MAX << before & u32::MAX >> behind);
     }
 }
 

@@ -141,7 +141,7 @@ impl Asked<'_> {
     pub fn whole(&self, means: &Means<'_>, watch: &mut Watch<'_>) -> Result<Found, EngineError> {
         // Room for as many as the bytes can be, of which what is not used is never touched: what grows is there twice.
         let index = &self.file.section(self.direction).index;
-        let most: u64 = self.vertices.iter().map(|vertex| index.bytes_of(*vertex)).sum();
+        let most = Chosen::Listed(self.vertices).list_bytes(index);
         let mut found = Found {
             places: 0..self.vertices.len(),
             begins: Vec::with_capacity(self.vertices.len() + 1),
