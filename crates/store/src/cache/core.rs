@@ -1,7 +1,7 @@
 //! The cache itself: sets, their memory, and what happens to one page under its set's lock.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::address::{even, set_of, Name};
@@ -9,7 +9,7 @@ use super::file::OpenFile;
 use super::flusher::Flusher;
 use super::join::{Joins, Joint};
 use super::policy::Policy;
-use super::set::{ways, Line, Set, ALL, WAYS};
+use super::set::{ways, Line, Set, ALL, NO_FRAME, WAYS};
 use crate::pages::{locate, part_len, PageMemory, PageMut, PageRef, RECORD_BYTES};
 use crate::{Io, Ledger, Reservation, StoreError};
 
@@ -78,6 +78,8 @@ pub(super) struct Totals {
 /// 2. A thread that waits for another's reading has none of its own under way, and a task is run under no lock but that
 ///    of the spare memory, which is taken with nothing under way: so somebody always goes on.
 /// 3. Where a page belongs changes only while the set it leaves and the set it comes to are locked.
+/// 4. There are as many ways without a frame, given up ones among them, as frames from `fresh` on. A way has its frame with its
+///    first page: pages that come one after the other lie side by side, and memory that no page needs is not touched.
 pub struct PageCache {
     pub(super) io: Io,
     pub(super) ledger: Ledger,
@@ -89,6 +91,8 @@ pub struct PageCache {
     base: usize,
     lines: [OnceLock<Box<[Line]>>; 32],
     pub(super) memory: Arc<PageMemory>,
+    /// The first frame that no way has yet.
+    fresh: AtomicU32,
     pub(super) joins: Joins,
     pub(super) totals: Totals,
     pub(super) files: Mutex<Files>,
@@ -181,6 +185,7 @@ impl PageCache {
             base: sets,
             lines: [const { OnceLock::new() }; 32],
             memory,
+            fresh: AtomicU32::new(spare as u32),
             joins: Joins::default(),
             totals: Totals::default(),
             files: Mutex::default(),
@@ -193,10 +198,6 @@ impl PageCache {
             flusher: Flusher::default(),
         });
         cache.make_lines(0);
-        for set in 0..sets {
-            let first = (spare + set * WAYS) as u32;
-            lock(&cache.line(set).0).frames = std::array::from_fn(|way| first + way as u32);
-        }
         cache.register();
         Ok(cache)
     }
@@ -233,7 +234,7 @@ impl PageCache {
     /// Sees to it that set `set` can be used. Not from two threads at once.
     pub(super) fn make_lines(&self, set: usize) {
         let (part, _) = locate(self.base, set);
-        let fresh = || Line(Mutex::new(Set::new(self.options.policy, [0; WAYS])));
+        let fresh = || Line(Mutex::new(Set::new(self.options.policy, [NO_FRAME; WAYS])));
         self.lines[part].get_or_init(|| (0..part_len(self.base, part)).map(|_| fresh()).collect());
     }
 
@@ -306,6 +307,10 @@ impl PageCache {
     /// A frame for a page to come: one without page, or that of the page the policy can do without.
     pub(super) fn room(&self, set: &mut Set) -> Room {
         for way in ways(!set.held & ALL) {
+            if set.frames[way] == NO_FRAME {
+                // Who made the frame is known to who had the one before.
+                set.frames[way] = self.fresh.fetch_add(1, Ordering::AcqRel);
+            }
             if let Some(page) = self.memory.own(set.frames[way]) {
                 return Room::Way(way, page);
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::address::{partner, set_of, Name};
 use super::core::{lock, PageCache, Size, PAGE_OVERHEAD};
-use super::set::{ways, Set, ALL, WAYS};
+use super::set::{ways, Set, ALL, NO_FRAME, WAYS};
 use crate::ledger::Reclaim;
 use crate::StoreError;
 
@@ -97,7 +97,7 @@ impl PageCache {
                 None => {
                     self.memory.make(size.frames)?;
                     size.frames += 1;
-                    size.frames - 1
+                    NO_FRAME
                 }
             };
         }
@@ -188,7 +188,10 @@ impl PageCache {
         }
         policy.settle(&mut to);
         for frame in from.frames {
-            let discarded = self.memory.own(frame).map_or(0, |mut page| page.discard());
+            let discarded = match frame {
+                NO_FRAME => self.options.page_bytes,
+                _ => self.memory.own(frame).map_or(0, |mut page| page.discard()),
+            };
             size.reservation.give_back(discarded);
             size.free.push((frame, self.whole() - discarded));
         }

@@ -8,11 +8,14 @@ use crate::pages::prefetch;
 /// Pages of a set. Beyond 12 the hit rate hardly grows (SAFS, 2.5.2).
 pub(super) const WAYS: usize = 12;
 
+/// What a way has that had no page yet.
+pub(super) const NO_FRAME: u32 = u32::MAX;
+
 /// The places of a set's pages, one bit each.
 pub(super) const ALL: u16 = (1 << WAYS) - 1;
 
 /// Invariants, for each way:
-/// 1. Its frame belongs to this way of this set alone.
+/// 1. Its frame, if it has one, belongs to this way of this set alone; a way that is held has one.
 /// 2. `loading`, `dirty` and `writing` are parts of `held`; none but `dirty` and `writing` overlap.
 /// 3. A frame has an owner only while its way is loading, or while the set is locked; so a page that is held and not
 ///    loading can be pinned under the lock.

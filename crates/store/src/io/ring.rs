@@ -317,16 +317,20 @@ impl<B: Stable> Drop for Ring<B> {
     }
 }
 
-/// The parts of buffers that hold `bytes` bytes from byte `skip` on; as many as one call takes.
+/// The parts of buffers that hold `bytes` bytes from byte `skip` on, those that adjoin as one; as many as one call takes.
 fn pieces_of(buffers: impl Iterator<Item = (*mut u8, usize)>, skip: usize, bytes: usize) -> Vec<libc::iovec> {
     let (mut skip, mut bytes) = (skip, bytes);
     let mut pieces = Vec::with_capacity(buffers.size_hint().0.min(PIECES_MAX));
     for (start, length) in buffers {
         let passed = skip.min(length);
         let taken = bytes.min(length - passed);
-        if taken > 0 && pieces.len() < PIECES_MAX {
+        let begin: *mut libc::c_void = start.wrapping_add(passed).cast();
+        let behind = |last: &&mut libc::iovec| last.iov_base.wrapping_byte_add(last.iov_len) == begin;
+        if let Some(last) = pieces.last_mut().filter(behind) {
+            last.iov_len += taken;
+        } else if taken > 0 && pieces.len() < PIECES_MAX {
             pieces.push(libc::iovec {
-                iov_base: start.wrapping_add(passed).cast(),
+                iov_base: begin,
                 iov_len: taken,
             });
         }
