@@ -107,9 +107,14 @@ pub(super) const LONG_BYTES: u64 = BATCH_PAGES * PAGE as u64;
 /// Neighbours of a part: a multiple of four.
 pub(super) const PART_NEIGHBOURS: usize = 1 << 18;
 
-/// Parts of a long list, at most: a neighbour takes a byte and two bits at least.
+/// Neighbours in so many bytes of lists, at most: each takes a byte and two bits at least.
+fn most_neighbours(list_bytes: u64) -> u64 {
+    list_bytes * 4 / 5
+}
+
+/// Parts of a long list, at most.
 fn parts_of(list_bytes: u64) -> usize {
-    (list_bytes * 4 / 5).div_ceil(PART_NEIGHBOURS as u64) as usize
+    most_neighbours(list_bytes).div_ceil(PART_NEIGHBOURS as u64) as usize
 }
 
 pub(super) fn pages_of(span: Span) -> Range<u64> {
@@ -199,6 +204,13 @@ impl Batch {
     /// Bytes that are read.
     pub fn bytes(&self) -> u64 {
         (self.lists.pages + self.weights.pages) * PAGE as u64
+    }
+
+    /// Neighbours in it, at most.
+    pub fn most_neighbours(&self, weights: Option<WeightIndex<'_>>) -> u64 {
+        let bytes = |runs: &Runs| runs.pages * PAGE as u64;
+        let weighed = weights.map_or(u64::MAX, |index| bytes(&self.weights) / index.item);
+        most_neighbours(bytes(&self.lists)).min(weighed)
     }
 
     fn is_full(&self, pages: u64) -> bool {

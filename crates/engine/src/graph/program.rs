@@ -252,12 +252,12 @@ fn room<M: Copy>(means: &Means<'_>) -> Room<Outbox<M>> {
     }
 }
 
-/// Bytes of the messages of so many bytes of lists: a byte is a message at most, and what has grown is half empty.
-fn most_messages<M>(list_bytes: u64) -> u64 {
-    2 * list_bytes * size_of::<(Vertex, M)>() as u64
+/// Bytes of messages to so many neighbours: what has grown is half empty.
+fn most_messages<M>(neighbours: u64) -> u64 {
+    2 * neighbours * size_of::<(Vertex, M)>() as u64
 }
 
-/// Bytes of lists, in each of which there is a message, whose messages there is memory for.
+/// Bytes of lists, in each of which there is a message at most, whose messages there is memory for.
 pub(super) fn round_bytes<M>(means: &Means<'_>) -> u64 {
     means.memory / 2 / most_messages::<M>(1)
 }

@@ -1,7 +1,7 @@
 //! Reading lists and working on them: read ahead by some threads, worked on by others, handed over in order by the caller.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -254,7 +254,11 @@ pub struct Sweep<'a> {
     batches: Vec<Batch>,
     /// The long list that is under way.
     long: RefCell<Option<LongList>>,
+    ahead: RefCell<Ahead>,
 }
+
+/// What a round has read for the next, by the first vertices of the batches.
+type Ahead = HashMap<Vertex, AlignedBuffer>;
 
 impl<'a> Sweep<'a> {
     /// Looks up what has to be read. Lists are given whole.
@@ -281,6 +285,7 @@ impl<'a> Sweep<'a> {
             wanted,
             activity: means.activity,
             long: RefCell::default(),
+            ahead: RefCell::default(),
         }
     }
 
@@ -348,6 +353,7 @@ impl<'a> Sweep<'a> {
             heading,
             part: None,
             long: &self.long,
+            ahead: &self.ahead,
         }
     }
 }
@@ -360,20 +366,21 @@ pub struct Round<'a> {
     /// Of a long list that is alone, the part; all parts where there is none.
     part: Option<usize>,
     long: &'a RefCell<Option<LongList>>,
+    ahead: &'a RefCell<Ahead>,
 }
 
 /// Memory for what is found.
 pub struct Room<T> {
     pub bytes: u64,
-    /// Bytes of what is found in so many bytes of lists, at most.
+    /// Bytes of what is found at so many neighbours, at most.
     pub most: fn(u64) -> u64,
     /// Bytes of what was found.
     pub weigh: fn(&T) -> u64,
 }
 
 impl<T> Room<T> {
-    fn most(&self, batch: &Batch) -> u64 {
-        (self.most)(batch.lists.pages * PAGE as u64)
+    fn most(&self, batch: &Batch, weights: Option<WeightIndex<'_>>) -> u64 {
+        (self.most)(batch.most_neighbours(weights))
     }
 }
 
@@ -519,13 +526,14 @@ impl<'r> Round<'r> {
     ) -> Result<usize, EngineError> {
         let wanted = self.wanted;
         if let [batch] = stretch.batches {
-            let mut frame = means.frames.take(wanted.file.path(), batch.bytes())?;
-            wanted.read(batch, &mut frame, means)?;
+            let ahead = self.ahead.borrow_mut().remove(&batch.vertices.start);
+            let frame = ahead.map_or_else(|| wanted.read(batch, means), Ok)?;
             take(work(&mut worker(), &Lists::of(wanted, batch, &frame))?)?;
             means.frames.give(frame);
             return watch().map(|()| 1);
         }
-        let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG, room);
+        let room = room.map(|room| (room, wanted.weights));
+        let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG, room, self.ahead.take());
         std::thread::scope(|scope| {
             for _ in 0..readers(stretch.batches, means) {
                 scope.spawn(|| queue.run(|| queue.read(wanted, stretch, means)));
@@ -543,7 +551,9 @@ impl<'r> Round<'r> {
             let taken = queue.take(stretch.batches.len(), take, watch);
             queue.stop(taken.err());
         });
-        queue.outcome()
+        let (taken, rest) = queue.outcome(stretch)?;
+        *self.ahead.borrow_mut() = rest;
+        Ok(taken)
     }
 
     /// Adds what is found at the lists, as the sweep goes. It is as much as `memory` has to be beside.
@@ -586,8 +596,9 @@ fn readers(batches: &[Batch], means: &Means<'_>) -> usize {
 /// Invariants:
 /// 1. Batches are claimed in order, so that the next to be taken is read or being read.
 /// 2. `held_bytes` is that of batches that are being read, wait or are worked on; beyond one batch it is at most `memory`.
-/// 3. `found_bytes` is what was found, and the most that can be found in batches that are claimed; beyond one batch there is
-///    room for it. `full` is set once no further one has room, and all that are claimed were worked on.
+/// 3. Batches are admitted in order too, read or not, and worked on once they are. `found_bytes` is what was found, and the
+///    most that can be found in the `working` ones, which are admitted and not done; beyond one batch there is room for it.
+///    `full` is set once no further one has room, and none is working.
 struct Queue<'a, T> {
     state: Mutex<State<T>>,
     /// Readers wait for room, workers for what is read, the one who takes for what is next. Readers wait for the same batch:
@@ -597,14 +608,19 @@ struct Queue<'a, T> {
     is_done: Condvar,
     memory: u64,
     backlog: usize,
-    room: Option<&'a Room<T>>,
+    room: Option<(&'a Room<T>, Option<WeightIndex<'a>>)>,
 }
 
 struct State<T> {
     next: usize,
     held_bytes: u64,
+    admitted: usize,
+    working: usize,
     found_bytes: u64,
     full: bool,
+    /// Whether a worker waits for room.
+    is_short: bool,
+    ahead: Ahead,
     read: BTreeMap<usize, AlignedBuffer>,
     done: BTreeMap<usize, T>,
     taken: usize,
@@ -625,13 +641,22 @@ impl<T> Drop for Leaving<'_, T> {
 }
 
 impl<T> Queue<'_, T> {
-    fn new<'a>(memory: u64, backlog: usize, room: Option<&'a Room<T>>) -> Queue<'a, T> {
+    fn new<'a>(
+        memory: u64,
+        backlog: usize,
+        room: Option<(&'a Room<T>, Option<WeightIndex<'a>>)>,
+        ahead: Ahead,
+    ) -> Queue<'a, T> {
         Queue {
             state: Mutex::new(State {
                 next: 0,
                 held_bytes: 0,
+                admitted: 0,
+                working: 0,
                 found_bytes: 0,
                 full: false,
+                is_short: false,
+                ahead,
                 read: BTreeMap::new(),
                 done: BTreeMap::new(),
                 taken: 0,
@@ -658,39 +683,58 @@ impl<T> Queue<'_, T> {
 
     /// Reads batches until all are read.
     fn read(&self, wanted: &Wanted<'_>, stretch: Stretch<'_>, means: &Means<'_>) -> Result<(), EngineError> {
-        while let Some(number) = self.claim(stretch) {
+        while let Some((number, ahead)) = self.claim(stretch) {
             let batch = stretch.at(number);
-            let mut frame = means.frames.take(wanted.file.path(), batch.bytes())?;
-            wanted.read(batch, &mut frame, means)?;
+            let frame = ahead.map_or_else(|| wanted.read(batch, means), Ok)?;
             self.lock().read.insert(number, frame);
             self.is_read.notify_one();
         }
         Ok(())
     }
 
-    fn claim(&self, stretch: Stretch<'_>) -> Option<usize> {
+    /// The next batch to be read, and what it holds if that is known.
+    fn claim(&self, stretch: Stretch<'_>) -> Option<(usize, Option<AlignedBuffer>)> {
         let mut state = self.lock();
         loop {
             let is_over = state.stopped || state.full;
             let batch = stretch.get(state.next).filter(|_| !is_over)?;
-            let most = self.room.map_or(0, |room| room.most(batch));
-            let has_room = state.next == 0 || self.room.is_none_or(|room| state.found_bytes + most <= room.bytes);
-            if !has_room && state.held_bytes == 0 {
-                state.full = true;
-                self.has_room.notify_all();
-                self.is_done.notify_all();
-                return None;
-            }
             let fits = state.held_bytes == 0 || state.held_bytes + batch.bytes() <= self.memory;
-            if has_room && fits && state.next < state.taken + self.backlog {
+            if fits && state.next < state.taken + self.backlog {
                 state.held_bytes += batch.bytes();
-                state.found_bytes += most;
                 state.next += 1;
                 self.has_room.notify_one();
-                return Some(state.next - 1);
+                let ahead = state.ahead.remove(&batch.vertices.start);
+                return Some((state.next - 1, ahead));
             }
             state = self.has_room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// The most that can be found in a batch.
+    fn most(&self, batch: &Batch) -> u64 {
+        self.room.map_or(0, |(room, weights)| room.most(batch, weights))
+    }
+
+    /// The first batch that has been read, if there is room for what is found in it and in those before.
+    fn admit(&self, state: &mut State<T>, stretch: Stretch<'_>) -> Option<(usize, AlignedBuffer)> {
+        let first = *state.read.first_key_value()?.0;
+        while state.admitted <= first {
+            let most = self.most(stretch.at(state.admitted));
+            let has_room = self.room.is_none_or(|(room, _)| state.found_bytes + most <= room.bytes);
+            if state.full || state.admitted > 0 && !has_room {
+                state.is_short = true;
+                if state.working == 0 && !state.full {
+                    state.full = true;
+                    self.has_room.notify_all();
+                    self.is_done.notify_all();
+                }
+                return None;
+            }
+            state.admitted += 1;
+            state.working += 1;
+            state.found_bytes += most;
+        }
+        state.read.pop_first()
     }
 
     /// Works on batches until none is left.
@@ -706,7 +750,7 @@ impl<T> Queue<'_, T> {
                 if state.stopped {
                     return Ok(());
                 }
-                if let Some(found) = state.read.pop_first() {
+                if let Some(found) = self.admit(&mut state, stretch) {
                     break found;
                 }
                 state = self.is_read.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -715,13 +759,17 @@ impl<T> Queue<'_, T> {
             let done = work(stretch.at(number), &frame)?;
             frames.give(frame);
             let batch = stretch.at(number);
-            let found = self.room.map_or(0, |room| (room.weigh)(&done));
+            let found = self.room.map_or(0, |(room, _)| (room.weigh)(&done));
             let mut state = self.lock();
             state.done.insert(number, done);
             state.held_bytes -= batch.bytes();
-            state.found_bytes = state.found_bytes - self.room.map_or(0, |room| room.most(batch)) + found;
+            state.found_bytes = state.found_bytes - self.most(batch) + found;
+            state.working -= 1;
             if number == state.taken {
                 self.is_done.notify_one();
+            }
+            if std::mem::take(&mut state.is_short) {
+                self.is_read.notify_one();
             }
             drop(state);
             self.has_room.notify_one();
@@ -738,7 +786,7 @@ impl<T> Queue<'_, T> {
         for number in 0..batches {
             let done = loop {
                 let mut state = self.lock();
-                if state.stopped || state.full && number == state.next {
+                if state.stopped || state.full && number == state.admitted {
                     return Ok(());
                 }
                 if let Some(done) = state.done.remove(&number) {
@@ -772,10 +820,16 @@ impl<T> Queue<'_, T> {
         }
     }
 
-    /// How many were handed over.
-    fn outcome(self) -> Result<usize, EngineError> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        state.error.map_or(Ok(state.taken), Err)
+    /// How many were handed over, and what has been read of others.
+    fn outcome(self, stretch: Stretch<'_>) -> Result<(usize, Ahead), EngineError> {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.error {
+            return Err(error);
+        }
+        let rest = state.read.into_iter();
+        let rest = rest.map(|(number, frame)| (stretch.at(number).vertices.start, frame));
+        state.ahead.extend(rest);
+        Ok((state.taken, state.ahead))
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {

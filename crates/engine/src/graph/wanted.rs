@@ -83,7 +83,9 @@ impl Scratch {
 }
 
 impl Wanted<'_> {
-    pub(super) fn read(&self, batch: &Batch, frame: &mut [u8], means: &Means<'_>) -> Result<(), EngineError> {
+    /// The pages of a batch: those of lists, then those of weights.
+    pub(super) fn read(&self, batch: &Batch, means: &Means<'_>) -> Result<AlignedBuffer, EngineError> {
+        let mut frame = means.frames.take(self.file.path(), batch.bytes())?;
         let (lists, weights) = frame.split_at_mut(batch.lists.pages as usize * PAGE);
         for (part, runs, area) in [
             (Part::Lists, &batch.lists, lists),
@@ -96,7 +98,7 @@ impl Wanted<'_> {
             self.file
                 .read_pages(self.direction, part, &runs, area, means.cache, means.io)?;
         }
-        Ok(())
+        Ok(frame)
     }
 
     /// Reads the pages of a span of a part; gives them, and where in them it lies.
