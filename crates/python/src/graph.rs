@@ -213,12 +213,13 @@ impl PyGraph {
         let session = &run.session;
         run.watching(py, |watch| {
             let left = session.budget().saturating_sub(state);
-            let memory = (left / 2).clamp(least, READING_MAX.max(least));
+            // What is read ahead and sent does with little; what has been read is asked for again.
+            let memory = (left / 4).clamp(least, READING_MAX.max(least));
             let _held = session.set_aside(operator, state + memory)?;
             run.reserves(state + memory);
             let (frames, file) = (
                 Frames::default(),
-                self.cached(session, left.saturating_sub(memory) / 4 * 3),
+                self.cached(session, left.saturating_sub(memory) / 8 * 7),
             );
             let found = work(&run.means(memory, &frames, file.as_ref()), watch);
             run.activity.end(file.as_ref());

@@ -108,7 +108,7 @@ pub(super) const LONG_BYTES: u64 = BATCH_PAGES * PAGE as u64;
 pub(super) const PART_NEIGHBOURS: usize = 1 << 18;
 
 /// Neighbours in so many bytes of lists, at most: each takes a byte and two bits at least.
-fn most_neighbours(list_bytes: u64) -> u64 {
+pub(super) fn most_neighbours(list_bytes: u64) -> u64 {
     list_bytes * 4 / 5
 }
 
@@ -214,7 +214,8 @@ impl Batch {
     }
 
     fn is_full(&self, pages: u64) -> bool {
-        self.lists.pages + self.weights.pages >= pages
+        // Half of them without weights: more neighbours are found in a page then.
+        (2 * self.lists.pages).max(self.lists.pages + self.weights.pages) >= pages
     }
 }
 

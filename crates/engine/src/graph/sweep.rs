@@ -10,7 +10,7 @@ use outcore_graph::{decode, has_any, Malformed, Span, Vertex};
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
-use super::batch::{spans, Batch, Cutting, WeightIndex, BATCH_VERTICES, LONG_BYTES};
+use super::batch::{most_neighbours, spans, Batch, Cutting, WeightIndex, BATCH_VERTICES, LONG_BYTES};
 use super::long::LongList;
 use super::means::{Frames, Means, Watch, BATCH_PAGES};
 use super::wanted::{List, Scratch, Wanted};
@@ -34,11 +34,11 @@ pub fn least_memory_of_parts(file: &GraphFile, message_bytes: u64) -> u64 {
 
 fn memory_for(file: &GraphFile, message_bytes: u64, largest: u64) -> u64 {
     let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
-    // A neighbour takes a byte of a list at least: it is read, decoded and told, with its weight.
+    // A neighbour is read, decoded and told, with its weight.
     let neighbour = 4 + weight + 8 * u64::from(weight > 0) + 2 * (4 + message_bytes.next_multiple_of(4));
     // What is found at a vertex is sixteen bytes at most, in lists that have grown.
     let waiting = BACKLOG as u64 * 32 * file.shape().vertices.min(u64::from(BATCH_VERTICES));
-    4 * BATCH_BYTES + 2 * neighbour * BATCH_BYTES.max(largest) + waiting
+    4 * BATCH_BYTES + 2 * neighbour * most_neighbours(BATCH_BYTES.max(largest)) + waiting
 }
 
 const BATCH_BYTES: u64 = BATCH_PAGES * PAGE as u64;
