@@ -7,8 +7,9 @@ use super::batch::Chosen;
 use super::frontier::Frontier;
 use super::means::{Means, Watch};
 use super::program::{run, Delivery, Graph, Outbox, VertexProgram};
+use super::sums::Sums;
 use super::sweep::{Heading, Sweep};
-use super::wanted::{List, Wanted};
+use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
 /// What is known of a vertex in a search: its distance, and the shortest paths to it.
@@ -72,7 +73,7 @@ pub fn betweenness(
 ) -> Result<Vec<f64>, EngineError> {
     let vertices = file.shape().vertices as usize;
     let mut sums = vec![0.0; vertices];
-    let mut behind = vec![0.0f64; vertices];
+    let mut behind = Sums::new(vertices);
     let never = Path {
         level: UNMET,
         count: 0.0,
@@ -94,16 +95,16 @@ pub fn betweenness(
             means,
             watch,
         )?;
-        behind.fill(0.0);
+        behind.clear();
         let (order, begins) = by_level(&paths, levels as usize);
         // Those farthest away have none behind them.
         for level in (0..levels.saturating_sub(1) as usize).rev() {
             let chosen = &order[begins[level] as usize..begins[level + 1] as usize];
             let heading = Heading::of(level as u32);
-            depend(file, chosen, heading, &paths, &mut behind, means, watch)?;
+            depend(file, chosen, heading, &paths, &behind, means, watch)?;
         }
         for vertex in order.iter().filter(|vertex| *vertex != source) {
-            sums[*vertex as usize] += behind[*vertex as usize];
+            sums[*vertex as usize] += behind.of(*vertex);
         }
     }
     Ok(sums)
@@ -135,7 +136,7 @@ fn depend(
     chosen: &[Vertex],
     heading: Heading,
     paths: &[Path],
-    behind: &mut [f64],
+    behind: &Sums,
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(), EngineError> {
@@ -146,24 +147,23 @@ fn depend(
         chosen: Chosen::Listed(chosen),
         weights: None,
     };
-    let sweep = Sweep::in_parts(wanted, means);
-    // What is found of this level is not looked at before the next: it may come in parts.
-    for round in sweep.rounds(means.memory / 4, heading) {
-        let known = &*behind;
-        let of = |list: &List<'_>| {
-            let own = paths[list.vertex as usize];
-            let parts = list.neighbours.iter().map(|neighbour| {
-                let other = paths[*neighbour as usize];
-                match other.level == own.level + 1 {
-                    true => own.count / other.count * (1.0 + known[*neighbour as usize]),
-                    false => 0.0,
-                }
-            });
-            Some((list.vertex, parts.sum::<f64>()))
-        };
-        let mut found = vec![];
-        round.collect(&mut found, means, of, watch)?;
-        found.iter().for_each(|(vertex, sum)| behind[*vertex as usize] += *sum);
-    }
-    Ok(())
+    let of = |list: &List<'_>| {
+        let own = paths[list.vertex as usize];
+        let parts = list.neighbours.iter().map(|neighbour| {
+            let other = paths[*neighbour as usize];
+            match other.level == own.level + 1 {
+                true => own.count / other.count * (1.0 + behind.of(*neighbour)),
+                false => 0.0,
+            }
+        });
+        parts.sum::<f64>()
+    };
+    // What is added for this level is not looked at before the next.
+    Sweep::in_parts(wanted, means).whole(heading).run(
+        means,
+        Scratch::default,
+        |scratch, lists| lists.each(scratch, |list| behind.add(list.vertex, of(list))),
+        Ok,
+        watch,
+    )
 }

@@ -26,6 +26,7 @@ mod program;
 mod ranking;
 mod scan;
 mod strong;
+mod sums;
 mod sweep;
 mod triangles;
 mod wanted;

@@ -4,7 +4,8 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
-use super::means::{Means, Watch};
+use super::means::{each_part, Means, Watch};
+use super::sums::{taken, Sums};
 use super::sweep::{Heading, Lists, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
@@ -34,20 +35,18 @@ struct Adding {
 }
 
 impl Adding {
-    /// The sums of what the neighbours of each vertex give.
-    fn sums(&mut self, lists: &Lists<'_>, given: &[f64]) -> Result<Vec<(Vertex, f64)>, EngineError> {
-        let mut sums = vec![];
+    /// Adds for each vertex what its neighbours give.
+    fn add(&mut self, lists: &Lists<'_>, given: &[f64], sums: &Sums) -> Result<(), EngineError> {
         let values = &mut self.values;
         lists.together(&mut self.scratch, TOGETHER, |ends, neighbours| {
             values.clear();
             values.extend(neighbours.iter().map(|vertex| given[*vertex as usize]));
             let mut begin = 0;
-            sums.extend(ends.iter().map(|(vertex, end)| {
+            for (vertex, end) in ends {
                 let of = std::mem::replace(&mut begin, *end)..*end;
-                (*vertex, sum(&values[of]))
-            }));
-        })?;
-        Ok(sums)
+                sums.add(*vertex, sum(&values[of]));
+            }
+        })
     }
 }
 
@@ -80,15 +79,10 @@ pub fn ranks(
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<f64>, Option<u32>), EngineError> {
     let vertices = degrees.len();
-    let degrees = || degrees.spans(0..vertices as Vertex).map(|(_, span)| span.bytes);
     // What each vertex gives along an edge; those without edges keep their rank, which is lost to them together.
-    let mut given: Vec<f64> = Vec::with_capacity(vertices);
-    given.extend(degrees().map(|degree| 1.0 / vertices as f64 / degree.max(1) as f64));
-    let mut lost: f64 = degrees()
-        .filter(|degree| *degree == 0)
-        .map(|_| 1.0 / vertices as f64)
-        .sum();
-    let mut next = vec![0.0; vertices];
+    let mut given = vec![0.0; vertices];
+    let mut sums = Sums::new(vertices);
+    let (mut lost, _) = share(degrees, &mut given, &mut sums, means.threads, |_| 1.0 / vertices as f64);
     let sweep = Sweep::in_parts(
         Wanted {
             file,
@@ -100,38 +94,65 @@ pub fn ranks(
     );
     let mut done = None;
     for number in 1..=what.iterations {
-        next.fill(0.0);
         means.iteration(vertices as u64);
         sweep.whole(Heading::of(number)).run(
             means,
             Adding::default,
-            |adding, lists| adding.sums(lists, &given),
-            |sums| {
-                sums.iter().for_each(|(vertex, sum)| next[*vertex as usize] += *sum);
-                Ok(())
-            },
+            |adding, lists| adding.add(lists, &given, &sums),
+            Ok,
             watch,
         )?;
         let base = (1.0 - what.damping + what.damping * lost) / vertices as f64;
-        let mut change = 0.0;
-        lost = 0.0;
-        for ((next, given), edges) in next.iter_mut().zip(&given).zip(degrees()) {
-            let degree = edges.max(1) as f64;
-            let rank = what.damping * *next + base;
-            change += (rank - given * degree).abs();
-            *next = rank / degree;
-            lost += if edges == 0 { *next } else { 0.0 };
-        }
-        std::mem::swap(&mut given, &mut next);
+        let change;
+        (lost, change) = share(degrees, &mut given, &mut sums, means.threads, |sum| {
+            what.damping * sum + base
+        });
         if change < what.tolerance * vertices as f64 {
             done = Some(number);
             break;
         }
     }
-    drop(next);
-    given
-        .iter_mut()
-        .zip(degrees())
-        .for_each(|(given, degree)| *given *= degree.max(1) as f64);
+    drop(sums);
+    let parts = given.chunks_mut(SHARED).enumerate();
+    each_part(parts, means.threads, |(part, given)| {
+        for (given, degree) in given.iter_mut().zip(some_degrees(degrees, part)) {
+            *given *= degree.max(1) as f64;
+        }
+    });
     Ok((given, done))
+}
+
+/// Vertices whose ranks one thread finds at a time. Sums over all are sums of theirs, in order.
+const SHARED: usize = 1 << 16;
+
+fn some_degrees(degrees: &ListIndex, part: usize) -> impl Iterator<Item = u64> + '_ {
+    let begin = (part * SHARED) as Vertex;
+    let spans = degrees.spans(begin..begin.saturating_add(SHARED as Vertex));
+    spans.map(|(_, span)| span.bytes)
+}
+
+/// Ranks by what was added up, which is taken; what each vertex gives for it along an edge. The sum of the ranks of those
+/// without edges, and of how much ranks have changed.
+fn share(
+    degrees: &ListIndex,
+    given: &mut [f64],
+    sums: &mut Sums,
+    threads: usize,
+    rank: impl Fn(f64) -> f64 + Sync,
+) -> (f64, f64) {
+    let mut found = vec![(0.0, 0.0); given.len().div_ceil(SHARED)];
+    let parts = given.chunks_mut(SHARED).zip(sums.chunks_mut(SHARED)).zip(&mut found);
+    each_part(parts.enumerate(), threads, |(part, ((given, sums), found))| {
+        let (mut lost, mut change) = (0.0, 0.0);
+        for ((given, sum), edges) in given.iter_mut().zip(sums).zip(some_degrees(degrees, part)) {
+            let degree = edges.max(1) as f64;
+            let rank = rank(taken(sum));
+            change += (rank - *given * degree).abs();
+            *given = rank / degree;
+            lost += if edges == 0 { rank } else { 0.0 };
+        }
+        *found = (lost, change);
+    });
+    let add = |(lost, change), (more_lost, more_change): &(f64, f64)| (lost + more_lost, change + more_change);
+    found.iter().fold((0.0, 0.0), add)
 }
