@@ -12,7 +12,6 @@ use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_graph::ListIndex;
 use outcore_store::cache::{CacheOptions, CachedFile, PageCache};
-use outcore_store::io::Mode;
 use outcore_store::{return_freed_memory, Direction, GraphFile, Io};
 use pyo3::prelude::*;
 
@@ -179,7 +178,7 @@ impl PyGraph {
             PageCache::new(session.io(), session.ledger(), bytes, CacheOptions::default())
         };
         let cache = (bytes as u64 >= CACHE_LEAST).then(cache)?.ok()?;
-        let file = cache.open(self.file.path(), Mode::Read).ok()?;
+        let file = self.file.open_in(&cache).ok()?;
         let session = Arc::downgrade(session);
         *cached = Some(Cached {
             session,

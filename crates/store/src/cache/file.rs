@@ -10,10 +10,14 @@ use super::core::{lock, PageCache};
 use crate::io::{File, Mode};
 use crate::StoreError;
 
+/// Says whether a page is what it should be, once when it has been read: by its offset in the file, and its bytes.
+pub type Check = dyn Fn(u64, &[u8]) -> Result<(), StoreError> + Send + Sync;
+
 /// A file that pages may be of.
 pub(super) struct OpenFile {
     pub(super) number: u32,
     pub(super) file: File,
+    check: Option<Box<Check>>,
     pub(super) writable: bool,
     /// Those that are open, and how often the file was opened: both change under the lock of the cache's files where the
     /// last handle may go.
@@ -45,6 +49,23 @@ impl PageCache {
     /// When it cannot be opened; when its alignment is more than a page; when it is open already and the other way of
     /// opening it allows less.
     pub fn open(self: &Arc<Self>, path: &Path, mode: Mode) -> Result<CachedFile, StoreError> {
+        self.open_with(path, mode, None)
+    }
+
+    /// Opens a file for reading, whose pages `check` looks at when they come: what the cache holds of it is what it let pass.
+    ///
+    /// # Errors
+    /// Those of `open`; when the file is open in the cache already.
+    pub fn open_checked(self: &Arc<Self>, path: &Path, check: Box<Check>) -> Result<CachedFile, StoreError> {
+        self.open_with(path, Mode::Read, Some(check))
+    }
+
+    fn open_with(
+        self: &Arc<Self>,
+        path: &Path,
+        mode: Mode,
+        check: Option<Box<Check>>,
+    ) -> Result<CachedFile, StoreError> {
         let refuse = |reason: String| Err(StoreError::unsupported(path, reason));
         let file = self.io.open(path, mode)?;
         let (alignment, page_bytes) = (file.alignment(), self.options.page_bytes);
@@ -69,6 +90,9 @@ impl PageCache {
             if writable && !open.writable {
                 return refuse("it is open in the page cache for reading only".into());
             }
+            if check.is_some() {
+                return refuse("it is open in the page cache, and its pages were not looked at".into());
+            }
             open.handles.fetch_add(1, Ordering::Relaxed);
             open.opened.fetch_add(1, Ordering::Relaxed);
             return Ok(CachedFile {
@@ -84,6 +108,7 @@ impl PageCache {
         let open = Arc::new(OpenFile {
             number,
             file,
+            check,
             writable,
             handles: AtomicUsize::new(1),
             opened: AtomicUsize::new(1),
@@ -118,6 +143,12 @@ impl OpenFile {
         end.saturating_sub(offset).min(bytes as u64) as usize
     }
 
+    /// Says whether a page is what it should be, where the file is one whose pages are looked at.
+    pub(super) fn check_page(&self, page: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let check = self.check.as_ref();
+        check.map_or(Ok(()), |check| check(page * bytes.len() as u64, bytes))
+    }
+
     /// Checks that a range lies in the file.
     pub(super) fn check(&self, offset: u64, bytes: u64) -> Result<(), StoreError> {
         let length = self.len();
@@ -148,6 +179,11 @@ impl CachedFile {
     /// Those of `flush`; the file is closed then too, and what could not be written stays in the cache.
     pub fn close(self) -> Result<(), StoreError> {
         self.flush()
+    }
+
+    /// Whether its pages are looked at when they come.
+    pub fn is_checked(&self) -> bool {
+        self.file.check.is_some()
     }
 
     /// The cache it is open in.

@@ -18,7 +18,7 @@ mod visit;
 mod write;
 
 pub use self::core::{CacheCounters, CacheOptions, PageCache};
-pub use file::CachedFile;
+pub use file::{CachedFile, Check};
 pub use policy::{Policy, GCLOCK_MOST};
 pub use request::{Pages, Span};
 

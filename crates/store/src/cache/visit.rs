@@ -372,15 +372,19 @@ impl<'a> Visit<'a> {
         self.idle_runs.push(done.token as usize);
         let page_bytes = self.cache.options.page_bytes;
         let mut here = Vec::with_capacity(done.buffers.len());
+        let mut all = done.outcome.clone();
         for (at, mut owned) in done.buffers.into_iter().enumerate() {
             let page = first + at as u64;
             // Not what the file has now: others may have made it longer meanwhile.
             let filled = expected.saturating_sub(at * page_bytes).min(page_bytes);
-            if done.outcome.is_ok() {
+            let mut outcome = done.outcome.clone();
+            if outcome.is_ok() {
                 owned[filled..].fill(0);
                 self.cache.totals.bytes_read.fetch_add(filled as u64, Relaxed);
+                outcome = self.file.check_page(page, &owned);
             }
-            let pinned = self.cache.publish(self.name(page), owned, &done.outcome);
+            let pinned = self.cache.publish(self.name(page), owned, &outcome);
+            all = all.and(outcome);
             here.extend(pinned.map(|pinned| (page, pinned)));
         }
         // All are published before a task may panic.
@@ -398,7 +402,7 @@ impl<'a> Visit<'a> {
                 arrived(self, place, pinned);
             }
         }
-        done.outcome
+        all
     }
 
     fn retry_stalled(&mut self, each: &mut Task) -> Result<(), StoreError> {
@@ -435,6 +439,7 @@ impl<'a> Visit<'a> {
                         let memory = &mut spare[aside.len()];
                         memory[filled..].fill(0);
                         cache.io.read(&self.file.file, memory, offset, filled)?;
+                        self.file.check_page(page, memory)?;
                         cache.totals.bytes_read.fetch_add(filled as u64, Relaxed);
                         self.misses += 1;
                         aside.push(at);

@@ -8,7 +8,7 @@ use crc32c::crc32c;
 use outcore_graph::{IndexParts, ListIndex, Malformed};
 
 use super::header::{GraphShape, Header, Places, HEADER_BYTES, LARGE_BYTES};
-use crate::cache::{self, CachedFile};
+use crate::cache::{self, CachedFile, PageCache};
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
 use crate::region::Region;
@@ -204,8 +204,48 @@ impl GraphFile {
         Ok(degrees)
     }
 
+    /// The file by way of a cache: each page is held against its checksum when it comes.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or the cache's pages are not those of graphs.
+    pub fn open_in(self: &Arc<Self>, cache: &Arc<PageCache>) -> Result<CachedFile, StoreError> {
+        if cache.page_bytes() != PAGE {
+            let reason = format!("a graph's pages are of {PAGE} bytes, the cache's of {}", cache.page_bytes());
+            return Err(StoreError::unsupported(&self.path, reason));
+        }
+        let graph = self.clone();
+        let check = move |offset: u64, page: &[u8]| graph.check_page(offset, page);
+        cache.open_checked(&self.path, Box::new(check))
+    }
+
+    /// Holds a page of lists or weights against its checksum.
+    fn check_page(&self, offset: u64, page: &[u8]) -> Result<(), StoreError> {
+        let parts = self.sections.iter().flat_map(|section| {
+            let parts = [Part::Weights, Part::Lists];
+            parts.map(|part| (section, part))
+        });
+        for (section, part) in parts {
+            let (begin, pages) = section.part(part);
+            let number = offset.wrapping_sub(begin) / PAGE as u64;
+            if offset >= begin && number < pages && section.checksums(part, number..number + 1) != [crc32c(page)] {
+                return Err(self.other_page(offset));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a page is not what was written.
+    fn other_page(&self, offset: u64) -> StoreError {
+        let other = || {
+            self.malformed(format!(
+                "the page at byte {offset} is not what was written: its checksum does not agree"
+            ))
+        };
+        self.check_unchanged().err().unwrap_or_else(other)
+    }
+
     /// Reads runs of pages of a part, each to its place in `frame`: by way of the cache, if there is one. Each page is held
-    /// against its checksum.
+    /// against its checksum, here or by the cache.
     ///
     /// # Errors
     /// The file cannot be read, or has changed; a page is not what was written.
@@ -251,16 +291,15 @@ impl GraphFile {
                 })?;
             }
         }
+        if cache.is_some_and(CachedFile::is_checked) {
+            return Ok(());
+        }
         for (pages, at) in runs {
             let sums = section.checksums(part, pages.clone());
             let found = frame[*at..].chunks_exact(PAGE).zip(sums);
             let wrong = found.zip(pages.clone()).find(|((page, sum), _)| crc32c(page) != **sum);
             if let Some((_, page)) = wrong {
-                self.check_unchanged()?;
-                return Err(self.malformed(format!(
-                    "the page at byte {} is not what was written: its checksum does not agree",
-                    offset(page)
-                )));
+                return Err(self.other_page(offset(page)));
             }
         }
         Ok(())

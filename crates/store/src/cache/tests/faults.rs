@@ -7,12 +7,50 @@ use super::*;
 use crate::gate::Gate;
 use crate::io::{Backend, Blob, Faults, Memory};
 use crate::stamp::Stamp;
+use crate::StoreError;
 
 fn spans() -> Vec<Span> {
     let mut random = Random(5);
     (0..60)
         .map(|_| span(random.below(70 * PAGE), random.below(6 * PAGE)))
         .collect()
+}
+
+#[test]
+fn a_page_that_is_not_what_it_should_be_is_told_of_and_not_kept() {
+    let io = Io::memory();
+    let path = written(&io, 100 * PAGE);
+    let cache = cache_of(&io, 16, options());
+    let (looked, bad) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(7)));
+    let (count, wrong) = (looked.clone(), bad.clone());
+    let file = cache
+        .open_checked(
+            path,
+            Box::new(move |offset, page| {
+                count.fetch_add(1, SeqCst);
+                assert!(page.len() == PAGE && page[3] == byte(offset as usize + 3));
+                match offset as usize / PAGE == wrong.load(SeqCst) {
+                    true => Err(StoreError::Invalid(format!("page at {offset}"))),
+                    false => Ok(()),
+                }
+            }),
+        )
+        .unwrap();
+    assert!(file.is_checked());
+    let error = cache.open_checked(path, Box::new(|_, _| Ok(()))).err().unwrap();
+    assert!(error.to_string().contains("open in the page cache"), "{error}");
+    let (all, good) = (span(0, 16 * PAGE), span(8 * PAGE, 8 * PAGE));
+    for _ in 0..2 {
+        let served = &mut |_: usize, _: crate::cache::Pages<'_>| panic!("one of its pages is wrong");
+        let error = file.visit(&[all], served).unwrap_err();
+        assert!(error.to_string().contains(&format!("page at {}", 7 * PAGE)), "{error}");
+    }
+    // Those beside it were read once, and the wrong one each time.
+    assert_eq!((looked.load(SeqCst), cache.counters().misses), (17, 17));
+    check(&file, &[good]);
+    bad.store(usize::MAX, SeqCst);
+    check(&file, &[all, good]);
+    assert_eq!(looked.load(SeqCst), 18);
 }
 
 #[test]

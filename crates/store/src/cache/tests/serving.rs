@@ -209,6 +209,31 @@ fn other_sessions_have_the_room_of_pages() {
 }
 
 #[test]
+fn pages_lie_side_by_side_as_they_come_and_no_other_memory_is_touched() {
+    let io = Io::memory();
+    let path = written(&io, 4000 * PAGE);
+    let cache = cache_of(&io, 64, options());
+    let file = cache.open(path, Mode::Read).unwrap();
+    let mut places = Vec::new();
+    let mut read = |spans: &[Span], places: &mut Vec<usize>| {
+        let mut each = |_: usize, pages: crate::cache::Pages<'_>| places.push(pages.slices[0].as_ptr() as usize);
+        file.visit(spans, &mut each).unwrap();
+        places.sort();
+        places.dedup();
+    };
+    let some: Vec<Span> = (0..50).map(|page| span(77 * page * PAGE, PAGE)).collect();
+    read(&some, &mut places);
+    assert!(places.len() == 50 && places[49] - places[0] == 49 * PAGE);
+    let whole = cache.bytes();
+    cache.resize(whole / 2).unwrap();
+    assert!(cache.bytes() < whole / 3 * 2, "{} of {whole}", cache.bytes());
+    cache.resize(whole).unwrap();
+    let more: Vec<Span> = (0..20).map(|page| span((77 * page + 1) * PAGE, PAGE)).collect();
+    read(&more, &mut places);
+    assert!(places[places.len() - 1] - places[0] < 70 * PAGE, "{places:?}");
+}
+
+#[test]
 fn a_task_may_have_the_cache_shrink_under_it() {
     let io = Io::memory();
     let path = written(&io, 2000 * PAGE);
