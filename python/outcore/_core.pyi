@@ -214,6 +214,7 @@ class Graph:
         direction: str,
         neighbours: int,
         in_parts: bool,
+        with_weights: bool,
         call: Callable[
             [int, int, npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.float64]],
             None,

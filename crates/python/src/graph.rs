@@ -675,7 +675,8 @@ impl PyGraph {
         ))
     }
 
-    /// Calls a function with the lists of some vertices, which ascend, about so many neighbours at a time: see `give`.
+    /// Calls a function with the lists of some vertices, which ascend, about so many neighbours at a time: see `give`. Without
+    /// weights, if it is to be, also where the graph has some.
     fn each_lists(
         &self,
         py: Python<'_>,
@@ -684,6 +685,7 @@ impl PyGraph {
         direction: &str,
         neighbours: usize,
         in_parts: bool,
+        with_weights: bool,
         call: Py<PyAny>,
     ) -> PyResult<()> {
         let vertices = vertices.as_slice()?;
@@ -694,7 +696,7 @@ impl PyGraph {
         let done = run.watching(py, |watch| {
             let frames = Frames::default();
             let (memory, means) = graph::for_parts(&self.file, in_parts, run.means(0, &frames, None));
-            let memory = memory + self.weights_bytes();
+            let memory = memory + if with_weights { self.weights_bytes() } else { 0 };
             // Not in turn, as programs are: what is called may compute.
             let _held = session.hold_beside("graph: lists", memory)?;
             run.reserves(memory);
@@ -705,7 +707,10 @@ impl PyGraph {
                 cache: cache.as_ref(),
                 ..means
             };
-            let degrees = self.degrees_of_weights(direction, session.io())?;
+            let degrees = match with_weights {
+                true => self.degrees_of_weights(direction, session.io())?,
+                false => None,
+            };
             let asked = Asked {
                 file: &self.file,
                 direction,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._arguments import whole
 from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
-from outcore.graph._activity import running
+from outcore.graph._activity import running, unseen
 from outcore.graph._graph import Graph, directions
 
 # Vertices that `run` is called with, and neighbours that `on_edges` is called with, at most; a list is never cut.
@@ -54,9 +55,11 @@ class Vertices(NamedTuple):
 
 
 class Edges:
-    """The lists of some vertices: `ids[k]` → `neighbours[k]`, with `weights[k]` if the graph has any.
+    """The lists of some vertices: `ids[k]` → `neighbours[k]`, with `weights[k]` if the graph has any, else None.
 
-    The lists of `vertices` stand one behind the other; that of `vertices[i]` begins at `begins[i]`.
+    The lists of `vertices` stand one behind the other; that of `vertices[i]` begins at `begins[i]`. Weights are read
+    with the lists where a method of the program names them; else when they are first looked at, and from the next
+    iteration on with the lists.
     """
 
     def __init__(
@@ -64,9 +67,16 @@ class Edges:
         vertices: npt.NDArray[np.uint32],
         begins: npt.NDArray[np.int64],
         neighbours: npt.NDArray[np.uint32],
-        weights: npt.NDArray[np.float64] | None,
+        weights: npt.NDArray[np.float64] | Callable[[], npt.NDArray[np.float64]] | None,
     ) -> None:
-        self.vertices, self.begins, self.neighbours, self.weights = vertices, begins, neighbours, weights
+        self.vertices, self.begins, self.neighbours, self._weights = vertices, begins, neighbours, weights
+
+    @property
+    def weights(self) -> npt.NDArray[np.float64] | None:
+        """One for each neighbour, if the graph has any."""
+        if callable(self._weights):
+            self._weights = self._weights()
+        return self._weights
 
     @property
     def ids(self) -> npt.NDArray[np.uint32]:
@@ -231,6 +241,10 @@ class VertexProgram:
         self._requested: dict[str, _core.Frontier] = {}
         self._sent: list[tuple[npt.NDArray[np.uint32], npt.NDArray[Any]]] = []
         self._combining = None
+        # Whether weights are read with the lists.
+        own = (member for kind in type(self).__mro__ for member in vars(kind).values() if kind is not VertexProgram)
+        codes = (getattr(member, "__code__", None) for member in own)
+        self._weighted = graph.dtype is not None and any(_names(code, "weights") for code in codes if code)
         # Bytes of vertices that are listed, of what was sent, and what is held for both.
         self._listed = self._sent_bytes = self._kept = 0
 
@@ -301,20 +315,39 @@ def _edges(G: Graph, program: VertexProgram, at_once: bool) -> None:
     program._listed = sum(ids.nbytes for ids in listed.values())
     for direction, ids in listed.items():
         if len(ids):
-            work = _working(G, program, ids, at_once)
-            G._core.each_lists(program._seen, ids, direction, _NEIGHBOURS, program.takes_parts, work)
+            work = _working(G, program, ids, direction, at_once)
+            weighted = program._weighted
+            G._core.each_lists(program._seen, ids, direction, _NEIGHBOURS, program.takes_parts, weighted, work)
 
 
-def _working(G: Graph, program: VertexProgram, ids: npt.NDArray[np.uint32], at_once: bool) -> Callable[..., None]:
+def _working(
+    G: Graph, program: VertexProgram, ids: npt.NDArray[np.uint32], direction: str, at_once: bool
+) -> Callable[..., None]:
     """What is called with lists of `ids`; it delivers messages behind them where `at_once`."""
-    is_weighted = G.dtype is not None
+    is_weighted, is_read = G.dtype is not None, program._weighted
+    part = (-1, 0)  # of the list of which vertex a part was there last, and where it ended
 
     def work(first: int, end: int, begins: Any, neighbours: Any, weights: Any) -> None:
-        program.on_edges(Edges(ids[first:end], begins, neighbours, weights if is_weighted else None))
+        nonlocal part
+        begin = part[1] if part[0] == first else 0
+        part = first, begin + len(neighbours)
+
+        def read() -> Any:
+            program._weighted = True
+            return G._core.lists(unseen(), ids[first:end], direction)[2][begin : begin + len(neighbours)]
+
+        found = (weights if is_read else read) if is_weighted else None
+        program.on_edges(Edges(ids[first:end], begins, neighbours, found))
         if at_once:
             _messages(program)
 
     return work
+
+
+def _names(code: CodeType, name: str) -> bool:
+    """Whether a function, or one within it, names something so."""
+    inner = (const for const in code.co_consts if isinstance(const, CodeType))
+    return name in code.co_names or any(_names(each, name) for each in inner)
 
 
 def _messages(program: VertexProgram) -> None:
