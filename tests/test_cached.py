@@ -7,10 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.running import session
+from support.running import session, takes_direct_io
 
 import outcore as oc
-from outcore.errors import ArgumentError, IndexingError, MemoryLimitError, MissingFileError, OutcoreError
+from outcore.errors import (
+    ArgumentError,
+    IndexingError,
+    MemoryLimitError,
+    MissingFileError,
+    OutcoreError,
+    ShapeError,
+    StorageError,
+    UnsupportedFormatError,
+)
 
 POLICIES = ("lru", "lfu", "clock", "gclock")
 
@@ -98,3 +107,85 @@ def test_what_is_refused(path: Path, data: Path) -> None:
         assert repr(file) == f"CachedFile({str(path)!r}, {len(file)} bytes)"
         with pytest.raises((MemoryLimitError, OutcoreError)):
             oc.io.cached(path, memory="1GiB")
+
+
+@pytest.mark.parametrize("page_bytes", [512, 4096, 16384])
+@pytest.mark.parametrize("policy", ["lru", "gclock"])
+def test_writes_at_random_are_those_of_memory(out: Path, page_bytes: int, policy: str) -> None:
+    numbers = np.random.default_rng(page_bytes)
+    path = out / "w.bin"
+    held = numbers.integers(0, 256, 3_000_001, dtype=np.uint8)
+    held.tofile(path)
+    with session(out):
+        with oc.io.cached(path, mode="r+", memory="1.5MiB", page_bytes=page_bytes, policy=policy) as file:
+            for size in (1, 8, 300, 5000, 40_000):
+                offsets = numbers.integers(0, held.size - size, 200)
+                rows = numbers.integers(0, 256, (200, size), dtype=np.uint8)
+                file.write_at(offsets, rows)
+                for offset, row in zip(offsets.tolist(), rows, strict=True):  # the later of two wins
+                    held[offset : offset + size] = row
+                some = numbers.integers(0, held.size - size, 50)
+                assert np.array_equal(file.read_at(some, size), held[some[:, None] + np.arange(size)])
+            assert file.counters.bytes_written > 0, "dirty pages gave way"
+            file.flush()
+            assert np.array_equal(np.fromfile(path, np.uint8), held)
+            file.write_at([held.size + 10_000], np.array([7], np.uint8))
+            assert len(file) == held.size + 10_001
+        grown = np.concatenate([held, np.zeros(10_000, np.uint8), [np.uint8(7)]])
+        assert np.array_equal(np.fromfile(path, np.uint8), grown)
+
+
+def test_small_pages_read_sectors(out: Path) -> None:
+    if not takes_direct_io(out):
+        pytest.skip("the file system has no direct I/O")
+    path = out / "s.bin"
+    np.arange(1 << 18).tofile(path)
+    with session(out):
+        read = {}
+        for page_bytes in (512, 4096):
+            try:
+                file = oc.io.cached(path, page_bytes=page_bytes)
+            except UnsupportedFormatError as refused:
+                assert "units of 4096 bytes" in str(refused)  # noqa: PT017
+                pytest.skip("sectors of the disk are larger")
+            places = np.arange(0, 1 << 21, 1 << 15)
+            assert np.array_equal(file.read_at(places, dtype="int64").ravel(), places // 8)
+            read[page_bytes] = file.counters.bytes_read / places.size
+        assert read == {512: 512, 4096: 4096}
+
+
+def test_writes_that_cannot_be(out: Path) -> None:
+    path = out / "r.bin"
+    path.write_bytes(bytes(range(256)) * 64)
+    with session(out):
+        reading, file = oc.io.cached(path), oc.io.cached(path, mode="r+")
+        with pytest.raises(ArgumentError, match="opened for reading"):
+            reading.write_at([0], [1])
+        with pytest.raises(ArgumentError, match="mode='w'"):
+            oc.io.cached(path, mode="w")  # type: ignore[arg-type]
+        with pytest.raises(ShapeError, match=r"2 offsets, values of shape \(3,\)"):
+            file.write_at([0, 1], np.zeros(3))
+        with pytest.raises(IndexingError, match="-1"):
+            file.write_at([5, -1], np.zeros(2))
+        with pytest.raises(ArgumentError, match="object"):
+            file.write_at([0], np.array([None]))
+        with pytest.raises(IndexingError, match="whole numbers"):
+            file.write_at([0.5], np.zeros(1))
+        with pytest.raises(UnsupportedFormatError, match="behind all pages"):
+            file.write_at([2**63], np.zeros(1))
+        file.write_at(np.zeros(0, int), np.zeros((0, 5)))
+        file.flush()
+    assert path.read_bytes() == bytes(range(256)) * 64
+
+
+@pytest.mark.parametrize("fault", ["write:1", "sync:1"])
+def test_a_write_that_fails_is_told_of_and_tried_again(out: Path, fault: str) -> None:
+    path = out / "f.bin"
+    np.zeros(1 << 16, np.uint8).tofile(path)
+    with session(out, faults=fault):
+        file = oc.io.cached(path, mode="r+")
+        file.write_at([100, 40_000], np.array([1, 2], np.uint8))
+        with pytest.raises(StorageError, match=r"f\.bin"):
+            file.flush()
+        file.flush()
+        assert np.flatnonzero(np.fromfile(path, np.uint8)).tolist() == [100, 40_000]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,22 +12,23 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._arguments import whole
 from outcore._sizes import parse_size
-from outcore.errors import ArgumentError, IndexingError
+from outcore.errors import ArgumentError, IndexingError, ShapeError
 
 
 class CacheCounters(NamedTuple):
     """What a page cache has done: pages that were there, that were read, that another was reading; pages that gave way;
-    bytes read."""
+    bytes read, bytes written."""
 
     hits: int
     misses: int
     joins: int
     evictions: int
     bytes_read: int
+    bytes_written: int
 
 
 class CachedFile:
-    """A file behind a page cache, as `cached` gives it.
+    """A file behind a page cache, as `cached` gives it. As a context it is flushed in the end.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.bin"
@@ -37,9 +38,10 @@ class CachedFile:
     [[3, 4], [4, 5]]
     """
 
-    def __init__(self, core: _core.CachedFile, path: Path) -> None:
+    def __init__(self, core: _core.CachedFile, path: Path, mode: str = "r") -> None:
         self._core = core
         self.path = path
+        self.mode = mode
 
     def __len__(self) -> int:
         return self._core.length
@@ -59,13 +61,9 @@ class CachedFile:
         IndexingError for what lies outside of the file, ArgumentError for a size or a type that cannot be read,
         MemoryLimitError where the result does not fit. I/O: the pages that are not in the cache.
         """
-        places = np.atleast_1d(np.asarray(offsets))
         kind = np.dtype(dtype)
-        if places.ndim != 1 or (places.size and not np.issubdtype(places.dtype, np.integer)):
-            raise IndexingError(f"read_at: offsets are whole numbers in a row, not {places.dtype} of {places.shape}")
+        places = _places("read_at", offsets, kind)
         whole("read_at", 2**63 - 1, size=size)
-        if kind.hasobject or kind.subdtype is not None:
-            raise ArgumentError(f"read_at: elements of {kind}")
         count = size * kind.itemsize
         outside = places[(places < 0) | (places > len(self) - count)]
         if outside.size:
@@ -75,15 +73,76 @@ class CachedFile:
         found: npt.NDArray[Any] = self._core.read(places.astype(np.uint64), count).view(kind)
         return found.reshape(places.size, size)
 
+    def write_at(self, offsets: Any, values: Any) -> None:
+        """Writes `values[i]` at byte `offsets[i]`, one after the other: an array of shape (k,) or (k, size), whose
+        elements are written as they are, whatever was at those bytes before.
+
+        Whoever reads by this cache sees them at once; the file has them after `flush`. Writes beyond the end make the
+        file longer, with zeros between. Raises ArgumentError for a file that was opened for reading and for values
+        that cannot be written, ShapeError, IndexingError for an offset below 0, MemoryLimitError, and, once, why
+        pages could not be written since the last call. I/O: pages that are written in part and are not there are read;
+        dirty ones are written when there are many, or when others need their room, neighbours together.
+
+        >>> import numpy as np, outcore as oc, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.bin"
+        >>> np.zeros(100_000).tofile(path)
+        >>> with oc.io.cached(path, mode="r+") as file:
+        ...     file.write_at([8 * 70_000, 8 * 5], np.array([1.5, 2.5]))
+        >>> np.fromfile(path)[[70_000, 5]]
+        array([1.5, 2.5])
+        """
+        if self.mode == "r":
+            raise ArgumentError(f"write_at: {self.path} was opened for reading; mode='r+' writes")
+        rows = np.ascontiguousarray(values)
+        places = _places("write_at", offsets, rows.dtype)
+        if rows.shape[:1] != places.shape or rows.ndim > 2:
+            raise ShapeError(f"write_at: {places.size} offsets, values of shape {rows.shape}")
+        below = places[places < 0]
+        if below.size:
+            raise IndexingError(f"write_at: byte {below[0]}")
+        if rows.size:
+            self._core.write(places.astype(np.uint64), rows.reshape(-1).view(np.uint8), rows.nbytes // places.size)
+
+    def flush(self) -> None:
+        """Writes what the file has not yet, and makes it durable.
+
+        Killed before, the file has some of the writes since, and is up to a page longer where it grew. Raises why a
+        page could not be written; it is kept, and the next call tries again. I/O: the dirty pages, neighbours together.
+        """
+        self._core.flush()
+
+    def __enter__(self) -> CachedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.mode != "r":
+            self.flush()
+
+
+def _places(name: str, offsets: Any, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    places = np.atleast_1d(np.asarray(offsets))
+    if places.ndim != 1 or (places.size and not np.issubdtype(places.dtype, np.integer)):
+        raise IndexingError(f"{name}: offsets are whole numbers in a row, not {places.dtype} of {places.shape}")
+    if kind.hasobject or kind.subdtype is not None:
+        raise ArgumentError(f"{name}: elements of {kind}")
+    return places
+
 
 def cached(
-    path: str | os.PathLike[str], *, memory: int | str | None = None, page_bytes: int = 4096, policy: str = "gclock"
+    path: str | os.PathLike[str],
+    *,
+    mode: Literal["r", "r+"] = "r",
+    memory: int | str | None = None,
+    page_bytes: int = 4096,
+    policy: str = "gclock",
 ) -> CachedFile:
-    """A file that is read at random through a page cache of its own, past the system's (SAFS: Zheng 2013).
+    """A file that is read at random, and with `mode="r+"` written, through a page cache of its own, past the system's
+    (SAFS: Zheng 2013).
 
-    `memory` is what the cache takes of the session's, an eighth unless given, some 1.1 MB at least; `policy` says which
-    page gives way: "lru", "lfu", "clock" or "gclock". The file must not change meanwhile. Raises MissingFileError,
-    MemoryLimitError, ArgumentError. I/O: none before `read_at`.
+    `memory` is what the cache takes of the session's, an eighth unless given, some 1.1 MB at least; `page_bytes` a
+    power of two, from the disk's sectors on (512 at the least); `policy` says which page gives way: "lru", "lfu",
+    "clock" or "gclock". Nobody else may change the file meanwhile. Raises MissingFileError, MemoryLimitError,
+    ArgumentError. I/O: none before `read_at` and `write_at`.
 
     >>> import numpy as np, outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.bin"
@@ -95,11 +154,14 @@ def cached(
 
     session = current()
     room = session.counters()["budget_bytes"] // 8 if memory is None else parse_size(memory)
+    if mode not in ("r", "r+"):
+        raise ArgumentError(f"cached: mode={mode!r}; r and r+ are right")
     whole("cached", 2**63 - 1, page_bytes=page_bytes)
     if page_bytes < 512 or page_bytes & (page_bytes - 1):
         raise ArgumentError(f"cached: page_bytes={page_bytes} is no power of two from 512 on")
     found = Path(path).absolute()
-    return CachedFile(_core.CachedFile(session._core, str(found), room, page_bytes, policy), found)
+    core = _core.CachedFile(session._core, str(found), room, page_bytes, policy, mode == "r+")
+    return CachedFile(core, found, mode)
 
 
 __all__ = ["CacheCounters", "CachedFile", "cached"]

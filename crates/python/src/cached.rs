@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use numpy::{PyArray1, PyReadonlyArray1};
+use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_store::cache::{CacheOptions, CachedFile, PageCache, Policy, Span};
 use outcore_store::io::Mode;
@@ -17,6 +18,12 @@ use crate::session::PySession;
 pub struct PyCachedFile {
     file: CachedFile,
     session: Py<PySession>,
+}
+
+/// Looks whether there is room for so many bytes that a call needs beside the cache.
+fn room(session: &Session, bytes: usize, what: &str) -> Result<Reservation, EngineError> {
+    session.make_way(bytes as u64);
+    Ok(session.ledger().reserve(bytes, what)?)
 }
 
 fn policy_named(name: &str) -> PyResult<Policy> {
@@ -42,6 +49,7 @@ impl PyCachedFile {
         memory: u64,
         page_bytes: usize,
         policy: &str,
+        writable: bool,
     ) -> PyResult<PyCachedFile> {
         let options = CacheOptions {
             page_bytes,
@@ -52,7 +60,7 @@ impl PyCachedFile {
         let opened = py.detach(|| {
             inner.make_way(memory);
             let cache = PageCache::new(inner.io(), inner.ledger(), memory as usize, options)?;
-            cache.open(&path, Mode::Read)
+            cache.open(&path, if writable { Mode::Reopen } else { Mode::Read })
         });
         let file = opened.map_err(|error| to_python(error.into()))?;
         Ok(PyCachedFile { file, session })
@@ -64,9 +72,9 @@ impl PyCachedFile {
         self.file.len()
     }
 
-    /// Hits, misses, joins, evictions, bytes read.
+    /// Hits, misses, joins, evictions, bytes read, bytes written.
     #[getter]
-    fn counters(&self) -> (u64, u64, u64, u64, u64) {
+    fn counters(&self) -> (u64, u64, u64, u64, u64, u64) {
         let counted = self.file.cache().counters();
         (
             counted.hits,
@@ -74,6 +82,7 @@ impl PyCachedFile {
             counted.joins,
             counted.evictions,
             counted.bytes_read,
+            counted.bytes_written,
         )
     }
 
@@ -90,8 +99,7 @@ impl PyCachedFile {
         let found = py.detach(|| -> Result<Vec<u8>, EngineError> {
             // What the caller gets is the caller's; it is looked at whether there is room for it and what is asked.
             let needed = total.saturating_add(offsets.len() * size_of::<Span>());
-            session.make_way(needed as u64);
-            let _held: Reservation = session.ledger().reserve(needed, "read_at")?;
+            let _held = room(&session, needed, "read_at")?;
             let mut found = vec![0; total];
             let spans: Vec<Span> = offsets.iter().map(|offset| Span { offset: *offset, bytes }).collect();
             self.file.visit(&spans, &mut |number, pages| {
@@ -100,6 +108,27 @@ impl PyCachedFile {
             Ok(found)
         });
         Ok(PyArray1::from_vec(py, found.map_err(to_python)?))
+    }
+
+    /// Writes so many bytes at each of the offsets, out of those that are one behind the other.
+    fn write(
+        &self,
+        py: Python<'_>,
+        offsets: PyReadonlyArray1<'_, u64>,
+        data: PyReadonlyArray1<'_, u8>,
+        bytes: usize,
+    ) -> PyResult<()> {
+        // What Python may change meanwhile is copied.
+        let session = self.session.get().0.clone();
+        let _held = room(&session, data.len()? + 8 * offsets.len()?, "write_at").map_err(to_python)?;
+        let (offsets, data) = (offsets.as_slice()?.to_vec(), data.as_slice()?.to_vec());
+        let written = py.detach(|| self.file.write_many(&data, bytes, &offsets));
+        written.map_err(|error| to_python(error.into()))
+    }
+
+    /// Writes what the file has not, and makes it durable.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.file.sync()).map_err(|error| to_python(error.into()))
     }
 }
 

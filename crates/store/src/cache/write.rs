@@ -7,6 +7,7 @@ use super::address::{Name, PAGES_MAX};
 use super::core::{lock, Claim, PageCache, Room};
 use super::file::{Busy, CachedFile, OpenFile};
 use super::join::Joint;
+use super::request::Span;
 use super::set::Set;
 use crate::StoreError;
 
@@ -58,6 +59,38 @@ impl CachedFile {
         Ok(())
     }
 
+    /// Writes `bytes` bytes at each of the offsets, one after the other, out of `data`, which has them one behind the other.
+    /// Pages of which only a part is written are read together before.
+    ///
+    /// # Errors
+    /// Those of `write_at`, and of reading; what comes before in the list is written then.
+    pub fn write_many(&self, data: &[u8], bytes: usize, offsets: &[u64]) -> Result<(), StoreError> {
+        if offsets.len().checked_mul(bytes) != Some(data.len()) {
+            let reason = format!("{} bytes for {} places of {bytes}", data.len(), offsets.len());
+            return Err(StoreError::Invalid(reason));
+        }
+        let together = self.cache.window();
+        let page_bytes = self.cache.options.page_bytes as u64;
+        // Nothing has no places.
+        let mut rows = data.chunks_exact(bytes.max(1));
+        for offsets in offsets.chunks(together) {
+            let ends = offsets.iter().flat_map(|offset| {
+                let end = offset.saturating_add(bytes as u64);
+                let (first, last) = (offset % page_bytes != 0, end % page_bytes != 0);
+                let [first, last] = [first.then_some(*offset), last.then_some(end - 1)];
+                first.into_iter().chain(last)
+            });
+            let length = self.len();
+            let there = ends.filter(|offset| bytes > 0 && *offset < length);
+            let spans: Vec<Span> = there.map(|offset| Span { offset, bytes: 1 }).collect();
+            self.visit(&spans, &mut |_, _| {})?;
+            for (offset, row) in offsets.iter().zip(&mut rows) {
+                self.write_at(row, *offset)?;
+            }
+        }
+        Ok(())
+    }
+
     /// # Errors
     /// Why pages could not be written meanwhile; they are dirty still.
     fn told(&self) -> Result<(), StoreError> {
@@ -72,6 +105,15 @@ impl CachedFile {
         let _busy = Busy::enter()?;
         let outcome = self.cache.flush_file(&self.file);
         self.told().and(outcome)
+    }
+
+    /// As `flush`, and makes the file durable.
+    ///
+    /// # Errors
+    /// Those of `flush`; the file cannot be synced.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.flush()?;
+        self.cache.io.sync(&self.file.file)
     }
 
     fn write_page(&self, name: Name, at: usize, data: &[u8]) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use rustix::fs::{Advice, FallocateFlags, OFlags};
+use rustix::fs::{statx, Advice, AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::ring::PIECES_MAX;
@@ -124,8 +124,24 @@ pub struct Buffered;
 struct SystemFile {
     file: fs::File,
     identity: (u64, u64),
-    direct: bool,
+    alignment: usize,
 }
+
+/// What direct transfers of a file must be multiples of: sectors, where the system tells of them (Linux 6.1), else pages.
+fn direct_alignment(file: &fs::File) -> usize {
+    let told = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let told = told.filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let least = told.map_or(0, |told| told.stx_dio_mem_align.max(told.stx_dio_offset_align) as usize);
+    let is_right = least.is_power_of_two() && (SECTOR..=PAGE).contains(&least);
+    if is_right {
+        least
+    } else {
+        PAGE
+    }
+}
+
+/// The least that a disk transfers.
+const SECTOR: usize = 512;
 
 impl SystemFile {
     fn open(path: &Path, mode: Mode, direct: bool) -> Result<SystemFile> {
@@ -143,7 +159,12 @@ impl SystemFile {
             return Err(Error::other("it is no regular file"));
         }
         let identity = (metadata.dev(), metadata.ino());
-        Ok(SystemFile { file, identity, direct })
+        let alignment = if direct { direct_alignment(&file) } else { 1 };
+        Ok(SystemFile {
+            file,
+            identity,
+            alignment,
+        })
     }
 }
 
@@ -233,15 +254,11 @@ impl Blob for SystemFile {
     }
 
     fn alignment(&self) -> usize {
-        if self.direct {
-            PAGE
-        } else {
-            1
-        }
+        self.alignment
     }
 
     fn drop_cache(&self) {
-        if !self.direct {
+        if self.alignment == 1 {
             let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
         }
     }
