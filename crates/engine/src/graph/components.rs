@@ -36,17 +36,28 @@ impl Forest {
         }
     }
 
-    fn join(&self, first: Vertex, second: Vertex) {
+    /// Gives what was the root of both.
+    fn join(&self, first: Vertex, second: Vertex) -> Vertex {
         let (mut first, mut second) = (first, second);
         loop {
             (first, second) = (self.root(first), self.root(second));
             if first == second {
-                return;
+                return first;
             }
             let (low, high) = (first.min(second), first.max(second));
-            let high = &self.parents[high as usize];
-            if high.compare_exchange(first.max(second), low, Relaxed, Relaxed).is_ok() {
-                return;
+            let parent = &self.parents[high as usize];
+            if parent.compare_exchange(high, low, Relaxed, Relaxed).is_ok() {
+                return low;
+            }
+        }
+    }
+
+    /// Joins a vertex with its neighbours, most of which are joined with it already: often their parent says so.
+    fn join_all(&self, vertex: Vertex, neighbours: &[Vertex]) {
+        let mut root = vertex;
+        for neighbour in neighbours {
+            if self.parents[*neighbour as usize].load(Relaxed) != root {
+                root = self.join(root, *neighbour);
             }
         }
     }
@@ -75,11 +86,7 @@ pub fn components(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) ->
         means,
         Scratch::default,
         |scratch, lists| {
-            lists.each(scratch, |list| {
-                for neighbour in list.neighbours {
-                    forest.join(list.vertex, *neighbour);
-                }
-            })
+            lists.each(scratch, |list| forest.join_all(list.vertex, list.neighbours))
         },
         Ok,
         watch,
