@@ -135,6 +135,20 @@ def test_writes_at_random_are_those_of_memory(out: Path, page_bytes: int, policy
         assert np.array_equal(np.fromfile(path, np.uint8), grown)
 
 
+def test_places_larger_than_a_request_are_read_and_written(out: Path) -> None:
+    path = out / "l.bin"
+    held = np.random.default_rng(4).integers(0, 256, 7_000_003, dtype=np.uint8)
+    held.tofile(path)
+    size, offsets = 3_000_001, np.array([4_000_002, 17, 0])
+    with session(out), oc.io.cached(path, mode="r+", memory="2MiB") as file:
+        assert np.array_equal(file.read_at(offsets, size), held[offsets[:, None] + np.arange(size)])
+        assert np.array_equal(file.read_at(0, held.size)[0], held)
+        file.write_at([offsets[1]], held[None, :size][:, ::-1])
+        held[offsets[1] : offsets[1] + size] = held[:size][::-1].copy()
+        assert np.array_equal(file.read_at(0, held.size)[0], held)
+    assert np.array_equal(np.fromfile(path, np.uint8), held)
+
+
 def test_small_pages_read_sectors(out: Path) -> None:
     if not takes_direct_io(out):
         pytest.skip("the file system has no direct I/O")

@@ -91,19 +91,30 @@ impl PyCachedFile {
         &self,
         py: Python<'py>,
         offsets: PyReadonlyArray1<'_, u64>,
-        bytes: u32,
+        bytes: usize,
     ) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let offsets = offsets.as_slice()?;
-        let total = offsets.len().saturating_mul(bytes as usize);
+        let total = offsets.len().saturating_mul(bytes);
+        // One request is no larger than what the cache serves at once.
+        let most = self.file.cache().request_bytes().min(1 << 30);
+        let pieces = (0..bytes).step_by(most).map(|at| (at, most.min(bytes - at)));
         let session = self.session.get().0.clone();
         let found = py.detach(|| -> Result<Vec<u8>, EngineError> {
             // What the caller gets is the caller's; it is looked at whether there is room for it and what is asked.
-            let needed = total.saturating_add(offsets.len() * size_of::<Span>());
-            let _held = room(&session, needed, "read_at")?;
+            let asked = offsets.len().saturating_mul(pieces.len() * size_of::<Span>());
+            let _held = room(&session, total.saturating_add(asked), "read_at")?;
             let mut found = vec![0; total];
-            let spans: Vec<Span> = offsets.iter().map(|offset| Span { offset: *offset, bytes }).collect();
+            let spans = offsets.iter().flat_map(|offset| {
+                pieces.clone().map(|(at, bytes)| Span {
+                    offset: *offset + at as u64,
+                    bytes: bytes as u32,
+                })
+            });
+            let spans: Vec<Span> = spans.collect();
             self.file.visit(&spans, &mut |number, pages| {
-                pages.copy_to(&mut found[number * bytes as usize..][..bytes as usize]);
+                let (row, piece) = (number / pieces.len(), number % pieces.len());
+                let begin = row * bytes + piece * most;
+                pages.copy_to(&mut found[begin..begin + pages.len()]);
             })?;
             Ok(found)
         });

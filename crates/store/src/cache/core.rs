@@ -226,6 +226,11 @@ impl PageCache {
         self.options.page_bytes
     }
 
+    /// Bytes of the largest request.
+    pub fn request_bytes(&self) -> usize {
+        self.options.request_bytes
+    }
+
     /// Pages that a visit may hold at once: a part of the cache, so that several visits find room.
     pub(super) fn window(&self) -> usize {
         self.options.window_pages.min(self.pages() / 4).max(1)
