@@ -85,9 +85,7 @@ pub fn components(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) ->
     Sweep::in_parts(wanted, means).whole(Heading::Ascending).run(
         means,
         Scratch::default,
-        |scratch, lists| {
-            lists.each(scratch, |list| forest.join_all(list.vertex, list.neighbours))
-        },
+        |scratch, lists| lists.each(scratch, |list| forest.join_all(list.vertex, list.neighbours)),
         Ok,
         watch,
     )?;
