@@ -80,6 +80,17 @@ impl Frontier {
         Ok(())
     }
 
+    /// Adds another set of the same vertices.
+    pub fn add(&mut self, others: &Frontier) {
+        match others.is_few {
+            true => others.few.iter().for_each(|vertex| self.insert(*vertex)),
+            false => {
+                self.be_many();
+                self.bits.extend(&others.bits);
+            }
+        }
+    }
+
     /// The members, ascending; then it is empty.
     pub fn take(&mut self) -> Vec<Vertex> {
         self.settle();
@@ -236,6 +247,12 @@ mod tests {
                     }
                     0 => { frontier.retain(|other| other % 3 != vertex % 3); set.retain(|other| other % 3 != vertex % 3); }
                     1 => frontier.settle(),
+                    6 => {
+                        let mut others = Frontier::none(1000);
+                        (0..vertex % 200).for_each(|at| others.insert((11 * at + vertex) % 1000));
+                        frontier.add(&others);
+                        others.each(|other| { set.insert(other); });
+                    }
                     2 if vertex < 200 => { frontier.clear(); set.clear(); }
                     3 => { frontier.words_mut()[vertex as usize / 64] |= 1 << (vertex % 64); set.insert(vertex); }
                     _ => { frontier.insert(vertex); set.insert(vertex); }

@@ -1,12 +1,15 @@
 //! Vertex programs: what is known of each vertex is in memory, its neighbours are read when it asks for them
 //! (Zheng et al., FlashGraph, FAST 2015, sections 3.3 and 3.4).
 
+use std::sync::{Mutex, PoisonError};
+
 use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile, PAGE};
 
 use super::batch::WeightIndex;
 use super::frontier::Frontier;
 use super::means::{each_part, Means, Watch, BATCH_PAGES};
+use super::requests::{Requested, Requests};
 use super::sweep::{Heading, Room, Sweep};
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
@@ -18,6 +21,9 @@ use crate::EngineError;
 /// sent them, whatever the number of threads and the memory: in iterations of even numbers, from 0, the lowest sender is
 /// the first, in the others the highest. Where there is little memory the second and the third take turns: what `on_edges`
 /// reads of states must not be changed by `on_message`, except so that a message less makes no difference.
+///
+/// A program with `stages` goes through the three parts once for each of them, with the active vertices of that stage: what is
+/// said above of an iteration holds for each stage then.
 pub trait VertexProgram: Sync {
     /// What is known of a vertex.
     type State: Send + Sync;
@@ -40,7 +46,28 @@ pub trait VertexProgram: Sync {
     /// At an active vertex: whether it asks for its lists.
     fn run(&self, iteration: u32, vertex: Vertex, state: &mut Self::State) -> bool;
 
-    /// With a list of a vertex that asked for it, or a part of it. `states` are those of all vertices.
+    /// At an active vertex, behind its `run`: which other vertices' lists it asks for, whether it asks for its own or not. A list
+    /// is given once in an iteration, or in each stage of one, however many ask for it, in all `directions`; who did, `on_edges`
+    /// has to know from the states. From the first request on they take a bit of memory for each vertex of the graph, beside
+    /// that of the means.
+    fn request(&self, _iteration: u32, _vertex: Vertex, _state: &Self::State, _requests: &mut Requests<'_>) {}
+
+    /// Into how many stages an iteration is divided, the same in the whole run. Where there is more than one they take a bit of
+    /// memory for each vertex of the graph, beside that of the means, and before each a look at the active vertices that have
+    /// not run.
+    fn stages(&self) -> u32 {
+        1
+    }
+
+    /// In which stage, from 0, an active vertex runs: in the last if it is beyond that. `run` of a later stage meets the states
+    /// that the messages of the earlier ones made, and may do without its list: so those of the highest degrees go first, and
+    /// the others only where they still count. `list_bytes` are those of its lists in all `directions`: they grow with the
+    /// degree. It is asked before each stage of those that have not run; one whose stage is over by then runs at once.
+    fn stage(&self, _iteration: u32, _vertex: Vertex, _state: &Self::State, _list_bytes: u64) -> u32 {
+        0
+    }
+
+    /// With a list that was asked for, or a part of it. `states` are those of all vertices.
     fn on_edges(&self, iteration: u32, list: &List<'_>, states: &[Self::State], outbox: &mut Outbox<Self::Message>);
 
     /// With what was sent to a vertex: whether it is active in the next iteration.
@@ -184,13 +211,25 @@ pub fn run<P: VertexProgram>(
 ) -> Result<u32, EngineError> {
     let cut = cut(states.len(), size_of::<P::State>());
     let mut wanted = Frontier::none(active.vertices());
-    let mut number = 0;
-    while !active.is_empty() {
-        active.settle();
-        means.iteration(active.count());
-        std::mem::swap(active, &mut wanted);
-        active.clear();
-        begin(program, number, states, &mut wanted, cut, means.threads);
+    let stages = program.stages().max(1);
+    // Active vertices that run in a later stage of the iteration.
+    let mut later = Frontier::none(if stages > 1 { active.vertices() } else { 0 });
+    let requested = Mutex::new(None);
+    let (mut number, mut stage) = (0, 0);
+    while stage > 0 || !active.is_empty() {
+        if stage == 0 {
+            active.settle();
+            means.iteration(active.count());
+            std::mem::swap(active, &mut wanted);
+            active.clear();
+        } else {
+            std::mem::swap(&mut wanted, &mut later);
+            later.clear();
+        }
+        if stage + 1 < stages {
+            divide(graph.file, program, (number, stage), states, &mut wanted, &mut later);
+        }
+        begin(program, number, states, &mut wanted, &requested, cut, means.threads);
         for direction in program.directions().to_vec() {
             let asked = Wanted {
                 file: graph.file,
@@ -229,6 +268,11 @@ pub fn run<P: VertexProgram>(
                 }
             }
         }
+        if !later.is_empty() {
+            stage += 1;
+            continue;
+        }
+        stage = 0;
         program.on_iteration_end(number, states, active);
         number += 1;
     }
@@ -262,22 +306,74 @@ pub(super) fn round_bytes<M>(means: &Means<'_>) -> u64 {
     means.memory / 2 / most_messages::<M>(1)
 }
 
-/// Runs the active vertices; those that do not ask for their lists leave the set.
+/// Leaves those in the set that run in a stage of an iteration; the others are there for later ones.
+fn divide<P: VertexProgram>(
+    file: &GraphFile,
+    program: &P,
+    (iteration, stage): (u32, u32),
+    states: &[P::State],
+    wanted: &mut Frontier,
+    later: &mut Frontier,
+) {
+    wanted.retain(|vertex| {
+        let spans = program
+            .directions()
+            .iter()
+            .map(|of| file.section(*of).index.span(vertex));
+        let list_bytes = spans.map(|span| span.bytes).sum();
+        let is_now = program.stage(iteration, vertex, &states[vertex as usize], list_bytes) <= stage;
+        if !is_now {
+            later.insert(vertex);
+        }
+        is_now
+    });
+    wanted.settle();
+    later.settle();
+}
+
+/// Runs the active vertices; those that do not ask for their lists leave the set, others that are asked for come to it.
 fn begin<P: VertexProgram>(
     program: &P,
     iteration: u32,
     states: &mut [P::State],
     wanted: &mut Frontier,
+    requested: &Requested,
+    cut: Cut,
+    threads: usize,
+) {
+    run_active(program, iteration, states, wanted, requested, cut, threads);
+    let mut requested = requested.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(others) = requested.as_mut().filter(|others| !others.is_empty()) {
+        wanted.add(others);
+        wanted.settle();
+        others.clear();
+    }
+}
+
+fn run_active<P: VertexProgram>(
+    program: &P,
+    iteration: u32,
+    states: &mut [P::State],
+    wanted: &mut Frontier,
+    requested: &Requested,
     Cut { shift, .. }: Cut,
     threads: usize,
 ) {
+    let vertices = wanted.vertices();
+    let run = |vertex, state: &mut P::State, requests: &mut Requests<'_>| {
+        let asks = program.run(iteration, vertex, state);
+        program.request(iteration, vertex, state, requests);
+        asks
+    };
     if wanted.count() <= FEW as u64 {
-        wanted.retain(|vertex| program.run(iteration, vertex, &mut states[vertex as usize]));
+        let mut requests = Requests::new(requested, vertices);
+        wanted.retain(|vertex| run(vertex, &mut states[vertex as usize], &mut requests));
         return;
     }
     let words = wanted.words_mut().chunks_mut(1 << shift >> 6);
     let parts = states.chunks_mut(1 << shift).zip(words).enumerate();
     each_part(parts, threads, |(part, (states, words))| {
+        let mut requests = Requests::new(requested, vertices);
         for (at, word) in words.iter_mut().enumerate() {
             let mut rest = *word;
             while rest != 0 {
@@ -285,7 +381,7 @@ fn begin<P: VertexProgram>(
                 rest &= rest - 1;
                 let place = 64 * at + bit as usize;
                 let vertex = (part << shift) as Vertex + place as Vertex;
-                if !program.run(iteration, vertex, &mut states[place]) {
+                if !run(vertex, &mut states[place], &mut requests) {
                     *word &= !(1 << bit);
                 }
             }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Activity, Bits, Chosen, Delivery, Distances, Frames, Frontier, Graph, Heading, List, Means, Outbox, Search,
-    Sweep, VertexProgram, Wanted,
+    self, Activity, Bits, Chosen, Delivery, Distances, Frames, Frontier, Graph, Heading, List, Means, Outbox, Requests,
+    Search, Sweep, VertexProgram, Wanted,
 };
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
 use proptest::prelude::*;
+
+mod programs;
 
 const OUT: [Direction; 1] = [Direction::Out];
 
