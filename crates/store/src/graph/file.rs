@@ -210,7 +210,10 @@ impl GraphFile {
     /// The file cannot be opened, or the cache's pages are not those of graphs.
     pub fn open_in(self: &Arc<Self>, cache: &Arc<PageCache>) -> Result<CachedFile, StoreError> {
         if cache.page_bytes() != PAGE {
-            let reason = format!("a graph's pages are of {PAGE} bytes, the cache's of {}", cache.page_bytes());
+            let reason = format!(
+                "a graph's pages are of {PAGE} bytes, the cache's of {}",
+                cache.page_bytes()
+            );
             return Err(StoreError::unsupported(&self.path, reason));
         }
         let graph = self.clone();
