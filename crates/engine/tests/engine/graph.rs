@@ -56,7 +56,7 @@ fn made(vertices: usize, edges: &[(u32, u32)], directed: bool) -> Made {
             writer.push(&list, &weights, &io).unwrap();
         }
     }
-    writer.finish(&io).unwrap();
+    writer.finish(None, &io).unwrap();
     Made {
         file: GraphFile::open(&path, &io).unwrap(),
         _folder: folder,
@@ -501,7 +501,7 @@ fn written(vertices: u32, edges: u64, list: impl Fn(u32) -> Vec<u32>) -> Made {
             .flat_map(|other| weight(vertex.min(*other), vertex.max(*other)).to_le_bytes());
         writer.push(&list, &weights.collect::<Vec<_>>(), &io).unwrap();
     }
-    writer.finish(&io).unwrap();
+    writer.finish(None, &io).unwrap();
     Made {
         file: GraphFile::open(&path, &io).unwrap(),
         _folder: folder,
