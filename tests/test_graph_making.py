@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
+from conftest import KILLS
 from hypothesis import HealthCheck, given, settings
 from support.graphs import KINDS, directed_of, graphs, weighted, write
+from support.killing import wait
 from support.running import files_below, session
 
 import outcore as oc
@@ -19,6 +23,7 @@ from outcore.errors import (
     FormatError,
     MemoryLimitError,
     ShapeError,
+    TargetExistsError,
 )
 from outcore.graph import Graph
 
@@ -199,6 +204,64 @@ def test_labels_of_vertices_come_beside(directed: bool, data: Path, out: Path) -
             assert sorted(new) == list(range(5))
             assert np.array_equal(dense(G)[np.ix_(new, new)], wanted)
     assert files_below(out) == ["a.ocg", "a.ocg.labels.npy", "t.ocg", "t.ocg.labels.npy"]
+
+
+PAIRED = """
+import sys
+import outcore as oc
+
+source, path, scratch = sys.argv[1:]
+with oc.Session(scratch=[scratch], memory_limit=8 << 30, pool_limit=16 << 20, threads=1, progress=False):
+    print("ready", flush=True)
+    for relabel in ["degree", None] * 1000:
+        oc.graph.from_edges(source, path, relabel=relabel, overwrite=True)
+"""
+
+
+def test_a_graph_that_is_replaced_goes_with_its_labels(data: Path, out: Path) -> None:
+    (data / "e.txt").write_text("4 3\n1 3\n2 3\n4 0\n")
+    with session(out):
+        oc.graph.from_edges(data / "e.txt", out / "g.ocg", relabel="degree")
+        labels = (out / "g.ocg.labels.npy").read_bytes()
+        for make in (
+            lambda: oc.graph.from_edges(data / "e.txt", out / "g.ocg", overwrite=True),
+            lambda: oc.graph.from_sparse(
+                oc.sparse.from_edges(data / "e.txt", data / "a.ocs", overwrite=True), out / "g.ocg", overwrite=True
+            ),
+        ):
+            with pytest.raises(TargetExistsError):
+                oc.graph.from_edges(data / "e.txt", out / "g.ocg")
+            assert (out / "g.ocg.labels.npy").read_bytes() == labels
+            assert dense(make())[4, 0] == 1
+            assert files_below(out) == ["g.ocg"]
+            oc.graph.from_edges(data / "e.txt", out / "g.ocg", relabel="degree", overwrite=True)
+
+
+def test_a_graph_has_its_own_labels_whenever_its_maker_is_killed(data: Path, out: Path, scratch: Path) -> None:
+    rows, columns = [4, 1, 2, 4], [3, 3, 3, 0]
+    wanted = np.zeros((5, 5))
+    wanted[rows, columns] = 1
+    (data / "e.txt").write_text("".join(f"{u} {v}\n" for u, v in zip(rows, columns, strict=True)))
+    path, labels = out / "g.ocg", out / "g.ocg.labels.npy"
+    random = np.random.default_rng(7)
+    with session(scratch):
+        oc.graph.from_edges(data / "e.txt", path, relabel="degree")
+    seen = 0
+    for _ in range(KILLS):
+        command = [sys.executable, "-c", PAIRED, str(data / "e.txt"), str(path), str(scratch)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        assert not wait(child, random.uniform(0.0, 0.4)), "it ended before it could be killed"
+        child.kill()
+        child.communicate()
+        if path.exists():
+            with session(scratch):
+                found = dense(oc.graph.open(path))
+                new = np.load(labels) if labels.exists() else np.arange(5)
+                np.testing.assert_array_equal(found[np.ix_(new, new)], wanted)
+            seen += 1
+    assert seen, "the name is free for a moment only"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -346,6 +346,8 @@ def test_long_text_is_read_in_blocks(tmp_path: Path) -> None:
         ("5", "1 numbers, not 2"),
         ("5 6 7", "3 numbers, not 2"),
         ("5 x6", "not all of it is numbers"),
+        ("5,,6", "an empty field"),
+        ("5 6;", "an empty field"),
         ("-5 6", "not all of it is numbers"),
         ("5 6.0", "not all of it is numbers"),
         ("123456789012345678901 6", "not all of it is numbers"),

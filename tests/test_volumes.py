@@ -239,7 +239,21 @@ def test_missing_disks_are_told_in_one_line(volume: Volume) -> None:
     told = CliRunner().invoke(main, ["volume", "info", str(volume.home)]).output.splitlines()
     assert "rotated, blocks of 64.0 KiB" in told[0]
     assert f"{volume.disks[1]}: weight 2" in told[2]
-    assert "MISSING" in told[3]
+    assert f"{volume.disks[2]}: weight 1" in told[3]
+    assert "MISSING: mount it, or name where it is with `info --find DIR --write`" in told[3]
+
+
+def test_what_is_refused_leaves_no_folder(tmp_path: Path, volume: Volume) -> None:
+    held = sorted(tmp_path.rglob("*"))
+    new = tmp_path / "new"
+    refused = invoke("volume", "create", new / "home", new / "disk", volume.disks[1], code=1)
+    assert "is a disk of a volume already" in refused["error"]["message"]
+    assert sorted(tmp_path.rglob("*")) == held
+    for verb in ("info", "check", "rebalance"):
+        told = invoke("volume", verb, tmp_path, code=1)["error"]["message"]
+        assert f"{tmp_path}: is no volume" in told
+        assert "`outcore volume create` makes one" in told
+        assert f"{new}: no such file" in invoke("volume", verb, new, code=1)["error"]["message"]
 
 
 def test_killed_at_random_moments(tmp_path: Path, data: Path, volume: Volume) -> None:

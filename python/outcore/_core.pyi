@@ -350,5 +350,10 @@ def foresee_spgemm(
 def open_sparse(session: Session, path: str | Path) -> Sparse: ...
 def open_graph(session: Session, path: str | Path) -> Graph: ...
 def build_graph(
-    session: Session, matrix: Sparse, transpose: Sparse | None, path: str | Path, overwrite: bool
+    session: Session,
+    matrix: Sparse,
+    transpose: Sparse | None,
+    path: str | Path,
+    labels: str | Path | None,
+    overwrite: bool,
 ) -> None: ...

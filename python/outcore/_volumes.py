@@ -71,7 +71,7 @@ def _tell(home: str, find: tuple[str, ...], as_json: bool) -> None:
     total = sum(member["bytes"] for member in members)
     for member in members:
         share = f"{member['bytes'] / total:.1%}" if total else "-"
-        missing = f"MISSING: {member['reason']}" if member["reason"] else "MISSING"
+        missing = f"MISSING: {member['reason'] or 'mount it, or name where it is with `info --find DIR --write`'}"
         where = f"{format_size(member['free_bytes'])} free" if member["found"] else missing
         moved = f", was {member['recorded']}" if member["recorded"] else ""
         size = format_size(member["bytes"])

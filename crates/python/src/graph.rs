@@ -769,13 +769,14 @@ fn open_graph(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> P
 
 /// Writes the graph whose edges are the entries of a matrix.
 #[pyfunction]
-#[pyo3(signature = (session, matrix, transpose, path, overwrite))]
+#[pyo3(signature = (session, matrix, transpose, path, labels, overwrite))]
 fn build_graph(
     py: Python<'_>,
     session: PyRef<'_, PySession>,
     matrix: PyRef<'_, PySparse>,
     transpose: Option<PyRef<'_, PySparse>>,
     path: PathBuf,
+    labels: Option<PathBuf>,
     overwrite: bool,
 ) -> PyResult<()> {
     let session = session.0.clone();
@@ -791,7 +792,16 @@ fn build_graph(
         });
         // Entries of a tile are read, put row by row with columns of eight bytes, and their values beside.
         let _held = session.set_aside("graph", memory + 5 * largest.unwrap_or(0))?;
-        graph::build(&matrix, transpose.as_ref(), &path, overwrite, session.io(), watch)
+        let labels = labels.as_deref();
+        graph::build(
+            &matrix,
+            transpose.as_ref(),
+            &path,
+            labels,
+            overwrite,
+            session.io(),
+            watch,
+        )
     })?;
     Ok(())
 }

@@ -15,7 +15,7 @@ pub struct LineFormat {
     pub values: Option<Vec<usize>>,
     /// Values are int64, and float64 else.
     pub is_whole: bool,
-    /// What keeps words apart, beside white space.
+    /// What keeps words apart, beside white space: one of them with any white space around.
     pub separators: Vec<u8>,
     /// What lines begin with that are passed over.
     pub comments: Vec<u8>,
@@ -37,7 +37,7 @@ pub struct Columns {
 #[derive(Debug)]
 pub struct Lines {
     format: LineFormat,
-    is_between: Box<[bool; 256]>,
+    is_separator: Box<[bool; 256]>,
     is_comment: Box<[bool; 256]>,
     /// What each word of a line is, once the first line has told how many it has.
     words: Option<Vec<Word>>,
@@ -65,11 +65,15 @@ const TOGETHER: usize = 1 << 17;
 const SHOWN: usize = 60;
 const NO_NUMBERS: &str = "not all of it is numbers";
 
+fn is_blank(byte: u8) -> bool {
+    byte <= b' ' && byte != NEWLINE
+}
+
 impl Lines {
     pub fn new(format: LineFormat) -> Lines {
         let table = |holds: &dyn Fn(u8) -> bool| Box::new(std::array::from_fn(|byte| holds(byte as u8)));
         Lines {
-            is_between: table(&|byte| byte != NEWLINE && (byte <= b' ' || format.separators.contains(&byte))),
+            is_separator: table(&|byte| byte > b' ' && format.separators.contains(&byte)),
             is_comment: table(&|byte| format.comments.contains(&byte)),
             words: None,
             line: 0,
@@ -90,8 +94,8 @@ impl Lines {
     /// The numbers of a block of whole lines, by so many threads where it is large.
     ///
     /// # Errors
-    /// A line that has not as many words as the first, words that are no numbers, rows or columns out of their bounds, a
-    /// carriage return within a line.
+    /// A line that has not as many words as the first, nothing where a separator has a word beside it, words that are no
+    /// numbers, rows or columns out of their bounds, a carriage return within a line.
     pub fn parse(&mut self, block: &[u8], threads: usize) -> Result<Columns, StoreError> {
         if let Some(at) = stray_return(block) {
             let begin = block[..at].iter().rposition(|byte| *byte == NEWLINE);
@@ -135,6 +139,9 @@ impl Lines {
         let mut begin = 0;
         for line in block.split(|byte| *byte == NEWLINE) {
             let count = self.count_words(line);
+            if self.has_gap(line) {
+                return Err(self.refuse(block, count, (begin, NO_NUMBERS.into())));
+            }
             if count == 0 {
                 begin += line.len() + 1;
                 continue;
@@ -171,17 +178,32 @@ impl Lines {
     /// Words of a line; none of a comment.
     fn count_words(&self, line: &[u8]) -> usize {
         let mut words = line
-            .split(|byte| self.is_between[usize::from(*byte)])
+            .split(|byte| is_blank(*byte) || self.is_separator[usize::from(*byte)])
             .filter(|word| !word.is_empty());
         match words.next() {
-            Some(first) if !self.is_comment[usize::from(first[0])] => 1 + words.count(),
+            Some(_) if !self.is_passed_over(line) => 1 + words.count(),
             _ => 0,
         }
     }
 
+    /// Whether a line is empty, or a comment.
+    fn is_passed_over(&self, line: &[u8]) -> bool {
+        let first = line.iter().find(|byte| !is_blank(**byte));
+        first.is_none_or(|byte| self.is_comment[usize::from(*byte)])
+    }
+
+    /// Whether nothing stands before, between or behind separators of a line.
+    fn has_gap(&self, line: &[u8]) -> bool {
+        let mut fields = line.split(|byte| self.is_separator[usize::from(*byte)]);
+        !self.is_passed_over(line) && fields.any(|field| field.iter().all(|byte| is_blank(*byte)))
+    }
+
     fn refuse(&self, block: &[u8], wanted: usize, (at, why): Fault) -> StoreError {
-        let found = self.count_words(line_at(block, at));
-        let why = if found == wanted {
+        let line = line_at(block, at);
+        let found = self.count_words(line);
+        let why = if self.has_gap(line) {
+            "an empty field".to_string()
+        } else if found == wanted {
             why
         } else {
             format!("{found} numbers, not {wanted}")
@@ -215,7 +237,7 @@ impl Lines {
             .for_each(|column| column.reserve(lines));
         let mut at = 0;
         loop {
-            at = self.skip_between(text, at);
+            at = skip_blanks(text, at);
             let Some(&first) = text.get(at) else { return Ok(found) };
             if first == NEWLINE {
                 at += 1;
@@ -249,11 +271,13 @@ impl Lines {
                     found.values[which].push(number);
                     end
                 }
-                Word::Unread if text.get(at).is_none_or(|byte| *byte == NEWLINE) => return Err(NO_NUMBERS.into()),
-                Word::Unread => self.end_of_word(text, at),
+                Word::Unread => match self.end_of_word(text, at) {
+                    end if end == at => return Err(NO_NUMBERS.into()),
+                    end => end,
+                },
             };
             let next = self.skip_between(text, at);
-            let is_word_over = next > at || text.get(next).is_none_or(|byte| *byte == NEWLINE);
+            let is_word_over = next > at || is_end(text, next);
             if !is_word_over {
                 return Err(NO_NUMBERS.into());
             }
@@ -290,20 +314,36 @@ impl Lines {
         }
     }
 
+    /// To the next word: over white space and one separator, which stays where no word is behind it.
     #[inline]
     fn skip_between(&self, text: &[u8], at: usize) -> usize {
-        let between = |byte: &u8| self.is_between[usize::from(*byte)];
-        at + text[at..]
-            .iter()
-            .position(|byte| !between(byte))
-            .unwrap_or(text.len() - at)
+        let at = skip_blanks(text, at);
+        match text.get(at) {
+            Some(byte) if self.is_separator[usize::from(*byte)] => match skip_blanks(text, at + 1) {
+                next if is_end(text, next) => at,
+                next => next,
+            },
+            _ => at,
+        }
     }
 
     #[inline]
     fn end_of_word(&self, text: &[u8], at: usize) -> usize {
-        let ends = |byte: &u8| *byte == NEWLINE || self.is_between[usize::from(*byte)];
+        let ends = |byte: &u8| *byte <= b' ' || self.is_separator[usize::from(*byte)];
         at + text[at..].iter().position(ends).unwrap_or(text.len() - at)
     }
+}
+
+#[inline]
+fn skip_blanks(text: &[u8], at: usize) -> usize {
+    let others = |byte: &u8| !is_blank(*byte);
+    at + text[at..].iter().position(others).unwrap_or(text.len() - at)
+}
+
+/// Whether a line ends there.
+#[inline]
+fn is_end(text: &[u8], at: usize) -> bool {
+    text.get(at).is_none_or(|byte| *byte == NEWLINE)
 }
 
 impl Columns {
@@ -437,6 +477,47 @@ mod tests {
         lines.skip(10);
         let said = lines.parse(&text, 4).unwrap_err().to_string();
         assert_eq!(said, "edges: line 200011: '1 2 x': not all of it is numbers");
+    }
+
+    #[test]
+    fn a_separator_has_a_word_on_either_side_and_any_white_space() {
+        for text in ["0,1,2", " 0 , 1\t,\t2 ", "0 1 \t 2", "0 1,2\r", "0\t\t1  , 2\n"] {
+            let text = format!("\n  \n # ,,\n{text}\n\t\n{text}");
+            let found = lines().parse(text.as_bytes(), 1).unwrap();
+            assert_eq!(found.ids, [[0, 0], [1, 1]], "{text}");
+            assert_eq!(found.values, [[2f64.to_bits(); 2]]);
+        }
+        let values = [None, Some(vec![]), Some(vec![2])];
+        for gap in [
+            "0,,1", "0, ,1", ",0,1", "0,1,", " , 0 1 2", "0,1,,2", "0 1 2 ,", "0,1,2,\r", ",", " ,, ", ",# x",
+        ] {
+            for (before, line) in [("", 1), ("# a\n0,1,2\n", 3), ("0 1\n\n", 3)] {
+                for values in &values {
+                    let mut lines = lines();
+                    lines.format.values.clone_from(values);
+                    let text = format!("{before}{gap}\n0,1,2\n");
+                    let said = match lines.parse(text.as_bytes(), 1) {
+                        Ok(found) => panic!("{text}: {found:?}"),
+                        Err(error) => error.to_string(),
+                    };
+                    let wanted = format!("edges: line {line}: '{}': an empty field", gap.trim());
+                    // A first line of two words has no third one.
+                    let is_short = line == 3 && before.starts_with('0') && *values == Some(vec![2]);
+                    assert!(
+                        said == wanted || is_short && said.contains("line 1: "),
+                        "{text}: {said}"
+                    );
+                }
+            }
+        }
+        // Among words that nobody reads, too; white space as a separator is white space.
+        let mut other = lines();
+        (other.format.ids, other.format.values) = ([1, 3], Some(vec![]));
+        let said = other.parse(b"a,1,b,2\na,1,,2\n", 1).unwrap_err().to_string();
+        assert_eq!(said, "edges: line 2: 'a,1,,2': an empty field");
+        let mut tabs = lines();
+        tabs.format.separators = b"\t".to_vec();
+        assert_eq!(tabs.parse(b"0\t\t1\t\n", 1).unwrap().ids, [[0], [1]]);
     }
 
     #[test]

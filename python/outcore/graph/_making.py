@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from outcore import _core, _files, sparse
+from outcore import _core, sparse
 from outcore._arguments import whole
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, PathLike, _session, open, stored
@@ -37,21 +37,22 @@ def _made(
     with Work(None if key is None else f"{target}\n{directed}\n{key}", target) as work:
         check_target(target, overwrite, work, "graph")
         rows, columns = work.path("out.ocs"), work.path("in.ocs") if directed else None
-        if work.noted("edges") is None:
+        labels = rows.with_name(rows.name + ".labels.npy")
+        # Noted is whether there are labels: those that were moved beside a graph that got no name are made again.
+        noted = work.noted("edges")
+        if noted is None or (noted and not labels.exists()):
             options: dict[str, Any] = {"overwrite": True}
             if key is not None:
                 options["resume"] = True
             if not directed and not mirrored:
                 options["symmetrize"] = True
             store(rows, columns, options)
-            work.note("edges", True)
+            work.note("edges", labels.exists())
         found = sparse.open(rows)
         if mirrored and not directed:
             found = _entries(found, found.blocks(), work.path("both.ocs"))
-        _build(found, None if columns is None else sparse.open(columns), target, overwrite)
-        labels = rows.with_name(rows.name + ".labels.npy")
-        if labels.exists():
-            _files.replace(labels, target.with_name(target.name + ".labels.npy"))
+        given = labels if labels.exists() else None
+        _build(found, None if columns is None else sparse.open(columns), target, overwrite, given)
     return open(target)
 
 
@@ -75,11 +76,14 @@ def _halves(A: SparseMatrix) -> Iterator[tuple[Any, ...]]:
             yield np.minimum(rows, columns)[own], np.maximum(rows, columns)[own], values[own]
 
 
-def _build(rows: SparseMatrix, columns: SparseMatrix | None, target: Path, overwrite: bool) -> None:
-    """Raises DTypeError for complex weights: lists come with weights of float64."""
+def _build(
+    rows: SparseMatrix, columns: SparseMatrix | None, target: Path, overwrite: bool, labels: Path | None = None
+) -> None:
+    """What is replaced goes with its labels. Raises DTypeError for complex weights: lists come with weights of float64."""
     if rows.dtype.kind == "c":
         raise DTypeError(f"graph: weights of {rows.dtype}; real ones can be stored")
-    _core.build_graph(_session(), rows._core, None if columns is None else columns._core, str(target), overwrite)
+    transpose = None if columns is None else columns._core
+    _core.build_graph(_session(), rows._core, transpose, str(target), labels, overwrite)
 
 
 def from_edges(
@@ -99,7 +103,8 @@ def from_edges(
     round. `weights` says which number of a line is the weight: True the third, None the third if there is one, False
     none. `vertices` is how many there are, unless given one more than the highest. `options` are those of
     `sparse.from_edges`: `columns`, `separators`, `comments`, `base`, `drop_loops`, `relabel` (whose labels come beside,
-    as `<path>.labels.npy`), `duplicates`. With `resume` a killed call goes on when it is made again.
+    as `<path>.labels.npy`, and go with a graph that is replaced), `duplicates`. With `resume` a killed call goes on when
+    it is made again.
 
     Raises FormatError that names the line which is not as it should be, TargetExistsError. I/O: that of
     `sparse.from_edges`, then one read and one write of the edges.

@@ -108,14 +108,14 @@ def from_edges(
     """Stores the matrix of a text file with an edge in each line: row, column and, where there is one, a value.
 
     `columns` says which numbers of a line are the row and the column, `values` which is the value: None takes a third
-    one where there is one, False none. Numbers are kept apart by white space or one of `separators`; lines that begin
-    with one of `comments` are passed over. Rows and columns count from `base`. Files of gzip and Zstandard (Python 3.14
-    or the package `zstandard`) are unpacked on the way. Without a `shape` the matrix is square. Values are float64.
-    `options` are those of `from_entries`.
+    one where there is one, False none. Numbers are kept apart by white space or one of `separators`, beside which no
+    field may be empty; lines that begin with one of `comments` are passed over. Rows and columns count from `base`.
+    Files of gzip and Zstandard (Python 3.14 or the package `zstandard`) are unpacked on the way. Without a `shape` the
+    matrix is square. Values are float64. `options` are those of `from_entries`.
 
     Raises FormatError that names the line which is not as it should be, ArgumentError for `columns`, `values` or `base`
-    that are none; errors else as `from_entries`. I/O: one read of
-    the file, one write of 8 to 16 bytes an edge and its value, then as `from_entries`.
+    that are none; errors else as `from_entries`. I/O: one read of the file, one write of 8 to 16 bytes an edge and its
+    value, then as `from_entries`.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())

@@ -11,6 +11,7 @@ use crate::EngineError;
 
 /// Writes the graph whose edges are the entries of a matrix: one from each row to each of its columns. `transpose` is the
 /// same matrix the other way, for the lists of a directed graph; without it the matrix must equal its transpose.
+/// `labels` is the file of what vertices were called, if they were given other numbers: it comes beside.
 /// I/O: one read of each matrix, one write.
 ///
 /// # Errors
@@ -19,6 +20,7 @@ pub fn build(
     matrix: &Matrix,
     transpose: Option<&Matrix>,
     path: &Path,
+    labels: Option<&Path>,
     overwrite: bool,
     io: &Io,
     watch: &mut Watch<'_>,
@@ -50,7 +52,7 @@ pub fn build(
     for matrix in std::iter::once(matrix).chain(transpose) {
         add(&mut writer, matrix, io, watch)?;
     }
-    Ok(writer.finish(io)?)
+    Ok(writer.finish(labels, io)?)
 }
 
 /// Adds the lists of one direction.

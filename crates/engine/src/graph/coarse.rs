@@ -331,7 +331,7 @@ impl Merging<'_> {
             push(&mut writer, &entries, begin..end, means)?;
             begin = end;
         }
-        writer.finish(means.io)?;
+        writer.finish(None, means.io)?;
         let file = GraphFile::open(path, means.io)?;
         let degrees = file.degrees(Direction::Out, means.io)?;
         Ok(Stored { file, degrees })

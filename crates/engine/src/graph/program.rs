@@ -1,6 +1,8 @@
 //! Vertex programs: what is known of each vertex is in memory, its neighbours are read when it asks for them
 //! (Zheng et al., FlashGraph, FAST 2015, sections 3.3 and 3.4).
 
+use std::any::Any;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
 use outcore_graph::{ListIndex, Vertex};
@@ -199,8 +201,32 @@ pub enum Delivery {
 /// and by descending ones in turns: what the cache holds of the end of an iteration is met first in the next.
 ///
 /// # Errors
-/// The file cannot be read, or is not what it says; what `watch` says.
+/// The file cannot be read, or is not what it says; what `watch` says; the program panics, in whatever thread. States and
+/// active vertices are as far as it came then.
 pub fn run<P: VertexProgram>(
+    graph: &Graph<'_>,
+    program: &mut P,
+    states: &mut [P::State],
+    active: &mut Frontier,
+    delivery: Delivery,
+    means: &Means<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<u32, EngineError> {
+    let iterate = || iterate(graph, program, states, active, delivery, means, watch);
+    catch_unwind(AssertUnwindSafe(iterate)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+/// What a panic becomes. That of another thread has told its text itself.
+fn panicked(panic: &(dyn Any + Send)) -> EngineError {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied());
+    EngineError::Internal(format!(
+        "a vertex program panicked: {}",
+        text.unwrap_or("unknown cause")
+    ))
+}
+
+fn iterate<P: VertexProgram>(
     graph: &Graph<'_>,
     program: &mut P,
     states: &mut [P::State],

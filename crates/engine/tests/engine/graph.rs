@@ -58,7 +58,7 @@ fn made(vertices: usize, edges: &[(u32, u32)], directed: bool) -> Made {
             writer.push(&list, &weights, &io).unwrap();
         }
     }
-    writer.finish(&io).unwrap();
+    writer.finish(None, &io).unwrap();
     Made {
         file: GraphFile::open(&path, &io).unwrap(),
         _folder: folder,
@@ -503,7 +503,7 @@ fn written(vertices: u32, edges: u64, list: impl Fn(u32) -> Vec<u32>) -> Made {
             .flat_map(|other| weight(vertex.min(*other), vertex.max(*other)).to_le_bytes());
         writer.push(&list, &weights.collect::<Vec<_>>(), &io).unwrap();
     }
-    writer.finish(&io).unwrap();
+    writer.finish(None, &io).unwrap();
     Made {
         file: GraphFile::open(&path, &io).unwrap(),
         _folder: folder,
@@ -949,6 +949,81 @@ fn asynchronous_runs_end_where_synchronous_ones_do_and_no_later() {
         let (at_once, sooner) = search(Delivery::Asynchronous);
         assert_eq!(at_once, found);
         assert!(sooner <= iterations);
+    }
+}
+
+/// Panics at one place.
+struct Panics(&'static str);
+
+impl Panics {
+    fn at(&self, place: &str) -> bool {
+        assert_ne!(self.0, place);
+        true
+    }
+}
+
+impl VertexProgram for Panics {
+    type State = ();
+    type Message = ();
+
+    fn directions(&self) -> &[Direction] {
+        &OUT
+    }
+
+    fn run(&self, _: u32, _: u32, (): &mut ()) -> bool {
+        self.at("run")
+    }
+
+    fn on_edges(&self, _: u32, list: &List<'_>, _: &[()], outbox: &mut Outbox<()>) {
+        self.at("on_edges");
+        list.neighbours.iter().for_each(|other| outbox.send(*other, ()));
+    }
+
+    fn on_message(&self, _: u32, _: u32, (): &mut (), (): ()) -> bool {
+        self.at("on_message")
+    }
+
+    fn on_iteration_end(&mut self, iteration: u32, _: &mut [()], active: &mut Frontier) {
+        self.at("on_iteration_end");
+        if iteration == 1 {
+            active.clear();
+        }
+    }
+}
+
+#[test]
+fn a_program_that_panics_ends_in_an_error_wherever_it_does() {
+    let io = Io::direct();
+    // Of one batch and of several, so few vertices that the caller works on them and so many that threads do.
+    let few = made(40, &[(0, 1), (3, 2)], true);
+    let many = written(1 << 20, 1 << 20, |vertex| vec![vertex ^ 1]);
+    for (made, threads) in [(&few, 1), (&few, 2), (&many, 1), (&many, 3)] {
+        for place in ["run", "on_edges", "on_message", "on_iteration_end", "nowhere"] {
+            let means = Means {
+                threads,
+                ..the_means(&io)
+            };
+            let mut active = Frontier::none(made.vertices);
+            (0..made.vertices as u32).for_each(|vertex| active.insert(vertex));
+            let mut states = vec![(); made.vertices];
+            let ran = graph::run(
+                &plain(made),
+                &mut Panics(place),
+                &mut states,
+                &mut active,
+                Delivery::Synchronous,
+                &means,
+                &mut go,
+            );
+            match ran {
+                Ok(iterations) => assert_eq!((place, iterations), ("nowhere", 2)),
+                Err(EngineError::Internal(text)) => {
+                    assert_ne!(place, "nowhere", "{text}");
+                    assert!(text.starts_with("a vertex program panicked: "), "{text}");
+                }
+                Err(error) => panic!("{place}: {error}"),
+            }
+        }
     }
 }
 

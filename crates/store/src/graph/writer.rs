@@ -1,6 +1,7 @@
 //! Writing a graph: the lists of one direction after those of the other, then what tells where they are, then the name.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use crc32c::{crc32c, crc32c_append};
 use outcore_graph::{encode, ListIndex, Vertex};
@@ -10,6 +11,7 @@ use crate::frames::PAGE;
 use crate::io::{File, Mode};
 use crate::partial::{clean_partials, Partial};
 use crate::publish::place_all;
+use crate::volume;
 use crate::{Io, StoreError};
 
 /// Bytes that are written in one go.
@@ -73,6 +75,8 @@ struct Lists {
 pub struct GraphWriter {
     file: File,
     partial: Partial,
+    path: PathBuf,
+    overwrite: bool,
     header: Header,
     current: Option<Lists>,
     list: Vec<u8>,
@@ -95,6 +99,8 @@ impl GraphWriter {
         Ok(GraphWriter {
             file: file.named(path.to_path_buf()),
             partial,
+            path: path.to_path_buf(),
+            overwrite,
             header: Header { shape, places: vec![] },
             current: None,
             list: vec![],
@@ -216,11 +222,15 @@ impl GraphWriter {
         Ok((at, crc32c(bytes)))
     }
 
-    /// Completes the file, makes it durable and gives it its name.
+    /// Completes the file, makes it durable and gives it its name. `labels` is the file of what its vertices were called, if
+    /// they were given other numbers: it becomes `<name>.labels.npy`.
+    ///
+    /// Where there are labels, or were, what the file replaces goes first, then its labels, and the name of the file is the
+    /// last to be given: whenever the process dies, a graph that is there has its own labels.
     ///
     /// # Errors
     /// Lists are missing; it cannot be written, or its name cannot be given. Nothing is left behind then.
-    pub fn finish(mut self, io: &Io) -> Result<GraphShape, StoreError> {
+    pub fn finish(mut self, labels: Option<&Path>, io: &Io) -> Result<GraphShape, StoreError> {
         let shape = self.header.shape.clone();
         if shape.vertices == 0 {
             for _ in 0..1 + usize::from(shape.directed) {
@@ -235,7 +245,33 @@ impl GraphWriter {
         // Direct reads of the last page are whole ones.
         self.file.set_len(self.written.next_multiple_of(PAGE as u64))?;
         io.sync(&self.file)?;
+        self.put_labels(labels, io)?;
         place_all(&[&self.partial], io)?;
         Ok(shape)
+    }
+
+    fn put_labels(&self, labels: Option<&Path>, io: &Io) -> Result<(), StoreError> {
+        let mut name = OsString::from(self.path.as_os_str());
+        name.push(".labels.npy");
+        let beside = PathBuf::from(name);
+        let is_there = |path: &Path| path.symlink_metadata().is_ok();
+        let remove = |path: &Path| match is_there(path) {
+            true => volume::remove_file(path)
+                .map(drop)
+                .map_err(|cause| StoreError::io(path, 0, "remove", cause)),
+            false => Ok(()),
+        };
+        if labels.is_none() && !is_there(&beside) {
+            return Ok(());
+        }
+        if !self.overwrite && is_there(&self.path) {
+            let path = self.path.clone();
+            return Err(StoreError::Exists { path });
+        }
+        remove(&self.path)?;
+        match labels {
+            Some(labels) => volume::replace(labels, &beside, io),
+            None => remove(&beside),
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::description::{
     member_text, write_whole, Description, Generation, Member, MEMBERS_MAX, MEMBER_JSON, PARTS, VOLUME_JSON, WEIGHT_MAX,
 };
 use super::layout::Layout;
-use super::locate::{find, home_above};
+use super::locate::{find, home_above, home_named};
 use super::scan::stubs;
 use super::stub::{hex, new_id, Id};
 use crate::StoreError;
@@ -68,23 +68,60 @@ fn refuse_within(directory: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Makes a directory, there or not yet, a disk of a volume.
-fn enlist(volume: &Id, directory: &Path) -> Result<Member, StoreError> {
-    refuse_within(directory)?;
-    fs::create_dir_all(directory).map_err(|cause| StoreError::io(directory, 0, "create", cause))?;
-    let path = absolute(directory)?;
-    let parts = path.join(PARTS);
-    if path.join(MEMBER_JSON).exists() || parts.exists() {
-        return Err(invalid(format!("{}: is a disk of a volume already", path.display())));
-    }
-    fs::create_dir(&parts).map_err(|cause| StoreError::io(&parts, 0, "create", cause))?;
-    let id = new_id();
-    let json = path.join(MEMBER_JSON);
-    write_whole(&json, &member_text(volume, &id)).map_err(|cause| StoreError::io(&json, 0, "write", cause))?;
-    Ok(Member { id, path })
+/// What has been made of a volume so far.
+#[derive(Default)]
+struct Made {
+    /// Directories that were not there, those above before those in them.
+    directories: Vec<PathBuf>,
+    members: Vec<Member>,
 }
 
-/// Undoes `enlist`: what is in the directories otherwise stays.
+impl Made {
+    /// Makes a directory and those above it, where they are not there.
+    fn directory(&mut self, directory: &Path) -> Result<(), StoreError> {
+        let error = |cause| StoreError::io(directory, 0, "create", cause);
+        let absolute = std::path::absolute(directory).map_err(error)?;
+        let missing: Vec<_> = absolute.ancestors().take_while(|above| !above.exists()).collect();
+        for above in missing.into_iter().rev() {
+            if fs::create_dir(above).is_ok() {
+                self.directories.push(above.to_path_buf());
+            }
+        }
+        fs::create_dir_all(directory).map_err(error)
+    }
+
+    /// Makes a directory, there or not yet, a disk of a volume.
+    fn disk(&mut self, volume: &Id, directory: &Path) -> Result<(), StoreError> {
+        refuse_within(directory)?;
+        self.directory(directory)?;
+        let path = absolute(directory)?;
+        let parts = path.join(PARTS);
+        if path.join(MEMBER_JSON).exists() || parts.exists() {
+            return Err(invalid(format!("{}: is a disk of a volume already", path.display())));
+        }
+        fs::create_dir(&parts).map_err(|cause| StoreError::io(&parts, 0, "create", cause))?;
+        let id = new_id();
+        let json = path.join(MEMBER_JSON);
+        self.members.push(Member { id, path });
+        write_whole(&json, &member_text(volume, &id)).map_err(|cause| StoreError::io(&json, 0, "write", cause))
+    }
+
+    /// Whether the description in `home` names these disks: it may even where its writing failed at the end.
+    fn is_named(&self, home: &Path) -> bool {
+        let ours = |member: &Member| self.members.iter().any(|made| made.id == member.id);
+        Description::read(home).is_ok_and(|found| found.members.iter().any(ours))
+    }
+
+    /// Removes it: what is in the directories otherwise stays.
+    fn undo(&self) {
+        dismiss(&self.members);
+        for directory in self.directories.iter().rev() {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
+/// Makes directories disks no more: what is in them otherwise stays.
 fn dismiss(members: &[Member]) {
     for member in members {
         let _ = fs::remove_file(member.path.join(MEMBER_JSON));
@@ -103,7 +140,7 @@ fn check_weight(weight: u32) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// A directory belongs to a volume already, or lies in one; what is wrong with the layout; what the file system reports. Nothing is a
-/// volume then.
+/// volume then, and directories that were not there before are not there.
 pub fn create(home: &Path, members: &[(PathBuf, u32)], layout: Layout, block_bytes: u64) -> Result<(), StoreError> {
     if !(1..=MEMBERS_MAX).contains(&members.len()) {
         return Err(invalid(format!(
@@ -116,31 +153,43 @@ pub fn create(home: &Path, members: &[(PathBuf, u32)], layout: Layout, block_byt
     if !home.join(VOLUME_JSON).exists() {
         refuse_within(home)?;
     }
-    fs::create_dir_all(home).map_err(|cause| StoreError::io(home, 0, "create", cause))?;
+    let mut made = Made::default();
+    let outcome = create_in(home, members, generation, &mut made);
+    outcome.inspect_err(|_| {
+        if made.is_named(home) {
+            let _ = fs::remove_file(home.join(VOLUME_JSON));
+        }
+        made.undo();
+    })
+}
+
+fn create_in(
+    home: &Path,
+    members: &[(PathBuf, u32)],
+    generation: Generation,
+    made: &mut Made,
+) -> Result<(), StoreError> {
+    made.directory(home)?;
     let home = absolute(home)?;
     if home.join(VOLUME_JSON).exists() {
         return Err(invalid(format!("{}: is a volume already", home.display())));
     }
     let id = new_id();
-    let mut enlisted = Vec::new();
-    let made = members.iter().try_for_each(|(directory, _)| {
-        enlisted.push(enlist(&id, directory)?);
-        Ok(())
-    });
-    let members = enlisted.clone();
-    let generations = vec![generation];
+    for (directory, _) in members {
+        made.disk(&id, directory)?;
+    }
     let description = Description {
         id,
-        members,
-        generations,
+        members: made.members.clone(),
+        generations: vec![generation],
     };
-    made.and_then(|()| description.write(&home))
-        .inspect_err(|_| dismiss(&enlisted))
+    description.write(&home)
 }
 
 /// Reads, changes and replaces the description of a volume, one process after the other.
 fn change<T>(home: &Path, change: impl FnOnce(&mut Description) -> Result<T, StoreError>) -> Result<T, StoreError> {
     let error = |cause| StoreError::io(home, 0, "lock", cause);
+    let home = &home_named(home)?;
     let lock = fs::File::open(home).map_err(error)?;
     flock(&lock, FlockOperation::LockExclusive).map_err(|cause| error(cause.into()))?;
     let mut description = Description::read(home)?;
@@ -155,7 +204,8 @@ fn change<T>(home: &Path, change: impl FnOnce(&mut Description) -> Result<T, Sto
 /// As for `create`.
 pub fn add(home: &Path, directory: &Path, weight: u32) -> Result<(), StoreError> {
     check_weight(weight)?;
-    change(home, |description| {
+    let mut made = Made::default();
+    let outcome = change(home, |description| {
         if description.members.len() >= MEMBERS_MAX {
             return Err(invalid(format!("a volume is over {MEMBERS_MAX} directories at most")));
         }
@@ -168,10 +218,14 @@ pub fn add(home: &Path, directory: &Path, weight: u32) -> Result<(), StoreError>
         let mut weights = weights.clone();
         weights.resize(description.members.len(), 0);
         weights.push(weight);
-        let member = enlist(&description.id, directory)?;
-        description.members.push(member.clone());
-        let begun = description.begin(layout, block_bytes, weights).map_err(invalid);
-        begun.inspect_err(|_| dismiss(&[member]))
+        made.disk(&description.id, directory)?;
+        description.members.extend_from_slice(&made.members);
+        description.begin(layout, block_bytes, weights).map_err(invalid)
+    });
+    outcome.inspect_err(|_| {
+        if !made.is_named(home) {
+            made.undo();
+        }
     })
 }
 
@@ -282,7 +336,7 @@ pub fn record_places(home: &Path, further: &[PathBuf]) -> Result<(), StoreError>
 /// # Errors
 /// The directory is no volume; what the file system reports.
 pub fn info(home: &Path, further: &[PathBuf]) -> Result<VolumeInfo, StoreError> {
-    let description = Description::read(home)?;
+    let description = Description::read(&home_named(home)?)?;
     let current = description.current();
     let mut members = Vec::new();
     for (number, member) in description.members.iter().enumerate() {

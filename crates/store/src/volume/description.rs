@@ -222,10 +222,14 @@ fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
 /// Replaces a small file: who reads it finds the old text or the new one.
 pub(crate) fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let new = path.with_extension("new");
-    let mut file = fs::File::create(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
+    let written = fs::File::create(&new).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    });
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&new);
+    })?;
     fs::File::open(crate::locked::parent_of(path))?.sync_all()
 }
 

@@ -1,7 +1,7 @@
 //! Which disks a volume has, where they are, and whose description is to be believed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{json, Value};
 
@@ -50,6 +50,87 @@ fn a_file_that_another_description_laid_out_is_refused() {
     assert!(refused.contains("was laid out otherwise"), "{refused}");
     let done = rebalance(&dirs.home, &Io::direct(), &mut || true).unwrap();
     assert_eq!((done.files, done.left), (1, 1));
+}
+
+fn below(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let with_theirs = |path: PathBuf| {
+        let theirs = if path.is_dir() { below(&path) } else { vec![] };
+        std::iter::once(path).chain(theirs)
+    };
+    let mut found: Vec<_> = entries.flat_map(with_theirs).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn what_is_refused_leaves_nothing_that_was_not_there() {
+    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let root = dirs.root.path();
+    fs::create_dir(root.join("empty")).unwrap();
+    fs::write(root.join("file"), "text").unwrap();
+    // The description cannot get its name.
+    fs::create_dir_all(root.join("taken/outcore-volume.new/held")).unwrap();
+    let before = below(root);
+    let make = |home: &str, disks: [&str; 2]| {
+        let members = disks.map(|disk| (root.join(disk), 1));
+        create(&root.join(home), &members, Layout::Striped, PAGE as u64)
+    };
+    for (home, disks) in [
+        ("new/home", ["a/b/first", "disk-0"]),
+        ("new", ["empty", "file"]),
+        ("new", ["a/../b/first", "home/second"]),
+        ("home", ["a", "b"]),
+        ("file/home", ["a", "b"]),
+        ("taken", ["a/b", "empty"]),
+        ("new", ["empty", "empty"]),
+    ] {
+        make(home, disks).unwrap_err();
+        assert_eq!(below(root), before, "{home} {disks:?}");
+    }
+    for disk in ["file", "disk-1", "home/a/b"] {
+        add(&dirs.home, &root.join(disk), 1).unwrap_err();
+        assert_eq!(below(root), before, "{disk}");
+    }
+    fs::create_dir(dirs.home.join("outcore-volume.new")).unwrap();
+    add(&dirs.home, &root.join("a/b"), 1).unwrap_err();
+    assert!(!root.join("a").exists());
+    make("new/home", ["a/b", "empty"]).unwrap();
+}
+
+#[test]
+fn what_is_no_volume_is_told_with_what_to_do() {
+    let dirs = volume(&[1], Layout::Striped, PAGE as u64);
+    let (root, within) = (dirs.root.path(), dirs.home.join("within"));
+    fs::create_dir(&within).unwrap();
+    let asked = |home: &Path| {
+        [
+            info(home, &[]).map(|_| ()),
+            check(home, false).map(|_| ()),
+            rebalance(home, &Io::direct(), &mut || true).map(|_| ()),
+            set_weights(home, &[]),
+        ]
+        .map(Result::unwrap_err)
+    };
+    for error in asked(root) {
+        assert_eq!(error.code(), "invalid");
+        let told = format!("{}: is no volume", root.display());
+        assert!(
+            error.to_string().starts_with(&told) && error.to_string().contains("volume create"),
+            "{error}"
+        );
+    }
+    for error in asked(&within) {
+        let told = format!("name {}", dirs.home.canonicalize().unwrap().display());
+        assert!(error.to_string().contains(&told), "{error}");
+    }
+    for error in asked(&root.join("nothing")) {
+        assert_eq!(error.code(), "missing");
+        assert!(
+            error.to_string().contains("nothing: no such file or directory"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

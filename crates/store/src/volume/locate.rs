@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::description::{member_at, Member, MEMBER_JSON, VOLUME_JSON};
 use super::stub::Id;
+use crate::StoreError;
 
 /// Entries of one directory, and directories above a lost one, that are looked at.
 const ENTRIES_MAX: usize = 512;
@@ -29,6 +30,27 @@ pub(crate) fn home_above(path: &Path) -> Option<PathBuf> {
     let found =
         above.find(|directory| fs::symlink_metadata(directory.join(VOLUME_JSON)).is_ok_and(|json| is_ours(&json)));
     found.map(Path::to_path_buf)
+}
+
+/// The real path of the volume that a caller names.
+///
+/// # Errors
+/// It is not there, or is no volume.
+pub(crate) fn home_named(home: &Path) -> std::result::Result<PathBuf, StoreError> {
+    let real = home
+        .canonicalize()
+        .map_err(|cause| StoreError::io(home, 0, "open", cause))?;
+    if fs::symlink_metadata(real.join(VOLUME_JSON)).is_ok() {
+        return Ok(real);
+    }
+    let advice = match home_above(&real) {
+        Some(above) => format!("name {}, in which it lies", above.display()),
+        None => "`outcore volume create` makes one".to_string(),
+    };
+    Err(StoreError::Invalid(format!(
+        "{}: is no volume, for it holds no {VOLUME_JSON}; {advice}",
+        home.display()
+    )))
 }
 
 /// Whether a description is one to follow: another user's in a shared directory would say where our bytes go.

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::locate::home_named;
 use super::open::Volume;
 use super::scan::stubs;
 use crate::error::Standing;
@@ -46,9 +47,7 @@ pub struct Rebalanced {
 /// # Errors
 /// A disk is full or fails; the file at which it does stays as it was.
 pub fn rebalance(home: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<Rebalanced, StoreError> {
-    let home = home
-        .canonicalize()
-        .map_err(|cause| StoreError::io(home, 0, "open", cause))?;
+    let home = home_named(home)?;
     let volume = Volume::load(&home, &[])?;
     let current = volume.description.current().number;
     let mut due: Vec<PathBuf> = Vec::new();

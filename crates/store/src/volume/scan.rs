@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::description::{MEMBER_JSON, PARTS, VOLUME_JSON};
 use super::disk::part_path;
+use super::locate::home_named;
 use super::open::{Volume, COPIED};
 use super::stub::{from_hex, Id, Stub};
 use crate::StoreError;
@@ -96,9 +97,7 @@ fn give(
 /// # Errors
 /// The directory is no volume, or cannot be listed; with `repair`, a disk is missing.
 pub fn check(home: &Path, repair: bool) -> Result<Checked, StoreError> {
-    let home = home
-        .canonicalize()
-        .map_err(|cause| StoreError::io(home, 0, "open", cause))?;
+    let home = home_named(home)?;
     let volume = Volume::load(&home, &[])?;
     let mut found = Checked::default();
     // Parts first: a file that is begun meanwhile has its stub before its parts.
