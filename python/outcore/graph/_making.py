@@ -79,7 +79,7 @@ def _halves(A: SparseMatrix) -> Iterator[tuple[Any, ...]]:
 def _build(
     rows: SparseMatrix, columns: SparseMatrix | None, target: Path, overwrite: bool, labels: Path | None = None
 ) -> None:
-    """What is replaced goes with its labels. Raises DTypeError for complex weights: lists come with weights of float64."""
+    """What is replaced goes with its labels. Raises DTypeError for complex weights: lists come with float64."""
     if rows.dtype.kind == "c":
         raise DTypeError(f"graph: weights of {rows.dtype}; real ones can be stored")
     transpose = None if columns is None else columns._core
@@ -103,8 +103,8 @@ def from_edges(
     round. `weights` says which number of a line is the weight: True the third, None the third if there is one, False
     none. `vertices` is how many there are, unless given one more than the highest. `options` are those of
     `sparse.from_edges`: `columns`, `separators`, `comments`, `base`, `drop_loops`, `relabel` (whose labels come beside,
-    as `<path>.labels.npy`, and go with a graph that is replaced), `duplicates`. With `resume` a killed call goes on when
-    it is made again.
+    as `<path>.labels.npy`, and go with a graph that is replaced), `duplicates`. With `resume` a killed call goes on
+    when it is made again.
 
     Raises FormatError that names the line which is not as it should be, TargetExistsError. I/O: that of
     `sparse.from_edges`, then one read and one write of the edges.

@@ -215,7 +215,7 @@ fn pages_lie_side_by_side_as_they_come_and_no_other_memory_is_touched() {
     let cache = cache_of(&io, 64, options());
     let file = cache.open(path, Mode::Read).unwrap();
     let mut places = Vec::new();
-    let mut read = |spans: &[Span], places: &mut Vec<usize>| {
+    let read = |spans: &[Span], places: &mut Vec<usize>| {
         let mut each = |_: usize, pages: crate::cache::Pages<'_>| places.push(pages.slices[0].as_ptr() as usize);
         file.visit(spans, &mut each).unwrap();
         places.sort();
