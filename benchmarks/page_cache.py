@@ -1,11 +1,11 @@
-"""Pages of a file read at random through our page cache, beside buffered `pread` and `mmap`, each in the same memory group.
+"""Pages of a file read at random through our page cache, beside buffered `pread` and `mmap` in the same memory group.
 
     python -m benchmarks.page_cache [--size 4GiB] [--seconds 2] [--repeats 5] [--limit 384MiB] [--folder data/bench]
     python -m benchmarks.page_cache --size 512MiB --seconds 0.3 --repeats 1      seconds, to see that it works
 
-At 0, 50, 95 and 100 hits of a hundred; the others are pages that are met for the first time. Each way has the number of
-threads that suits it best, and who has a page looks at all of it; at 100 % also at its two ends only. A cache's time per
-read is linear in the hit rate where it is the mean, by that rate, of its times without a hit and with hits alone.
+At 0, 50, 95 and 100 hits of a hundred; the others are pages that are met for the first time. Each way has the number
+of threads that suits it best, and who has a page looks at all of it; at 100 % also at its two ends only. A cache's time
+per read is linear in the hit rate where it is the mean, by that rate, of its times without a hit and with hits alone.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def main() -> None:
         options.folder,
         [
             f"One file of {common.show_bytes(options.size)}, pages of 4 KiB, a group of "
-            f"{common.show_bytes(options.limit)} ({next(iter(results.values()))['limited_by']}), 64 MiB asked for again "
-            f"and again; medians of {options.repeats} rounds in turn, {options.seconds:g} s each, each way with the "
+            f"{common.show_bytes(options.limit)} ({next(iter(results.values()))['limited_by']}), 64 MiB asked for "
+            f"again and again; medians of {options.repeats} rounds in turn, {options.seconds:g} s each, each way with the "
             "threads that suit it best.",
             common.table(columns, rows(results)),
         ],

@@ -127,6 +127,29 @@ def check_ranks(graph: Any, G: Graph) -> None:
     np.testing.assert_allclose(five, ranks, rtol=1e-12)
 
 
+def check_ranks_given(graph: Any, G: Graph) -> None:
+    """By weights, from and to what is given, and by what changes."""
+    n = len(graph)
+    if not n:
+        assert oc.graph.pagerank(G, threshold=0.1).shape == (0,)
+        return
+    p, q, r = (1.0 + (np.arange(n) + shift) % 3 for shift in range(3))
+    given = {name: dict(enumerate(of)) for name, of in (("personalization", p), ("dangling", q), ("nstart", r))}
+    for weight in (None, "weight"):
+        by = {"weighted": weight is not None, "tol": 1e-14, "iterations": 400}
+        expected = nx.pagerank(graph, tol=1e-14, max_iter=500, weight=weight, **given)
+        found = oc.graph.pagerank(G, personalization=p, dangling=q, start=r, **by)
+        np.testing.assert_allclose(found, [expected[vertex] for vertex in range(n)], atol=1e-11, rtol=0)
+        expected = nx.pagerank(graph, tol=1e-14, max_iter=500, weight=weight, personalization=given["personalization"])
+        for threshold in (1e-6, 1e-13):
+            found, done = oc.graph.pagerank(G, personalization=p, threshold=threshold, full_output=True, **by)
+            assert done is not None
+            assert abs(found.sum() - 1) < 1e-12
+            # Twice: ranks are divided by their sum, which is as wrong.
+            apart = np.abs(found - [expected[vertex] for vertex in range(n)]).sum()
+            assert apart <= 2 * n * threshold * 0.85 / 0.15 + 1e-11
+
+
 def check_degrees(graph: Any, G: Graph) -> None:
     n = len(graph)
     loops = [graph.has_edge(v, v) for v in range(n)]
@@ -212,7 +235,9 @@ def test_of_either_kind(kind: str, directed: bool, out: Path) -> None:
         G = write(graph, out)
         for check in EITHER:
             check(graph, G)
-        check_paths(graph, write(graph, out, "float64", "w.ocg"))
+        W = write(graph, out, "float64", "w.ocg")
+        check_paths(graph, W)
+        check_ranks_given(graph, W)
         if len(graph) < 200:
             check_between(graph, G)
         assert_nothing_but_kept(current)
@@ -251,7 +276,9 @@ def test_drawn_graphs(graph: Any, out: Path) -> None:
         G = write(graph, out)
         for check in EITHER:
             check(graph, G)
-        check_paths(graph, write(graph, out, "float32", "w.ocg"))
+        W = write(graph, out, "float32", "w.ocg")
+        check_paths(graph, W)
+        check_ranks_given(graph, W)
         for check in [check_order] if graph.is_directed() else [check_triangles, check_communities]:
             check(graph, G)
 

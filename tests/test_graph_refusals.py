@@ -47,6 +47,24 @@ WRONG: dict[str, tuple[Callable[[Graph], Any], type[OutcoreError], str]] = {
     "tolerance": (lambda G: oc.graph.pagerank(G, tol=-1), ArgumentError, "tol=-1"),
     "ranks": (lambda G: oc.graph.pagerank(G, iterations=0), ArgumentError, "iterations=0"),
     "many ranks": (lambda G: oc.graph.pagerank(G, iterations=2**32), ArgumentError, "iterations=4294967296"),
+    "short ranks": (lambda G: oc.graph.pagerank(G, start=[1.0]), ShapeError, r"start of shape \(1,\) for 5 vertices"),
+    "no ranks": (lambda G: oc.graph.pagerank(G, dangling=[0.0] * 5), ArgumentError, "dangling adds up to 0.0"),
+    "below 0": (
+        lambda G: oc.graph.pagerank(G, personalization=[2, -1, 0, 0, 0]),
+        ArgumentError,
+        "with -1.0 as the least",
+    ),
+    "no threshold": (lambda G: oc.graph.pagerank(G, threshold=0), ArgumentError, "threshold=0 with"),
+    "all along edges": (
+        lambda G: oc.graph.pagerank(G, 1, threshold=0.1),
+        ArgumentError,
+        "damping=1: above 0, and below 1",
+    ),
+    "from ranks": (
+        lambda G: oc.graph.pagerank(G, threshold=0.1, start=[1] * 5),
+        ArgumentError,
+        "with a threshold, ranks",
+    ),
     "sweeps": (lambda G: oc.graph.diameter(G, sweeps=0), ArgumentError, "sweeps=0"),
     "from where": (lambda G: oc.graph.diameter(G, source=5), IndexingError, "5 is no vertex"),
     "from nowhere": (lambda G: oc.graph.diameter(G, source=[]), IndexingError, "0 sources; one is right"),  # type: ignore[arg-type]

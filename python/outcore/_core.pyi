@@ -186,7 +186,16 @@ class Graph:
     def levels(self, run: GraphRun, sources: Sequence[int], direction: str, farthest: int) -> npt.NDArray[np.int32]: ...
     def components(self, run: GraphRun, strong: bool) -> npt.NDArray[np.uint32]: ...
     def ranks(
-        self, run: GraphRun, damping: float, tolerance: float, iterations: int
+        self,
+        run: GraphRun,
+        damping: float,
+        tolerance: float,
+        iterations: int,
+        weighted: bool,
+        threshold: float | None,
+        teleport: npt.NDArray[np.float64] | None,
+        dangling: npt.NDArray[np.float64] | None,
+        start: npt.NDArray[np.float64] | None,
     ) -> tuple[npt.NDArray[np.float64], int | None]: ...
     def distances(
         self, run: GraphRun, sources: Sequence[int], step: float | None, direction: str

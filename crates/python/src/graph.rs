@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
-    self, Asked, Coarse, Distances, Frames, Frontier, Generations, Graph, Left, Louvain, Means, Peeling, Place,
-    Ranking, Search, VertexProgram,
+    self, Asked, Coarse, Deltas, Distances, Frames, Frontier, Generations, Graph, Left, Louvain, Means, Peeling, Place,
+    Ranking, Search, Strength, VertexProgram,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
@@ -120,6 +120,11 @@ impl PyGraph {
         graph::least_memory_of_parts(&self.file, message_bytes)
     }
 
+    /// What is known of lists that are to be read: in two sweeps, of which one is within the other, or is chosen.
+    fn plan_bytes(&self) -> u64 {
+        2 * graph::portion_bytes(&self.file, graph::PORTION_PAGES)
+    }
+
     /// Those of weights, where there are any.
     fn degrees_of_weights(&self, direction: Direction, io: &Io) -> Result<Option<Arc<ListIndex>>, EngineError> {
         let is_weighted = self.file.shape().weights.is_some();
@@ -208,7 +213,7 @@ impl PyGraph {
         least: u64,
         work: impl FnOnce(&Means<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
-        let state = self.file.shape().vertices * vertex_bytes + self.file.memory_bytes();
+        let state = self.file.shape().vertices * vertex_bytes + self.file.memory_bytes() + self.plan_bytes();
         let session = &run.session;
         run.watching(py, |watch| {
             let left = session.budget().saturating_sub(state);
@@ -356,7 +361,8 @@ impl PyGraph {
         Ok(PyArray1::from_vec(py, found))
     }
 
-    /// Ranks, and the iterations that they took; nothing where those were not enough.
+    /// Ranks, and the iterations that they took; nothing where those were not enough. By weights, if they are to count; by what
+    /// changes, if there is a threshold for that. Vectors have a number for each vertex, and sum to 1.
     fn ranks<'py>(
         &self,
         py: Python<'py>,
@@ -364,17 +370,61 @@ impl PyGraph {
         damping: f64,
         tolerance: f64,
         iterations: u32,
+        weighted: bool,
+        threshold: Option<f64>,
+        teleport: Option<PyReadonlyArray1<'_, f64>>,
+        dangling: Option<PyReadonlyArray1<'_, f64>>,
+        start: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, Option<u32>)> {
+        let teleport = teleport.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+        let dangling = dangling.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+        let start = start.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+        let mut given = [teleport, dangling, start].into_iter().flatten();
+        if let Some(wrong) = given.find(|vector| vector.len() != self.vertices()) {
+            return Err(argument(format!(
+                "graph: a vector of {} ranks for {} vertices",
+                wrong.len(),
+                self.vertices()
+            )));
+        }
         let run = run.get();
-        let what = Ranking {
-            damping,
-            tolerance,
-            iterations,
+        let state = threshold.map_or(graph::RANKS_BYTES, |_| graph::DELTAS_BYTES);
+        let of_weights = match weighted {
+            true => graph::STRENGTH_BYTES + self.degree_bytes(&[Direction::In]),
+            false => 0,
         };
-        let bytes = graph::RANKS_BYTES + self.degree_bytes(&[Direction::Out]);
-        let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, self.in_parts(0), |means, watch| {
+        let bytes = state + of_weights + self.degree_bytes(&[Direction::Out]);
+        let messages = threshold.map_or(0, |_| size_of::<f64>() as u64);
+        let least = self.in_parts(messages);
+        let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, least, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
-            graph::ranks(&self.file, &degrees, &what, means, watch)
+            let into = match weighted {
+                true => Some(self.degrees_of(Direction::In, means.io)?),
+                false => None,
+            };
+            let strength = match weighted {
+                true => Strength::of_weights(&self.file, &degrees, means, watch)?,
+                false => Strength::Degrees(&degrees),
+            };
+            let Some(threshold) = threshold else {
+                let what = Ranking {
+                    damping,
+                    tolerance,
+                    iterations,
+                    teleport,
+                    dangling,
+                    start,
+                };
+                return graph::ranks(&self.file, &strength, into.as_deref(), &what, means, watch);
+            };
+            let what = Deltas {
+                damping,
+                threshold,
+                iterations,
+                teleport,
+            };
+            let both = into.as_deref().map(|into| (&*degrees, into));
+            graph::ranks_by_deltas(&self.file, &strength, both, &what, means, watch)
         })?;
         Ok((PyArray1::from_vec(py, found), done))
     }
@@ -650,7 +700,7 @@ impl PyGraph {
         let found = run.watching(py, |watch| {
             // Neighbours and weights, and as much while they are put together.
             let memory = graph::least_memory(&self.file, 0) + 24 * bytes + 16 * vertices.len() as u64;
-            let memory = memory + self.weights_bytes();
+            let memory = memory + self.weights_bytes() + self.plan_bytes();
             let _held = session.set_aside("graph: lists", memory)?;
             let frames = Frames::default();
             run.reserves(memory);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use outcore_engine::graph::{Activity, Frames, Means, Watch};
+use outcore_engine::graph::{Activity, Frames, Means, Watch, PORTION_PAGES};
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_store::cache::CachedFile;
@@ -34,6 +34,7 @@ impl PyGraphRun {
     pub fn means<'a>(&'a self, memory: u64, frames: &'a Frames, cache: Option<&'a CachedFile>) -> Means<'a> {
         Means {
             memory,
+            portion_pages: PORTION_PAGES,
             threads: self.session.options().threads,
             io_threads: self.session.options().io_threads,
             io: self.session.io(),

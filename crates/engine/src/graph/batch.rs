@@ -269,25 +269,60 @@ pub(super) struct Cutting<'a> {
     pub weights: Option<WeightIndex<'a>>,
     pub chosen: Chosen<'a>,
     pub pages: u64,
+    pub portion_pages: u64,
     pub in_parts: bool,
 }
 
+/// Vertices of a list that are few enough for one portion, wherever their lists lie.
+const PORTION_LISTED: usize = 1 << 16;
+
+/// Bytes that the batches of so many vertices take, where their lists and weights lie in so many pages.
+pub(super) fn plan_bytes(pages: u64, vertices: u64) -> u64 {
+    // A run for every other page, and batches of 32 pages at the least, unless they have many vertices; twice while they grow.
+    let batches = pages / 32 + vertices / u64::from(BATCH_VERTICES) + 2;
+    2 * (pages / 2 * size_of::<Run>() as u64 + batches * size_of::<Batch>() as u64)
+}
+
 impl Cutting<'_> {
-    /// All batches; many vertices are looked at in several threads. Which batches there are does not depend on how many.
-    pub fn batches(&self, threads: usize) -> Vec<Batch> {
-        let vertices = self.section.index.len() as Vertex;
+    /// Vertices whose batches are known at once: lists of so many pages, or one list.
+    pub fn portions(&self) -> Vec<Range<Vertex>> {
+        let index = &self.section.index;
+        let vertices = index.len() as Vertex;
+        if matches!(self.chosen, Chosen::Listed(listed) if listed.len() <= PORTION_LISTED) {
+            return std::iter::once(0..vertices).filter(|all| !all.is_empty()).collect();
+        }
+        // A neighbour takes a byte of a list at least.
+        let pages = self.portion_pages / (1 + self.weights.map_or(0, |index| index.item));
+        let (mut portions, mut begin) = (vec![], 0);
+        while begin < vertices {
+            let mut end = index.vertex_at(index.span(begin).offset + pages * PAGE as u64);
+            // Ranges that are cut in one go are not cut again.
+            let even = end / CUT_VERTICES * CUT_VERTICES;
+            if end < vertices && even > begin {
+                end = even;
+            }
+            end = end.max(begin + 1);
+            portions.push(begin..end);
+            begin = end;
+        }
+        portions
+    }
+
+    /// The batches of a portion; many vertices are looked at in several threads. Which batches there are does not depend on
+    /// how many.
+    pub fn batches(&self, portion: Range<Vertex>, threads: usize) -> Vec<Batch> {
         match (self.chosen, self.weights) {
-            (Chosen::All, None) => self.even(vertices),
-            (Chosen::Listed(_), _) => self.of(0..vertices),
+            (Chosen::All, None) => self.even(portion),
+            (Chosen::Listed(_), _) => self.of(portion),
             _ => {
-                let ranges = (0..vertices).step_by(CUT_VERTICES as usize);
-                let ranges = ranges.map(|begin| begin..vertices.min(begin.saturating_add(CUT_VERTICES)));
+                let ranges = portion.clone().step_by(CUT_VERTICES as usize);
+                let ranges = ranges.map(|begin| begin..portion.end.min(begin.saturating_add(CUT_VERTICES)));
                 let mut found = vec![vec![]; ranges.len()];
                 let threads = threads.min(ranges.len());
                 each_part(found.iter_mut().zip(ranges), threads, |(found, range)| {
                     *found = self.of(range)
                 });
-                found.concat()
+                found.into_iter().flatten().collect()
             }
         }
     }
@@ -302,10 +337,10 @@ impl Cutting<'_> {
 
     /// Those of all vertices without weights. What lies where follows from the index: no list needs be looked at. A long one
     /// is alone.
-    fn even(&self, vertices: Vertex) -> Vec<Batch> {
-        let index = &self.section.index;
+    fn even(&self, portion: Range<Vertex>) -> Vec<Batch> {
+        let (index, vertices) = (&self.section.index, portion.end);
         let (mut done, mut batch) = (vec![], Batch::default());
-        let mut begin = index.vertex_at(0);
+        let mut begin = index.vertex_at(index.span(portion.start).offset);
         while begin < vertices {
             let offset = index.span(begin).offset;
             let end = index.vertex_at(offset + self.pages * PAGE as u64);

@@ -12,11 +12,16 @@ use crate::EngineError;
 /// Watches for what ends the work early.
 pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
 
+/// As `Means` have it where nothing is said: a gibibyte of lists and weights is looked up at a time, in a few mebibytes.
+pub const PORTION_PAGES: u64 = 1 << 18;
+
 /// What the work is done with.
 #[derive(Clone, Copy)]
 pub struct Means<'a> {
     /// Bytes that are held for what is read and what is sent.
     pub memory: u64,
+    /// Pages of lists and weights of which it is known at once which are to be read: that is beside `memory`.
+    pub portion_pages: u64,
     pub threads: usize,
     /// Threads that read long runs; short ones are read by more.
     pub io_threads: usize,

@@ -3,8 +3,9 @@
 use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
-use super::batch::Chosen;
+use super::batch::{Chosen, WeightIndex};
 use super::means::{each_part, Means, Watch};
+use super::strength::{Strength, SHARED};
 use super::sums::{taken, Sums};
 use super::sweep::{Heading, Lists, Sweep};
 use super::wanted::{Scratch, Wanted};
@@ -12,12 +13,18 @@ use crate::EngineError;
 
 /// How ranks are found.
 #[derive(Clone, Copy, Debug)]
-pub struct Ranking {
+pub struct Ranking<'a> {
     /// The part of a rank that goes along edges.
     pub damping: f64,
     /// Ranks that change by less than this together, divided by the vertices, are done.
     pub tolerance: f64,
     pub iterations: u32,
+    /// Of each vertex, what it has of the rank that does not go along edges, and of the rank of vertices without edges: both
+    /// sum to 1. Equal parts unless given.
+    pub teleport: Option<&'a [f64]>,
+    pub dangling: Option<&'a [f64]>,
+    /// The ranks at first, whose sum is 1; equal ones unless given.
+    pub start: Option<&'a [f64]>,
 }
 
 /// Bytes of memory for each vertex.
@@ -36,16 +43,32 @@ struct Adding {
 
 impl Adding {
     /// Adds for each vertex what its neighbours give.
-    fn add(&mut self, lists: &Lists<'_>, given: &[f64], sums: &Sums) -> Result<(), EngineError> {
+    fn add(&mut self, lists: &Lists<'_>, given: impl Fn(Vertex) -> f64, sums: &Sums) -> Result<(), EngineError> {
         let values = &mut self.values;
         lists.together(&mut self.scratch, TOGETHER, |ends, neighbours| {
             values.clear();
-            values.extend(neighbours.iter().map(|vertex| given[*vertex as usize]));
+            values.extend(neighbours.iter().map(|vertex| given(*vertex)));
             let mut begin = 0;
             for (vertex, end) in ends {
                 let of = std::mem::replace(&mut begin, *end)..*end;
                 sums.add(*vertex, sum(&values[of]));
             }
+        })
+    }
+
+    /// The same by the weights of the edges.
+    fn add_weighed(
+        &mut self,
+        lists: &Lists<'_>,
+        given: impl Fn(Vertex) -> f64,
+        sums: &Sums,
+    ) -> Result<(), EngineError> {
+        let values = &mut self.values;
+        lists.each(&mut self.scratch, |list| {
+            let edges = list.neighbours.iter().zip(list.weights);
+            values.clear();
+            values.extend(edges.map(|(vertex, weight)| given(*vertex) * weight));
+            sums.add(list.vertex, sum(values));
         })
     }
 }
@@ -65,47 +88,72 @@ fn sum(values: &[f64]) -> f64 {
     (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
-/// Ranks and the iterations they took: r = d (Σ r_u / deg u over those that lead here + dangling / n) + (1 - d) / n
-/// (Page, Brin, Motwani, Winograd 1999). Each iteration reads the lists of those that edges come from once. Sums are in an
-/// order that follows from the list, so they are the same at every number of threads.
+/// Adds up for each vertex what those give from which edges lead to it, in the order of its list. I/O: one read of those lists.
+pub(super) fn gather(
+    sweep: &Sweep<'_>,
+    heading: Heading,
+    given: impl Fn(Vertex) -> f64 + Sync,
+    sums: &Sums,
+    means: &Means<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<(), EngineError> {
+    let is_weighed = sweep.is_weighed();
+    let work = |adding: &mut Adding, lists: &Lists<'_>| match is_weighed {
+        true => adding.add_weighed(lists, &given, sums),
+        false => adding.add(lists, &given, sums),
+    };
+    sweep.whole(heading).run(means, Adding::default, work, Ok, watch)
+}
+
+/// The sweep over all lists of those that edges come from; with the degrees of that direction, over weights too.
+pub(super) fn incoming<'a>(file: &'a GraphFile, degrees: Option<&'a ListIndex>, means: &Means<'a>) -> Sweep<'a> {
+    let wanted = Wanted {
+        file,
+        direction: Direction::In,
+        chosen: Chosen::All,
+        weights: WeightIndex::new(file, degrees),
+    };
+    Sweep::in_parts(wanted, means)
+}
+
+/// Ranks and the iterations they took: r = d (Σ w_uv r_u / s_u over those that lead here + dangling q) + (1 - d) p, where s_u is
+/// the strength of u, and dangling the rank of those without one (Page, Brin, Motwani, Winograd 1999). `degrees` are those of
+/// the lists that edges come from, where weights count. Each iteration reads those lists once. Sums are in an order that
+/// follows from the list, so they are the same at every number of threads.
 ///
 /// # Errors
 /// The file cannot be read, or is not what it says; what `watch` says.
 pub fn ranks(
     file: &GraphFile,
-    degrees: &ListIndex,
-    what: &Ranking,
+    strength: &Strength<'_>,
+    degrees: Option<&ListIndex>,
+    what: &Ranking<'_>,
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<f64>, Option<u32>), EngineError> {
-    let vertices = degrees.len();
+    let vertices = strength.len();
+    let even = 1.0 / vertices as f64;
+    let part = |given: Option<&[f64]>, vertex: usize| given.map_or(even, |given| given[vertex]);
     // What each vertex gives along an edge; those without edges keep their rank, which is lost to them together.
     let mut given = vec![0.0; vertices];
     let mut sums = Sums::new(vertices);
-    let (mut lost, _) = share(degrees, &mut given, &mut sums, means.threads, |_| 1.0 / vertices as f64);
-    let sweep = Sweep::in_parts(
-        Wanted {
-            file,
-            direction: Direction::In,
-            chosen: Chosen::All,
-            weights: None,
-        },
-        means,
-    );
+    let start = |vertex, _| part(what.start, vertex);
+    let (mut lost, _) = share(strength, &mut given, &mut sums, means.threads, start);
+    let sweep = incoming(file, degrees, means);
     let mut done = None;
     for number in 1..=what.iterations {
         means.iteration(vertices as u64);
-        sweep.whole(Heading::of(number)).run(
-            means,
-            Adding::default,
-            |adding, lists| adding.add(lists, &given, &sums),
-            Ok,
-            watch,
-        )?;
-        let base = (1.0 - what.damping + what.damping * lost) / vertices as f64;
+        let of = |vertex: Vertex| given[vertex as usize];
+        gather(&sweep, Heading::of(number), of, &sums, means, watch)?;
+        let (along, beside) = (what.damping * lost, 1.0 - what.damping);
+        let base = match (what.teleport, what.dangling) {
+            (None, None) => Some((beside + along) / vertices as f64),
+            _ => None,
+        };
         let change;
-        (lost, change) = share(degrees, &mut given, &mut sums, means.threads, |sum| {
-            what.damping * sum + base
+        (lost, change) = share(strength, &mut given, &mut sums, means.threads, |vertex, sum| {
+            let own = || along * part(what.dangling.or(what.teleport), vertex) + beside * part(what.teleport, vertex);
+            what.damping * sum + base.unwrap_or_else(own)
         });
         if change < what.tolerance * vertices as f64 {
             done = Some(number);
@@ -115,41 +163,35 @@ pub fn ranks(
     drop(sums);
     let parts = given.chunks_mut(SHARED).enumerate();
     each_part(parts, means.threads, |(part, given)| {
-        for (given, degree) in given.iter_mut().zip(some_degrees(degrees, part)) {
-            *given *= degree.max(1) as f64;
+        for (given, strength) in given.iter_mut().zip(&*strength.some(part)) {
+            *given *= if *strength == 0.0 { 1.0 } else { *strength };
         }
     });
     Ok((given, done))
 }
 
-/// Vertices whose ranks one thread finds at a time. Sums over all are sums of theirs, in order.
-const SHARED: usize = 1 << 16;
-
-fn some_degrees(degrees: &ListIndex, part: usize) -> impl Iterator<Item = u64> + '_ {
-    let begin = (part * SHARED) as Vertex;
-    let spans = degrees.spans(begin..begin.saturating_add(SHARED as Vertex));
-    spans.map(|(_, span)| span.bytes)
-}
-
 /// Ranks by what was added up, which is taken; what each vertex gives for it along an edge. The sum of the ranks of those
 /// without edges, and of how much ranks have changed.
 fn share(
-    degrees: &ListIndex,
+    strength: &Strength<'_>,
     given: &mut [f64],
     sums: &mut Sums,
     threads: usize,
-    rank: impl Fn(f64) -> f64 + Sync,
+    rank: impl Fn(usize, f64) -> f64 + Sync,
 ) -> (f64, f64) {
     let mut found = vec![(0.0, 0.0); given.len().div_ceil(SHARED)];
     let parts = given.chunks_mut(SHARED).zip(sums.chunks_mut(SHARED)).zip(&mut found);
     each_part(parts.enumerate(), threads, |(part, ((given, sums), found))| {
         let (mut lost, mut change) = (0.0, 0.0);
-        for ((given, sum), edges) in given.iter_mut().zip(sums).zip(some_degrees(degrees, part)) {
-            let degree = edges.max(1) as f64;
-            let rank = rank(taken(sum));
-            change += (rank - *given * degree).abs();
-            *given = rank / degree;
-            lost += if edges == 0 { rank } else { 0.0 };
+        let strengths = strength.some(part);
+        let all = given.iter_mut().zip(sums).zip(&*strengths);
+        for (vertex, ((given, sum), strength)) in (part * SHARED..).zip(all) {
+            let is_dangling = *strength == 0.0;
+            let divisor = if is_dangling { 1.0 } else { *strength };
+            let rank = rank(vertex, taken(sum));
+            change += (rank - *given * divisor).abs();
+            *given = rank / divisor;
+            lost += if is_dangling { rank } else { 0.0 };
         }
         *found = (lost, change);
     });

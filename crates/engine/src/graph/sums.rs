@@ -24,8 +24,25 @@ impl Sums {
         self.0[vertex as usize].store((self.of(vertex) + more).to_bits(), Relaxed);
     }
 
+    /// Puts another value in its place: as `add`, not from two threads at once.
+    pub fn set(&self, vertex: Vertex, value: f64) {
+        self.0[vertex as usize].store(value.to_bits(), Relaxed);
+    }
+
+    pub fn into_values(self) -> Vec<f64> {
+        self.0
+            .into_iter()
+            .map(|bits| f64::from_bits(bits.into_inner()))
+            .collect()
+    }
+
     pub fn clear(&mut self) {
         self.0.iter_mut().for_each(|bits| *bits.get_mut() = 0);
+    }
+
+    /// All, as states of a program.
+    pub fn states_mut(&mut self) -> &mut [AtomicU64] {
+        &mut self.0
     }
 
     /// So many vertices at a time, whose sums [`taken`] gives.

@@ -2,15 +2,15 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::ops::{Deref, Range};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outcore_graph::{decode, has_any, Malformed, Span, Vertex};
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
-use super::batch::{most_neighbours, spans, Batch, Cutting, WeightIndex, BATCH_VERTICES, LONG_BYTES};
+use super::batch::{most_neighbours, plan_bytes, spans, Batch, Cutting, WeightIndex, BATCH_VERTICES, LONG_BYTES};
 use super::long::LongList;
 use super::means::{Frames, Means, Watch, BATCH_PAGES};
 use super::wanted::{List, Scratch, Wanted};
@@ -68,7 +68,10 @@ pub fn for_parts<'a>(file: &GraphFile, in_parts: bool, means: Means<'a>) -> (u64
         threads,
         ..means
     };
-    (frames + neighbour * waiting, means)
+    (
+        frames + neighbour * waiting + portion_bytes(file, means.portion_pages),
+        means,
+    )
 }
 
 /// Whether there are lists that are given in parts to those who take them so.
@@ -245,13 +248,26 @@ impl Heading {
             _ => Heading::Descending,
         }
     }
+
+    /// The next of some portions.
+    fn next(self, portions: &mut Range<usize>) -> Option<usize> {
+        match self {
+            Heading::Ascending => portions.next(),
+            Heading::Descending => portions.next_back(),
+        }
+    }
 }
 
-/// A sweep that is cut into batches.
+/// A sweep that is cut into batches, portion by portion: what is known of one portion is forgotten with the next.
 pub struct Sweep<'a> {
     wanted: Wanted<'a>,
     activity: &'a Activity,
-    batches: Vec<Batch>,
+    cutting: Cutting<'a>,
+    threads: usize,
+    /// Vertices whose batches are looked up together, ascending.
+    portions: Vec<Range<Vertex>>,
+    /// Batches of the portion that was looked up last.
+    known: RefCell<Option<(usize, Arc<[Batch]>)>>,
     /// The long list that is under way.
     long: RefCell<Option<LongList>>,
     ahead: RefCell<Ahead>,
@@ -260,8 +276,49 @@ pub struct Sweep<'a> {
 /// What a round has read for the next, by the first vertices of the batches.
 type Ahead = HashMap<Vertex, AlignedBuffer>;
 
+/// Batches of a portion that follow on each other.
+#[derive(Clone)]
+struct Batches {
+    of: Arc<[Batch]>,
+    range: Range<usize>,
+}
+
+impl Batches {
+    fn all(of: Arc<[Batch]>) -> Batches {
+        let range = 0..of.len();
+        Batches { of, range }
+    }
+
+    /// Takes so many of them that a sweep comes to first.
+    fn split(&mut self, count: usize, heading: Heading) -> Batches {
+        let Range { start, end } = self.range;
+        let (taken, rest) = match heading {
+            Heading::Ascending => (start..start + count, start + count..end),
+            Heading::Descending => (end - count..end, start..end - count),
+        };
+        self.range = rest;
+        Batches {
+            of: self.of.clone(),
+            range: taken,
+        }
+    }
+}
+
+impl Deref for Batches {
+    type Target = [Batch];
+    fn deref(&self) -> &[Batch] {
+        &self.of[self.range.clone()]
+    }
+}
+
+/// What a sweep knows of the batches of a portion of so many pages, at most.
+pub fn portion_bytes(file: &GraphFile, portion_pages: u64) -> u64 {
+    let pages = [Direction::Out, Direction::In].map(|direction| file.section(direction).pages());
+    plan_bytes(pages[0].max(pages[1]).min(portion_pages), file.shape().vertices)
+}
+
 impl<'a> Sweep<'a> {
-    /// Looks up what has to be read. Lists are given whole.
+    /// Lists are given whole.
     pub fn new(wanted: Wanted<'a>, means: &Means<'a>) -> Sweep<'a> {
         Sweep::cut(wanted, means, false)
     }
@@ -278,15 +335,40 @@ impl<'a> Sweep<'a> {
             weights: wanted.weights,
             chosen: wanted.chosen,
             pages,
+            portion_pages: means.portion_pages,
             in_parts,
         };
         Sweep {
-            batches: cutting.batches(means.threads),
+            portions: cutting.portions(),
+            cutting,
+            threads: means.threads,
             wanted,
             activity: means.activity,
+            known: RefCell::default(),
             long: RefCell::default(),
             ahead: RefCell::default(),
         }
+    }
+
+    /// Looks up what has to be read of a portion.
+    fn batches(&self, portion: usize) -> Batches {
+        let mut known = self.known.borrow_mut();
+        if let Some((_, batches)) = known.as_ref().filter(|(number, _)| *number == portion) {
+            return Batches::all(batches.clone());
+        }
+        // Before others are looked up: there is memory for those of one portion.
+        *known = None;
+        let batches: Arc<[Batch]> = self
+            .cutting
+            .batches(self.portions[portion].clone(), self.threads)
+            .into();
+        *known = Some((portion, batches.clone()));
+        Batches::all(batches)
+    }
+
+    /// Whether weights are read with the lists.
+    pub fn is_weighed(&self) -> bool {
+        self.wanted.weights.is_some()
     }
 
     /// Bytes of lists that are read.
@@ -296,7 +378,8 @@ impl<'a> Sweep<'a> {
             0 => batch.lists.pages * PAGE as u64,
             _ => index.bytes_of(batch.vertices.start),
         };
-        self.batches.iter().map(bytes).sum()
+        let of = |portion| self.batches(portion).iter().map(bytes).sum::<u64>();
+        (0..self.portions.len()).map(of).sum()
     }
 
     fn ask(&self) {
@@ -308,10 +391,15 @@ impl<'a> Sweep<'a> {
     /// list. Each is run before the next is asked for.
     pub fn rounds(&self, list_bytes: u64, heading: Heading) -> impl Iterator<Item = Round<'_>> {
         self.ask();
-        let mut rest = &self.batches[..];
-        let (mut batches, mut part) = (&rest[..0], 0);
+        let mut portions = 0..self.portions.len();
+        let (mut rest, mut batches, mut part) = (Batches::all(Arc::new([])), None::<Batches>, 0);
         std::iter::from_fn(move || {
             if part == 0 {
+                batches = None;
+                while rest.is_empty() {
+                    rest = Batches::all(Arc::new([]));
+                    rest = self.batches(heading.next(&mut portions)?);
+                }
                 let mut bytes = 0;
                 let fits = |batch: &&Batch| {
                     bytes += batch.lists.pages * PAGE as u64;
@@ -321,52 +409,44 @@ impl<'a> Sweep<'a> {
                     Heading::Ascending => rest.iter().take_while(fits).count(),
                     Heading::Descending => rest.iter().rev().take_while(fits).count(),
                 };
-                let count = count.max(1).min(rest.len());
-                (batches, rest) = match heading {
-                    Heading::Ascending => rest.split_at(count),
-                    Heading::Descending => {
-                        let (front, behind) = rest.split_at(rest.len() - count);
-                        (behind, front)
-                    }
-                };
+                batches = Some(rest.split(count.clamp(1, rest.len()), heading));
             }
+            let batches = batches.clone()?;
             let parts = batches.first()?.parts;
-            let round = Round {
-                part: (parts > 0).then_some(part),
-                ..self.round(batches, heading)
-            };
+            let of_part = (parts > 0).then_some(part);
             part = if part + 1 < parts { part + 1 } else { 0 };
-            Some(round)
+            Some(Round {
+                sweep: self,
+                batches,
+                more: 0..0,
+                heading,
+                part: of_part,
+            })
         })
     }
 
     /// All of it.
     pub fn whole(&self, heading: Heading) -> Round<'_> {
         self.ask();
-        self.round(&self.batches, heading)
-    }
-
-    fn round<'b>(&'b self, batches: &'b [Batch], heading: Heading) -> Round<'b> {
         Round {
-            wanted: &self.wanted,
-            batches,
+            sweep: self,
+            batches: Batches::all(Arc::new([])),
+            more: 0..self.portions.len(),
             heading,
             part: None,
-            long: &self.long,
-            ahead: &self.ahead,
         }
     }
 }
 
 /// Some of the batches of a sweep.
 pub struct Round<'a> {
-    wanted: &'a Wanted<'a>,
-    batches: &'a [Batch],
+    sweep: &'a Sweep<'a>,
+    batches: Batches,
+    /// Portions that follow on these.
+    more: Range<usize>,
     heading: Heading,
     /// Of a long list that is alone, the part; all parts where there is none.
     part: Option<usize>,
-    long: &'a RefCell<Option<LongList>>,
-    ahead: &'a RefCell<Ahead>,
 }
 
 /// Memory for what is found.
@@ -416,10 +496,28 @@ impl<'r> Round<'r> {
         means: &Means<'_>,
         worker: impl Fn() -> W + Sync,
         work: impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync,
-        take: impl FnMut(T) -> Result<(), EngineError>,
+        mut take: impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
-        self.run_all(means, None, worker, work, take, watch).map(|_| ())
+        let mut round = self.again(self.batches.clone(), self.more.clone());
+        loop {
+            round.run_portion(means, None, &worker, &work, &mut take, watch)?;
+            if !round.go_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn again(&self, batches: Batches, more: Range<usize>) -> Round<'r> {
+        Round { batches, more, ..*self }
+    }
+
+    /// Goes on to the next portion, if there is one.
+    fn go_on(&mut self) -> bool {
+        self.batches = Batches::all(Arc::new([]));
+        let next = self.heading.next(&mut self.more);
+        self.batches = next.map_or_else(|| self.batches.clone(), |portion| self.sweep.batches(portion));
+        next.is_some()
     }
 
     /// The same as far as there is room for what is found, one batch at least. Gives what is left, to be run when there is
@@ -433,25 +531,24 @@ impl<'r> Round<'r> {
         room: &Room<T>,
         worker: impl Fn() -> W + Sync,
         work: impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync,
-        take: impl FnMut(T) -> Result<(), EngineError>,
+        mut take: impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<Option<Round<'r>>, EngineError> {
-        let taken = self.run_all(means, Some(room), worker, work, take, watch)?;
-        let batches = match self.heading {
-            Heading::Ascending => &self.batches[taken..],
-            Heading::Descending => &self.batches[..self.batches.len() - taken],
-        };
-        Ok((!batches.is_empty()).then_some(Round { batches, ..*self }))
+        let taken = self.run_portion(means, Some(room), &worker, &work, &mut take, watch)?;
+        let mut rest = self.again(self.batches.clone(), self.more.clone());
+        rest.batches.split(taken, self.heading);
+        let is_left = !rest.batches.is_empty() || rest.go_on();
+        Ok(is_left.then_some(rest))
     }
 
     /// Gives the batches that were taken: all, or as many of the first stretch as there was room for.
-    fn run_all<W: Send, T: Send>(
+    fn run_portion<W: Send, T: Send>(
         &self,
         means: &Means<'_>,
         room: Option<&Room<T>>,
-        worker: impl Fn() -> W + Sync,
-        work: impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync,
-        mut take: impl FnMut(T) -> Result<(), EngineError>,
+        worker: &(impl Fn() -> W + Sync),
+        work: &(impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync),
+        take: &mut impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<usize, EngineError> {
         if self.batches.is_empty() {
@@ -476,7 +573,7 @@ impl<'r> Round<'r> {
                 batches,
                 heading: self.heading,
             };
-            taken += self.run_batches(stretch, means, room, &worker, &work, &mut take, watch)?;
+            taken += self.run_batches(stretch, means, room, worker, work, take, watch)?;
             if room.is_some() {
                 break;
             }
@@ -492,16 +589,16 @@ impl<'r> Round<'r> {
         mut work: impl FnMut(&Lists<'_>) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
-        let vertex = batch.vertices.start;
+        let (vertex, wanted) = (batch.vertices.start, &self.sweep.wanted);
         let mut scratch = Scratch::default();
         for part in self.part.map_or(0..batch.parts, |part| part..part + 1) {
-            let mut long = self.long.borrow_mut();
+            let mut long = self.sweep.long.borrow_mut();
             if part == 0 {
-                *long = Some(LongList::open(self.wanted, vertex, means)?);
+                *long = Some(LongList::open(wanted, vertex, means)?);
             }
             let under_way = long.as_mut().filter(|list| list.vertex == vertex);
             let list = under_way.ok_or_else(|| EngineError::Internal("a part of a list before its first".into()))?;
-            if list.next(self.wanted, &mut scratch, means)? {
+            if list.next(wanted, &mut scratch, means)? {
                 work(&Lists(Held::Part(List {
                     vertex,
                     neighbours: &scratch.neighbours,
@@ -524,16 +621,16 @@ impl<'r> Round<'r> {
         take: &mut impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<usize, EngineError> {
-        let wanted = self.wanted;
+        let Sweep { wanted, ahead, .. } = self.sweep;
         if let [batch] = stretch.batches {
-            let ahead = self.ahead.borrow_mut().remove(&batch.vertices.start);
+            let ahead = ahead.borrow_mut().remove(&batch.vertices.start);
             let frame = ahead.map_or_else(|| wanted.read(batch, means), Ok)?;
             take(work(&mut worker(), &Lists::of(wanted, batch, &frame))?)?;
             means.frames.give(frame);
             return watch().map(|()| 1);
         }
         let room = room.map(|room| (room, wanted.weights));
-        let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG, room, self.ahead.take());
+        let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG, room, ahead.take());
         std::thread::scope(|scope| {
             for _ in 0..readers(stretch.batches, means) {
                 scope.spawn(|| queue.run(|| queue.read(wanted, stretch, means)));
@@ -552,7 +649,7 @@ impl<'r> Round<'r> {
             queue.stop(taken.err());
         });
         let (taken, rest) = queue.outcome(stretch)?;
-        *self.ahead.borrow_mut() = rest;
+        *ahead.borrow_mut() = rest;
         Ok(taken)
     }
 

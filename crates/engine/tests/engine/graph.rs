@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_engine::graph::{
     self, Activity, Bits, Chosen, Delivery, Distances, Frames, Frontier, Graph, Heading, List, Means, Outbox, Requests,
-    Search, Sweep, VertexProgram, Wanted,
+    Search, Strength, Sweep, VertexProgram, Wanted,
 };
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
@@ -82,9 +82,18 @@ fn skewed(vertices: u32, count: u32) -> Vec<(u32, u32)> {
 fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(&Means<'_>) -> T) -> T {
     let least = graph::least_memory(&made.file, 8);
     let frames = Frames::default();
-    let found = [(1, 64 << 20), (2, 64 << 20), (8, least), (1, least / 16)].map(|(threads, memory)| {
+    // In the last two, a part of the pages is looked up at a time.
+    let pages = made.file.file_bytes() / 4096;
+    let ways = [
+        (1, 64 << 20, graph::PORTION_PAGES),
+        (2, 64 << 20, graph::PORTION_PAGES),
+        (8, least, 1 + pages / 6),
+        (1, least / 16, 1 + pages / 16),
+    ];
+    let found = ways.map(|(threads, memory, portion_pages)| {
         work(&Means {
             memory,
+            portion_pages,
             threads,
             io_threads: 2,
             io,
@@ -106,6 +115,7 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
 fn the_means(io: &Io) -> Means<'_> {
     Means {
         memory: 64 << 20,
+        portion_pages: graph::PORTION_PAGES,
         threads: 2,
         io_threads: 2,
         io,
@@ -226,6 +236,7 @@ fn strong_components_reach_each_other() {
         let means_frames = Frames::default();
         let means = Means {
             memory: 64 << 20,
+            portion_pages: graph::PORTION_PAGES,
             threads: 1,
             io_threads: 1,
             io: &io,
@@ -352,6 +363,110 @@ fn the_most_edges_are_around_one_vertex() {
     }
 }
 
+/// r = d (Σ w r_u / s_u + dangling q) + (1 - d) p, step by step.
+fn plain_ranks(made: &Made, is_weighted: bool, what: &graph::Ranking<'_>) -> Vec<f64> {
+    let n = made.vertices;
+    let even = vec![1.0 / n as f64; n];
+    let (teleport, start) = (what.teleport.unwrap_or(&even), what.start.unwrap_or(&even));
+    let dangling = what.dangling.unwrap_or(teleport);
+    let weigh = |from, to| if is_weighted { weight(from, to) } else { 1.0 };
+    let mut strengths = vec![0.0; n];
+    made.edges
+        .iter()
+        .for_each(|(from, to)| strengths[*from as usize] += weigh(*from, *to));
+    let mut ranks = start.to_vec();
+    for _ in 0..what.iterations {
+        let lost: f64 = (0..n)
+            .filter(|vertex| strengths[*vertex] == 0.0)
+            .map(|vertex| ranks[vertex])
+            .sum();
+        let mut next: Vec<f64> = (0..n)
+            .map(|vertex| what.damping * lost * dangling[vertex] + (1.0 - what.damping) * teleport[vertex])
+            .collect();
+        for (from, to) in &made.edges {
+            let part = ranks[*from as usize] * weigh(*from, *to) / strengths[*from as usize];
+            next[*to as usize] += what.damping * part;
+        }
+        ranks = next;
+    }
+    ranks
+}
+
+#[test]
+fn ranks_go_by_weights_and_by_what_is_given() {
+    let made = made(700, &skewed(700, 3_000), true);
+    let io = Io::direct();
+    let [out, into] = [Direction::Out, Direction::In].map(|direction| made.file.degrees(direction, &io).unwrap());
+    let given = |first: usize| {
+        let sum: usize = (0..700).map(|vertex| (vertex + first) % 7).sum();
+        (0..700)
+            .map(|vertex| ((vertex + first) % 7) as f64 / sum as f64)
+            .collect::<Vec<_>>()
+    };
+    let (teleport, dangling, start) = (given(0), given(2), given(5));
+    for is_weighted in [false, true] {
+        let strength = || match is_weighted {
+            true => Strength::of_weights(&made.file, &out, &the_means(&io), &mut go).unwrap(),
+            false => Strength::Degrees(&out),
+        };
+        for (iterations, is_given) in [(3, false), (3, true), (40, true)] {
+            let [teleport, dangling, start] =
+                [&teleport, &dangling, &start].map(|given| is_given.then_some(&given[..]));
+            let what = graph::Ranking {
+                damping: 0.85,
+                tolerance: 0.0,
+                iterations,
+                teleport,
+                dangling,
+                start,
+            };
+            let (found, done) = the_same(&made, &io, |means| {
+                let degrees = is_weighted.then_some(&into);
+                graph::ranks(&made.file, &strength(), degrees, &what, means, &mut go).unwrap()
+            });
+            assert_eq!(done, None);
+            let expected = plain_ranks(&made, is_weighted, &what);
+            assert!(found
+                .iter()
+                .zip(&expected)
+                .all(|(found, expected)| (found - expected).abs() < 1e-15));
+            assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+        // By what changes: with a small threshold the same ranks, to what the threshold leaves.
+        for (threshold, teleport) in [(1e-9, None), (1e-12, Some(&teleport[..]))] {
+            let what = graph::Deltas {
+                damping: 0.85,
+                threshold,
+                iterations: 500,
+                teleport,
+            };
+            let (found, done) = the_same(&made, &io, |means| {
+                let degrees = is_weighted.then_some((&out, &into));
+                graph::ranks_by_deltas(&made.file, &strength(), degrees, &what, means, &mut go).unwrap()
+            });
+            assert!(done.unwrap() > 3);
+            let expected = plain_ranks(
+                &made,
+                is_weighted,
+                &graph::Ranking {
+                    damping: 0.85,
+                    tolerance: 0.0,
+                    iterations: 200,
+                    teleport,
+                    dangling: None,
+                    start: None,
+                },
+            );
+            let apart: f64 = found
+                .iter()
+                .zip(&expected)
+                .map(|(found, expected)| (found - expected).abs())
+                .sum();
+            assert!(apart < 700.0 * threshold * 0.85 / 0.15, "{apart}");
+        }
+    }
+}
+
 #[test]
 fn a_read_that_fails_ends_a_run_with_its_name() {
     let made = made(3000, &skewed(3000, 30_000), false);
@@ -366,6 +481,7 @@ fn a_read_that_fails_ends_a_run_with_its_name() {
         // Few pages a batch, so that there are many reads.
         let means = Means {
             memory: 32 << 10,
+            portion_pages: graph::PORTION_PAGES,
             threads: 2,
             io_threads: 2,
             io: &io,
@@ -391,6 +507,7 @@ fn whoever_watches_ends_a_run() {
     let (io, frames) = (Io::direct(), Frames::default());
     let means = Means {
         memory: 32 << 10,
+        portion_pages: graph::PORTION_PAGES,
         threads: 2,
         io_threads: 2,
         io: &io,
@@ -655,9 +772,13 @@ fn algorithms_take_long_lists_in_parts() {
         damping: 0.85,
         tolerance: 1e-15,
         iterations: 500,
+        teleport: None,
+        dangling: None,
+        start: None,
     };
+    let strength = Strength::Degrees(&degrees);
     let (ranks, _) = the_same(&made, &io, |means| {
-        graph::ranks(&made.file, &degrees, &what, means, &mut go).unwrap()
+        graph::ranks(&made.file, &strength, None, &what, means, &mut go).unwrap()
     });
     // h = (1 - d) / n + d n' l, l = (1 - d) / n + d h / n', where n' are the leaves.
     let base = 0.15 / made.vertices as f64;
@@ -1039,7 +1160,7 @@ proptest! {
         let mut bits = Bits::none(3000);
         chosen.iter().for_each(|vertex| bits.insert(*vertex));
         let frames = Frames::default();
-        let means = Means { memory: 1 << memory, threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default() };
+        let means = Means { memory: 1 << memory, portion_pages: 1 << (memory - 12), threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default() };
         let wanted = Wanted {
             file: &made.file,
             direction: Direction::In,

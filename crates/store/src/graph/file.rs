@@ -49,6 +49,11 @@ pub struct Section {
 }
 
 impl Section {
+    /// Pages of lists and of weights.
+    pub fn pages(&self) -> u64 {
+        self.weight_pages + self.list_pages
+    }
+
     /// Where in the file a part begins, and how many pages it has.
     pub fn part(&self, part: Part) -> (u64, u64) {
         match part {
