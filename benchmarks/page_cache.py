@@ -129,8 +129,8 @@ def main() -> None:
         [
             f"One file of {common.show_bytes(options.size)}, pages of 4 KiB, a group of "
             f"{common.show_bytes(options.limit)} ({next(iter(results.values()))['limited_by']}), 64 MiB asked for "
-            f"again and again; medians of {options.repeats} rounds in turn, {options.seconds:g} s each, each way with the "
-            "threads that suit it best.",
+            f"again and again; medians of {options.repeats} rounds in turn, {options.seconds:g} s each, each way with "
+            "the threads that suit it best.",
             common.table(columns, rows(results)),
         ],
         {"cases": results},

@@ -82,7 +82,7 @@ RESERVED: dict[str, Callable[[Any, Any], Any]] = {
     "bfs": lambda core, run: core.levels(run, [0], "out", 9),
     "components": lambda core, run: core.components(run, False),
     "strong": lambda core, run: core.components(run, True),
-    "ranks": lambda core, run: core.ranks(run, 0.85, 0.0, 2),
+    "ranks": lambda core, run: core.ranks(run, 0.85, 0.0, 2, False, None, None, None, None),
     "cores": lambda core, run: core.cores(run),
     "order": lambda core, run: core.generations(run),
 }
