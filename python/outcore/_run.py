@@ -21,7 +21,7 @@ from outcore._records import is_typed, open_part
 from outcore._session import Outcome, current
 from outcore._typed import Typed, carried, decoded
 from outcore._typed_files import store_typed
-from outcore.errors import DTypeError, FormatError, ResumeWarning, ShapeError, StaleProgramError
+from outcore.errors import ArgumentError, DTypeError, FormatError, ResumeWarning, ShapeError, StaleProgramError
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 _PLANS_MAX = 8
@@ -242,6 +242,11 @@ def explain(*arrays: Any, overwrite: bool = False) -> Explanation:
     ...     oc.explain(oc.open(f"{folder}/x.npy").mean()).bytes_read
     8128
     """
+    for given in arrays:
+        if isinstance(getattr(given, "_core", None), _core.Graph):
+            raise ArgumentError(
+                "explain: a graph is no expression; outcore.graph.explain(function, G) tells what a function takes"
+            )
     return Explanation.from_json(_program(arrays, overwrite).explain())
 
 

@@ -12,12 +12,12 @@ use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_graph::ListIndex;
 use outcore_store::cache::{CacheOptions, CachedFile, PageCache};
-use outcore_store::{return_freed_memory, Direction, GraphFile, Io};
+use outcore_store::{return_freed_memory, Direction, GraphFile, Io, Part, PAGE};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
 use crate::graph_program::give;
-use crate::graph_run::PyGraphRun;
+use crate::graph_run::{Begin, OnlyForecast, PyGraphRun};
 use crate::session::{watching_signals, PySession};
 use crate::sparse::PySparse;
 
@@ -164,11 +164,21 @@ impl PyGraph {
         self.file.shape().vertices as usize
     }
 
+    /// What a cache takes of so much memory.
+    fn cache_bytes(&self, bytes: u64) -> u64 {
+        let bytes = bytes.min(self.file.file_bytes() / 8 * 9 + CACHE_LEAST);
+        if bytes < CACHE_LEAST {
+            0
+        } else {
+            bytes
+        }
+    }
+
     /// The file by way of a cache, where there is memory for one: it takes no more than all pages need. What it holds stays
     /// for the next call, until others in the session need its memory. Without it, if it cannot be opened again, reading says
     /// why.
     fn cached(&self, session: &Arc<Session>, bytes: u64) -> Option<CachedFile> {
-        let bytes = bytes.min(self.file.file_bytes() / 8 * 9 + CACHE_LEAST) as usize;
+        let bytes = self.cache_bytes(bytes) as usize;
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         *cached = cached
             .take()
@@ -215,16 +225,19 @@ impl PyGraph {
     ) -> PyResult<T> {
         let state = self.file.shape().vertices * vertex_bytes + self.file.memory_bytes() + self.plan_bytes();
         let session = &run.session;
+        let left = session.budget().saturating_sub(state);
+        // What is read ahead and sent does with little; what has been read is asked for again.
+        let memory = (left / 4).clamp(least, READING_MAX.max(least));
+        let cache_bytes = left.saturating_sub(memory) / 8 * 7;
+        run.begins(Begin {
+            known: state,
+            meanwhile: memory,
+            cache: self.cache_bytes(cache_bytes),
+        })?;
         run.watching(py, |watch| {
-            let left = session.budget().saturating_sub(state);
-            // What is read ahead and sent does with little; what has been read is asked for again.
-            let memory = (left / 4).clamp(least, READING_MAX.max(least));
             let _held = session.set_aside(operator, state + memory)?;
             run.reserves(state + memory);
-            let (frames, file) = (
-                Frames::default(),
-                self.cached(session, left.saturating_sub(memory) / 8 * 7),
-            );
+            let (frames, file) = (Frames::default(), self.cached(session, cache_bytes));
             let found = work(&run.means(memory, &frames, file.as_ref()), watch);
             run.activity.end(file.as_ref());
             // What was sent and found in parts is nobody's now, and others count on it.
@@ -282,6 +295,13 @@ impl PyGraph {
     #[getter]
     fn memory_bytes(&self) -> u64 {
         self.file.memory_bytes()
+    }
+
+    /// Bytes of the pages of lists, and of weights, of a direction.
+    fn part_bytes(&self, direction: &str) -> PyResult<(u64, u64)> {
+        let section = self.file.section(directions_named(direction)?[0]);
+        let bytes = |part| section.part(part).1 * PAGE as u64;
+        Ok((bytes(Part::Lists), bytes(Part::Weights)))
     }
 
     #[getter]
@@ -859,6 +879,7 @@ fn build_graph(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyGraph>()?;
     module.add_class::<PyGraphRun>()?;
+    module.add("OnlyForecast", module.py().get_type::<OnlyForecast>())?;
     module.add_function(wrap_pyfunction!(open_graph, module)?)?;
     module.add_function(wrap_pyfunction!(build_graph, module)?)
 }

@@ -1,7 +1,7 @@
 //! A run over a graph: its session, who is told how far it is, and what its iterations did.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use outcore_engine::graph::{Activity, Frames, Means, Watch, PORTION_PAGES};
@@ -9,6 +9,8 @@ use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_store::cache::CachedFile;
 use outcore_store::Reservation;
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -21,9 +23,29 @@ pub struct PyGraphRun {
     report: Option<Py<PyAny>>,
     pub activity: Activity,
     reserved_bytes: AtomicU64,
+    /// What a run would begin with, if it only tells.
+    forecast: Option<OnceLock<Begin>>,
     /// Memory of what the run knows of vertices, and of what its iterations have meanwhile.
     held: Mutex<Vec<Reservation>>,
     meanwhile: Mutex<Vec<Reservation>>,
+}
+
+create_exception!(
+    outcore._core,
+    OnlyForecast,
+    PyException,
+    "A run that only tells what it would begin with has told."
+);
+
+/// What a run begins with.
+#[derive(Clone, Copy)]
+pub struct Begin {
+    /// Bytes for what is known of vertices, with the index.
+    pub known: u64,
+    /// Bytes for what is read and sent.
+    pub meanwhile: u64,
+    /// Bytes that the page cache may take.
+    pub cache: u64,
 }
 
 fn lock(held: &Mutex<Vec<Reservation>>) -> MutexGuard<'_, Vec<Reservation>> {
@@ -60,6 +82,16 @@ impl PyGraphRun {
         bytes(&self.held) + bytes(&self.meanwhile)
     }
 
+    /// Ends here, if the run only tells what it would begin with.
+    ///
+    /// # Errors
+    /// It is such a run.
+    pub fn begins(&self, begin: Begin) -> PyResult<()> {
+        let Some(forecast) = &self.forecast else { return Ok(()) };
+        let _ = forecast.set(begin);
+        Err(OnlyForecast::new_err("told"))
+    }
+
     /// What the run has reserved at a time.
     pub fn reserves(&self, bytes: u64) {
         self.reserved_bytes.fetch_max(bytes, Relaxed);
@@ -91,13 +123,14 @@ impl PyGraphRun {
 #[pymethods]
 impl PyGraphRun {
     #[new]
-    #[pyo3(signature = (session, report=None))]
-    fn new(session: PyRef<'_, PySession>, report: Option<Py<PyAny>>) -> PyGraphRun {
+    #[pyo3(signature = (session, report=None, only_forecast=false))]
+    fn new(session: PyRef<'_, PySession>, report: Option<Py<PyAny>>, only_forecast: bool) -> PyGraphRun {
         PyGraphRun {
             session: session.0.clone(),
             report,
             activity: Activity::default(),
             reserved_bytes: AtomicU64::new(0),
+            forecast: only_forecast.then(OnceLock::new),
             held: Mutex::default(),
             meanwhile: Mutex::default(),
         }
@@ -106,6 +139,14 @@ impl PyGraphRun {
     #[getter]
     fn reserved_bytes(&self) -> u64 {
         self.reserved_bytes.load(Relaxed)
+    }
+
+    /// What the run would begin with, once it has told: bytes for what is known of vertices with the index, for what is read
+    /// and sent, and for the page cache at most; and what the session has.
+    #[getter]
+    fn forecast(&self) -> Option<(u64, u64, u64, u64)> {
+        let begin = self.forecast.as_ref()?.get()?;
+        Some((begin.known, begin.meanwhile, begin.cache, self.session.budget()))
     }
 
     /// Holds memory for states.

@@ -10,6 +10,7 @@ from outcore.graph._components import (
     topological_sort,
 )
 from outcore.graph._counts import average_clustering, clustering, scan_statistics, triangles
+from outcore.graph._forecast import GraphForecast, explain
 from outcore.graph._graph import Graph, open
 from outcore.graph._making import from_arrays, from_edges, from_networkx, from_sparse, to_sparse
 from outcore.graph._program import VertexProgram, state
@@ -17,6 +18,7 @@ from outcore.graph._searching import bfs, diameter, shortest_paths
 
 __all__ = [
     "Graph",
+    "GraphForecast",
     "VertexProgram",
     "average_clustering",
     "betweenness_centrality",
@@ -26,6 +28,7 @@ __all__ = [
     "core_number",
     "degree_histogram",
     "diameter",
+    "explain",
     "from_arrays",
     "from_edges",
     "from_networkx",

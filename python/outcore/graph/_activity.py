@@ -5,16 +5,35 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from outcore import _core, _profile
 from outcore._progress import live
 from outcore._session import Outcome, current
+
+#: The runs that only tell what they would begin with, where that is what is asked for.
+_told: ContextVar[list[_core.GraphRun] | None] = ContextVar("told", default=None)
+
+
+@contextmanager
+def forecasting() -> Iterator[list[_core.GraphRun]]:
+    """Runs within it end before they begin; gives them."""
+    runs: list[_core.GraphRun] = []
+    token = _told.set(runs)
+    try:
+        yield runs
+    finally:
+        _told.reset(token)
 
 
 @contextmanager
 def running(name: str) -> Iterator[_core.GraphRun]:
     """A run of a function of that name: a bar tells of its iterations, a profile has them as a row each."""
     session = current()
+    if (told := _told.get()) is not None:
+        told.append(_core.GraphRun(session._core, None, True))
+        yield told[-1]
+        return
     began = time.perf_counter()
     with live(session.options["progress"]) as bar:
         if bar is not None:
@@ -39,4 +58,4 @@ def unseen() -> _core.GraphRun:
     return _core.GraphRun(current()._core)
 
 
-__all__ = ["running", "unseen"]
+__all__ = ["forecasting", "running", "unseen"]
