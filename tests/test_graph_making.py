@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,14 @@ from conftest import KILLS
 from hypothesis import HealthCheck, given, settings
 from support.graphs import KINDS, directed_of, graphs, weighted, write
 from support.killing import wait
-from support.running import files_below, session
+from support.running import files_below, session, tree_hash
 
 import outcore as oc
 from outcore.errors import (
     ArgumentError,
     FormatError,
     MemoryLimitError,
+    OutcoreError,
     ShapeError,
     TargetExistsError,
 )
@@ -235,6 +238,64 @@ def test_a_graph_that_is_replaced_goes_with_its_labels(data: Path, out: Path) ->
             assert dense(make())[4, 0] == 1
             assert files_below(out) == ["g.ocg"]
             oc.graph.from_edges(data / "e.txt", out / "g.ocg", relabel="degree", overwrite=True)
+
+
+def test_a_file_called_as_labels_is_nobody_s_where_there_is_no_graph(out: Path) -> None:
+    path, beside = out / "g.ocg", out / "g.ocg.labels.npy"
+    np.save(beside, np.arange(3))
+    kept = beside.read_bytes()
+    with session(out):
+        oc.graph.from_arrays([0, 1], [1, 2], path)
+        assert beside.read_bytes() == kept
+        path.unlink()
+        with pytest.raises(TargetExistsError, match=r"labels\.npy"):
+            oc.graph.from_arrays([0, 1], [1, 2], path, relabel="degree")
+        assert files_below(out) == ["g.ocg.labels.npy"]
+        beside.unlink()
+        beside.mkdir()
+        oc.graph.from_arrays([0, 1], [1, 2], path)
+        before = path.read_bytes()
+        with pytest.raises(FormatError, match="is a directory"):
+            oc.graph.from_arrays([1, 0], [2, 2], path, relabel="degree", overwrite=True)
+        assert path.read_bytes() == before
+        assert len(oc.graph.from_arrays([0], [2], path, overwrite=True).neighbors(0)) == 1
+
+
+@pytest.mark.parametrize("relabel", ["degree", None])
+@pytest.mark.parametrize("fault", ["write:{n}:enospc", "sync:{n}", "rename:{n}"])
+def test_what_fails_leaves_the_graph_that_was_there_and_its_labels(fault: str, relabel: str | None, out: Path) -> None:
+    """With scratch on another file system: labels are copied then."""
+    path, scratch = out / "g.ocg", Path(tempfile.mkdtemp(dir="/dev/shm"))
+    try:
+        with session(scratch):
+            oc.graph.from_arrays([0, 1, 2, 2], [3, 3, 3, 1], path, relabel="degree")
+            old = tree_hash(out)
+            oc.graph.from_arrays([0, 0, 4], [1, 2, 0], out / "x.ocg", relabel=relabel)
+            new = {
+                name.replace("x.ocg", "g.ocg"): of for name, of in tree_hash(out).items() if name.startswith("x.ocg")
+            }
+            (out / "x.ocg").unlink()
+            (out / "x.ocg.labels.npy").unlink(missing_ok=True)
+        fired = missed = 0
+        n = 0
+        while missed < 12:
+            n += 1
+            with session(scratch, faults=fault.format(n=n)):
+                try:
+                    oc.graph.from_arrays([0, 0, 4], [1, 2, 0], path, relabel=relabel, overwrite=True)
+                except OutcoreError:
+                    fired, missed = n, 0
+                    assert tree_hash(out) == old
+                else:
+                    missed += 1
+                    assert tree_hash(out) == new
+            if missed:
+                with session(scratch):
+                    oc.graph.from_arrays([0, 1, 2, 2], [3, 3, 3, 1], path, relabel="degree", overwrite=True)
+                    assert tree_hash(out) == old
+        assert fired > 2
+    finally:
+        shutil.rmtree(scratch)
 
 
 def test_a_graph_has_its_own_labels_whenever_its_maker_is_killed(data: Path, out: Path, scratch: Path) -> None:

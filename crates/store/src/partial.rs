@@ -5,6 +5,10 @@
 //! - `old`, what is replaced, on file systems that cannot exchange names.
 //! - `name`, the name that `old` had, written before it is moved: who cleans up after a dead process gives it back.
 //!
+//! An output that comes with a companion, a file of another name beside it, takes more: `with-new` and `with-old`, the companion
+//! and what that replaces; `with` or `with-brings`, the name of these, written before anything is moved, `with-brings` if there
+//! is a new one. Such an output gets its name last, so that as long as it is `new` all can be put back.
+//!
 //! So a name leads to what it led to before, or to the finished output, whenever the process dies; the name of a directory
 //! may be free for a moment where names cannot be exchanged, until the next clean-up.
 
@@ -30,6 +34,10 @@ const REPLACED: &str = "outcore-replaced-";
 pub(crate) const NEW: &str = "new";
 const OLD: &str = "old";
 const NAME: &str = "name";
+const WITH: &str = "with";
+const WITH_BRINGS: &str = "with-brings";
+const WITH_NEW: &str = "with-new";
+const WITH_OLD: &str = "with-old";
 const NAME_BYTES_MAX: u64 = 255;
 
 /// An output that has not got its name yet, with what it replaces until that is settled. Removed on drop unless published.
@@ -222,7 +230,7 @@ impl Partial {
         }
         let linked = !is_directory(&there) && linkat(parent, self.name(), folder, OLD, AtFlags::empty()).is_ok();
         if !linked {
-            self.note_name()
+            note(&self.folder, NAME, self.name())
                 .map_err(|cause| StoreError::io(&self.target, 0, "rename into place", cause))?;
             renameat(parent, self.name(), folder, OLD).map_err(&error)?;
             *self.state() = State::Between;
@@ -232,13 +240,79 @@ impl Partial {
         Ok(())
     }
 
-    /// Writes down, durably, whose name `old` will have had.
-    fn note_name(&self) -> std::io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-        let mut file = fs::File::from(openat(self.folder.held(), NAME, flags, Mode::RUSR | Mode::WUSR)?);
-        file.write_all(self.name().as_bytes())?;
-        file.sync_all()?;
-        Ok(fsync(self.folder.held())?)
+    /// Where the companion of the output is written, if it has one.
+    pub(crate) fn companion(&self) -> PathBuf {
+        self.folder.path().join(WITH_NEW)
+    }
+
+    /// Gives the output its name, durably, and its companion the name `beside`, if it `brings` one; that of the output which is
+    /// replaced goes with it. As long as a process that dies has not given the last name, who cleans up puts all back. `false`
+    /// where neither has a companion: nothing is done then.
+    ///
+    /// # Errors
+    /// A name is taken, or cannot be given. Everything is as it was then, or will be once somebody cleans up.
+    pub(crate) fn publish_with(&self, beside: &Path, brings: bool, io: &Io) -> Result<bool, StoreError> {
+        let parent = self.check()?;
+        let (name, with) = (self.name(), beside.file_name().unwrap_or_default());
+        let look = |name: &OsStr| statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let (there, with_there) = (look(name), look(with));
+        let refuse = |path: &Path| {
+            let path = path.to_path_buf();
+            if self.overwrite {
+                check_replaceable(&path, false)
+            } else {
+                Err(StoreError::Exists { path })
+            }
+        };
+        if let Some(there) = &there {
+            refuse(&self.target)?;
+            self.take_mode(there)?;
+        }
+        if brings && with_there.is_some() {
+            refuse(beside)?;
+        }
+        // A file of that name beside no output is nobody's companion.
+        let goes = with_there.is_some_and(|stat| !is_directory(&stat)) && (brings || there.is_some());
+        if !brings && !goes {
+            return Ok(false);
+        }
+        let error = |cause| StoreError::io(&self.target, 0, "rename into place", cause);
+        note(&self.folder, NAME, name).map_err(error)?;
+        note(&self.folder, if brings { WITH_BRINGS } else { WITH }, with).map_err(error)?;
+        let (folder, parent) = (self.folder.held(), parent.as_fd());
+        let steps = [
+            there.map(|_| ((parent, name), (folder, OLD.as_ref()))),
+            goes.then(|| ((parent, with), (folder, WITH_OLD.as_ref()))),
+            brings.then(|| ((folder, WITH_NEW.as_ref()), (parent, with))),
+            Some(((folder, NEW.as_ref()), (parent, name))),
+        ];
+        let mut done = vec![];
+        let mut placed = Ok(());
+        for (from, to) in steps.into_iter().flatten() {
+            let moved = io
+                .before_rename()
+                .and_then(|()| Ok(move_to(&from.0, from.1, &to.0, to.1)?));
+            match moved {
+                Ok(()) => done.push((from, to)),
+                Err(cause) => {
+                    placed = Err(error(cause));
+                    break;
+                }
+            }
+        }
+        let placed = placed.and_then(|()| self.sync_name(io));
+        let Err(cause) = placed else {
+            self.settle();
+            return Ok(true);
+        };
+        let back = |((from, name), (to, new)): &((BorrowedFd<'_>, &OsStr), (BorrowedFd<'_>, &OsStr))| {
+            move_to(to, new, from, name).is_ok()
+        };
+        if !done.iter().rev().all(back) {
+            // It stays for who cleans up.
+            *self.state() = State::Gone;
+        }
+        Err(cause)
     }
 
     /// Where what it replaced is while it stands under its name.
@@ -330,6 +404,27 @@ impl Partial {
     }
 }
 
+/// Writes down a name, durably.
+fn note(folder: &LockedDir, file: &str, name: &OsStr) -> std::io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let mut file = fs::File::from(openat(folder.held(), file, flags, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(name.as_bytes())?;
+    file.sync_all()?;
+    Ok(fsync(folder.held())?)
+}
+
+/// Gives a file a name that nothing has.
+fn move_to<A: AsFd, B: AsFd>(from: &A, name: &OsStr, to: &B, new: &OsStr) -> Result<(), Errno> {
+    match renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
+        // Where names cannot be kept from being replaced, it is looked at first.
+        Err(Errno::INVAL | Errno::NOSYS) => match statat(to, new, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Err(Errno::EXIST),
+            Err(_) => renameat(from, name, to, new),
+        },
+        done => done,
+    }
+}
+
 impl Drop for Partial {
     fn drop(&mut self) {
         self.discard();
@@ -350,10 +445,27 @@ pub fn clean_partials(dir: &Path) -> Result<Cleaned, StoreError> {
     )
 }
 
-/// Gives `old` the name it had, where that is free.
+/// Gives `old` the name it had, where that is free, and companions theirs.
 fn restore(dir: &Path, folder: &Path) -> Result<(), StoreError> {
+    let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    let (brought, goes) = (noted_name(folder, WITH_BRINGS), noted_name(folder, WITH));
+    if let Some(with) = brought.as_ref().or(goes.as_ref()).filter(|_| is_there(NEW)) {
+        let error = |cause| StoreError::io(&dir.join(with), 0, "restore", cause);
+        if brought.is_some() && !is_there(WITH_NEW) {
+            renameat(CWD, dir.join(with), CWD, folder.join(WITH_NEW)).map_err(error)?;
+        }
+        if is_there(WITH_OLD) {
+            move_to(
+                &CWD,
+                folder.join(WITH_OLD).as_os_str(),
+                &CWD,
+                dir.join(with).as_os_str(),
+            )
+            .map_err(error)?;
+        }
+    }
     let old = folder.join(OLD);
-    let Some(name) = noted_name(folder).filter(|_| old.symlink_metadata().is_ok()) else {
+    let Some(name) = noted_name(folder, NAME).filter(|_| is_there(OLD)) else {
         return Ok(());
     };
     let target = dir.join(name);
@@ -366,9 +478,9 @@ fn restore(dir: &Path, folder: &Path) -> Result<(), StoreError> {
     .map_err(|cause| StoreError::io(&target, 0, "restore", cause))
 }
 
-fn noted_name(folder: &Path) -> Option<OsString> {
+fn noted_name(folder: &Path, file: &str) -> Option<OsString> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = fs::File::from(openat(CWD, folder.join(NAME), flags, Mode::empty()).ok()?);
+    let file = fs::File::from(openat(CWD, folder.join(file), flags, Mode::empty()).ok()?);
     let mut name = Vec::new();
     file.take(NAME_BYTES_MAX).read_to_end(&mut name).ok()?;
     let plain = !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/');

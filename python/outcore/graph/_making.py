@@ -38,16 +38,14 @@ def _made(
         check_target(target, overwrite, work, "graph")
         rows, columns = work.path("out.ocs"), work.path("in.ocs") if directed else None
         labels = rows.with_name(rows.name + ".labels.npy")
-        # Noted is whether there are labels: those that were moved beside a graph that got no name are made again.
-        noted = work.noted("edges")
-        if noted is None or (noted and not labels.exists()):
+        if work.noted("edges") is None:
             options: dict[str, Any] = {"overwrite": True}
             if key is not None:
                 options["resume"] = True
             if not directed and not mirrored:
                 options["symmetrize"] = True
             store(rows, columns, options)
-            work.note("edges", labels.exists())
+            work.note("edges", True)
         found = sparse.open(rows)
         if mirrored and not directed:
             found = _entries(found, found.blocks(), work.path("both.ocs"))

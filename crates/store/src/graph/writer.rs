@@ -76,7 +76,6 @@ pub struct GraphWriter {
     file: File,
     partial: Partial,
     path: PathBuf,
-    overwrite: bool,
     header: Header,
     current: Option<Lists>,
     list: Vec<u8>,
@@ -100,7 +99,6 @@ impl GraphWriter {
             file: file.named(path.to_path_buf()),
             partial,
             path: path.to_path_buf(),
-            overwrite,
             header: Header { shape, places: vec![] },
             current: None,
             list: vec![],
@@ -223,13 +221,11 @@ impl GraphWriter {
     }
 
     /// Completes the file, makes it durable and gives it its name. `labels` is the file of what its vertices were called, if
-    /// they were given other numbers: it becomes `<name>.labels.npy`.
-    ///
-    /// Where there are labels, or were, what the file replaces goes first, then its labels, and the name of the file is the
-    /// last to be given: whenever the process dies, a graph that is there has its own labels.
+    /// they were given other numbers: a copy of it becomes `<name>.labels.npy`. Those of a graph that is replaced go with it:
+    /// whenever the process dies, a graph that is there has its own labels, once what was left is cleaned up.
     ///
     /// # Errors
-    /// Lists are missing; it cannot be written, or its name cannot be given. Nothing is left behind then.
+    /// Lists are missing; it cannot be written, or a name cannot be given. Everything is as it was then.
     pub fn finish(mut self, labels: Option<&Path>, io: &Io) -> Result<GraphShape, StoreError> {
         let shape = self.header.shape.clone();
         if shape.vertices == 0 {
@@ -245,33 +241,14 @@ impl GraphWriter {
         // Direct reads of the last page are whole ones.
         self.file.set_len(self.written.next_multiple_of(PAGE as u64))?;
         io.sync(&self.file)?;
-        self.put_labels(labels, io)?;
-        place_all(&[&self.partial], io)?;
+        let mut beside = OsString::from(self.path.as_os_str());
+        beside.push(".labels.npy");
+        if let Some(labels) = labels {
+            volume::copy_to(labels, &self.partial.companion(), io)?;
+        }
+        if !self.partial.publish_with(Path::new(&beside), labels.is_some(), io)? {
+            place_all(&[&self.partial], io)?;
+        }
         Ok(shape)
-    }
-
-    fn put_labels(&self, labels: Option<&Path>, io: &Io) -> Result<(), StoreError> {
-        let mut name = OsString::from(self.path.as_os_str());
-        name.push(".labels.npy");
-        let beside = PathBuf::from(name);
-        let is_there = |path: &Path| path.symlink_metadata().is_ok();
-        let remove = |path: &Path| match is_there(path) {
-            true => volume::remove_file(path)
-                .map(drop)
-                .map_err(|cause| StoreError::io(path, 0, "remove", cause)),
-            false => Ok(()),
-        };
-        if labels.is_none() && !is_there(&beside) {
-            return Ok(());
-        }
-        if !self.overwrite && is_there(&self.path) {
-            let path = self.path.clone();
-            return Err(StoreError::Exists { path });
-        }
-        remove(&self.path)?;
-        match labels {
-            Some(labels) => volume::replace(labels, &beside, io),
-            None => remove(&beside),
-        }
     }
 }

@@ -43,6 +43,7 @@ pub use disk::{errno, DiskCounters, DiskError};
 pub use layout::Layout;
 pub use rebalance::{rebalance, Rebalanced};
 pub use remove::{remove_file, remove_tree};
+pub(crate) use rename::copy_to;
 pub use rename::{is_within, replace};
 pub use scan::{check, Checked};
 pub use stub::Stub;

@@ -35,3 +35,10 @@ pub fn replace(from: &Path, to: &Path, io: &Io) -> Result<(), StoreError> {
     place_all(&[&partial], io)?;
     remove_file(from).map(drop).map_err(error)
 }
+
+/// Copies a file to a name that nothing has, durably.
+pub(crate) fn copy_to(from: &Path, to: &Path, io: &Io) -> Result<(), StoreError> {
+    let file = io.open(from, Mode::Read)?;
+    let bytes = file.len()?;
+    copy(&file, bytes, to, io, &mut || true).map(drop)
+}
