@@ -68,7 +68,7 @@ class CachedFile:
         outside = places[(places < 0) | (places > len(self) - count)]
         if outside.size:
             raise IndexingError(f"{self.path}: {count} bytes at {outside[0]} of {len(self)}")
-        if not count:
+        if not count * places.size:
             return np.zeros((places.size, size), kind)
         found: npt.NDArray[Any] = self._core.read(places.astype(np.uint64), count).view(kind)
         return found.reshape(places.size, size)

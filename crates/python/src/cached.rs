@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_store::cache::{CacheOptions, CachedFile, PageCache, Policy, Span};
 use outcore_store::io::Mode;
-use outcore_store::Reservation;
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -18,12 +16,6 @@ use crate::session::PySession;
 pub struct PyCachedFile {
     file: CachedFile,
     session: Py<PySession>,
-}
-
-/// Looks whether there is room for so many bytes that a call needs beside the cache.
-fn room(session: &Session, bytes: usize, what: &str) -> Result<Reservation, EngineError> {
-    session.make_way(bytes as u64);
-    Ok(session.ledger().reserve(bytes, what)?)
 }
 
 fn policy_named(name: &str) -> PyResult<Policy> {
@@ -58,11 +50,13 @@ impl PyCachedFile {
         };
         let inner = session.get().0.clone();
         let opened = py.detach(|| {
+            // What can be had again, as tiles that are kept, goes first.
+            drop(inner.set_aside("cached", memory)?);
             inner.make_way(memory);
             let cache = PageCache::new(inner.io(), inner.ledger(), memory as usize, options)?;
-            cache.open(&path, if writable { Mode::Reopen } else { Mode::Read })
+            Ok(cache.open(&path, if writable { Mode::Reopen } else { Mode::Read })?)
         });
-        let file = opened.map_err(|error| to_python(error.into()))?;
+        let file = opened.map_err(to_python)?;
         Ok(PyCachedFile { file, session })
     }
 
@@ -102,7 +96,7 @@ impl PyCachedFile {
         let found = py.detach(|| -> Result<Vec<u8>, EngineError> {
             // What the caller gets is the caller's; it is looked at whether there is room for it and what is asked.
             let asked = offsets.len().saturating_mul(pieces.len() * size_of::<Span>());
-            let _held = room(&session, total.saturating_add(asked), "read_at")?;
+            let _held = session.set_aside("read_at", total.saturating_add(asked) as u64)?;
             let mut found = vec![0; total];
             let spans = offsets.iter().flat_map(|offset| {
                 pieces.clone().map(|(at, bytes)| Span {
@@ -129,11 +123,16 @@ impl PyCachedFile {
         data: PyReadonlyArray1<'_, u8>,
         bytes: usize,
     ) -> PyResult<()> {
-        // What Python may change meanwhile is copied.
         let session = self.session.get().0.clone();
-        let _held = room(&session, data.len()? + 8 * offsets.len()?, "write_at").map_err(to_python)?;
-        let (offsets, data) = (offsets.as_slice()?.to_vec(), data.as_slice()?.to_vec());
+        let (offsets, data) = (offsets.as_slice()?, data.as_slice()?);
+        let copied = (data.len() + 8 * offsets.len()) as u64;
+        let held = py
+            .detach(|| session.hold_beside("write_at", copied))
+            .map_err(to_python)?;
+        // What Python may change meanwhile is copied.
+        let (offsets, data) = (offsets.to_vec(), data.to_vec());
         let written = py.detach(|| self.file.write_many(&data, bytes, &offsets));
+        drop(held);
         written.map_err(|error| to_python(error.into()))
     }
 

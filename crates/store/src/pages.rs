@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
 use rustix::mm::{madvise, Advice};
@@ -24,6 +24,8 @@ pub(crate) struct PageMemory {
     /// Frames of part 0; each further part has as many as all before it together.
     base: usize,
     parts: [OnceLock<Part>; PARTS],
+    /// Frames whose memory is used, and so is there.
+    used: AtomicUsize,
     /// Announces that a frame is lent to nobody any more.
     idle: Gate,
 }
@@ -41,6 +43,8 @@ struct Part {
 struct Record {
     name: AtomicU64,
     lent: AtomicU32,
+    /// Whether it is one of the `used`.
+    is_used: AtomicBool,
 }
 
 /// Begins to bring `value`, or its first two cache lines, to the processor, for who will look at it soon.
@@ -83,6 +87,7 @@ impl PageMemory {
             page_bytes,
             base: base.max(1),
             parts: [const { OnceLock::new() }; PARTS],
+            used: AtomicUsize::new(0),
             idle: Gate::default(),
         }
     }
@@ -100,6 +105,11 @@ impl PageMemory {
             let _ = self.parts[part].set(made);
         }
         Ok(())
+    }
+
+    /// Frames whose memory is used, whether they hold a page now or did.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
     }
 
     /// Announces that frames have been given back.
@@ -252,6 +262,13 @@ impl PageMut {
         self.frame
     }
 
+    /// Says that the memory will be used.
+    pub(crate) fn use_it(&self) {
+        if !self.memory.record(self.frame).is_used.swap(true, Ordering::Relaxed) {
+            self.memory.used.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Lets the system have the memory back, where frames are whole pages of it; says how much that is. The bytes are
     /// zeros from then on.
     pub(crate) fn discard(&mut self) -> usize {
@@ -267,11 +284,13 @@ impl PageMut {
         });
         // SAFETY: private anonymous memory of whole pages, which nobody else reads or writes (invariant 1).
         let done = unsafe { madvise(self.start.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
-        if done.is_ok() {
-            bytes
-        } else {
-            0
+        if done.is_err() {
+            return 0;
         }
+        if self.memory.record(self.frame).is_used.swap(false, Ordering::Relaxed) {
+            self.memory.used.fetch_sub(1, Ordering::Relaxed);
+        }
+        bytes
     }
 }
 

@@ -107,7 +107,9 @@ class VertexProgram:
     Values are numbers then, all of the type of the first.
 
     With `takes_parts`, a list of more than a mebibyte comes in several calls of `on_edges`, one after the other, each
-    with the next of its neighbours, and takes no memory of its own; without it all of it is in one call.
+    with the next of its neighbours, and takes no memory of its own; without it all of it is in one call. (Weights are
+    read with their parts where the program's own code names `weights`; where others look at them for it, the whole list
+    is read for each part.)
 
     I/O: the pages of the lists that are asked for. Memory: states, some bits a vertex, four bytes for each that is
     active, then for each that is asked for, messages twice until they are delivered, some megabytes to read with.

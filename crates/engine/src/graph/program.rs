@@ -252,6 +252,8 @@ fn iterate<P: VertexProgram>(
             std::mem::swap(&mut wanted, &mut later);
             later.clear();
         }
+        // Where no list is asked for, nobody else looks.
+        watch()?;
         if stage + 1 < stages {
             divide(graph.file, program, (number, stage), states, &mut wanted, &mut later);
         }

@@ -629,8 +629,10 @@ impl<'r> Round<'r> {
             means.frames.give(frame);
             return watch().map(|()| 1);
         }
+        // What is found has its own part of the memory.
+        let memory = means.memory - room.map_or(0, |room| room.bytes.min(means.memory));
         let room = room.map(|room| (room, wanted.weights));
-        let queue = Queue::new(means.memory, means.threads.max(1) * BACKLOG, room, ahead.take());
+        let queue = Queue::new(memory, means.threads.max(1) * BACKLOG, room, ahead.take());
         std::thread::scope(|scope| {
             for _ in 0..readers(stretch.batches, means) {
                 scope.spawn(|| queue.run(|| queue.read(wanted, stretch, means)));

@@ -317,6 +317,7 @@ impl PageCache {
                 set.frames[way] = self.fresh.fetch_add(1, Ordering::AcqRel);
             }
             if let Some(page) = self.memory.own(set.frames[way]) {
+                page.use_it();
                 return Room::Way(way, page);
             }
         }

@@ -226,8 +226,7 @@ impl Reclaim for PageCache {
     }
 
     fn untouched(&self) -> usize {
-        let counters = self.counters();
-        let there = counters.misses.saturating_sub(counters.evictions) as usize;
-        self.reserved().saturating_sub(there * self.options.page_bytes)
+        self.reserved()
+            .saturating_sub(self.memory.used() * self.options.page_bytes)
     }
 }

@@ -328,7 +328,11 @@ fn pieces_of(buffers: impl Iterator<Item = (*mut u8, usize)>, skip: usize, bytes
         let behind = |last: &&mut libc::iovec| last.iov_base.wrapping_byte_add(last.iov_len) == begin;
         if let Some(last) = pieces.last_mut().filter(behind) {
             last.iov_len += taken;
-        } else if taken > 0 && pieces.len() < PIECES_MAX {
+        } else if taken > 0 {
+            if pieces.len() == PIECES_MAX {
+                // What is behind is for the next call, also where it adjoins the last piece.
+                break;
+            }
             pieces.push(libc::iovec {
                 iov_base: begin,
                 iov_len: taken,
