@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.sparse import csgraph
-from support.running import ROOMY, assert_nothing_but_kept, session
+from support.running import ROOMY, assert_nothing_but_kept, refusals, session
 
 import outcore as oc
-from outcore.errors import MemoryLimitError
 from outcore.graph import Graph
 
 BITS, EDGES = 17, 2 << 20
@@ -98,32 +97,16 @@ def expected(name: str, matrix: Any, found: Any) -> Any:
     return None
 
 
-def refused(call: Callable[[], Any], folder: Path) -> list[MemoryLimitError]:
-    """With how little memory it is refused, and with how little of that it is again: what comes later may need more."""
-    found: list[MemoryLimitError] = []
-    while len(found) < 3:
-        with session(folder, pool_limit=found[-1].smallest + 1 if found else 1 << 20) as current:
-            try:
-                call()
-            except MemoryLimitError as error:
-                found.append(error)
-            else:
-                break
-            assert_nothing_but_kept(current)
-    assert found, "a megabyte is enough"
-    return found
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_threads_and_the_least_memory_change_no_bit(name: str, folder: Path, matrix: Any) -> None:
     file, call = CASES[name]
     path = folder / f"{file}.ocg"
-    refusals = refused(lambda: call(oc.graph.open(path)), folder)
-    for error in refusals:
+    refused = refusals(lambda: call(oc.graph.open(path)), folder)
+    for error in refused:
         assert re.match(r"graph: .* needs [0-9]+ bytes", str(error))
         assert error.details["operator"].startswith("graph")
         assert error.details["need"] > error.details["limit"]
-    least = refusals[-1].smallest + 1
+    least = refused[-1].smallest + 1
     # Rounds, blocks and batches are as small as they get.
     found = []
     # A thread takes a bit a vertex for triangles: eight need more than the two that were refused.
