@@ -291,7 +291,7 @@ def test_a_graph_of_communities_that_is_stored_fails(fault: str, pairs: Path, sc
         return error
 
     if fault.startswith("read"):
-        # Every read of a smaller graph is tried above; here the last ones of the graph itself, and some of what is stored.
+        # Every read of a smaller graph is tried above; here the last ones of the graph itself, and some of the stored.
         for n in (*range(17, 23), 40):
             assert fail(fault.format(n=n)) is not None
         assert files == {True, False}

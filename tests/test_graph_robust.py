@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import cgroup
-from support.graph_children import RESERVED, SEARCHES
+from support.graph_children import FEW, PROGRAMS, RESERVED, SEARCHES
 from support.graphs import circulant, opened
 from support.running import assert_nothing_but_kept, files_below, session
 
@@ -76,6 +76,34 @@ def test_a_graph_is_made_in_a_group_smaller_than_it(out: Path, scratch: Path) ->
         assert G.degrees("out").sum() == G.degrees("in").sum() == outcome.value
         assert len(np.unique(oc.graph.connected_components(G))) > 1
     assert files_below(scratch) == []
+
+
+@pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
+def test_programs_of_users_in_a_group_smaller_than_the_edges(data: Path, out: Path) -> None:
+    """States, messages that are combined and that are not, and the lists of others, of a graph with long lists."""
+    limit, n, count = 256 << 20, 1 << 18, 16 << 20
+    with session(out):
+        rows, columns = oc.sparse.rmat_edges(n, count, seed=4)
+        weights = oc.random.uniform((count,), seed=5)
+        G = oc.graph.from_arrays(rows, columns, data / "g.ocg", weights=weights, vertices=n)
+        assert G.file_bytes > limit
+        degrees = G.degrees()
+        assert degrees.max() > 100 * degrees.mean()
+        expected = {name: call(G) for name, call in PROGRAMS.items()}
+        # In three iterations from a few: their lists, of their neighbours, and of those of these.
+        near = np.unique(G.lists(FEW)[1])
+        asked = [np.array(FEW), near, np.unique(G.lists(near)[1])]
+    given = {"path": str(G.path), "out": str(out), "memory_limit": limit}
+    outcome = cgroup.run_limited("support.graph_children:programs", given, limit, TIMEOUT_SECONDS)
+    assert outcome.reason is None, outcome.stderr
+    assert outcome.oom_kills == 0
+    assert outcome.peak_rss_bytes is not None
+    assert outcome.peak_rss_bytes <= limit
+    assert set(outcome.value) == set(PROGRAMS)
+    for name, found in expected.items():
+        assert np.load(out / f"{name}.npy").tobytes() == found.tobytes(), name
+    calls = sum(np.bincount(ids, minlength=n) for ids in asked)
+    assert np.array_equal(expected["beyond"], [np.where(calls > 0, degrees, 0), calls])
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
