@@ -42,11 +42,14 @@ def matrix(edges: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def folder(edges: Any, shared: Path) -> Path:
-    """R-MAT both ways and one way, and a long row of triangles."""
+    """R-MAT both ways, one way and without circles, and a long row of triangles."""
     rows, columns, weights = edges
     with session(shared):
         oc.graph.from_arrays(rows, columns, shared / "way.ocg", vertices=1 << BITS, weights=weights)
         oc.graph.from_arrays(rows, columns, shared / "both.ocg", vertices=1 << BITS, directed=False)
+        apart = rows != columns
+        forward = np.minimum(rows, columns)[apart], np.maximum(rows, columns)[apart]
+        oc.graph.from_arrays(*forward, shared / "order.ocg", vertices=1 << BITS)
         first = np.arange(LONG - 2)
         ends = np.concatenate([first, first[::2]]), np.concatenate([first + 1, first[::2] + 2])
         oc.graph.from_arrays(*ends, shared / "long.ocg", vertices=LONG, directed=False)
@@ -62,7 +65,12 @@ CASES: dict[str, tuple[str, Callable[[Graph], Any]]] = {
     "ranks": ("way", lambda G: oc.graph.pagerank(G, tol=0, iterations=4)),
     "between": ("way", lambda G: oc.graph.betweenness_centrality(G, [1, 2])),
     "triangles": ("long", lambda G: oc.graph.triangles(G, each=True)),
+    "clustering": ("long", oc.graph.clustering),
+    "scan": ("both", oc.graph.scan_statistics),
+    "diameter": ("both", oc.graph.diameter),
+    "order": ("order", oc.graph.topological_sort),
     "labels": ("both", lambda G: oc.graph.label_propagation(G, iterations=4, seed=1)),
+    "louvain": ("both", lambda G: np.append(*oc.graph.louvain_communities(G, seed=1))),
     "independent": ("both", lambda G: oc.graph.maximal_independent_set(G, seed=1)),
     "lists": ("way", lambda G: G.lists(np.arange(1 << BITS), "in")[1]),
 }
