@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import cgroup
 from support.running import session, takes_direct_io
 
 import outcore as oc
@@ -22,6 +23,7 @@ from outcore.errors import (
 )
 
 POLICIES = ("lru", "lfu", "clock", "gclock")
+TIMEOUT_SECONDS = 120
 
 
 @pytest.fixture
@@ -203,3 +205,24 @@ def test_a_write_that_fails_is_told_of_and_tried_again(out: Path, fault: str) ->
             file.flush()
         file.flush()
         assert np.flatnonzero(np.fromfile(path, np.uint8)).tolist() == [100, 40_000]
+
+
+@pytest.mark.skipif(not cgroup.is_real(), reason="no memory cgroup can be made here (it needs root)")
+def test_a_file_in_a_group_smaller_than_it(out: Path) -> None:
+    limit, length, count = 160 << 20, 40_000_000, 30_000
+    np.arange(length).tofile(out / "n.bin")
+    assert (out / "n.bin").stat().st_size > limit
+    given = {"path": str(out / "n.bin"), "count": count, "memory_limit": limit}
+    outcome = cgroup.run_limited("support.children:cached_file", given, limit, TIMEOUT_SECONDS)
+    assert outcome.reason is None, outcome.stderr
+    assert outcome.oom_kills == 0
+    assert outcome.peak_rss_bytes is not None
+    assert outcome.peak_rss_bytes <= limit
+    assert outcome.value["right"]
+    assert outcome.value["evictions"] > 0
+    assert outcome.value["bytes_written"] >= count * 4096 * 0.9
+    found = np.fromfile(out / "n.bin", np.int64)
+    changed = np.flatnonzero(found != np.arange(length))
+    assert len(changed) == count
+    assert changed.sum() == outcome.value["written"]
+    assert np.array_equal(found[changed], -1 - changed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import re
 import tempfile
 from pathlib import Path
@@ -45,7 +46,17 @@ def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatc
 
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 28)
+    assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 21)
+
+
+def test_the_tutorial_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
+    """With what numba compiles where numba, the optional extra outcore[jit], is installed."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    text, shown = (ROOT / "docs" / "graph-tutorial.md").read_text(), 0
+    if importlib.util.find_spec("numba") is not None:
+        text, shown = text.replace("# doctest: +SKIP", ""), 5
+    (tmp_path / "tutorial.md").write_text(text)
+    assert doctest.testfile(str(tmp_path / "tutorial.md"), module_relative=False) == (0, 40 + shown)
 
 
 def test_the_page_on_volumes_names_commands_and_options_there_are():

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.sparse import csgraph
-from support.running import ROOMY, assert_nothing_but_kept, session
+from support.running import ROOMY, assert_nothing_but_kept, refusals, session
 
 import outcore as oc
-from outcore.errors import MemoryLimitError
 from outcore.graph import Graph
 
 BITS, EDGES = 17, 2 << 20
@@ -43,11 +42,14 @@ def matrix(edges: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def folder(edges: Any, shared: Path) -> Path:
-    """R-MAT both ways and one way, and a long row of triangles."""
+    """R-MAT both ways, one way and without circles, and a long row of triangles."""
     rows, columns, weights = edges
     with session(shared):
         oc.graph.from_arrays(rows, columns, shared / "way.ocg", vertices=1 << BITS, weights=weights)
         oc.graph.from_arrays(rows, columns, shared / "both.ocg", vertices=1 << BITS, directed=False)
+        apart = rows != columns
+        forward = np.minimum(rows, columns)[apart], np.maximum(rows, columns)[apart]
+        oc.graph.from_arrays(*forward, shared / "order.ocg", vertices=1 << BITS)
         first = np.arange(LONG - 2)
         ends = np.concatenate([first, first[::2]]), np.concatenate([first + 1, first[::2] + 2])
         oc.graph.from_arrays(*ends, shared / "long.ocg", vertices=LONG, directed=False)
@@ -63,7 +65,12 @@ CASES: dict[str, tuple[str, Callable[[Graph], Any]]] = {
     "ranks": ("way", lambda G: oc.graph.pagerank(G, tol=0, iterations=4)),
     "between": ("way", lambda G: oc.graph.betweenness_centrality(G, [1, 2])),
     "triangles": ("long", lambda G: oc.graph.triangles(G, each=True)),
+    "clustering": ("long", oc.graph.clustering),
+    "scan": ("both", oc.graph.scan_statistics),
+    "diameter": ("both", oc.graph.diameter),
+    "order": ("order", oc.graph.topological_sort),
     "labels": ("both", lambda G: oc.graph.label_propagation(G, iterations=4, seed=1)),
+    "louvain": ("both", lambda G: np.append(*oc.graph.louvain_communities(G, seed=1))),
     "independent": ("both", lambda G: oc.graph.maximal_independent_set(G, seed=1)),
     "lists": ("way", lambda G: G.lists(np.arange(1 << BITS), "in")[1]),
 }
@@ -98,32 +105,16 @@ def expected(name: str, matrix: Any, found: Any) -> Any:
     return None
 
 
-def refused(call: Callable[[], Any], folder: Path) -> list[MemoryLimitError]:
-    """With how little memory it is refused, and with how little of that it is again: what comes later may need more."""
-    found: list[MemoryLimitError] = []
-    while len(found) < 3:
-        with session(folder, pool_limit=found[-1].smallest + 1 if found else 1 << 20) as current:
-            try:
-                call()
-            except MemoryLimitError as error:
-                found.append(error)
-            else:
-                break
-            assert_nothing_but_kept(current)
-    assert found, "a megabyte is enough"
-    return found
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_threads_and_the_least_memory_change_no_bit(name: str, folder: Path, matrix: Any) -> None:
     file, call = CASES[name]
     path = folder / f"{file}.ocg"
-    refusals = refused(lambda: call(oc.graph.open(path)), folder)
-    for error in refusals:
+    refused = refusals(lambda: call(oc.graph.open(path)), folder)
+    for error in refused:
         assert re.match(r"graph: .* needs [0-9]+ bytes", str(error))
         assert error.details["operator"].startswith("graph")
         assert error.details["need"] > error.details["limit"]
-    least = refusals[-1].smallest + 1
+    least = refused[-1].smallest + 1
     # Rounds, blocks and batches are as small as they get.
     found = []
     # A thread takes a bit a vertex for triangles: eight need more than the two that were refused.

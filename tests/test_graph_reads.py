@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from support.graphs import PAGE, circulant, opened, rmat, write
-from support.running import ROOMY, assert_nothing_but_kept, session
+from support.running import ROOMY, assert_nothing_but_kept, refusals, session
 
 import outcore as oc
 from outcore.graph import Graph, VertexProgram, state
@@ -165,6 +165,37 @@ def test_a_whole_search_reads_no_more_pages_than_there_are(drawn: Path) -> None:
         ranks = read_by(current, lambda: oc.graph.pagerank(G, tol=0, iterations=5))
         assert ranks <= 1.01 * pages(G)[1] + 2 * G.number_of_vertices, "five iterations, one read"
         assert read_by(current, lambda: oc.graph.pagerank(G, tol=0, iterations=5)) == 0
+
+
+def test_every_other_sweep_goes_backward(drawn: Path) -> None:
+    """Where the cache holds half of the lists, what it has of the end of one sweep is met first in the next. If each
+    went forward, whatever gives way would be wanted before what stays: all would be read every time."""
+    with session(drawn.parent):
+        whole = pages(oc.graph.open(drawn))[1]
+
+    def ranks() -> Any:
+        return oc.graph.pagerank(oc.graph.open(drawn), tol=0, iterations=7)
+
+    least = refusals(ranks, drawn.parent)[-1].smallest
+    with session(drawn.parent, pool_limit=least + whole * 7 // 8), oc.profile() as seen:
+        ranks()
+    first, *later = (row.bytes_read for row in seen.outcomes[0].other["iterations"])
+    assert len(later) == 6
+    assert first > 0.95 * whole
+    assert max(later) < 0.85 * whole
+    assert sum(later) < 0.65 * 6 * whole
+
+
+def test_an_index_takes_some_bits_a_vertex(drawn: Path, out: Path) -> None:
+    """Of skewed graphs, with what is set aside for long lists and with the checksums of all pages: sixteen neighbours a
+    vertex, in each direction if edges have one."""
+    n = 1 << 18
+    with session(out):
+        assert oc.graph.open(drawn).index_bytes <= 3 * n
+        rows, columns = oc.sparse.rmat_edges(n, 2 << 20, seed=3)
+        both = oc.graph.from_arrays(rows, columns, out / "both.ocg", vertices=n, directed=False)
+        assert both.number_of_entries > 14 * n
+        assert both.index_bytes <= 1.5 * n
 
 
 def test_pages_that_stay_give_way(drawn: Path, out: Path) -> None:

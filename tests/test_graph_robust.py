@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from glob import glob
 from pathlib import Path
-from typing import Any
 
-import networkx as nx
 import numpy as np
 import pytest
 from benchmarks import cgroup
-from support.graph_children import RESERVED, SEARCHES
-from support.graphs import circulant, directed_of, opened, weighted, write
-from support.running import assert_nothing_but_kept, files_below, session, tree_hash
+from support.graph_children import FEW, PROGRAMS, RESERVED, SEARCHES
+from support.graphs import circulant, opened
+from support.running import assert_nothing_but_kept, files_below, session
 
 import outcore as oc
-from outcore.errors import MemoryLimitError, OutcoreError
-from outcore.graph import Graph, VertexProgram, state
+from outcore.errors import MemoryLimitError
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 224 << 20
 TIMEOUT_SECONDS = 120
 NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other limit counts resident memory"
 STEPS = [1, 2, 3, *range(10, 1000, 34)]
-FAULTS = {
-    "read:{n}": ("io", "Input/output error"),
-    "reserve:{n}": ("memory", ""),
-}
-WRITING = FAULTS | {
-    "write:{n}:enospc": ("space", "No space left on device"),
-    "torn-write:{n}": ("io", "Input/output error"),
-    "sync:{n}": ("io", "Input/output error"),
-    "rename:{n}": ("io", "Input/output error"),
-}
-CALLS_MAX, QUIET = 300, 3
 
 
 # -- a real limit -----------------------------------------------------------------------------------------------------
@@ -94,111 +78,32 @@ def test_a_graph_is_made_in_a_group_smaller_than_it(out: Path, scratch: Path) ->
     assert files_below(scratch) == []
 
 
-# -- faults -----------------------------------------------------------------------------------------------------------
-
-
-class Sums(VertexProgram):
-    total = state("int64")
-
-    def on_edges(self, e: Any) -> None:
-        np.add.at(self.total, e.ids, e.neighbours)
-
-
-CALLS: dict[str, Callable[[Graph], Any]] = {
-    "bfs": lambda G: oc.graph.bfs(G, 0),
-    "ranks": lambda G: oc.graph.pagerank(G, tol=0, iterations=2),
-    "triangles": lambda G: oc.graph.triangles(G, each=True),
-    "paths": lambda G: oc.graph.shortest_paths(G, 0),
-    "independent": oc.graph.maximal_independent_set,
-    "lists": lambda G: G.lists(np.arange(G.number_of_vertices))[1],
-    "program": lambda G: G.run(Sums()).total,
-}
-
-
-def refusal(call: Callable[[], Any]) -> OutcoreError | None:
-    try:
-        call()
-    except OutcoreError as error:
-        return error.with_traceback(None)  # whose frames hold arrays
-    return None
-
-
-def check_error(error: OutcoreError, fault: str, *paths: Path) -> None:
-    code, cause = WRITING[fault]
-    assert error.code == code, str(error)
-    assert cause in str(error)
-    assert "\n" not in str(error)
-    if code == "io":
-        assert any(str(path) in str(error) for path in paths), str(error)
-
-
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_nth_call_of_a_search_fails(fault: str, name: str, shared: Path, scratch: Path) -> None:
-    """Of several batches, so that threads are ended; the last calls of a long search stand for those in its middle."""
-    path = shared / "g.ocg"
-    with session(scratch):
-        G = oc.graph.open(path) if path.exists() else opened(path, circulant(20_000, STEPS, weights=True))
-        expected = np.asarray(CALLS[name](G)).tobytes()
-    fired, n = 0, 0
-    while n < CALLS_MAX:
-        n += 1 if n < 12 else 13
-        with session(scratch, faults=fault.format(n=n)) as current:
-            error = refusal(lambda: CALLS[name](oc.graph.open(path)))
-            if error is None:
-                break
-            fired += 1
-            check_error(error, fault, path)
-            assert_nothing_but_kept(current)
-            assert np.asarray(CALLS[name](oc.graph.open(path))).tobytes() == expected
-    assert fired > 0, f"{fault} never fired"
-
-
-@pytest.mark.parametrize("fault", WRITING)
-def test_the_nth_call_of_making_a_graph_fails(fault: str, out: Path, scratch: Path) -> None:
-    graph = weighted(directed_of(nx.gnp_random_graph(300, 0.1, seed=1)))
-    ends = np.array(list(graph.edges()))
-    weights = np.array([data["weight"] for *_, data in graph.edges(data=True)])
-
-    def make() -> Graph:
-        return oc.graph.from_arrays(*ends.T, out / "g.ocg", weights=weights, vertices=300)
-
-    with session(scratch):
-        make()
-    expected = tree_hash(out)
-    fired = 0
-    for n in range(1, CALLS_MAX):
-        shutil.rmtree(out)
-        out.mkdir()
-        with session(scratch, faults=fault.format(n=n)) as current:
-            error = refusal(make)
-            if error is not None:
-                fired = n
-                check_error(error, fault, out, scratch)
-                assert_nothing_but_kept(current)
-                # All that is left to do to a file with its name is to open it.
-                there = tree_hash(out)
-                assert there in ([{}, expected] if fault.startswith("read") else [{}])
-                if not there and n % 4 == 1:
-                    make()
-        assert tree_hash(out) == expected or (error is not None and not files_below(out))
-        assert files_below(scratch) == []
-        # Some are not missed: of leftovers that are looked for, of headers that were there a moment ago.
-        if n > fired + QUIET:
-            break
-    else:
-        pytest.fail(f"{fault} still fires at call {CALLS_MAX}")
-    assert fired > 0, f"{fault} never fired"
-
-
-@pytest.mark.parametrize("short", ["short-read:{n}", "short-write:{n}"])
-def test_a_short_transfer_goes_on_where_it_stopped(short: str, out: Path, scratch: Path) -> None:
-    graph = weighted(nx.gnp_random_graph(300, 0.2, seed=1))
-    for n in (1, 2, 5, 9):
-        with session(scratch, faults=short.format(n=n)):
-            made = oc.graph.from_networkx(graph, out / "g.ocg", weight="weight", overwrite=True)
-            assert made.path.read_bytes() == write(graph, out, "float64", "h.ocg").path.read_bytes()
-            assert oc.graph.triangles(made) == sum(nx.triangles(graph).values()) // 3
+@pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
+def test_programs_of_users_in_a_group_smaller_than_the_edges(data: Path, out: Path) -> None:
+    """States, messages that are combined and that are not, and the lists of others, of a graph with long lists."""
+    limit, n, count = 256 << 20, 1 << 18, 16 << 20
+    with session(out):
+        rows, columns = oc.sparse.rmat_edges(n, count, seed=4)
+        weights = oc.random.uniform((count,), seed=5)
+        G = oc.graph.from_arrays(rows, columns, data / "g.ocg", weights=weights, vertices=n)
+        assert G.file_bytes > limit
+        degrees = G.degrees()
+        assert degrees.max() > 100 * degrees.mean()
+        expected = {name: call(G) for name, call in PROGRAMS.items()}
+        # In three iterations from a few: their lists, of their neighbours, and of those of these.
+        near = np.unique(G.lists(FEW)[1])
+        asked = [np.array(FEW), near, np.unique(G.lists(near)[1])]
+    given = {"path": str(G.path), "out": str(out), "memory_limit": limit}
+    outcome = cgroup.run_limited("support.graph_children:programs", given, limit, TIMEOUT_SECONDS)
+    assert outcome.reason is None, outcome.stderr
+    assert outcome.oom_kills == 0
+    assert outcome.peak_rss_bytes is not None
+    assert outcome.peak_rss_bytes <= limit
+    assert set(outcome.value) == set(PROGRAMS)
+    for name, found in expected.items():
+        assert np.load(out / f"{name}.npy").tobytes() == found.tobytes(), name
+    calls = sum(np.bincount(ids, minlength=n) for ids in asked)
+    assert np.array_equal(expected["beyond"], [np.where(calls > 0, degrees, 0), calls])
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------

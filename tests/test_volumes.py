@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from conftest import KILLS
 from support import workloads
 from support.killing import start, wait
 from support.running import session
+from support.volumes import Volume, assert_whole, invoke, made
 
 import outcore as oc
 from outcore import _core, _profile
@@ -29,32 +29,6 @@ from outcore.errors import OutcoreError, StorageError
 # At this pool temporaries spill.
 SPILLING: dict[str, Any] = {"rewrites": {"all": False}, "policy": "clean-first-lru", "pool_limit": 12 << 20}
 LAYOUTS = ("striped", "rotated", "hashed")
-
-
-class Volume(NamedTuple):
-    home: Path
-    disks: list[Path]
-
-    def parts(self) -> int:
-        return sum(1 for disk in self.disks for _ in (disk / "parts").iterdir())
-
-
-def invoke(*arguments: object, code: int = 0) -> Any:
-    done = CliRunner().invoke(main, [str(argument) for argument in (*arguments, "--json")])
-    assert done.exit_code == code, done.output
-    return json.loads(done.output)
-
-
-def made(folder: Path, *weights: int, layout: str = "rotated", block: str = "64KiB") -> Volume:
-    disks = [folder / f"disk-{number}" for number in range(len(weights))]
-    named = [f"{disk}={weight}" for disk, weight in zip(disks, weights, strict=True)]
-    invoke("volume", "create", folder / "home", *named, "--layout", layout, "--block", block)
-    return Volume(folder / "home", disks)
-
-
-def assert_whole(volume: Volume) -> None:
-    found = invoke("volume", "check", volume.home)
-    assert (found["damaged"], found["orphans"]) == ([], 0)
 
 
 @pytest.fixture

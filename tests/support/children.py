@@ -183,6 +183,26 @@ def multiply_sparse(first: str, second: str, target: str, options: dict[str, Any
         return {"entries": made.nnz, "peak_bytes": current.counters()["peak_bytes"]}
 
 
+def cached_file(path: str, count: int, memory_limit: int) -> dict[str, Any]:
+    """Reads places all over a file of the numbers from 0 through a cache, and writes all over it."""
+    import numpy as np
+
+    import outcore as oc
+
+    random = np.random.default_rng(1)
+    with oc.Session(memory_limit=memory_limit, threads=2, progress=False):
+        with oc.io.cached(path, mode="r+") as file:
+            length = len(file) // 8
+            places = random.integers(0, length, count)
+            right = bool((file.read_at(8 * places, dtype="int64").ravel() == places).all())
+            written = random.permutation(np.unique(random.integers(0, length, 2 * count)))[:count]
+            for some in np.array_split(written, 4):
+                file.write_at(8 * some, -1 - some)
+            file.flush()
+        told = file.counters._asdict()
+    return {"right": right, "written": int(written.sum()), **told}
+
+
 def builder(program: str, iterations: str) -> Any:
     """The expression of a workload without its inputs, which the parent has made."""
     make: workloads.Maker = getattr(workloads, program)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import outcore as oc
-from outcore.graph import Graph
+from outcore.graph import Graph, VertexProgram, state
 from outcore.graph._activity import running
 
 SEARCHES: dict[str, Callable[[Graph], Any]] = {
@@ -67,6 +67,78 @@ def stored(calls: dict[str, dict[str, Callable[[Graph], Any]]], out: str, memory
             for name, call in of.items():
                 np.save(f"{out}/{name}.npy", call(G))
     return [name for of in calls.values() for name in of]
+
+
+# -- programs of users ------------------------------------------------------------------------------------------------
+
+
+class Spread(VertexProgram):
+    """What comes along edges, by their weights: messages that are combined, and a state of two numbers."""
+
+    amount = state("float64", fill=1.0)
+    next = state("float64")
+    combine = "sum"
+
+    def run(self, v: Any) -> None:
+        self.request(v.ids)
+        self.activate(v.ids)
+
+    def on_edges(self, e: Any) -> None:
+        self.send(e.neighbours, self.amount[e.ids] * e.weights)
+
+    def on_message(self, m: Any) -> None:
+        self.next[m.ids] = m.values
+
+    def on_iteration_end(self) -> None:
+        self.amount[:] = self.next / max(self.next.max(), 1.0)
+        self.next[:] = 0
+
+
+class Heard(VertexProgram):
+    """How often each vertex is told of, and the last one that told it: of one vertex in sixteen, message by message."""
+
+    times = state("uint32")
+    last = state("uint32")
+
+    def run(self, v: Any) -> None:
+        self.request(v.ids[v.ids % 16 == 3], "both")
+
+    def on_edges(self, e: Any) -> None:
+        self.send(e.neighbours, e.ids)
+
+    def on_message(self, m: Any) -> None:
+        np.add.at(self.times, m.ids, np.uint32(1))
+        self.last[m.ids] = m.values  # of several the last one
+
+
+class Beyond(VertexProgram):
+    """Asks for the lists of others: those of the neighbours of each vertex of a few, and then of their neighbours."""
+
+    around = state("uint32")
+    calls = state("uint32")
+
+    def run(self, v: Any) -> None:
+        if self.iteration == 0:
+            self.request(v.ids)
+        self.activate(v.ids)
+
+    def on_edges(self, e: Any) -> None:
+        self.around[e.vertices] = np.diff(e.begins)
+        self.calls[e.vertices] += 1
+        self.request(e.neighbours)
+
+
+FEW = list(range(1000, 9000, 400))
+PROGRAMS: dict[str, Callable[[Graph], Any]] = {
+    "spread": lambda G: G.run(Spread(), iterations=3).amount,
+    "heard": lambda G: np.stack([(ran := G.run(Heard())).times, ran.last]),
+    "beyond": lambda G: np.stack([(ran := G.run(Beyond(), FEW, iterations=3)).around, ran.calls]),
+}
+
+
+def programs(path: str, out: str, memory_limit: int) -> list[str]:
+    """Runs all programs of users, and stores what they find."""
+    return stored({path: PROGRAMS}, out, memory_limit)
 
 
 def make(bits: int, edges: int, path: str, scratch: str, memory_limit: int) -> int:

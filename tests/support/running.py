@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import outcore as oc
+from outcore.errors import MemoryLimitError
 
 FIGURES = ("bytes_read", "bytes_written", "peak_bytes")
 POLICIES = ("next-use", "clean-first-lru", "consumer-count", "lru", "clock")
@@ -43,6 +44,22 @@ def assert_nothing_but_kept(current: Any) -> None:
     """No memory is reserved but that of tiles and values which later runs may start from."""
     counted = current.counters()
     assert counted["reserved_bytes"] == counted["kept_bytes"]
+
+
+def refusals(call: Callable[[], Any], scratch: Path) -> list[MemoryLimitError]:
+    """With how little memory it is refused, and with how little of that it is again: what comes later may need more."""
+    found: list[MemoryLimitError] = []
+    while len(found) < 3:
+        with session(scratch, pool_limit=found[-1].smallest + 1 if found else 64 << 10) as current:
+            try:
+                call()
+            except MemoryLimitError as error:
+                found.append(error)
+            else:
+                break
+            assert_nothing_but_kept(current)
+    assert found, "64 KiB are enough"
+    return found
 
 
 def load(path: Path | str) -> Any:
