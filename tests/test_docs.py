@@ -45,7 +45,7 @@ def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatc
 
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 28)
+    assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 34)
 
 
 def test_the_page_on_volumes_names_commands_and_options_there_are():
