@@ -312,6 +312,16 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
     with nx.config.backend_priority(algos=["outcore"]):
         assert nx.core_number(graph) == nx.core_number(graph, backend="networkx")
         assert nx.pagerank(graph), "networkx takes the weights"
+    # What networkx keeps of a conversion has weights though a call wants none.
+    two = nx.disjoint_union(nx.complete_graph(6), nx.complete_graph(6))
+    nx.set_edge_attributes(two, 0.001, "weight")
+    two.add_weighted_edges_from((v, v + 6, 50) for v in range(4))
+    halves = [set(range(6)), set(range(6, 12))]
+    assert nx.community.louvain_communities(two, seed=1, backend="outcore") != halves
+    assert nx.community.louvain_communities(two, weight=None, seed=1, backend="outcore") == halves
+    assert nx.community.modularity(two, halves, weight=None, backend="outcore") == nx.community.modularity(
+        two, halves, weight=None
+    )
 print("right")
 """
 

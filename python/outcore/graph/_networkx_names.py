@@ -15,7 +15,7 @@ from outcore import _files
 from outcore.errors import ArgumentError
 from outcore.graph._activity import unseen
 from outcore.graph._graph import Graph, _session
-from outcore.graph._making import from_networkx
+from outcore.graph._making import from_arrays, from_networkx
 from outcore.graph._views import is_vertex
 
 Nodes = Iterable[Hashable] | Hashable | None
@@ -134,6 +134,22 @@ def parts_of(G: Graph, ids: npt.NDArray[Any], direction: str, step: int = 2 << 2
 
 
 @contextmanager
+def without_weights(G: Graph) -> Iterator[Graph]:
+    """The graph without its weights. networkx keeps what it has converted, and hands it to calls that want fewer
+    attributes: a graph that has weights then was one of networkx's, and its edges are in memory anyway."""
+    if G.dtype is None:
+        yield G
+        return
+    parts = [(np.repeat(ids, np.diff(begins)), neighbours) for ids, begins, neighbours, _ in G._parts("out")]
+    sources, targets = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+    path = Path(_session().unused_path())
+    try:
+        yield from_arrays(sources, targets, path, vertices=G.number_of_vertices, directed=G.directed)
+    finally:
+        _files.discard(path)
+
+
+@contextmanager
 def reserved(bytes: int) -> Iterator[None]:
     """Holds memory for what is beside a result. Raises MemoryLimitError where there is none."""
     run = unseen()
@@ -160,4 +176,5 @@ __all__ = [
     "parts_of_equal",
     "reached",
     "reserved",
+    "without_weights",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,16 @@ import numpy.typing as npt
 from outcore.graph import _communities, _components, _searching
 from outcore.graph._graph import Graph
 from outcore.graph._networkx_measures import degrees_of
-from outcore.graph._networkx_names import found, groups, names_of, number_of, parts_of, parts_of_equal, reserved
+from outcore.graph._networkx_names import (
+    found,
+    groups,
+    names_of,
+    number_of,
+    parts_of,
+    parts_of_equal,
+    reserved,
+    without_weights,
+)
 from outcore.graph._networkx_paths import way_to
 
 _NONE = 2**32 - 1  # no vertex has this number
@@ -180,7 +190,8 @@ def louvain_communities(
     seed: Any = None,
 ) -> list[set[Any]]:
     bits = seed.getrandbits(64)
-    labels, _ = _communities.louvain_communities(G, resolution=resolution, threshold=threshold, seed=bits)
+    with without_weights(G) if weight is None else nullcontext(G) as used:
+        labels, _ = _communities.louvain_communities(used, resolution=resolution, threshold=threshold, seed=bits)
     return list(groups(G, labels))
 
 
