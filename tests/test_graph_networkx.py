@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
-import numpy as np
 import pytest
+from support.dispatched import both
 from support.graphs import KINDS, directed_of, weighted, write
 from support.running import files_below, session
 
@@ -45,39 +45,6 @@ DIRECTED = [
     "number_strongly_connected_components",
     "is_strongly_connected",
 ]
-
-
-def plain(found: Any) -> Any:
-    """What a generator gives, in a list."""
-    return list(found) if hasattr(found, "__next__") else found
-
-
-def agree(found: Any, wanted: Any) -> None:
-    found, wanted = plain(found), plain(wanted)
-    if isinstance(wanted, dict):
-        assert list(found) == list(wanted)
-        assert {type(value) for value in found.values()} <= {int, float}
-        np.testing.assert_allclose(list(found.values()), list(wanted.values()), rtol=1e-5, atol=1e-9)
-    elif isinstance(wanted, list) and wanted and isinstance(wanted[0], set):
-        assert {frozenset(part) for part in found} == {frozenset(part) for part in wanted}
-        assert len(found) == len(wanted)
-    else:
-        assert type(found) is type(wanted)
-        assert found == pytest.approx(wanted) if isinstance(wanted, float) else found == wanted
-
-
-def both(name: str, graph: Any, G: Graph, *args: Any, **kwargs: Any) -> None:
-    """Calls both; networkx's errors are those of the backend."""
-    ours = getattr(backend_interface, name)
-    # Beyond what is dispatched: so no other backend and no cache comes between.
-    theirs = getattr(nx, name)
-    try:
-        wanted = plain(theirs(graph, *args, **kwargs))
-    except (nx.NetworkXException, ZeroDivisionError, ValueError) as error:
-        with pytest.raises(type(error)):
-            plain(ours(G, *args, **kwargs))
-        return
-    agree(ours(G, *args, **kwargs), wanted)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -215,11 +182,23 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("pagerank", {"nstart": {0: 1}}, "nstart"),
     ("pagerank", {"dangling": {0: 1}}, "dangling"),
     ("pagerank", {}, "weights do not count"),
-    ("betweenness_centrality", {"k": 3}, "k=3"),
-    ("betweenness_centrality", {"endpoints": True}, "endpoints"),
     ("betweenness_centrality", {"weight": "weight"}, "weight"),
     ("clustering", {"weight": "weight"}, "weight"),
-    ("maximal_independent_set", {"nodes": [0]}, "nodes"),
+    ("louvain_communities", {"max_level": 1}, "max_level"),
+    ("modularity", {"communities": [range(5)], "weight": "length"}, 'called "weight"'),
+    ("shortest_path", {}, "of all pairs"),
+    ("shortest_path", {"source": 0, "weight": "weight", "method": "bellman-ford"}, "method"),
+    ("all_shortest_paths", {"source": 0, "target": 1, "weight": len}, "name of an attribute"),
+    ("dijkstra_path", {"source": 0, "target": 1, "weight": "length"}, 'called "weight"'),
+    ("closeness_centrality", {"distance": "length"}, 'called "weight"'),
+    ("eccentricity", {"sp": {}}, "sp="),
+    ("diameter", {"e": {0: 1}}, "e="),
+    ("bfs_edges", {"source": 0, "sort_neighbors": sorted}, "sort_neighbors"),
+    ("kosaraju_strongly_connected_components", {"source": 0}, "source=0"),
+    ("dag_longest_path", {}, "weights do not count"),
+    ("dag_longest_path", {"weight": None, "topo_order": [0]}, "topo_order"),
+    ("dag_longest_path_length", {"weight": None, "default_weight": 2}, "default_weight"),
+    ("asyn_lpa_communities", {"weight": "weight"}, "weight="),
     ("single_source_dijkstra_path_length", {"source": 0, "weight": len}, "name of an attribute"),
     ("single_source_dijkstra_path_length", {"source": 0, "weight": "length"}, 'called "weight"'),
     ("single_source_shortest_path_length", {"source": 0, "target": 0}, "unexpected"),
@@ -280,7 +259,21 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
     assert set(nx.betweenness_centrality(G)) == set(range(34))
     chosen = set(nx.maximal_independent_set(G, seed=1))
     assert all((v in chosen) != any(u in chosen for u in G.neighbors(v)) for v in range(34))
-    for call in (lambda: nx.pagerank(G, nstart={0: 1}), lambda: nx.eigenvector_centrality(G)):
+    assert nx.betweenness_centrality(G, k=5, seed=3)[33] == nx.betweenness_centrality(graph, k=5, seed=3)["member 33"]
+    path = nx.shortest_path(G, 14, 16)
+    assert len(path) == len(nx.shortest_path(graph, "member 14", "member 16")) == 5 + 1 and nx.is_path(G, path)
+    assert sorted(nx.bfs_tree(G, 0)) == list(G) and len(nx.community.label_propagation_communities(G)) < 34
+    parts = nx.community.louvain_communities(G, seed=1)
+    named = [{f"member {number}" for number in part} for part in parts]
+    assert abs(nx.community.modularity(G, parts) - nx.community.modularity(graph, named, weight=None)) < 1e-9
+    # What networkx does not dispatch reads the graph itself.
+    assert nx.density(G) == nx.density(graph) and nx.degree_histogram(G) == nx.degree_histogram(graph)
+    for call in (
+        lambda: nx.pagerank(G, nstart={0: 1}),
+        lambda: nx.eigenvector_centrality(G),
+        lambda: nx.bfs_tree(graph, "member 0", backend="outcore"),
+        lambda: nx.shortest_path(G),
+    ):
         try:
             call()
         except NotImplementedError:
@@ -296,10 +289,19 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
     with nx.config(fallback_to_nx=True):
         assert len(nx.eigenvector_centrality(G)) == 34
         assert nx.pagerank(G, nstart={0: 1})
+        assert len(dict(nx.shortest_path(G))) == 34
+        assert len(nx.k_core(G, 4)) == 10
     # Graphs of networkx's are stored in scratch.
     assert nx.single_source_shortest_path_length(graph, "member 3", backend="outcore") == dict(
         nx.single_source_shortest_path_length(graph, "member 3")
     )
+    for source in ("member 3", "no member"):
+        try:
+            found = nx.shortest_path(graph, source, "member 16", weight="weight", backend="outcore")
+        except nx.NodeNotFound:
+            assert source == "no member"
+        else:
+            assert nx.path_weight(graph, found, "weight") == nx.dijkstra_path_length(graph, source, "member 16")
     far = nx.single_source_dijkstra_path_length(graph, "member 3", backend="outcore")
     assert far == nx.single_source_dijkstra_path_length(graph, "member 3")
     try:
@@ -310,6 +312,16 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
     with nx.config.backend_priority(algos=["outcore"]):
         assert nx.core_number(graph) == nx.core_number(graph, backend="networkx")
         assert nx.pagerank(graph), "networkx takes the weights"
+    # What networkx keeps of a conversion has weights though a call wants none.
+    two = nx.disjoint_union(nx.complete_graph(6), nx.complete_graph(6))
+    nx.set_edge_attributes(two, 0.001, "weight")
+    two.add_weighted_edges_from((v, v + 6, 50) for v in range(4))
+    halves = [set(range(6)), set(range(6, 12))]
+    assert nx.community.louvain_communities(two, seed=1, backend="outcore") != halves
+    assert nx.community.louvain_communities(two, weight=None, seed=1, backend="outcore") == halves
+    assert nx.community.modularity(two, halves, weight=None, backend="outcore") == nx.community.modularity(
+        two, halves, weight=None
+    )
 print("right")
 """
 

@@ -160,7 +160,7 @@ def rmat(bits: int, edges: int, seed: int = 0, *, directed: bool = True) -> Any:
     return graph
 
 
-def _isolated(graph: Any) -> Any:
+def isolated(graph: Any) -> Any:
     """With vertices without edges before, between and behind, and loops."""
     made = type(graph)()
     made.add_nodes_from(range(3 * len(graph) + 5))
@@ -179,7 +179,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "complete": lambda: nx.complete_graph(80),
     "circles": lambda: nx.disjoint_union(nx.cycle_graph(65), nx.cycle_graph(3)),
     "tree": lambda: nx.balanced_tree(3, 4),
-    "isolated": lambda: _isolated(nx.gnp_random_graph(50, 0.1, seed=1)),
+    "isolated": lambda: isolated(nx.gnp_random_graph(50, 0.1, seed=1)),
     "rmat": lambda: rmat(9, 3000, directed=False),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore.errors import ArgumentError, IndexingError, SourceChangedError
 from outcore.graph._activity import unseen
+from outcore.graph._views import Adjacency, Count, Degrees, Edges, Nodes, absent, is_vertex, no_weight
 
 if TYPE_CHECKING:
     from outcore.graph._program import VertexProgram
@@ -23,12 +25,16 @@ class Graph:
     """A graph in a file: vertices 0 to n - 1, their lists of neighbours, and weights if there are any.
 
     Of the file, an index of about 1.125 bytes a vertex and direction is in memory; lists are read when they are wanted.
-    Use `open`, or what stores a graph: `from_edges`, `from_sparse`, `from_networkx`, `from_arrays`.
+    Use `open`, or what stores a graph: `from_edges`, `from_sparse`, `from_networkx`, `from_arrays`. It reads as a graph
+    of networkx's does: `v in G`, `G[v]`, `G.nodes`, `G.edges`, `G.degree`, of which no more is in memory than is asked
+    for.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 0], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
     >>> G.neighbors(0)
     array([1, 2])
+    >>> len(G), G.has_edge(0, 2), list(G.edges)
+    (3, True, [(0, 1), (0, 2)])
     """
 
     # By this networkx knows whose functions are called: `networkx.pagerank(G)`.
@@ -45,9 +51,11 @@ class Graph:
 
     @property
     def number_of_edges(self) -> int:
-        """Edges: of an undirected graph those with two ends count once, as those from a vertex to itself."""
+        """Edges: of an undirected graph those with two ends count once, as those from a vertex to itself. I/O: of an
+        undirected graph one read of the lists the first time."""
         entries = self._core.shape[1]
-        return entries if self.directed else (entries + self.number_of_loops) // 2
+        # networkx calls it.
+        return Count(entries if self.directed else (entries + self.number_of_loops) // 2)
 
     @property
     def number_of_entries(self) -> int:
@@ -164,6 +172,112 @@ class Graph:
         from outcore.graph._program import run
 
         return run(self, program, active, iterations, mode)
+
+    # -- what users of networkx read --------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.number_of_vertices
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.number_of_vertices))
+
+    def __contains__(self, vertex: object) -> bool:
+        return is_vertex(self, vertex)
+
+    def __getitem__(self, vertex: int) -> dict[int, dict[str, Any]]:
+        """The neighbours that edges lead to, each with its weight if there is one. I/O: the pages that hold them."""
+        return self.adj[vertex]
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("a stored graph is no array; to_sparse makes a sparse matrix of it")
+
+    if not TYPE_CHECKING:  # what checks types takes every name for there otherwise
+
+        def __getattr__(self, name: str) -> Any:
+            absent(name)
+
+    @property
+    def nodes(self) -> Nodes:
+        """The vertices, as a set that takes no memory. No I/O."""
+        return Nodes(self)
+
+    @property
+    def edges(self) -> Edges:
+        """The edges: `for u, v in G.edges`, `(u, v) in G.edges`, `G.edges(data="weight")`. I/O: one read of the lists
+        for all."""
+        return Edges(self)
+
+    @property
+    def adj(self) -> Adjacency:
+        """By vertex the neighbours that edges lead to, each with its weight if there is one. I/O: the pages of each
+        list that is asked for."""
+        return Adjacency(self, "out")
+
+    # Names by which networkx's own functions read neighbours.
+    succ = _adj = _succ = adj
+
+    @property
+    def pred(self) -> Adjacency:
+        """By vertex the neighbours that edges come from. I/O: as that of `adj`."""
+        return Adjacency(self, "in")
+
+    _pred = pred
+
+    @property
+    def degree(self) -> Degrees:
+        """The number of edges at a vertex, a loop of an undirected graph twice: `G.degree[v]`; `for v, d in G.degree`.
+        I/O: a list for a vertex; about a byte a vertex for all, which take 8 bytes of memory each, as `degrees`."""
+        return Degrees(self, "both")
+
+    @property
+    def in_degree(self) -> Degrees:
+        """As `degree`, of edges that lead to a vertex."""
+        return Degrees(self, "in")
+
+    @property
+    def out_degree(self) -> Degrees:
+        """As `degree`, of edges that lead from a vertex."""
+        return Degrees(self, "out")
+
+    @property
+    def graph(self) -> dict[str, Any]:
+        """Attributes of the graph: there are none."""
+        return {}
+
+    def number_of_nodes(self) -> int:
+        """As `number_of_vertices`. No I/O."""
+        return self.number_of_vertices
+
+    def order(self) -> int:
+        """As `number_of_vertices`. No I/O."""
+        return self.number_of_vertices
+
+    def size(self, weight: str | None = None) -> int:
+        """As `number_of_edges`. Raises ArgumentError for a weight: `to_sparse` has sums of them."""
+        no_weight("size", weight)
+        return int(self.number_of_edges)
+
+    def has_node(self, n: Any) -> bool:
+        """Whether `n` is a vertex. No I/O."""
+        return n in self
+
+    def has_edge(self, u: Any, v: Any) -> bool:
+        """Whether an edge leads from `u` to `v`. I/O: the pages that hold the neighbours of `u`."""
+        return u in self and v in self and bool((self.lists([u])[1] == v).any())
+
+    def successors(self, n: int) -> Iterator[int]:
+        """The neighbours that edges lead to. Raises IndexingError for what is no vertex. I/O: the pages that hold
+        them."""
+        return iter(self.lists([n])[1].tolist())
+
+    def predecessors(self, n: int) -> Iterator[int]:
+        """The neighbours that edges come from. Raises IndexingError for what is no vertex. I/O: the pages that hold
+        them."""
+        return iter(self.lists([n], "in")[1].tolist())
+
+    def adjacency(self) -> Iterator[tuple[int, dict[int, dict[str, Any]]]]:
+        """Every vertex with its neighbours. I/O: one read of the lists."""
+        return iter(self.adj.items())
 
     def _parts(self, direction: str, step: int = 2 << 20) -> Any:
         """All lists, some megabytes at a time, of no more vertices than bytes: vertices, where each list begins,

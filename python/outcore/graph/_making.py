@@ -271,7 +271,7 @@ def from_networkx(graph: Any, path: PathLike, *, weight: str | None = None, over
     >>> oc.graph.diameter(G)
     3
     """
-    if not hasattr(graph, "is_directed") or not hasattr(graph, "edges"):
+    if isinstance(graph, Graph) or not hasattr(graph, "is_directed") or not hasattr(graph, "edges"):
         raise ArgumentError(f"from_networkx: {type(graph).__name__} is no graph of networkx")
     numbers = {node: number for number, node in enumerate(graph)}
     count = graph.number_of_edges()

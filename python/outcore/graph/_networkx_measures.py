@@ -1,0 +1,210 @@
+"""networkx's functions of how much vertices matter, of degrees and triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore.graph import _centrality, _components, _counts, _searching
+from outcore.graph._graph import Graph
+from outcore.graph._networkx_names import Nodes, by_node, found, names_of, of_nodes
+
+
+def pagerank(
+    G: Graph,
+    alpha: float = 0.85,
+    personalization: Any = None,
+    max_iter: int = 100,
+    tol: float = 1.0e-6,
+    nstart: Any = None,
+    weight: str | None = "weight",
+    dangling: Any = None,
+) -> dict[Any, float]:
+    import networkx as nx
+
+    vectors = {
+        "personalization": _parts(G, personalization, "personalization"),
+        "start": _parts(G, nstart, "nstart"),
+        "dangling": _parts(G, dangling, "dangling"),
+    }
+    weighted = weight is not None and G.dtype is not None
+    ranks, done = _centrality.pagerank(
+        G, alpha, weighted=weighted, tol=tol, iterations=max_iter, full_output=True, **vectors
+    )
+    if done is None:
+        raise nx.PowerIterationFailedConvergence(max_iter)
+    return by_node(G, ranks)
+
+
+def _parts(G: Graph, given: Any, name: str) -> npt.NDArray[np.float64] | None:
+    """What networkx gives by nodes, of whom those that are not named have nothing."""
+    if given is None:
+        return None
+    parts = np.zeros(G.number_of_vertices)
+    for node, part in given.items():
+        number = found(G, node)
+        if number is not None:
+            parts[number] = part
+    if parts.sum() == 0:
+        raise ZeroDivisionError(f"{name} adds up to 0")
+    return parts
+
+
+def betweenness_centrality(
+    G: Graph,
+    k: int | None = None,
+    normalized: bool = True,
+    weight: str | None = None,
+    endpoints: bool = False,
+    seed: Any = None,
+) -> dict[Any, float]:
+    n = G.number_of_vertices
+    if k is None or k == n:
+        if not endpoints:
+            return by_node(G, _centrality.betweenness_centrality(G, normalized=normalized))
+        sources = list(range(n))
+    else:
+        # As networkx draws, from its own generator: the same nodes.
+        sources = seed.sample(range(n), k)
+    # Unscaled, each source counts as it is met: of undirected graphs that is half.
+    sums = _centrality.betweenness_centrality(G, sources, normalized=False)
+    sums *= (1 if G.directed else 2) * (len(sources) / n if sources else 1)
+    if endpoints:
+        for source in sources:
+            ends = _searching.bfs(G, source) > 0
+            sums += ends
+            sums[source] += np.count_nonzero(ends)
+    return by_node(G, _scaled(sums, sources, normalized, endpoints, G.directed))
+
+
+def _scaled(
+    sums: npt.NDArray[np.float64], sources: list[int], normalized: bool, endpoints: bool, directed: bool
+) -> npt.NDArray[np.float64]:
+    """As networkx scales sums over sources to all: without endpoints a source is not between itself and others, so that
+    it is met from one source less than the others are."""
+    n, k = len(sums), len(sources)
+    most = n if endpoints else n - 1
+    if most < 2:
+        return sums
+    met_from = np.full(n, float(most if k == n else k))
+    if k < n and not endpoints:
+        met_from[sources] -= 1
+    pairs = 1 / (most - 1) if normalized else most / (1 if directed else 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Of one source nothing is known of itself: networkx has NaN there.
+        sums *= np.where(met_from > 0, pairs / met_from, np.nan)
+    return sums
+
+
+def core_number(G: Graph) -> dict[Any, int]:
+    import networkx as nx
+
+    if G.number_of_loops:
+        raise nx.NetworkXNotImplemented("Input graph has self loops which is not permitted.")
+    return by_node(G, _components.core_number(G))
+
+
+def triangles(G: Graph, nodes: Nodes = None) -> Any:
+    return of_nodes(G, np.asarray(_counts.triangles(G, each=True)), nodes)
+
+
+def clustering(G: Graph, nodes: Nodes = None, weight: str | None = None) -> Any:
+    return of_nodes(G, _counts.clustering(G), nodes)
+
+
+def transitivity(G: Graph) -> float:
+    degrees = _counts._simple_degrees(G)
+    pairs = int((degrees * (degrees - 1)).sum())
+    found = int(_counts.triangles(G))
+    return 6 * found / pairs if found else 0
+
+
+def average_clustering(G: Graph, nodes: Nodes = None, weight: str | None = None, count_zeros: bool = True) -> float:
+    found: dict[Any, float] = of_nodes(G, _counts.clustering(G), nodes)
+    values = [value for value in found.values() if count_zeros or value > 0]
+    return sum(values) / len(values)
+
+
+def number_of_selfloops(G: Graph) -> int:
+    return G.number_of_loops
+
+
+def degrees_of(G: Graph, direction: str = "both") -> npt.NDArray[np.int64]:
+    """As networkx counts: a loop of an undirected graph twice."""
+    degrees = G.degrees(direction)
+    if not G.directed:
+        np.add.at(degrees, G._loops(), 1)
+    return degrees
+
+
+def isolates(G: Graph) -> Iterator[Any]:
+    yield from names_of(G, np.flatnonzero(G.degrees("both") == 0))
+
+
+def number_of_isolates(G: Graph) -> int:
+    return int(np.count_nonzero(G.degrees("both") == 0))
+
+
+def is_isolate(G: Graph, n: Any) -> bool:
+    number = found(G, n)
+    return number is not None and not len(G.neighbors(number, "both"))
+
+
+def is_empty(G: Graph) -> bool:
+    return G.number_of_entries == 0
+
+
+def is_regular(G: Graph) -> bool:
+    import networkx as nx
+
+    if G.number_of_vertices == 0:
+        raise nx.NetworkXPointlessConcept("Graph has no nodes.")
+    directions = ("in", "out") if G.directed else ("both",)
+    return all(bool((degrees == degrees[0]).all()) for degrees in (degrees_of(G, each) for each in directions))
+
+
+def is_k_regular(G: Graph, k: int) -> bool:
+    return bool((degrees_of(G) == k).all())
+
+
+def _centrality_by(G: Graph, direction: str) -> dict[Any, float]:
+    degrees = degrees_of(G, direction)
+    if len(degrees) <= 1:
+        return dict.fromkeys(names_of(G, np.arange(len(degrees))), 1)
+    return by_node(G, degrees * (1.0 / (len(degrees) - 1.0)))
+
+
+def degree_centrality(G: Graph) -> dict[Any, float]:
+    return _centrality_by(G, "both")
+
+
+def in_degree_centrality(G: Graph) -> dict[Any, float]:
+    return _centrality_by(G, "in")
+
+
+def out_degree_centrality(G: Graph) -> dict[Any, float]:
+    return _centrality_by(G, "out")
+
+
+__all__ = [
+    "average_clustering",
+    "betweenness_centrality",
+    "clustering",
+    "core_number",
+    "degree_centrality",
+    "in_degree_centrality",
+    "is_empty",
+    "is_isolate",
+    "is_k_regular",
+    "is_regular",
+    "isolates",
+    "number_of_isolates",
+    "number_of_selfloops",
+    "out_degree_centrality",
+    "pagerank",
+    "transitivity",
+    "triangles",
+]

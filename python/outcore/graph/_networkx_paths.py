@@ -1,0 +1,434 @@
+"""networkx's functions of paths and distances, by the searches here.
+
+Where several shortest paths are equally short, networkx does not say which it gives; here it is that through the lowest
+vertices, looked at from the end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore.graph import _searching
+from outcore.graph._graph import Graph
+from outcore.graph._networkx_names import (
+    chosen,
+    found,
+    name_of,
+    names_of,
+    nearest_first,
+    number_of,
+    parts_of,
+    reached,
+    reserved,
+)
+
+_NONE = 2**32 - 1  # no vertex has this number
+
+
+def distances_from(
+    G: Graph, sources: list[int], weighted: bool, direction: str = "out", cutoff: float | None = None
+) -> npt.NDArray[Any]:
+    """Along weights, or edges; these are not followed beyond `cutoff`."""
+    if weighted:
+        return _searching.shortest_paths(G, sources, direction=direction)
+    return _searching.bfs(G, sources, direction=direction, cutoff=cutoff)
+
+
+def _whole(cutoff: float | None) -> float | None:
+    """Edges that networkx follows: up to the first distance that is not below `cutoff`."""
+    if cutoff is None or cutoff == np.inf:
+        return None
+    return float(np.ceil(cutoff)) if cutoff > 0 else 0
+
+
+def _against(G: Graph, direction: str) -> str:
+    return "in" if G.directed and direction == "out" else "out"
+
+
+# -- the way back -----------------------------------------------------------------------------------------------------
+
+
+def _tight(
+    G: Graph, distances: npt.NDArray[Any], vertex: int, weighted: bool, direction: str
+) -> npt.NDArray[np.uint32]:
+    """The neighbours from which an edge is the end of a shortest path to a vertex; `direction` leads back to them."""
+    _, neighbours, weights = G.lists([vertex], direction)
+    before = distances[neighbours]
+    lengths = weights if weighted and weights is not None else 1
+    is_tight: npt.NDArray[np.bool_] = (before >= 0) & (before + lengths == distances[vertex])
+    return neighbours[is_tight]
+
+
+def way_to(
+    G: Graph,
+    distances: npt.NDArray[Any],
+    vertex: int,
+    is_begin: Callable[[int], bool],
+    weighted: bool = False,
+    direction: str = "in",
+) -> list[int]:
+    """A shortest path to a vertex, by one list read a step. `direction` leads back to where it begins."""
+    way = [vertex]
+    while not is_begin(way[-1]):
+        # Edges may be 0 long: so what is equally near is searched until something is nearer.
+        here = way[-1]
+        after: dict[int, int] = {here: here}
+        level, nearer = deque([here]), None
+        while nearer is None:
+            at = level.popleft()
+            for before in _tight(G, distances, at, weighted, direction).tolist():
+                if distances[before] < distances[here] or is_begin(before):
+                    nearer = before, at
+                    break
+                if before not in after:
+                    after[before] = at
+                    level.append(before)
+        before, at = nearer
+        between = []
+        while at != here:
+            between.append(at)
+            at = after[at]
+        way += [*reversed(between), before]
+    return way[::-1]
+
+
+def _parents(
+    G: Graph,
+    distances: npt.NDArray[Any],
+    met: npt.NDArray[np.int64],
+    sources: list[int],
+    weighted: bool,
+    direction: str,
+) -> npt.NDArray[np.uint32]:
+    """The vertex before each of those that were `met`, on a shortest path to it from the sources along `direction`.
+    Reads their lists, and those of vertices as near as one behind an edge that is 0 long once more."""
+    parents = np.full(G.number_of_vertices, _NONE, np.uint32)
+    rooted = np.zeros(G.number_of_vertices, bool)
+    rooted[sources] = True
+    wanted = np.sort(met)
+    for ids, rows, neighbours, weights in parts_of(G, wanted[~rooted[wanted]], _against(G, direction)):
+        before, here = distances[neighbours], distances[ids][rows]
+        lengths = weights if weighted and weights is not None else 1
+        ends = np.flatnonzero((before >= 0) & (before + lengths == here) & (before < here))
+        places, first = np.unique(rows[ends], return_index=True)
+        parents[ids[places]] = neighbours[ends[first]]
+        rooted[ids[places]] = True
+    left = wanted[~rooted[wanted]]
+    front = wanted[rooted[wanted] & np.isin(distances[wanted], distances[left])] if len(left) else left
+    while len(front):
+        behind = []
+        for ids, rows, neighbours, weights in parts_of(G, front, direction):
+            here = distances[ids][rows]
+            lengths = weights if weighted and weights is not None else 1
+            level = (here == distances[neighbours]) & (here + lengths == here) & ~rooted[neighbours]
+            fresh, first = np.unique(neighbours[level], return_index=True)
+            parents[fresh] = ids[rows[level][first]]
+            rooted[fresh] = True
+            behind.append(fresh)
+        front = np.unique(np.concatenate(behind))
+    return parents
+
+
+def _paths(
+    G: Graph,
+    distances: npt.NDArray[Any],
+    sources: list[int],
+    weighted: bool = False,
+    direction: str = "out",
+    cutoff: float | None = None,
+) -> dict[Any, list[Any]]:
+    """By node a shortest path from the sources, or to them where `direction` is "in"; the nearest first."""
+    met = nearest_first(distances, cutoff)
+    with reserved(9 * G.number_of_vertices + 16 * len(met)):
+        parents = _parents(G, distances, met, sources, weighted, direction)
+        ways = {source: [name_of(G, source)] for source in sources}
+        for vertex in met.tolist():
+            behind = []
+            while vertex not in ways:
+                behind.append(vertex)
+                vertex = int(parents[vertex])
+            for at in reversed(behind):
+                name, before = name_of(G, at), ways[int(parents[at])]
+                ways[at] = [*before, name] if direction == "out" else [name, *before]
+    return {name_of(G, vertex): way for vertex, way in ways.items()}
+
+
+def _no_path(source: Any, target: Any) -> Exception:
+    import networkx as nx
+
+    error: Exception = nx.NetworkXNoPath(f"No path between {source} and {target}.")
+    return error
+
+
+def _length(distances: npt.NDArray[Any], G: Graph, source: Any, target: Any) -> Any:
+    """The length of a path, of those from a source."""
+    number = found(G, target)
+    length = -1 if number is None else distances[number].item()
+    if not 0 <= length < np.inf:
+        raise _no_path(source, target)
+    return length
+
+
+def _between(G: Graph, sources: Any, target: Any, weighted: bool, cutoff: float | None = None) -> tuple[Any, list[Any]]:
+    """The length of a shortest path from the nearest source, and the path."""
+    numbers = [number_of(G, source) for source in sources]
+    if target in sources:
+        return 0, [target]
+    distances = distances_from(G, numbers, weighted)
+    length = _length(distances, G, sources if len(numbers) > 1 else next(iter(sources)), target)
+    if cutoff is not None and length > cutoff:
+        raise _no_path(sources, target)
+    starts = set(numbers)
+    way = way_to(G, distances, number_of(G, target), starts.__contains__, weighted, _against(G, "out"))
+    return length, names_of(G, np.array(way))
+
+
+# -- along edges ------------------------------------------------------------------------------------------------------
+
+
+def single_source_shortest_path_length(G: Graph, source: Any, cutoff: float | None = None) -> dict[Any, int]:
+    cutoff = _whole(cutoff)
+    return reached(G, distances_from(G, [number_of(G, source)], False, cutoff=cutoff), cutoff)
+
+
+def single_target_shortest_path_length(G: Graph, target: Any, cutoff: float | None = None) -> Any:
+    import networkx as nx
+
+    cutoff = _whole(cutoff)
+    lengths = reached(G, distances_from(G, [number_of(G, target)], False, "in", cutoff), cutoff)
+    return iter(lengths.items()) if nx.__version__.startswith("3.4") else lengths
+
+
+def single_source_shortest_path(G: Graph, source: Any, cutoff: float | None = None) -> dict[Any, list[Any]]:
+    cutoff = _whole(cutoff)
+    sources = [number_of(G, source)]
+    return _paths(G, distances_from(G, sources, False, cutoff=cutoff), sources, cutoff=cutoff)
+
+
+def single_target_shortest_path(G: Graph, target: Any, cutoff: float | None = None) -> dict[Any, list[Any]]:
+    cutoff = _whole(cutoff)
+    targets = [number_of(G, target)]
+    return _paths(G, distances_from(G, targets, False, "in", cutoff), targets, direction="in", cutoff=cutoff)
+
+
+def all_pairs_shortest_path_length(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
+    for node, _ in chosen(G, None)[0]:
+        yield node, single_source_shortest_path_length(G, node, cutoff)
+
+
+def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+    for node, _ in chosen(G, None)[0]:
+        yield node, single_source_shortest_path(G, node, cutoff)
+
+
+def bidirectional_shortest_path(G: Graph, source: Any, target: Any) -> list[Any]:
+    number_of(G, target)
+    return _between(G, [source], target, False)[1]
+
+
+def has_path(G: Graph, source: Any, target: Any) -> bool:
+    return bool(_searching.bfs(G, number_of(G, source))[number_of(G, target)] >= 0)
+
+
+# -- along weights ----------------------------------------------------------------------------------------------------
+
+
+def multi_source_dijkstra_path_length(
+    G: Graph, sources: Any, cutoff: float | None = None, weight: str = "weight"
+) -> dict[Any, float]:
+    if not sources:
+        raise ValueError("sources must not be empty")
+    numbers = [number_of(G, source) for source in sources]
+    if cutoff is not None and cutoff < 0:
+        return dict.fromkeys(sources, 0.0)
+    return reached(G, distances_from(G, numbers, True), cutoff)
+
+
+def single_source_dijkstra_path_length(
+    G: Graph, source: Any, cutoff: float | None = None, weight: str = "weight"
+) -> dict[Any, float]:
+    return multi_source_dijkstra_path_length(G, [source], cutoff)
+
+
+def multi_source_dijkstra(
+    G: Graph, sources: Any, target: Any = None, cutoff: float | None = None, weight: str = "weight"
+) -> tuple[Any, Any]:
+    if not sources:
+        raise ValueError("sources must not be empty")
+    if target is not None:
+        return _between(G, sources, target, True, cutoff)
+    numbers = [number_of(G, source) for source in sources]
+    if cutoff is not None and cutoff < 0:
+        return dict.fromkeys(sources, 0.0), {source: [source] for source in sources}
+    distances = distances_from(G, numbers, True)
+    return reached(G, distances, cutoff), _paths(G, distances, numbers, True, cutoff=cutoff)
+
+
+def multi_source_dijkstra_path(
+    G: Graph, sources: Any, cutoff: float | None = None, weight: str = "weight"
+) -> dict[Any, list[Any]]:
+    paths: dict[Any, list[Any]] = multi_source_dijkstra(G, sources, None, cutoff)[1]
+    return paths
+
+
+def single_source_dijkstra(
+    G: Graph, source: Any, target: Any = None, cutoff: float | None = None, weight: str = "weight"
+) -> tuple[Any, Any]:
+    return multi_source_dijkstra(G, [source], target, cutoff)
+
+
+def single_source_dijkstra_path(
+    G: Graph, source: Any, cutoff: float | None = None, weight: str = "weight"
+) -> dict[Any, list[Any]]:
+    return multi_source_dijkstra_path(G, [source], cutoff)
+
+
+def dijkstra_path(G: Graph, source: Any, target: Any, weight: str = "weight") -> list[Any]:
+    return _between(G, [source], target, True)[1]
+
+
+def dijkstra_path_length(G: Graph, source: Any, target: Any, weight: str = "weight") -> float:
+    lengths = distances_from(G, [number_of(G, source)], True)
+    length: float = _length(lengths, G, source, target)
+    return length
+
+
+def bidirectional_dijkstra(G: Graph, source: Any, target: Any, weight: str = "weight") -> tuple[float, list[Any]]:
+    number_of(G, target)
+    return _between(G, [source], target, True)
+
+
+def all_pairs_dijkstra(
+    G: Graph, cutoff: float | None = None, weight: str = "weight"
+) -> Iterator[tuple[Any, tuple[Any, Any]]]:
+    for node, _ in chosen(G, None)[0]:
+        yield node, multi_source_dijkstra(G, [node], None, cutoff)
+
+
+def all_pairs_dijkstra_path_length(
+    G: Graph, cutoff: float | None = None, weight: str = "weight"
+) -> Iterator[tuple[Any, dict[Any, float]]]:
+    for node, _ in chosen(G, None)[0]:
+        yield node, multi_source_dijkstra_path_length(G, [node], cutoff)
+
+
+def all_pairs_dijkstra_path(
+    G: Graph, cutoff: float | None = None, weight: str = "weight"
+) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+    for node, _ in chosen(G, None)[0]:
+        yield node, multi_source_dijkstra_path(G, [node], cutoff)
+
+
+# -- along either -----------------------------------------------------------------------------------------------------
+
+
+def _known(method: str) -> None:
+    if method not in ("dijkstra", "bellman-ford"):
+        raise ValueError(f"method not supported: {method}")
+
+
+def shortest_path_length(
+    G: Graph, source: Any = None, target: Any = None, weight: str | None = None, method: str = "dijkstra"
+) -> Any:
+    _known(method)
+    weighted = weight is not None
+    if source is None:
+        return reached(G, distances_from(G, [number_of(G, target)], weighted, "in"), None)
+    number = number_of(G, source)
+    if target is not None and not weighted:
+        number_of(G, target)
+    lengths = distances_from(G, [number], weighted)
+    return reached(G, lengths, None) if target is None else _length(lengths, G, source, target)
+
+
+def shortest_path(
+    G: Graph, source: Any = None, target: Any = None, weight: str | None = None, method: str = "dijkstra"
+) -> Any:
+    _known(method)
+    weighted = weight is not None
+    if source is None:
+        targets = [number_of(G, target)]
+        return _paths(G, distances_from(G, targets, weighted, "in"), targets, weighted, "in")
+    if target is not None:
+        number_of(G, target)
+        return _between(G, [source], target, weighted)[1]
+    sources = [number_of(G, source)]
+    return _paths(G, distances_from(G, sources, weighted), sources, weighted)
+
+
+def all_shortest_paths(
+    G: Graph, source: Any, target: Any, weight: str | None = None, method: str = "dijkstra"
+) -> Iterator[list[Any]]:
+    _known(method)
+    number = number_of(G, source)
+    return _all_paths(G, distances_from(G, [number], weight is not None), number, source, target, weight is not None)
+
+
+def single_source_all_shortest_paths(
+    G: Graph, source: Any, weight: str | None = None, method: str = "dijkstra"
+) -> Iterator[tuple[Any, list[list[Any]]]]:
+    _known(method)
+    number = number_of(G, source)
+    lengths = distances_from(G, [number], weight is not None)
+    for target in names_of(G, nearest_first(lengths, None)):
+        yield target, list(_all_paths(G, lengths, number, source, target, weight is not None))
+
+
+def _all_paths(
+    G: Graph, lengths: npt.NDArray[Any], number: int, source: Any, target: Any, weighted: bool
+) -> Iterator[list[Any]]:
+    """Every shortest path between two nodes; in memory is one of them, and what is before each of its vertices."""
+    _length(lengths, G, source, target)
+    back = _against(G, "out")
+    way = [number_of(G, target)]
+    seen = set(way)
+    befores: list[Iterator[int]] = []
+    while way:
+        if len(befores) < len(way):
+            if way[-1] == number:
+                # networkx gives a path again where edges that are 0 long lead back to the source.
+                yield names_of(G, np.array(way[::-1]))
+                befores.append(iter(()))
+            else:
+                befores.append(iter(_tight(G, lengths, way[-1], weighted, back).tolist()))
+        for before in befores[-1]:
+            if before not in seen:
+                seen.add(before)
+                way.append(before)
+                break
+        else:
+            befores.pop()
+            seen.discard(way.pop())
+
+
+__all__ = [
+    "all_pairs_dijkstra",
+    "all_pairs_dijkstra_path",
+    "all_pairs_dijkstra_path_length",
+    "all_pairs_shortest_path",
+    "all_pairs_shortest_path_length",
+    "all_shortest_paths",
+    "bidirectional_dijkstra",
+    "bidirectional_shortest_path",
+    "dijkstra_path",
+    "dijkstra_path_length",
+    "has_path",
+    "multi_source_dijkstra",
+    "multi_source_dijkstra_path",
+    "multi_source_dijkstra_path_length",
+    "shortest_path",
+    "shortest_path_length",
+    "single_source_all_shortest_paths",
+    "single_source_dijkstra",
+    "single_source_dijkstra_path",
+    "single_source_dijkstra_path_length",
+    "single_source_shortest_path",
+    "single_source_shortest_path_length",
+    "single_target_shortest_path",
+    "single_target_shortest_path_length",
+]

@@ -1,0 +1,224 @@
+"""What users of networkx read of a graph, as views: vertices, degrees, neighbours, edges. No more of them is in memory
+than is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Set
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from outcore.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from outcore.graph._graph import Graph
+
+_FIXED = "a stored graph does not change; from_arrays and from_edges store another one"
+_WHOLE = "nx.Graph(G), or nx.DiGraph(G), has all of the graph in memory, and that"
+_LISTS = "G.lists(vertices) reads the lists of several vertices"
+
+# Why a method of networkx's graphs is absent, and what is nearest.
+ABSENT = {
+    **dict.fromkeys(
+        (
+            "add_edge",
+            "add_edges_from",
+            "add_node",
+            "add_nodes_from",
+            "add_weighted_edges_from",
+            "clear",
+            "clear_edges",
+            "remove_edge",
+            "remove_edges_from",
+            "remove_node",
+            "remove_nodes_from",
+            "update",
+        ),
+        _FIXED,
+    ),
+    **dict.fromkeys(("copy", "to_directed", "to_undirected"), _WHOLE),
+    "reverse": '"in" as a direction goes against the edges: G.neighbors(v, "in"), bfs(G, v, direction="in")',
+    "subgraph": _LISTS,
+    "edge_subgraph": _LISTS,
+    "nbunch_iter": "vertices are 0 to n - 1: v in G",
+    "get_edge_data": "G[u].get(v)",
+    "has_predecessor": "G.has_edge(v, u)",
+    "has_successor": "G.has_edge(u, v)",
+    "name": "G.path",
+    "in_edges": '(u, v) for u in G.neighbors(v, "in")',
+    "out_edges": "G.edges",
+}
+
+
+class Count(int):
+    """A number that gives itself when it is called, as the methods do that networkx has for it."""
+
+    def __call__(self) -> int:
+        return int(self)
+
+
+def is_vertex(G: Graph, vertex: Any) -> bool:
+    return isinstance(vertex, (int, np.integer)) and 0 <= int(vertex) < G.number_of_vertices
+
+
+def absent(name: str) -> NoReturn:
+    """Raises AttributeError, which says what is nearest."""
+    reason = f": {ABSENT[name]}" if name in ABSENT else ""
+    raise AttributeError(f"a stored graph has no attribute {name!r}{reason}")
+
+
+def no_weight(name: str, weight: str | None) -> None:
+    if weight is not None:
+        raise ArgumentError(f"{name}: weight={weight!r}; weights do not count here, to_sparse(G) has sums of them")
+
+
+class Nodes(Set[int]):
+    """The vertices, 0 to n - 1."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> Any:
+        return set(it)
+
+    def __len__(self) -> int:
+        return self._graph.number_of_vertices
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __contains__(self, vertex: object) -> bool:
+        return is_vertex(self._graph, vertex)
+
+    def __call__(self, data: bool = False) -> Any:
+        return self.items() if data else self
+
+    def items(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Vertices with what is known of them: nothing."""
+        return ((vertex, {}) for vertex in self)
+
+    def __repr__(self) -> str:
+        return f"Nodes({len(self)})"
+
+
+class Degrees:
+    """The number of edges at each vertex, as networkx counts: a loop of an undirected graph counts twice."""
+
+    def __init__(self, graph: Graph, direction: str) -> None:
+        self._graph, self._direction = graph, direction
+
+    def __getitem__(self, vertex: int) -> int:
+        G, directions = self._graph, ("out", "in") if self._direction == "both" else (self._direction,)
+        lists = [G.lists([vertex], direction)[1] for direction in directions[: 1 + G.directed]]
+        return sum(map(len, lists)) + (not G.directed and vertex in lists[0])
+
+    def __len__(self) -> int:
+        return self._graph.number_of_vertices
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        G, degrees = self._graph, self._graph.degrees(self._direction)
+        if not G.directed:
+            degrees[G._loops()] += 1
+        for begin in range(0, len(degrees), 1 << 16):
+            yield from enumerate(degrees[begin : begin + (1 << 16)].tolist(), begin)
+
+    def __call__(self, nbunch: Any = None, weight: str | None = None) -> Any:
+        no_weight("degree", weight)
+        if nbunch is None:
+            return self
+        if not isinstance(nbunch, Iterable):
+            return self[nbunch]
+        return ((vertex, self[vertex]) for vertex in nbunch if is_vertex(self._graph, vertex))
+
+    def __repr__(self) -> str:
+        return f"Degrees({self._direction!r})"
+
+
+class Adjacency(Mapping[int, dict[int, dict[str, Any]]]):
+    """The neighbours of each vertex and their weights, each list read when it is asked for."""
+
+    def __init__(self, graph: Graph, direction: str) -> None:
+        self._graph, self._direction = graph, direction
+
+    def __getitem__(self, vertex: int) -> dict[int, dict[str, Any]]:
+        _, neighbours, weights = self._graph.lists([vertex], self._direction)
+        return self._of(neighbours, weights)
+
+    def _of(self, neighbours: Any, weights: Any) -> dict[int, dict[str, Any]]:
+        dtype = self._graph.dtype
+        if dtype is None:
+            return {neighbour: {} for neighbour in neighbours.tolist()}
+        found = zip(neighbours.tolist(), weights.astype(dtype).tolist(), strict=True)
+        return {neighbour: {"weight": weight} for neighbour, weight in found}
+
+    def __len__(self) -> int:
+        return self._graph.number_of_vertices
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __contains__(self, vertex: object) -> bool:
+        return is_vertex(self._graph, vertex)
+
+    def items(self) -> ItemsView[int, dict[int, dict[str, Any]]]:
+        return _Lists(self)
+
+    def __repr__(self) -> str:
+        return f"Adjacency({self._direction!r})"
+
+
+class _Lists(ItemsView[int, dict[int, dict[str, Any]]]):
+    """Every vertex with its neighbours, from one read of the lists in order."""
+
+    _mapping: Adjacency
+
+    def __iter__(self) -> Iterator[tuple[int, dict[int, dict[str, Any]]]]:
+        adjacency = self._mapping
+        for ids, begins, neighbours, weights in adjacency._graph._parts(adjacency._direction):
+            for at, vertex in enumerate(ids.tolist()):
+                part = slice(begins[at], begins[at + 1])
+                yield vertex, adjacency._of(neighbours[part], weights[part])
+
+
+class Edges:
+    """The edges: pairs of vertices, an undirected one once, from its lower end."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __len__(self) -> int:
+        return int(self._graph.number_of_edges)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return self._each(None, False, None)
+
+    def __contains__(self, edge: Any) -> bool:
+        return self._graph.has_edge(*edge[:2])
+
+    def __call__(self, nbunch: Any = None, data: bool | str = False, default: Any = None) -> Any:
+        """Those from vertices of `nbunch`, all unless given; with `data` their attributes, or one of these."""
+        return self if nbunch is None and data is False else self._each(nbunch, data, default)
+
+    def _each(self, nbunch: Any, data: bool | str, default: Any) -> Iterator[Any]:
+        G = self._graph
+        given = None if nbunch is None else nbunch if isinstance(nbunch, Iterable) else [nbunch]
+        rows = G.adj.items() if given is None else ((vertex, G[vertex]) for vertex in given if vertex in G)
+        # An undirected edge between two of those that are given comes once: from the one that is first.
+        done: set[int] = set()
+        for vertex, neighbours in rows:
+            for neighbour, attributes in neighbours.items():
+                if not G.directed and (neighbour < vertex if given is None else neighbour in done):
+                    continue
+                if data is False:
+                    yield vertex, neighbour
+                else:
+                    yield vertex, neighbour, attributes if data is True else attributes.get(data, default)
+            if given is not None:
+                done.add(vertex)
+
+    def __repr__(self) -> str:
+        return f"Edges({self._graph!r})"
+
+
+__all__ = ["ABSENT", "Adjacency", "Count", "Degrees", "Edges", "Nodes", "absent", "is_vertex", "no_weight"]
