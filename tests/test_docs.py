@@ -46,7 +46,7 @@ def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatc
 
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 27)
+    assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 29)
 
 
 def test_the_tutorial_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):

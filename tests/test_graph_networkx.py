@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pytest
 from support.dispatched import both
 from support.graphs import KINDS, directed_of, weighted, write
@@ -81,6 +82,25 @@ def check_source(name: str, graph: Any, G: Graph, source: Any) -> None:
         assert list(found.values()) == sorted(found.values())
         for cutoff in (-1, 0, 2):
             assert ours(G, source, cutoff=cutoff) == getattr(nx, name)(graph, source, cutoff=cutoff)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_ranks_by_weights_and_what_is_given(directed: bool, out: Path) -> None:
+    graph = KINDS["isolated"]()
+    graph = weighted(directed_of(graph) if directed else graph)
+    some = list(graph)[::3]
+    given = {"personalization": dict.fromkeys(some, 2), "nstart": dict.fromkeys(some[:2], 1), "dangling": {some[1]: 3}}
+    with session(out):
+        for G in (write(graph, out, "float64"), convert_from_nx(graph, edge_attrs={"weight": 1})):
+            for kwargs in ({}, {"weight": None}, given, given | {"weight": None, "alpha": 0.6}):
+                wanted = nx.pagerank(graph, tol=1e-13, max_iter=1000, **kwargs)
+                found = backend_interface.pagerank(G, tol=1e-13, max_iter=1000, **kwargs)
+                assert list(found) == list(wanted)
+                np.testing.assert_allclose(list(found.values()), list(wanted.values()), atol=1e-10, rtol=0)
+            with pytest.raises(ZeroDivisionError):
+                backend_interface.pagerank(G, personalization={some[0]: 0})
+            with pytest.raises(nx.PowerIterationFailedConvergence):
+                backend_interface.pagerank(G, tol=0, max_iter=3)
 
 
 def test_weighted_paths(out: Path) -> None:
@@ -178,10 +198,7 @@ def test_what_is_converted_lives_as_long_as_it_is_wanted(out: Path) -> None:
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("shortest_path_length", {}, "of all pairs"),
     ("shortest_path_length", {"source": 0, "weight": "length"}, 'called "weight"'),
-    ("pagerank", {"personalization": {0: 1}}, "personalization"),
-    ("pagerank", {"nstart": {0: 1}}, "nstart"),
-    ("pagerank", {"dangling": {0: 1}}, "dangling"),
-    ("pagerank", {}, "weights do not count"),
+    ("pagerank", {"weight": "length"}, 'called "weight"'),
     ("betweenness_centrality", {"weight": "weight"}, "weight"),
     ("clustering", {"weight": "weight"}, "weight"),
     ("louvain_communities", {"max_level": 1}, "max_level"),
@@ -224,8 +241,7 @@ def test_what_can_be_run(out: Path) -> None:
             assert can_run("betweenness_centrality", (), {"G": G, "normalized": False}) is True
         assert "undirected" in str(can_run("clustering", (nx.DiGraph(),), {}))
         assert "again" in str(can_run("pagerank", (nx.MultiGraph(),), {}))
-        assert "weights" in str(can_run("pagerank", (weighted(nx.path_graph(5)),), {}))
-        assert can_run("pagerank", (weighted(nx.path_graph(5)),), {"weight": None}) is True
+        assert can_run("pagerank", (weighted(nx.path_graph(5)),), {}) is True
     assert set(get_info()["functions"]) == set(vars(backend_interface)) - {
         "can_run",
         "convert_from_nx",
@@ -269,7 +285,7 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
     # What networkx does not dispatch reads the graph itself.
     assert nx.density(G) == nx.density(graph) and nx.degree_histogram(G) == nx.degree_histogram(graph)
     for call in (
-        lambda: nx.pagerank(G, nstart={0: 1}),
+        lambda: nx.betweenness_centrality(G, weight="weight"),
         lambda: nx.eigenvector_centrality(G),
         lambda: nx.bfs_tree(graph, "member 0", backend="outcore"),
         lambda: nx.shortest_path(G),
@@ -288,7 +304,7 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
     # Where the user allows it what is missing is done in memory.
     with nx.config(fallback_to_nx=True):
         assert len(nx.eigenvector_centrality(G)) == 34
-        assert nx.pagerank(G, nstart={0: 1})
+        assert len(nx.betweenness_centrality(G, weight="weight")) == 34
         assert len(dict(nx.shortest_path(G))) == 34
         assert len(nx.k_core(G, 4)) == 10
     # Graphs of networkx's are stored in scratch.
@@ -304,14 +320,10 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
             assert nx.path_weight(graph, found, "weight") == nx.dijkstra_path_length(graph, source, "member 16")
     far = nx.single_source_dijkstra_path_length(graph, "member 3", backend="outcore")
     assert far == nx.single_source_dijkstra_path_length(graph, "member 3")
-    try:
-        nx.pagerank(graph, backend="outcore")
-        raise AssertionError("weights do not count")
-    except NotImplementedError:
-        pass
+    wanted = nx.pagerank(graph)
+    assert all(abs(rank - wanted[node]) < 1e-9 for node, rank in nx.pagerank(graph, backend="outcore").items())
     with nx.config.backend_priority(algos=["outcore"]):
         assert nx.core_number(graph) == nx.core_number(graph, backend="networkx")
-        assert nx.pagerank(graph), "networkx takes the weights"
     # What networkx keeps of a conversion has weights though a call wants none.
     two = nx.disjoint_union(nx.complete_graph(6), nx.complete_graph(6))
     nx.set_edge_attributes(two, 0.001, "weight")

@@ -115,7 +115,7 @@ def test_what_edges_of_one_way_or_both_have_not(out: Path) -> None:
 
 
 # What takes something else than a stored graph or matrix.
-OTHERS = {"Graph", "VertexProgram", "from_edges", "from_networkx", "open", "state"}
+OTHERS = {"Graph", "GraphForecast", "VertexProgram", "explain", "from_edges", "from_networkx", "open", "state"}
 
 
 @pytest.mark.parametrize("name", sorted(set(oc.graph.__all__) - OTHERS))

@@ -25,14 +25,17 @@ def pagerank(
 ) -> dict[Any, float]:
     import networkx as nx
 
-    vectors = {
-        "personalization": _parts(G, personalization, "personalization"),
-        "start": _parts(G, nstart, "nstart"),
-        "dangling": _parts(G, dangling, "dangling"),
-    }
     weighted = weight is not None and G.dtype is not None
     ranks, done = _centrality.pagerank(
-        G, alpha, weighted=weighted, tol=tol, iterations=max_iter, full_output=True, **vectors
+        G,
+        alpha,
+        weighted=weighted,
+        personalization=_parts(G, personalization, "personalization"),
+        dangling=_parts(G, dangling, "dangling"),
+        start=_parts(G, nstart, "nstart"),
+        tol=tol,
+        iterations=max_iter,
+        full_output=True,
     )
     if done is None:
         raise nx.PowerIterationFailedConvergence(max_iter)
