@@ -73,7 +73,7 @@ pub fn betweenness(
 ) -> Result<Vec<f64>, EngineError> {
     let vertices = file.shape().vertices as usize;
     let mut sums = vec![0.0; vertices];
-    let mut behind = Sums::new(vertices);
+    let mut behind = Sums::new(file.path(), vertices)?;
     let never = Path {
         level: UNMET,
         count: 0.0,

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use outcore_graph::Vertex;
-use outcore_store::{Direction, GraphFile};
+use outcore_store::{Direction, GraphFile, LargePages};
 
 use super::batch::Chosen;
-use super::means::{Means, Watch};
+use super::means::{no_memory, Means, Watch};
 use super::sweep::{Heading, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
@@ -17,7 +17,7 @@ use crate::EngineError;
 /// Invariant: the parent of a vertex is no higher than the vertex. A root only ever gets a lower parent, so that the roots in
 /// the end are the lowest vertices of their components, whatever the order of the edges.
 struct Forest {
-    parents: Vec<AtomicU32>,
+    parents: LargePages<AtomicU32>,
 }
 
 impl Forest {
@@ -72,9 +72,11 @@ pub const COMPONENTS_BYTES: u64 = 8;
 /// The file cannot be read, or is not what it says; what `watch` says.
 pub fn components(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) -> Result<Vec<Vertex>, EngineError> {
     let vertices = file.shape().vertices as Vertex;
-    let forest = Forest {
-        parents: (0..vertices).map(AtomicU32::new).collect(),
+    let mut forest = Forest {
+        parents: LargePages::new(vertices as usize).map_err(no_memory(file.path()))?,
     };
+    let roots = forest.parents.iter_mut().zip(0..);
+    roots.for_each(|(parent, vertex)| *parent.get_mut() = vertex);
     means.iteration(u64::from(vertices));
     let wanted = Wanted {
         file,

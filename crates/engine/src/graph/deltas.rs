@@ -121,9 +121,10 @@ pub fn ranks_by_deltas(
     let vertices = strength.len();
     let even = (1.0 - what.damping) / vertices as f64;
     let part = |vertex: usize| what.teleport.map_or(even, |given| (1.0 - what.damping) * given[vertex]);
-    let mut gains = Sums::new(vertices);
+    let new = || Sums::new(file.path(), vertices);
+    let mut gains = new()?;
     (0..vertices).for_each(|vertex| gains.set(vertex as Vertex, part(vertex)));
-    let (ranks, given) = (Sums::new(vertices), Sums::new(vertices));
+    let (ranks, given) = (new()?, new()?);
     let mut active = Frontier::none(vertices);
     choose(&mut gains, what.threshold, &mut active, means.threads);
     let sweep = incoming(file, degrees.map(|(_, into)| into), means);
@@ -188,6 +189,7 @@ pub fn ranks_by_deltas(
         }
     });
     let total: f64 = totals.iter().sum();
+    drop((gains, given));
     let mut ranks = ranks.into_values();
     ranks.iter_mut().for_each(|rank| *rank /= total);
     Ok((ranks, is_done.then_some(number)))

@@ -41,6 +41,18 @@ impl Means<'_> {
     }
 }
 
+/// No memory can be had for the work on a file.
+pub(super) fn no_memory(path: &Path) -> impl FnOnce(std::io::Error) -> EngineError + '_ {
+    move |cause| {
+        EngineError::Store(StoreError::Io {
+            path: path.to_path_buf(),
+            offset: 0,
+            action: "map memory",
+            cause: cause.into(),
+        })
+    }
+}
+
 /// Memory that was read into and waits for the next batch: fresh pages cost more than reading does.
 #[derive(Default)]
 pub struct Frames(Mutex<Vec<AlignedBuffer>>);
@@ -55,14 +67,7 @@ impl Frames {
         }
         drop(spare);
         // Usual batches are alike, so that each frame serves any of them.
-        AlignedBuffer::new(bytes.max(FRAME_BYTES) as usize).map_err(|cause| {
-            EngineError::Store(StoreError::Io {
-                path: path.to_path_buf(),
-                offset: 0,
-                action: "map memory",
-                cause: cause.into(),
-            })
-        })
+        AlignedBuffer::new(bytes.max(FRAME_BYTES) as usize).map_err(no_memory(path))
     }
 
     /// Keeps the frame; the memory of a large one is given back.

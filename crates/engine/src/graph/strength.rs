@@ -39,7 +39,7 @@ impl<'a> Strength<'a> {
         watch: &mut Watch<'_>,
     ) -> Result<Strength<'a>, EngineError> {
         let vertices = degrees.len();
-        let sums = Sums::new(vertices);
+        let sums = Sums::new(file.path(), vertices)?;
         let wanted = Wanted {
             file,
             direction: Direction::Out,

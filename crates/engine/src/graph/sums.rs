@@ -1,17 +1,21 @@
 //! Sums for each vertex, that are added to in many threads and read meanwhile.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use outcore_graph::Vertex;
+use outcore_store::LargePages;
+
+use super::means::no_memory;
+use crate::EngineError;
 
 /// A sum for each vertex, 0 at first.
-pub(super) struct Sums(Vec<AtomicU64>);
+pub(super) struct Sums(LargePages<AtomicU64>);
 
 impl Sums {
-    pub fn new(vertices: usize) -> Sums {
-        // Memory that is zero, and not there before it is written to.
-        let zeros = vec![0u64; vertices];
-        Sums(zeros.into_iter().map(AtomicU64::new).collect())
+    /// For the work on a file.
+    pub fn new(path: &Path, vertices: usize) -> Result<Sums, EngineError> {
+        LargePages::new(vertices).map(Sums).map_err(no_memory(path))
     }
 
     pub fn of(&self, vertex: Vertex) -> f64 {
@@ -30,10 +34,8 @@ impl Sums {
     }
 
     pub fn into_values(self) -> Vec<f64> {
-        self.0
-            .into_iter()
-            .map(|bits| f64::from_bits(bits.into_inner()))
-            .collect()
+        let values = self.0.iter().map(|bits| f64::from_bits(bits.load(Relaxed)));
+        values.collect()
     }
 
     pub fn clear(&mut self) {
