@@ -47,8 +47,7 @@ impl Adding {
         let values = &mut self.values;
         lists.together(&mut self.scratch, TOGETHER, |ends, neighbours| {
             values.clear();
-            // A copy, that is in registers: the fewer instructions, the more reads are under way.
-            let given = given;
+            // `move`: a copy that is in registers. The fewer instructions, the more reads are under way.
             values.extend(neighbours.iter().map(move |vertex| given(*vertex)));
             let mut begin = 0;
             for (vertex, end) in ends {
