@@ -226,3 +226,31 @@ def test_a_file_in_a_group_smaller_than_it(out: Path) -> None:
     assert len(changed) == count
     assert changed.sum() == outcome.value["written"]
     assert np.array_equal(found[changed], -1 - changed)
+
+
+def test_pages_that_are_written_whole_are_the_cache_s_own(data: Path) -> None:
+    """And not the process's, whose memory is no session's."""
+    path = data / "a.bin"
+    np.zeros(48 << 20, np.uint8).tofile(path)
+    with session(memory_limit=8 << 30) as current:
+        rows = np.ones((12 << 10, 4096), np.uint8)
+        before = current.counters()["budget_bytes"]
+        with oc.io.cached(path, memory="64MiB", mode="r+") as file:
+            file.write_at(np.arange(len(rows)) * 4096, rows)
+            file.flush()
+            assert current.counters()["budget_bytes"] > before - (24 << 20)
+
+
+def test_tiles_that_are_kept_make_room(data: Path) -> None:
+    np.save(data / "x.npy", np.ones(16 << 20))
+    with session(memory_limit=8 << 30, pool_limit=200 << 20) as current:
+        x = oc.open(data / "x.npy")
+        oc.compute(x.sum(), (x * x).sum())
+        assert current.counters()["kept_bytes"] > 100 << 20
+        with oc.io.cached(data / "x.npy", memory="20MiB") as file:
+            assert file.read_at([0] * 5, size=30_000_000).shape == (5, 30_000_000)
+        oc.compute((x + 1).sum())
+        with oc.io.cached(data / "x.npy", memory="150MiB") as file:
+            assert file.read_at([], size=1000, dtype="float64").shape == (0, 1000)
+            with pytest.raises(ArgumentError, match="no file has so many bytes"):
+                file.read_at([], size=2**62, dtype="float64")

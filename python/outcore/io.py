@@ -68,6 +68,8 @@ class CachedFile:
         outside = places[(places < 0) | (places > len(self) - count)]
         if outside.size:
             raise IndexingError(f"{self.path}: {count} bytes at {outside[0]} of {len(self)}")
+        if count > 2**63 - 1:
+            raise ArgumentError(f"read_at: size={size} of {kind}; no file has so many bytes")
         if not count * places.size:
             return np.zeros((places.size, size), kind)
         found: npt.NDArray[Any] = self._core.read(places.astype(np.uint64), count).view(kind)
