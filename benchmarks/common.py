@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,14 @@ def show_bytes(count: float | None) -> str:
         if abs(count) >= size:
             return f"{count / size:.2f} {unit}"
     return f"{count:.0f} B"
+
+
+def built(example: str) -> Path:
+    """An example of the store's crate, as a program."""
+    root = Path(__file__).parent.parent
+    command = ["cargo", "build", "--quiet", "--release", "--package", "outcore-store", "--example", example]
+    subprocess.run(command, check=True, cwd=root)
+    return root / "target" / "release" / "examples" / example
 
 
 def machine(folder: Path) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from typing import Any
 from benchmarks import cgroup, common
 from benchmarks.raw_io import write_file
 
-ROOT = Path(__file__).parent.parent
 THREADS = {"cache": (1, 2), "pread": (1, 2, 32), "mmap": (1, 2, 32)}
 NAMES = {"cache": "outcore", "pread": "pread", "mmap": "mmap"}
 # Hits of a hundred, and what is looked at of a page.
@@ -36,12 +35,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=common.parse_size, default=384 * common.MIB, help="of the group")
     parser.add_argument("--folder", type=Path, default=Path("data/bench"))
     return parser.parse_args()
-
-
-def built() -> Path:
-    command = ["cargo", "build", "--quiet", "--release", "--package", "outcore-store", "--example", "page_cache"]
-    subprocess.run(command, check=True, cwd=ROOT)
-    return ROOT / "target" / "release" / "examples" / "page_cache"
 
 
 def read(command: list[str]) -> dict[str, Any]:
@@ -103,7 +96,7 @@ def rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:
 
 def main() -> None:
     options = arguments()
-    program = built()
+    program = common.built("page_cache")
     options.folder.mkdir(parents=True, exist_ok=True)
     file = (options.folder / "page-cache.bin").resolve()
     results = {}

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 from benchmarks import common
 
 OURS, FIO = "outcore", "fio"
-ROOT = Path(__file__).parent.parent
 PROCESSOR_RATIO_MAX = 1.2
 
 
@@ -51,12 +50,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--depth", type=int, default=None, help="transfers under way; 8 long ones, 64 short ones")
     parser.add_argument("--folder", type=Path, default=Path("data/bench"))
     return parser.parse_args()
-
-
-def built() -> Path:
-    command = ["cargo", "build", "--quiet", "--release", "--package", "outcore-store", "--example", "raw_io"]
-    subprocess.run(command, check=True, cwd=ROOT)
-    return ROOT / "target" / "release" / "examples" / "raw_io"
 
 
 def write_file(path: Path, size_bytes: int) -> None:
@@ -149,7 +142,7 @@ def main() -> None:
     options = arguments()
     if shutil.which("fio") is None:
         sys.exit("fio is not installed")
-    program = built()
+    program = common.built("raw_io")
     options.folder.mkdir(parents=True, exist_ok=True)
     file = (options.folder / "raw-io.bin").resolve()
     cases = {name: case._replace(depth=options.depth or case.depth) for name, case in CASES.items()}
