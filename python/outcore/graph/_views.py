@@ -72,15 +72,10 @@ def no_weight(name: str, weight: str | None) -> None:
         raise ArgumentError(f"{name}: weight={weight!r}; weights do not count here, to_sparse(G) has sums of them")
 
 
-class Nodes(Set[int]):
-    """The vertices, 0 to n - 1."""
+class _OfVertices:
+    """What has the vertices, 0 to n - 1, as its members or keys."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
-        return set(it)
+    _graph: Graph
 
     def __len__(self) -> int:
         return self._graph.number_of_vertices
@@ -90,6 +85,17 @@ class Nodes(Set[int]):
 
     def __contains__(self, vertex: object) -> bool:
         return is_vertex(self._graph, vertex)
+
+
+class Nodes(_OfVertices, Set[int]):
+    """The vertices, 0 to n - 1."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> Any:
+        return set(it)
 
     def __call__(self, data: bool = False) -> Any:
         return self.items() if data else self
@@ -135,7 +141,7 @@ class Degrees:
         return f"Degrees({self._direction!r})"
 
 
-class Adjacency(Mapping[int, dict[int, dict[str, Any]]]):
+class Adjacency(_OfVertices, Mapping[int, dict[int, dict[str, Any]]]):
     """The neighbours of each vertex and their weights, each list read when it is asked for."""
 
     def __init__(self, graph: Graph, direction: str) -> None:
@@ -151,15 +157,6 @@ class Adjacency(Mapping[int, dict[int, dict[str, Any]]]):
             return {neighbour: {} for neighbour in neighbours.tolist()}
         found = zip(neighbours.tolist(), weights.astype(dtype).tolist(), strict=True)
         return {neighbour: {"weight": weight} for neighbour, weight in found}
-
-    def __len__(self) -> int:
-        return self._graph.number_of_vertices
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self)))
-
-    def __contains__(self, vertex: object) -> bool:
-        return is_vertex(self._graph, vertex)
 
     def items(self) -> ItemsView[int, dict[int, dict[str, Any]]]:
         return _Lists(self)
