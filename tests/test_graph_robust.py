@@ -27,6 +27,14 @@ NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other 
 STEPS = [1, 2, 3, *range(10, 1000, 34)]
 
 
+def assert_within(outcome: cgroup.Outcome, limit: int) -> None:
+    """It went well, in so much memory."""
+    assert outcome.reason is None, outcome.stderr
+    assert outcome.oom_kills == 0
+    assert outcome.peak_rss_bytes is not None
+    assert outcome.peak_rss_bytes <= limit
+
+
 # -- a real limit -----------------------------------------------------------------------------------------------------
 
 
@@ -41,10 +49,7 @@ def test_searches_in_a_group_smaller_than_the_edges(data: Path, out: Path) -> No
         chosen = oc.graph.maximal_independent_set(G, seed=1)
     given = {"path": str(G.path), "out": str(out), "memory_limit": LIMIT}
     outcome = cgroup.run_limited("support.graph_children:search", given, LIMIT, TIMEOUT_SECONDS)
-    assert outcome.reason is None, outcome.stderr
-    assert outcome.oom_kills == 0
-    assert outcome.peak_rss_bytes is not None
-    assert outcome.peak_rss_bytes <= LIMIT
+    assert_within(outcome, LIMIT)
     found = {name: np.load(out / f"{name}.npy") for name in outcome.value}
     assert set(found) == set(SEARCHES)
     assert np.array_equal(found["bfs"], levels)
@@ -65,10 +70,7 @@ def test_a_graph_is_made_in_a_group_smaller_than_it(out: Path, scratch: Path) ->
     limit = 180 << 20
     given = {"bits": 18, "edges": 12 << 20, "path": str(out / "g.ocg"), "scratch": str(scratch), "memory_limit": limit}
     outcome = cgroup.run_limited("support.graph_children:make", given, limit, TIMEOUT_SECONDS)
-    assert outcome.reason is None, outcome.stderr
-    assert outcome.oom_kills == 0
-    assert outcome.peak_rss_bytes is not None
-    assert outcome.peak_rss_bytes <= limit
+    assert_within(outcome, limit)
     assert (out / "g.ocg").stat().st_size > limit
     with session(scratch):
         G = oc.graph.open(out / "g.ocg")
@@ -95,10 +97,7 @@ def test_programs_of_users_in_a_group_smaller_than_the_edges(data: Path, out: Pa
         asked = [np.array(FEW), near, np.unique(G.lists(near)[1])]
     given = {"path": str(G.path), "out": str(out), "memory_limit": limit}
     outcome = cgroup.run_limited("support.graph_children:programs", given, limit, TIMEOUT_SECONDS)
-    assert outcome.reason is None, outcome.stderr
-    assert outcome.oom_kills == 0
-    assert outcome.peak_rss_bytes is not None
-    assert outcome.peak_rss_bytes <= limit
+    assert_within(outcome, limit)
     assert set(outcome.value) == set(PROGRAMS)
     for name, found in expected.items():
         assert np.load(out / f"{name}.npy").tobytes() == found.tobytes(), name
