@@ -115,9 +115,14 @@ impl PyGraph {
         .map(|_| ())
     }
 
-    /// Memory for reading where neighbours are sent so many bytes: long lists in parts.
+    /// Memory for reading where neighbours are sent so many bytes: long lists in parts, without weights.
     fn in_parts(&self, message_bytes: u64) -> u64 {
-        graph::least_memory_of_parts(&self.file, message_bytes)
+        graph::least_memory_of_parts(&self.file, message_bytes, false)
+    }
+
+    /// The same with weights, if there are any.
+    fn with_weights(&self, message_bytes: u64) -> u64 {
+        graph::least_memory_of_parts(&self.file, message_bytes, true)
     }
 
     /// What is known of lists that are to be read: in two sweeps, of which one is within the other, or is chosen.
@@ -213,6 +218,11 @@ impl PyGraph {
         there.or_else(|| self.cached(session, (left / 2).min(READING_MAX)))
     }
 
+    /// What is known of vertices, in so many bytes of each, and of their lists.
+    fn state_bytes(&self, vertex_bytes: u64) -> u64 {
+        self.file.shape().vertices * vertex_bytes + self.file.memory_bytes() + self.plan_bytes()
+    }
+
     /// Runs `work` with memory for so many bytes a vertex, and for reading: `least` at the least.
     fn with_memory<T: Send>(
         &self,
@@ -223,7 +233,7 @@ impl PyGraph {
         least: u64,
         work: impl FnOnce(&Means<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
-        let state = self.file.shape().vertices * vertex_bytes + self.file.memory_bytes() + self.plan_bytes();
+        let state = self.state_bytes(vertex_bytes);
         let session = &run.session;
         let left = session.budget().saturating_sub(state);
         // What is read ahead and sent does with little; what has been read is asked for again.
@@ -415,7 +425,10 @@ impl PyGraph {
         };
         let bytes = state + of_weights + self.degree_bytes(&[Direction::Out]);
         let messages = threshold.map_or(0, |_| size_of::<f64>() as u64);
-        let least = self.in_parts(messages);
+        let least = match weighted {
+            true => self.with_weights(messages),
+            false => self.in_parts(messages),
+        };
         let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, least, |means, watch| {
             let degrees = self.degrees_of(Direction::Out, means.io)?;
             let into = match weighted {
@@ -465,12 +478,13 @@ impl PyGraph {
             py,
             run,
             "graph: distances",
-            10 + self.degree_bytes(&[Direction::Out, Direction::In]),
-            self.in_parts(8),
+            10 + self.degree_bytes(directions),
+            self.with_weights(8),
             |means, watch| {
-                let both = [Direction::Out, Direction::In];
-                let [out, into] = both.map(|direction| self.degrees_of(direction, means.io));
-                let (out, into) = (out?, into?);
+                let degrees = directions.iter().map(|direction| self.degrees_of(*direction, means.io));
+                let degrees = degrees.collect::<Result<Vec<_>, _>>()?;
+                // Of the direction that is not read nobody asks.
+                let (first, last) = (&degrees[0], &degrees[degrees.len() - 1]);
                 let mut states = vec![f64::INFINITY; vertices];
                 let mut active = Frontier::none(vertices);
                 for source in sources {
@@ -479,10 +493,10 @@ impl PyGraph {
                 }
                 let step = match step {
                     Some(step) => step,
-                    None => (2.0 * graph::mean_weight(&self.file, Direction::Out, &out, means)?).max(f64::MIN_POSITIVE),
+                    None => (2.0 * graph::mean_weight(&self.file, directions[0], first, means)?).max(f64::MIN_POSITIVE),
                 };
                 let mut program = Distances::new(directions, step, vertices);
-                let degrees = Some((&*out, &*into));
+                let degrees = Some((&**first, &**last));
                 self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
                 Ok((states, program.wrong()))
             },
@@ -556,15 +570,16 @@ impl PyGraph {
         sources: Vec<u32>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let run = run.get();
-        let bytes = graph::BETWEENNESS_BYTES;
-        let found = self.with_memory(
-            py,
-            run,
-            "graph: betweenness",
-            bytes,
-            self.in_parts(8),
-            |means, watch| graph::betweenness(&self.file, &sources, means, watch),
-        )?;
+        let least = self.in_parts(8);
+        // With room for the levels of any search, where there is so much.
+        let [any, few_levels] = graph::BETWEENNESS_BYTES;
+        let bytes = match self.state_bytes(any) + least <= run.session.budget() {
+            true => any,
+            false => few_levels,
+        };
+        let found = self.with_memory(py, run, "graph: betweenness", bytes, least, |means, watch| {
+            graph::betweenness(&self.file, &sources, bytes, means, watch)
+        })?;
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -607,14 +622,14 @@ impl PyGraph {
             run,
             "graph: communities",
             bytes,
-            self.in_parts(24),
+            self.with_weights(24),
             |means, watch| {
                 let degrees = match is_weighted {
                     true => Some(self.degrees_of(Direction::Out, means.io)?),
                     false => None,
                 };
                 // Lists take eight bytes for a neighbour, what else is set aside is for graphs of communities.
-                let memory = (means.memory / 2).max(self.in_parts(8));
+                let memory = (means.memory / 2).max(self.with_weights(8));
                 let mut coarse = Coarse {
                     bytes: means.memory - memory,
                     path: &mut || run.session.unused_path(),
@@ -810,7 +825,7 @@ impl PyGraph {
             run,
             "graph: weights",
             self.degree_bytes(&[Direction::Out]),
-            self.in_parts(0),
+            self.with_weights(0),
             |means, watch| {
                 let degrees = self.degrees_of(Direction::Out, means.io)?;
                 graph::weights(&self.file, &degrees, means, watch)

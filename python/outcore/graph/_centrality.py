@@ -103,7 +103,7 @@ def betweenness_centrality(
 
     `sources` are vertices, or how many to draw (with `seed`); all unless given. From those alone paths are counted, and
     the sums are scaled to all (Brandes 2001; Brandes and Pich 2007). As in networkx, without `normalized` each pair
-    counts 1, of undirected graphs once. Memory: 37 bytes a vertex. I/O: for each source, what it reaches is read twice.
+    counts 1, of undirected graphs once. Memory: 21 bytes a vertex. I/O: for each source, what it reaches is read twice.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"

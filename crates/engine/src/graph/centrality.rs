@@ -1,31 +1,45 @@
 //! Betweenness: of the shortest paths between two vertices, those that lead through a third.
 
+use std::sync::atomic::AtomicU64;
+
 use outcore_graph::Vertex;
 use outcore_store::{Direction, GraphFile};
 
-use super::batch::Chosen;
+use super::bits::Bits;
 use super::frontier::Frontier;
+use super::layers::{Layers, LAYERS_BYTES_MOST};
 use super::means::{Means, Watch};
 use super::program::{run, Delivery, Graph, Outbox, VertexProgram};
-use super::sums::Sums;
+use super::sums::{add_to, value_of, Sums};
 use super::sweep::{Heading, Sweep};
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
-/// What is known of a vertex in a search: its distance, and the shortest paths to it.
-#[derive(Clone, Copy, Debug)]
-struct Path {
-    level: i32,
-    count: f64,
+/// Counts shortest paths from one vertex. The state of a vertex is σ, how many lead to it.
+struct Counting {
+    /// Those that are as near as the vertices of the iteration, or nearer: no shortest path goes on to them.
+    settled: Bits,
+    layers: Layers,
+    /// Bytes that these may take, and whether that was not enough.
+    layers_bytes: u64,
+    is_short: bool,
 }
 
-const UNMET: i32 = -1;
-
-/// Counts shortest paths from one vertex.
-struct Counting;
+impl Counting {
+    /// The active vertices of an iteration, a level, were met.
+    fn meet(&mut self, active: &mut Frontier) {
+        active.settle();
+        active.each(|vertex| self.settled.insert(vertex));
+        self.layers.push(active);
+        if self.layers.bytes() > self.layers_bytes {
+            self.is_short = true;
+            active.clear();
+        }
+    }
+}
 
 impl VertexProgram for Counting {
-    type State = Path;
+    type State = AtomicU64;
     type Message = f64;
 
     fn directions(&self) -> &[Direction] {
@@ -36,134 +50,189 @@ impl VertexProgram for Counting {
         true
     }
 
-    fn run(&self, _: u32, _: Vertex, _: &mut Path) -> bool {
+    fn run(&self, _: u32, _: Vertex, _: &mut AtomicU64) -> bool {
         true
     }
 
-    fn on_edges(&self, iteration: u32, list: &List<'_>, states: &[Path], outbox: &mut Outbox<f64>) {
-        let count = states[list.vertex as usize].count;
-        for neighbour in list.neighbours {
-            let level = states[*neighbour as usize].level;
-            if level == UNMET || level == iteration as i32 + 1 {
-                outbox.send(*neighbour, count);
-            }
+    fn on_edges(&self, _: u32, list: &List<'_>, states: &[AtomicU64], outbox: &mut Outbox<f64>) {
+        let paths = value_of(&states[list.vertex as usize]);
+        let farther = list.neighbours.iter().filter(|other| !self.settled.has(**other));
+        farther.for_each(|neighbour| outbox.send(*neighbour, paths));
+    }
+
+    fn on_message(&self, _: u32, _: Vertex, state: &mut AtomicU64, paths: f64) -> bool {
+        add_to(state, paths);
+        true
+    }
+
+    fn on_iteration_end(&mut self, _: u32, _: &mut [AtomicU64], active: &mut Frontier) {
+        if active.is_empty() {
+            return;
         }
-    }
-
-    fn on_message(&self, iteration: u32, _: Vertex, state: &mut Path, count: f64) -> bool {
-        state.level = iteration as i32 + 1;
-        state.count += count;
-        true
+        self.meet(active);
     }
 }
 
-/// Bytes of memory for each vertex: paths, dependencies, the order of the search, the sums and sets.
-pub const BETWEENNESS_BYTES: u64 = 16 + 8 + 4 + 8 + 1;
+/// Bytes of memory for each vertex but for its level: sums, paths, sets.
+const BESIDE_LEVELS: u64 = 8 + 8 + 1;
+
+/// Bytes of memory for each vertex with which any search does, and with which one does whose levels are few: where there are
+/// no more than a hundred levels, or on the average no more than a hundred vertices lie between two of one.
+pub const BETWEENNESS_BYTES: [u64; 2] = [BESIDE_LEVELS + LAYERS_BYTES_MOST, BESIDE_LEVELS + 1];
 
 /// For each vertex, the sum over the sources s of δ_s(v) = Σ σ_v / σ_w (1 + δ_s(w)) over those w behind v
 /// (Brandes, "A faster algorithm for betweenness centrality", 2001). I/O: what is reached from a source is read twice.
+/// `vertex_bytes` is one of [`BETWEENNESS_BYTES`].
 ///
 /// # Errors
-/// The file cannot be read, or is not what it says; what `watch` says.
+/// The levels of a search need more than there is; the file cannot be read, or is not what it says; what `watch` says.
 pub fn betweenness(
     file: &GraphFile,
     sources: &[Vertex],
+    vertex_bytes: u64,
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<f64>, EngineError> {
     let vertices = file.shape().vertices as usize;
-    let mut sums = vec![0.0; vertices];
-    let mut behind = Sums::new(file.path(), vertices)?;
-    let never = Path {
-        level: UNMET,
-        count: 0.0,
+    let mut search = Search {
+        sums: Sums::new(file.path(), vertices)?,
+        paths: Sums::new(file.path(), vertices)?,
+        source: 0,
     };
-    let mut paths = vec![never; vertices];
-    let mut active = Frontier::none(vertices);
+    let layers_bytes = vertex_bytes.saturating_sub(BESIDE_LEVELS) * vertices as u64;
+    let mut counting = Counting {
+        settled: Bits::none(vertices),
+        layers: Layers::new(vertices, layers_bytes as usize),
+        layers_bytes,
+        is_short: false,
+    };
+    let (mut level, mut behind) = (Frontier::none(vertices), Frontier::none(vertices));
     for source in sources {
-        paths.fill(never);
-        paths[*source as usize] = Path { level: 0, count: 1.0 };
-        active.clear();
-        active.insert(*source);
+        search.begin(*source);
+        counting.settled.clear();
+        level.clear();
+        level.insert(*source);
+        counting.meet(&mut level);
         let graph = Graph { file, degrees: None };
-        let levels = run(
+        run(
             &graph,
-            &mut Counting,
-            &mut paths,
-            &mut active,
+            &mut counting,
+            search.paths.states_mut(),
+            &mut level,
             Delivery::Synchronous,
             means,
             watch,
         )?;
+        if counting.is_short {
+            let need = LAYERS_BYTES_MOST * vertices as u64;
+            return Err(EngineError::Memory {
+                operator: "graph: betweenness".into(),
+                need,
+                available: counting.layers_bytes,
+                smallest: need + BESIDE_LEVELS * vertices as u64,
+                exact: false,
+                detail: format!("for the levels of the search from {source}, which are many"),
+            });
+        }
         behind.clear();
-        let (order, begins) = by_level(&paths, levels as usize);
-        // Those farthest away have none behind them.
-        for level in (0..levels.saturating_sub(1) as usize).rev() {
-            let chosen = &order[begins[level] as usize..begins[level + 1] as usize];
-            let heading = Heading::of(level as u32);
-            depend(file, chosen, heading, &paths, &behind, means, watch)?;
-        }
-        for vertex in order.iter().filter(|vertex| *vertex != source) {
-            sums[*vertex as usize] += behind.of(*vertex);
+        while counting.layers.pop(&mut level) {
+            search.depend(
+                file,
+                &level,
+                Heading::of(counting.layers.count()),
+                &behind,
+                means,
+                watch,
+            )?;
+            std::mem::swap(&mut level, &mut behind);
         }
     }
-    Ok(sums)
+    // They are copied, for which there is room now.
+    let Search { sums, paths, .. } = search;
+    drop((paths, counting));
+    Ok(sums.into_values())
 }
 
-/// The vertices that were met, level by level, and where each level begins.
-fn by_level(paths: &[Path], levels: usize) -> (Vec<Vertex>, Vec<u32>) {
-    let mut begins = vec![0; levels + 1];
-    let met = || paths.iter().enumerate().filter(|(_, path)| path.level != UNMET);
-    met().for_each(|(_, path)| begins[path.level as usize + 1] += 1);
-    for level in 0..levels {
-        begins[level + 1] += begins[level];
-    }
-    let mut order = vec![0; begins[levels] as usize];
-    for (vertex, path) in met() {
-        let next = &mut begins[path.level as usize];
-        order[*next as usize] = vertex as Vertex;
-        *next += 1;
-    }
-    // Each is now where the next one begins.
-    begins.rotate_right(1);
-    begins[0] = 0;
-    (order, begins)
+/// What is known of vertices while their dependencies on a source are added up, from the farthest on.
+struct Search {
+    /// Σ_s δ_s(v) so far.
+    sums: Sums,
+    /// σ_v; once the vertex is done (1 + δ(v)) / σ_v, which those in front of it add up.
+    paths: Sums,
+    source: Vertex,
 }
 
-/// The dependencies of some vertices of a level, which ascend, on those of the next.
-fn depend(
-    file: &GraphFile,
-    chosen: &[Vertex],
-    heading: Heading,
-    paths: &[Path],
-    behind: &Sums,
-    means: &Means<'_>,
-    watch: &mut Watch<'_>,
-) -> Result<(), EngineError> {
-    means.iteration(chosen.len() as u64);
-    let wanted = Wanted {
-        file,
-        direction: Direction::Out,
-        chosen: Chosen::Listed(chosen),
-        weights: None,
-    };
-    let of = |list: &List<'_>| {
-        let own = paths[list.vertex as usize];
-        let parts = list.neighbours.iter().map(|neighbour| {
-            let other = paths[*neighbour as usize];
-            match other.level == own.level + 1 {
-                true => own.count / other.count * (1.0 + behind.of(*neighbour)),
-                false => 0.0,
+impl Search {
+    fn begin(&mut self, source: Vertex) {
+        self.source = source;
+        self.paths.clear();
+        self.paths.set(source, 1.0);
+    }
+
+    /// Ends a vertex, of which Σ (1 + δ(w)) / σ_w is known.
+    fn end(&self, vertex: Vertex, sum: f64) {
+        let paths = self.paths.of(vertex);
+        let dependency = paths * sum;
+        if vertex != self.source {
+            self.sums.add(vertex, dependency);
+        }
+        self.paths.set(vertex, (1.0 + dependency) / paths);
+    }
+
+    /// The dependencies of the vertices of a level on those of the next, which are `behind`.
+    fn depend(
+        &self,
+        file: &GraphFile,
+        level: &Frontier,
+        heading: Heading,
+        behind: &Frontier,
+        means: &Means<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
+        // Behind the farthest is nobody; a sweep leaves out those without a list.
+        let is_farthest = behind.is_empty();
+        let index = &file.section(Direction::Out).index;
+        level.each(|vertex| {
+            if is_farthest || index.bytes_of(vertex) == 0 {
+                self.end(vertex, 0.0);
             }
         });
-        parts.sum::<f64>()
-    };
-    // What is added for this level is not looked at before the next.
-    Sweep::in_parts(wanted, means).whole(heading).run(
-        means,
-        Scratch::default,
-        |scratch, lists| lists.each(scratch, |list| behind.add(list.vertex, of(list))),
-        Ok,
-        watch,
-    )
+        if is_farthest {
+            return Ok(());
+        }
+        means.iteration(level.count());
+        let wanted = Wanted {
+            file,
+            direction: Direction::Out,
+            chosen: level.chosen(),
+            weights: None,
+        };
+        let sum = |list: &List<'_>| {
+            let those = list.neighbours.iter().filter(|other| behind.has(**other));
+            those.map(|other| self.paths.of(*other)).sum::<f64>()
+        };
+        let mut of_parts = 0.0;
+        Sweep::in_parts(wanted, means).whole(heading).run(
+            means,
+            Scratch::default,
+            |scratch, lists| {
+                let mut part = None;
+                lists.each(scratch, |list| match list.part {
+                    None => self.end(list.vertex, sum(list)),
+                    Some(_) => part = Some((list.vertex, sum(list), list.is_end())),
+                })?;
+                Ok(part)
+            },
+            |part| {
+                if let Some((vertex, sum, is_end)) = part {
+                    of_parts += sum;
+                    if is_end {
+                        self.end(vertex, std::mem::take(&mut of_parts));
+                    }
+                }
+                Ok(())
+            },
+            watch,
+        )
+    }
 }

@@ -15,6 +15,7 @@ mod cores;
 mod deltas;
 mod frontier;
 mod labels;
+mod layers;
 mod levels;
 mod lists;
 mod long;

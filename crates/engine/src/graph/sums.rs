@@ -19,7 +19,7 @@ impl Sums {
     }
 
     pub fn of(&self, vertex: Vertex) -> f64 {
-        f64::from_bits(self.0[vertex as usize].load(Relaxed))
+        value_of(&self.0[vertex as usize])
     }
 
     /// No two threads may add for the same vertex at once: one sum would be lost. In a sweep the list of a vertex, or all its
@@ -34,8 +34,7 @@ impl Sums {
     }
 
     pub fn into_values(self) -> Vec<f64> {
-        let values = self.0.iter().map(|bits| f64::from_bits(bits.load(Relaxed)));
-        values.collect()
+        self.0.iter().map(value_of).collect()
     }
 
     pub fn clear(&mut self) {
@@ -51,6 +50,14 @@ impl Sums {
     pub fn chunks_mut(&mut self, vertices: usize) -> std::slice::ChunksMut<'_, AtomicU64> {
         self.0.chunks_mut(vertices)
     }
+}
+
+pub(super) fn value_of(sum: &AtomicU64) -> f64 {
+    f64::from_bits(sum.load(Relaxed))
+}
+
+pub(super) fn add_to(sum: &mut AtomicU64, more: f64) {
+    *sum.get_mut() = (value_of(sum) + more).to_bits();
 }
 
 /// The sum, which is 0 from then on.

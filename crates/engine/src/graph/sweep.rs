@@ -24,16 +24,17 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// The least memory that a sweep does with, where each neighbour is sent a message of so many bytes.
 pub fn least_memory(file: &GraphFile, message_bytes: u64) -> u64 {
-    memory_for(file, message_bytes, largest_list(file))
+    memory_for(file, message_bytes, largest_list(file), true)
 }
 
-/// The same where long lists are taken in parts: the longest does not count.
-pub fn least_memory_of_parts(file: &GraphFile, message_bytes: u64) -> u64 {
-    memory_for(file, message_bytes, 0)
+/// The same where long lists are taken in parts, so that the longest does not count, with or without their weights.
+pub fn least_memory_of_parts(file: &GraphFile, message_bytes: u64, is_weighed: bool) -> u64 {
+    memory_for(file, message_bytes, 0, is_weighed)
 }
 
-fn memory_for(file: &GraphFile, message_bytes: u64, largest: u64) -> u64 {
-    let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
+fn memory_for(file: &GraphFile, message_bytes: u64, largest: u64, is_weighed: bool) -> u64 {
+    let weights = file.shape().weights.filter(|_| is_weighed);
+    let weight = weights.map_or(0, |dtype| dtype.size() as u64);
     // A neighbour is read, decoded and told, with its weight.
     let neighbour = 4 + weight + 8 * u64::from(weight > 0) + 2 * (4 + message_bytes.next_multiple_of(4));
     // What is found at a vertex is sixteen bytes at most, in lists that have grown.

@@ -680,7 +680,7 @@ impl VertexProgram for Calls {
 #[test]
 fn long_lists_come_in_parts_to_who_takes_them() {
     let made = star();
-    assert!(graph::least_memory_of_parts(&made.file, 8) < graph::least_memory(&made.file, 8));
+    assert!(graph::least_memory_of_parts(&made.file, 8, true) < graph::least_memory(&made.file, 8));
     let both = [false, true].map(|in_parts| {
         the_same(&made, &Io::direct(), |means| {
             let calls = AtomicU32::new(0);
@@ -763,7 +763,7 @@ fn algorithms_take_long_lists_in_parts() {
     });
     assert!(together.iter().all(|lowest| *lowest == 0));
     let between = the_same(&made, &io, |means| {
-        graph::betweenness(&made.file, &[5], means, &mut go).unwrap()
+        graph::betweenness(&made.file, &[5], graph::BETWEENNESS_BYTES[0], means, &mut go).unwrap()
     });
     assert!((0..)
         .zip(&between)
