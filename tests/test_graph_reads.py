@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -226,6 +227,26 @@ def test_pages_that_stay_give_way(drawn: Path, out: Path) -> None:
     with session(out) as current:
         assert np.array_equal(oc.graph.connected_components(G), lowest)
         assert_nothing_but_kept(current)
+
+
+def test_a_graph_has_the_memory_that_another_one_needs_no_more(drawn: Path, out: Path) -> None:
+    """Each has a cache of its own, which may take all that is left: it goes to the one that is worked on."""
+    shutil.copy(drawn, out / "other.ocg")
+
+    def components(G: Graph) -> Any:
+        return oc.graph.connected_components(G)
+
+    least = refusals(lambda: components(oc.graph.open(drawn)), out)[-1].smallest
+    with session(out, pool_limit=least + drawn.stat().st_size) as current:
+        first, other = oc.graph.open(drawn), oc.graph.open(out / "other.ocg")
+        for G in (first, other, first):
+            once = read_by(current, partial(components, G))
+            # Sets of pages are not filled evenly.
+            assert read_by(current, partial(components, G)) < 0.02 * once
+        assert read_by(current, partial(oc.graph.bfs, other, 0)) > 0
+        # Programs in Python have the same caches.
+        assert read_by(current, lambda: first.lists([5, 77_000])) > 0
+        assert read_by(current, lambda: first.lists([5, 77_000])) == 0
 
 
 def test_a_search_along_a_path_reads_each_page_once(out: Path) -> None:

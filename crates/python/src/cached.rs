@@ -52,7 +52,7 @@ impl PyCachedFile {
         let opened = py.detach(|| {
             // What can be had again, as tiles that are kept, goes first.
             drop(inner.set_aside("cached", memory)?);
-            inner.make_way(memory);
+            inner.make_way(memory, None);
             let cache = PageCache::new(inner.io(), inner.ledger(), memory as usize, options)?;
             Ok(cache.open(&path, if writable { Mode::Reopen } else { Mode::Read })?)
         });

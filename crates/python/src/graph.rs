@@ -189,12 +189,15 @@ impl PyGraph {
             .take()
             .filter(|cached| cached.is_of(session) && bytes as u64 >= CACHE_LEAST);
         if let Some(cached) = &*cached {
-            // It is as large as it was where the ledger has no more.
-            let _ = cached.file.cache().resize(bytes);
+            let cache = cached.file.cache();
+            cache.prefer();
+            let more = session.make_way(bytes.saturating_sub(cache.bytes()) as u64, Some(cache));
+            // It is as large as it was where others take that meanwhile.
+            let _ = cache.resize(bytes.min(cache.bytes() + more as usize));
             return Some(cached.file.clone());
         }
         let cache = || {
-            session.make_way(bytes as u64);
+            let bytes = session.make_way(bytes as u64, None) as usize;
             PageCache::new(session.io(), session.ledger(), bytes, CacheOptions::default())
         };
         let cache = (bytes as u64 >= CACHE_LEAST).then(cache)?.ok()?;
@@ -207,15 +210,20 @@ impl PyGraph {
         Some(file)
     }
 
-    /// The cache for lists that Python asks for, beside what is held: that which is there, as large as it is, else a new one.
+    /// The cache for lists that Python asks for, beside what is held: that which is there, if it is not smaller than a new one.
     fn cached_beside(&self, session: &Arc<Session>, held: u64) -> Option<CachedFile> {
+        let left = session.budget().saturating_sub(held + self.file.memory_bytes());
+        let wanted = (left / 2).min(READING_MAX);
         let there = {
             let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
             let ours = cached.as_ref().filter(|cached| cached.is_of(session));
             ours.map(|cached| cached.file.clone())
         };
-        let left = session.budget().saturating_sub(held + self.file.memory_bytes());
-        there.or_else(|| self.cached(session, (left / 2).min(READING_MAX)))
+        let is_enough = |file: &CachedFile| file.cache().bytes() as u64 >= self.cache_bytes(wanted);
+        there
+            .filter(is_enough)
+            .inspect(|file| file.cache().prefer())
+            .or_else(|| self.cached(session, wanted))
     }
 
     /// What is known of vertices, in so many bytes of each, and of their lists.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use crate::cache::PageCache;
 use crate::process::{Process, Turn};
 use crate::StoreError;
 
@@ -31,7 +32,7 @@ struct State {
     cache: Option<Weak<dyn Reclaim>>,
     /// Tiles that stay between programs, part of `used`.
     kept: Option<Weak<dyn Reclaim>>,
-    /// Page caches, part of `used`.
+    /// Page caches, part of `used`; the one used last is the last.
     pages: Vec<Weak<dyn Reclaim>>,
     /// The number of the last turn to run, and what was held when it began while it lasts.
     turn: u64,
@@ -136,10 +137,11 @@ impl Ledger {
         self.state().kept = Some(kept);
     }
 
-    /// Names a page cache, so that other sessions can have its room.
+    /// Names a page cache, so that others can have its room; one that is named again is the one used last.
     pub(crate) fn add_pages(&self, pages: Weak<dyn Reclaim>) {
         let mut state = self.state();
-        state.pages.retain(|pages| pages.strong_count() > 0);
+        let is_other = |other: &Weak<dyn Reclaim>| !std::ptr::addr_eq(other.as_ptr(), pages.as_ptr());
+        state.pages.retain(|other| other.strong_count() > 0 && is_other(other));
         state.pages.push(pages);
     }
 
@@ -181,6 +183,13 @@ impl Ledger {
             }
         }
         bytes()
+    }
+
+    /// Has the page caches of this session, but for one that was used last, give up `excess` bytes or what they can.
+    pub fn shrink_other_pages(&self, excess: usize, last: Option<&PageCache>) {
+        let last = last.map_or(0, Reclaim::bytes);
+        let all: usize = self.page_caches().iter().map(|cache| cache.bytes()).sum();
+        self.shrink_pages(all.saturating_sub(excess).max(last));
     }
 
     /// Bytes granted to what outlives a program and cannot be taken back: results that the caller still holds.

@@ -306,6 +306,75 @@ fn distances_are_the_shortest() {
     }
 }
 
+/// δ of every vertex, by the definition: of the shortest paths from the source to each other, the part through it.
+fn plain_between(made: &Made, source: u32) -> Vec<f64> {
+    let levels = expected_levels(made, source, false);
+    let next =
+        |(from, to): &&(u32, u32)| levels[*from as usize] >= 0 && levels[*to as usize] == levels[*from as usize] + 1;
+    let mut by_level: Vec<_> = made.edges.iter().filter(next).copied().collect();
+    by_level.sort_by_key(|(from, _)| levels[*from as usize]);
+    let mut paths = vec![0.0; made.vertices];
+    paths[source as usize] = 1.0;
+    by_level
+        .iter()
+        .for_each(|(from, to)| paths[*to as usize] += paths[*from as usize]);
+    let mut sums = vec![0.0; made.vertices];
+    for (from, to) in by_level.iter().rev() {
+        sums[*from as usize] += paths[*from as usize] / paths[*to as usize] * (1.0 + sums[*to as usize]);
+    }
+    sums[source as usize] = 0.0;
+    sums
+}
+
+#[test]
+fn betweenness_is_that_of_its_definition_in_either_memory() {
+    let io = Io::direct();
+    for made in shapes() {
+        if made.vertices == 0 {
+            continue;
+        }
+        let sources = [0, made.vertices as u32 / 2, 0];
+        let mut expected = vec![0.0; made.vertices];
+        for source in sources {
+            let of = plain_between(&made, source);
+            expected.iter_mut().zip(of).for_each(|(sum, more)| *sum += more);
+        }
+        let any = graph::BETWEENNESS_BYTES[0];
+        let found = the_same(&made, &io, |means| {
+            graph::betweenness(&made.file, &sources, any, means, &mut go).unwrap()
+        });
+        for (vertex, (sum, right)) in found.iter().zip(&expected).enumerate() {
+            assert!(
+                (sum - right).abs() <= 1e-9 * right.max(1.0),
+                "{vertex}: {sum} and {right}"
+            );
+        }
+        let few = graph::betweenness(
+            &made.file,
+            &sources,
+            graph::BETWEENNESS_BYTES[1],
+            &the_means(&io),
+            &mut go,
+        );
+        assert!(few.is_err() || few.unwrap() == found);
+    }
+}
+
+#[test]
+fn levels_that_are_too_many_for_little_memory_are_refused_with_numbers() {
+    let io = Io::direct();
+    let path: Vec<(u32, u32)> = (0..999).map(|vertex| (vertex, vertex + 1)).collect();
+    let made = made(1000, &path, true);
+    let [any, few] = graph::BETWEENNESS_BYTES;
+    let between = |bytes| graph::betweenness(&made.file, &[0], bytes, &the_means(&io), &mut go);
+    let found = between(any).unwrap();
+    assert_eq!(found[500], 499.0);
+    match between(few) {
+        Err(EngineError::Memory { need, available, .. }) => assert_eq!((need, available), (6000, 1000)),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn triangles_are_those_of_three_loops() {
     for made in shapes()

@@ -47,6 +47,11 @@ impl PageCache {
         (spare + sets * WAYS) * self.whole()
     }
 
+    /// Says that it is used: where memory is short, other caches of the ledger give theirs first.
+    pub fn prefer(self: &Arc<Self>) {
+        self.register();
+    }
+
     pub(super) fn register(self: &Arc<Self>) {
         let held: Arc<dyn Reclaim> = self.clone();
         let held: Weak<dyn Reclaim> = Arc::downgrade(&held);

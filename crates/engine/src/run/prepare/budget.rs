@@ -1,5 +1,6 @@
 //! How a program gets its memory: placed in what the session may grant, or refused with the least that would do.
 
+use outcore_store::cache::PageCache;
 use outcore_store::{FramePool, Reclaim, GROUP_STAGING_BYTES};
 
 use crate::place::window::InBytes;
@@ -257,10 +258,13 @@ impl Session {
         (self.kept.bytes() + pages) as u64
     }
 
-    /// Has pages of caches give way to so many bytes that are reserved next, outside of any program.
-    pub fn make_way(&self, bytes: u64) {
-        let taken = self.held().here + self.kept.bytes() as u64 + bytes;
-        self.ledger().shrink_pages(self.budget().saturating_sub(taken) as usize);
+    /// Has pages of caches give way to so many bytes that are reserved next, for a new cache or to make one larger, which was
+    /// used last: the one that was used longest ago is the first. Says how many of the bytes there are then.
+    pub fn make_way(&self, bytes: u64, of: Option<&PageCache>) -> u64 {
+        let ledger = self.ledger();
+        let excess = (ledger.used() as u64 + bytes).saturating_sub(self.budget());
+        ledger.shrink_other_pages(excess as usize, of);
+        bytes.min(self.budget().saturating_sub(ledger.used() as u64))
     }
 
     /// Where the limit's bytes are.
