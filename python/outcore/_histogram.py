@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from outcore._markup import drawing, element
 from outcore._system_errors import refusing
 from outcore.errors import ArgumentError
 
@@ -41,20 +42,15 @@ def bars(degrees: list[int]) -> str:
 
 def svg(degrees: list[int], title: str, what: str = "rows by entries") -> str:
     """The histogram as a drawing."""
-    from html import escape
-
-    height = _LINE * (len(degrees) + 2)
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH + 260}" height="{height}" '
-        'font-family="sans-serif" font-size="13">',
-        f'<text x="8" y="18">{escape(title)}: {escape(what)} (bars by logarithm)</text>',
-    ]
+    head = f"{title}: {what} (bars by logarithm)"
+    parts = [element("text", head, x=8, y=18)]
     for place, (count, part) in enumerate(zip(degrees, _parts(degrees, _WIDTH), strict=True)):
         y = _LINE * (place + 1) + 8
-        lines.append(f'<text x="118" y="{y + 14}" text-anchor="end">{bounds(place)}</text>')
-        lines.append(f'<rect x="128" y="{y}" width="{part}" height="{_HEIGHT}" fill="#4878a8"/>')
-        lines.append(f'<text x="{134 + part}" y="{y + 14}">{count:,}</text>')
-    return "\n".join([*lines, "</svg>\n"])
+        parts.append(element("text", bounds(place), x=118, y=y + 14, text_anchor="end"))
+        parts.append(element("rect", x=128, y=y, width=part, height=_HEIGHT, fill="#4878a8"))
+        parts.append(element("text", f"{count:,}", x=134 + part, y=y + 14))
+    size = {"width": _WIDTH + 260, "height": _LINE * (len(degrees) + 2)}
+    return drawing(*parts, **size, font_family="sans-serif", font_size=13) + "\n"
 
 
 def draw(target: str, source: str, degrees: list[int], what: str = "rows by entries") -> None:

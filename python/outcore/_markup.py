@@ -1,0 +1,36 @@
+"""Elements of HTML and SVG as text. What is put into one is escaped, unless it is an element itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+
+class Markup(str):
+    """Text that stands as it is; any other could be anything, names of users' files and functions among it."""
+
+    __slots__ = ()
+
+
+def element(name: str, /, *content: str, **attributes: str | float) -> Markup:
+    """An element around its content. Underscores of attributes are dashes, but for that of `class_`."""
+    told = "".join(f' {key.rstrip("_").replace("_", "-")}="{_said(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{told}>{joined(content, '')}</{name}>")
+
+
+def drawing(*content: str, **attributes: str | float) -> Markup:
+    """An image, which can stand in a file of its own."""
+    return element("svg", joined(["", *content, ""]), xmlns="http://www.w3.org/2000/svg", **attributes)
+
+
+def joined(parts: Iterable[str], between: str = "\n") -> Markup:
+    """Elements and text one after the other."""
+    return Markup(between.join(part if isinstance(part, Markup) else escape(part) for part in parts))
+
+
+def _said(value: str | float) -> str:
+    """Places are numbers of points, of which tenths are enough."""
+    return escape(value) if isinstance(value, str) else f"{round(value, 1):.10g}"
+
+
+__all__ = ["Markup", "drawing", "element", "joined"]
