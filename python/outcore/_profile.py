@@ -1,4 +1,4 @@
-"""`profile()`: a timeline of every run inside a block, as Chrome trace JSON, and what the runs did."""
+"""`profile()`: what every run inside a block did, as numbers, as a page and as a timeline (Chrome trace JSON)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
 
+from outcore._page import content, page
 from outcore._sizes import format_size
 
 if TYPE_CHECKING:
@@ -158,12 +159,45 @@ class Profile:
         of_graphs = (outcome.other for outcome in self.outcomes if "graph" in outcome.other)
         return "\n".join(_table(other["graph"], other["iterations"]) for other in of_graphs)
 
+    def page(self) -> str:
+        """What the runs did, as the text of an HTML file that needs nothing else: sums, a row for each run, charts over
+        the iterations of every run over a graph, disks of volumes. Notebooks show the same. No I/O.
+
+        >>> import outcore as oc
+        >>> with oc.profile() as seen:
+        ...     total = oc.arange(10).sum().item()
+        >>> seen.page().startswith("<!DOCTYPE html>")
+        True
+        """
+        return page(self)
+
+    def _repr_html_(self) -> str:
+        return content(self)
+
+    @property
+    def _is_page(self) -> bool:
+        """Whether a page is to be written, for which no timeline is kept."""
+        return self.path is not None and self.path.name.endswith(".html")
+
+    @property
+    def _is_timeline(self) -> bool:
+        return self.path is not None and not self._is_page
+
+    def _write(self) -> None:
+        """What the path asks for, if there is one."""
+        if self.path is None:
+            return
+        timeline = {"traceEvents": self.events, "displayTimeUnit": "ms"}
+        text = self.page() if self._is_page else json.dumps(timeline)
+        # Names of files need not be text.
+        self.path.write_text(text, encoding="utf-8", errors="replace")
+
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
 
     def _add_iterations(self, outcome: Outcome) -> None:
         """Of a run over a graph that has just ended: a bar for each row, and lines of what it did."""
-        if self.path is None or "graph" not in outcome.other:
+        if not self._is_timeline or "graph" not in outcome.other:
             return
         run = len(self.outcomes) + 1
         at = time.perf_counter() - self.started - outcome.seconds
@@ -205,10 +239,11 @@ def _table(name: str, rows: list[Iterations]) -> str:
 
 @contextmanager
 def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
-    """Counts what every run in the block does; with a path, also writes their timeline as Chrome trace JSON.
+    """Counts what every run in the block does; with a path, also writes it there when the block ends, or raises.
 
-    Open the file in `chrome://tracing` or ui.perfetto.dev; each run is a process of its own there. I/O: none of its own
-    but that file. Raises OSError where it cannot be written.
+    A path that ends in `.html` gets the page (see `Profile.page`), any other one the timeline of the runs as Chrome
+    trace JSON: open that in `chrome://tracing` or ui.perfetto.dev, where each run is a process of its own. I/O: none of
+    its own but that file. Raises OSError where it cannot be written.
 
     >>> import outcore as oc
     >>> with oc.profile() as seen:
@@ -223,15 +258,14 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
     finally:
         _active.reset(token)
         profile._end()
-        if profile.path is not None:
-            profile.path.write_text(json.dumps({"traceEvents": profile.events, "displayTimeUnit": "ms"}))
+        profile._write()
 
 
 @contextmanager
 def recording() -> Iterator[str | None]:
     """The path a run should write its trace to, if a profile with a path is open."""
     profile = _active.get()
-    if profile is None or profile.path is None:
+    if profile is None or not profile._is_timeline:
         yield None
         return
     offset = time.perf_counter() - profile.started

@@ -1,0 +1,266 @@
+"""The page of a profile: what stands in it, that it needs nothing else, and that names of users stay text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from support.running import session
+
+import outcore as oc
+from outcore import _profile
+from outcore._session import Outcome
+
+HOSTILE = """</title><script>alert("&'")</script>"""
+VOID = {"meta"}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Parsed(HTMLParser):
+    """A page as a browser reads it: its tags, whether they are closed in order, its text and the cells of its rows."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.rows: list[list[str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+
+
+def charts(text: str) -> list[ElementTree.Element]:
+    """The drawings of a page, which are XML each by itself."""
+    return [ElementTree.fromstring(found) for found in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
+
+
+def texts(chart: ElementTree.Element, kind: str | None = None) -> list[str]:
+    found = chart.iter(f"{SVG}text")
+    return [part.text or "" for part in found if kind is None or part.get("class") == kind]
+
+
+def bars(chart: ElementTree.Element) -> list[int]:
+    """How many bars each part of the chart has."""
+    return [path.get("d", "").count("M") for path in chart.iter(f"{SVG}path")]
+
+
+def told(chart: ElementTree.Element) -> list[str]:
+    """What is said where a column is pointed at."""
+    return [title.text or "" for title in chart.iter(f"{SVG}title")]
+
+
+def page_of(*outcomes: Outcome) -> str:
+    with oc.profile() as seen:
+        for outcome in outcomes:
+            _profile.record(outcome)
+    return seen.page()
+
+
+def searched(rows: list[tuple[Any, ...]], name: str = "bfs") -> Outcome:
+    return Outcome(other={"graph": name, "iterations": [_profile.Iterations(*row) for row in rows]})
+
+
+# -- what stands in it ------------------------------------------------------------------------------------------------
+
+
+def test_a_page_has_sums_and_a_row_for_each_run(out: Path) -> None:
+    with session(out):
+        G = oc.graph.from_arrays([0, 1], [1, 2], out / "g.ocg")
+        x = np.ones((200, 300))
+        with oc.profile(out / "run.html") as seen:
+            oc.store({out / "x.npy": oc.asarray(x) + 1})
+            oc.sum(oc.open(out / "x.npy")).compute()
+            oc.graph.bfs(G, 0)
+    text = (out / "run.html").read_text()
+    page = Parsed(text)
+    assert text == seen.page()
+    assert seen._repr_html_() in text
+    assert "written" in page.rows[0]
+    assert page.rows[1][0] == "3"
+    runs = page.rows[3:6]
+    assert [row[0] for row in runs] == ["1", "2", "3"]
+    assert [row[1] for row in runs] == ["a program", "a program", "bfs: 3 iterations"]
+    assert [row[-1] for row in runs] == ["as counted", "as counted", "none"]
+    assert runs[1][2] == "468.8 KiB"
+    assert "Disks" not in text
+
+
+def test_a_forecast_that_was_not_the_outcome_is_told() -> None:
+    stages = [([4096, 0, 512], [4096, 0, 512]), ([1 << 20, 0, 2048], [512, 0, 64])]
+    page = Parsed(page_of(Outcome(bytes_read=4608, other={"stages": stages, "resumed_tiles": 7})))
+    assert page.rows[3][1] == "2 programs, one after the other; 7 tiles were there"
+    assert page.rows[3][-1] == "differs: read 1.00 MiB, written 0 B, peak 2.00 KiB"
+
+
+def test_a_run_over_a_graph_has_charts_by_iteration() -> None:
+    rows = [(0, 1, 1, 1, 4096, 0, 0.1), (1, 1, 40_000, 40_000, 3 << 20, 2, 0.2), (2, 1, 7, 7, 0, 9, 0.1)]
+    text = page_of(Outcome(), searched(rows), searched(rows[:1], "pagerank"))
+    first, second = charts(text)
+    assert texts(first, "title") == ["active vertices", "bytes read", "pages from the cache"]
+    assert texts(first, "value")[:4] == ["0", "20,000", "40,000", "0 B"]
+    assert "2 MiB" in texts(first, "value")
+    assert bars(first) == [3, 2, 2], "what is 0 has no bar"
+    assert [part for part in texts(first) if part in "012"][-3:] == ["0", "1", "2"]
+    assert told(first)[1].splitlines() == [
+        "iteration 1:",
+        "40,000 active vertices",
+        "40,000 lists asked for",
+        "3.00 MiB read",
+        "2 pages from the cache",
+    ]
+    assert bars(second) == [1, 1, 0]
+    assert ["1", "40,000", "40,000", "3.00 MiB", "2", "0.200"] in Parsed(text).rows
+
+
+def test_bars_are_as_high_as_their_values() -> None:
+    rows = [(number, 1, active, 0, 0, 0, 0.0) for number, active in enumerate([100, 50, 25])]
+    (chart,) = charts(page_of(searched(rows)))
+    path = next(chart.iter(f"{SVG}path")).get("d", "")
+    heights = [float(height) for height in re.findall(r"v-([\d.]+)", path)]
+    assert heights[0] == 2 * heights[1] == 4 * heights[2]
+
+
+def test_columns_of_long_runs_stand_for_several_iterations() -> None:
+    rows = [(8 * place, 8, 80, 8, 0, 16, 0.1) for place in range(1000)]
+    (chart,) = charts(page_of(searched(rows)))
+    columns = [part for part in chart.iter(f"{SVG}rect") if part.get("class") == "over"]
+    assert len(columns) == 250
+    assert bars(chart) == [250, 0, 250]
+    assert told(chart)[0].splitlines()[:2] == ["iterations 0 to 31, each in the mean:", "10 active vertices"]
+    assert told(chart)[-1].startswith("iterations 7,968 to 7,999,")
+    assert texts(chart)[-1] == "iteration (a bar is the mean of 32)"
+    places = [(float(part.get("x", "")), float(part.get("width", ""))) for part in columns]
+    for (x, width), (after, _) in pairwise(places):
+        assert x + width == pytest.approx(after, abs=0.2)
+
+
+def test_a_run_that_ended_before_its_first_iteration_has_no_chart() -> None:
+    text = page_of(searched([]))
+    assert charts(text) == []
+    assert "bfs: 0 iterations" in Parsed(text).text
+
+
+def test_an_empty_block_says_that_nothing_ran(out: Path) -> None:
+    with oc.profile(out / "run.html"):
+        pass
+    assert "Nothing ran." in Parsed((out / "run.html").read_text()).text
+
+
+def test_slow_disks_are_marked() -> None:
+    busy = {f"/{disk}{HOSTILE}": seconds for disk, seconds in zip("abc", (1.0, 1.0, 9.0), strict=True)}
+    rows = [
+        {"volume": "/v", "disk": disk, "requests": 1234, "bytes_read": 1 << 20, "errors": 0}
+        | {"bytes_written": 0, "busy_seconds": seconds}
+        for disk, seconds in busy.items()
+    ]
+
+    class Session:
+        def __init__(self) -> None:
+            self._core = self
+
+        def disks(self) -> list[dict[str, Any]]:
+            return rows
+
+    with oc.profile() as seen:
+        _profile.joined(cast(Any, Session()))
+    page = Parsed(seen.page())
+    assert "script" not in page.tags
+    assert [(row[1], row[2], row[-1]) for row in page.rows[-3:]] == [
+        (disk, "1,234", mark) for disk, mark in zip(busy, ("", "", "slow"), strict=True)
+    ]
+
+
+# -- what it is -------------------------------------------------------------------------------------------------------
+
+
+def test_names_of_users_stay_text(out: Path) -> None:
+    walk = type(HOSTILE, (oc.graph.VertexProgram,), {"on_edges": lambda self, e: self.activate(e.neighbours)})
+    with session(out):
+        G = oc.graph.from_arrays([0, 1], [1, 2], out / "g.ocg")
+        with oc.profile(out / "run.html") as seen:
+            G.run(walk(), active=[0])
+    for text in ((out / "run.html").read_text(), seen._repr_html_()):
+        page = Parsed(text)
+        assert "script" not in page.tags
+        assert f"Run 1, {HOSTILE}: 3 iterations" in page.text
+        (chart,) = charts(text)
+        assert chart.get("aria-label", "").startswith(HOSTILE)
+
+
+def test_a_name_that_is_no_text_is_in_no_way(out: Path) -> None:
+    with oc.profile(out / "run.html"):
+        _profile.record(searched([(0, 1, 1, 1, 0, 0, 0.0)], "disk \udcff"))
+    assert "disk ?: 1 iteration" in Parsed((out / "run.html").read_text()).text
+
+
+def test_a_page_needs_nothing_else() -> None:
+    text = page_of(searched([(0, 1, 1, 1, 4096, 0, 0.1)]))
+    page = Parsed(text)
+    assert {"script", "link", "img", "iframe"}.isdisjoint(page.tags)
+    assert {"src", "href", "onload"}.isdisjoint(name for name, _ in page.attributes)
+    assert set(re.findall(r"https?:[^\s\"']*|url\(|@import", text)) == {"http://www.w3.org/2000/svg"}
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
+    assert "color-scheme: light dark" in text
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace", "html"])
+def test_other_paths_get_the_timeline(name: str, out: Path) -> None:
+    with oc.profile(out / name):
+        oc.arange(4).sum().compute()
+    assert json.loads((out / name).read_text())["traceEvents"]
+
+
+def fails() -> None:
+    oc.arange(4).sum().compute()
+    raise ZeroDivisionError
+
+
+def test_a_block_that_raises_has_its_page(out: Path) -> None:
+    with pytest.raises(ZeroDivisionError), oc.profile(out / "run.html") as seen:
+        fails()
+    assert (out / "run.html").read_text() == seen.page()
+    assert seen.events == [], "a page needs no timeline"
+
+
+def missing(out: Path) -> Path:
+    return out / "none" / "run.html"
+
+
+def full(out: Path) -> Path:
+    (out / "run.html").symlink_to("/dev/full")
+    return out / "run.html"
+
+
+@pytest.mark.parametrize("place", [missing, full])
+def test_a_page_that_cannot_be_written_is_an_error(place: Callable[[Path], Path], out: Path) -> None:
+    with pytest.raises(OSError, match=r"No such file|No space left"), oc.profile(place(out)) as seen:
+        oc.arange(4).sum().compute()
+    assert len(seen.outcomes) == 1
