@@ -13,14 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import cgroup
-from support.graph_children import FEW, PROGRAMS, RESERVED, SEARCHES
+from support.graph_children import FEW, MAKERS, PROGRAMS, RESERVED, SEARCHES, noting
 from support.graphs import circulant, opened
-from support.running import assert_nothing_but_kept, files_below, session
+from support.killing import PATHS
+from support.running import assert_nothing_but_kept, files_below, session, tree_hash
 
 import outcore as oc
 from outcore.errors import MemoryLimitError
+from outcore.sparse._spool import Work
 
-ROOT = Path(__file__).parent.parent
 LIMIT = 224 << 20
 TIMEOUT_SECONDS = 120
 NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other limit counts resident memory"
@@ -160,18 +161,21 @@ def test_ctrl_c_ends_a_search(out: Path) -> None:
 # -- kills ------------------------------------------------------------------------------------------------------------
 
 
+def child_of(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "support.graph_children", *map(str, arguments)]
+
+
 def test_a_killed_call_goes_on(data: Path, out: Path, scratch: Path) -> None:
     random = np.random.default_rng(3)
     edges = np.column_stack([random.integers(0, 1 << 16, (300_000, 2)), random.integers(1, 9, 300_000)])
     np.savetxt(data / "e.txt", edges, fmt="%d")
     with session(scratch):
         whole = oc.graph.from_edges(data / "e.txt", data / "whole.ocg", directed=False, weights=True)
-    command = [sys.executable, "-m", "support.graph_children", *map(str, (data / "e.txt", out / "g.ocg", scratch))]
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    command = child_of("make", "text", data / "e.txt", out / "g.ocg", scratch)
     seen = set()
     for wait_for in ("rows-parts.json", "rows-cuts.json", "edges.json", None):
         child = subprocess.Popen(
-            command, env=os.environ | {"PYTHONPATH": paths}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, env=os.environ | {"PYTHONPATH": PATHS}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         while child.poll() is None and wait_for is not None:
             notes = {Path(path).name for path in glob(f"{scratch}/**/notes/*.json", recursive=True)}
@@ -187,3 +191,37 @@ def test_a_killed_call_goes_on(data: Path, out: Path, scratch: Path) -> None:
     assert (out / "g.ocg").read_bytes() == whole.path.read_bytes()
     assert files_below(scratch) == []
     assert files_below(out) == ["g.ocg"]
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_call_that_is_killed_at_every_step_does_each_once(
+    kind: str, data: Path, out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, steps = made_of(kind, data), list[str]()
+    with session(scratch), monkeypatch.context() as patched:
+        patched.setattr(Work, "note", noting(steps.append))
+        whole = MAKERS[kind](str(source), out / "whole.ocg", True)
+    before = tree_hash(data)
+    command = child_of("step", kind, source, out / "g.ocg", scratch)
+    for step in [*steps, None]:
+        assert files_below(out) == ["whole.ocg"], "something has a name before it is whole"
+        child = subprocess.run(command, env=os.environ | {"PYTHONPATH": PATHS}, capture_output=True, text=True)
+        assert child.returncode == (0 if step is None else -signal.SIGKILL), child.stderr
+        assert child.stdout.split() == ([] if step is None else [step])
+    assert (out / "g.ocg").read_bytes() == whole.path.read_bytes()
+    assert files_below(scratch) == []
+    assert files_below(out) == ["g.ocg", "whole.ocg"]
+    assert tree_hash(data) == before
+    assert len(steps) >= 4
+
+
+def made_of(kind: str, folder: Path) -> Path:
+    """The file that a graph of this kind is made of: lines, or a matrix in several tiles."""
+    random, n = np.random.default_rng(3), 1 << 11
+    edges = np.column_stack([random.integers(0, n, (20_000, 2)), random.integers(1, 9, 20_000)])
+    if kind in ("text", "networkx"):
+        np.savetxt(folder / "e.txt", edges, fmt="%d")
+        return folder / "e.txt"
+    rows, columns, values = edges.T
+    with session(folder):
+        return oc.sparse.from_coo(rows, columns, values * 0.5, (n, n), folder / "a.ocs", side=64).path

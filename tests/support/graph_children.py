@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 import outcore as oc
 from outcore.graph import Graph, VertexProgram, state
 from outcore.graph._activity import running
+from outcore.sparse._spool import Work
 
 SEARCHES: dict[str, Callable[[Graph], Any]] = {
     "bfs": lambda G: oc.graph.bfs(G, 0),
@@ -183,11 +186,60 @@ def grown(name: str, path: str, scratch: str) -> list[int]:
             return [resident("VmHWM:") - before, run.reserved_bytes - G.index_bytes]
 
 
-def read(source: str, target: str, scratch: str) -> None:
-    """Stores a graph of text, to go on where it was killed."""
+# -- graphs that are made, and gone on with ----------------------------------------------------------------------------
+
+
+def of_networkx(source: str) -> Any:
+    import networkx as nx
+
+    return nx.read_weighted_edgelist(source, nodetype=int)
+
+
+# From a file of lines or a matrix, by what is made of it, and whether it is to go on where it was killed.
+MAKERS: dict[str, Callable[[str, Path, bool], Graph]] = {
+    "text": lambda source, target, resume: oc.graph.from_edges(
+        source, target, directed=False, weights=True, resume=resume
+    ),
+    "matrix": lambda source, target, resume: oc.graph.from_sparse(oc.sparse.open(source), target, resume=resume),
+    "view": lambda source, target, resume: oc.graph.from_sparse(oc.sparse.open(source).T, target, resume=resume),
+    "both ways": lambda source, target, resume: oc.graph.from_sparse(
+        oc.sparse.open(source), target, directed=False, resume=resume
+    ),
+    "networkx": lambda source, target, resume: oc.graph.from_networkx(
+        of_networkx(source), target, weight="weight", resume=resume
+    ),
+}
+
+
+def noting(after: Callable[[str], object]) -> Callable[[Work, str, Any], None]:
+    """`Work.note`, which tells of each step that is noted for the first time."""
+    real = Work.note
+
+    def note(self: Work, step: str, content: Any) -> None:
+        is_new = self.noted(step) is None
+        real(self, step, content)
+        if is_new:
+            after(step)
+
+    return note
+
+
+def die(step: str) -> None:
+    print(step, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def make_on(name: str, source: str, target: str, scratch: str) -> None:
+    """Makes a graph, to go on where that was killed."""
     with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[scratch]):
-        oc.graph.from_edges(source, target, directed=False, weights=True, resume=True)
+        MAKERS[name](source, Path(target), True)
+
+
+def make_a_step(*given: str) -> None:
+    """The same, killed when it has done a step that was not done before."""
+    Work.note = noting(die)  # type: ignore[method-assign]
+    make_on(*given)
 
 
 if __name__ == "__main__":
-    read(*sys.argv[1:])
+    {"make": make_on, "step": make_a_step}[sys.argv[1]](*sys.argv[2:])

@@ -12,6 +12,8 @@ from typing import Any
 from support.workloads import Workload
 
 ROOT = Path(__file__).parent.parent.parent
+# Where a child finds what this process does.
+PATHS = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
 
 
 def start(work: Workload, out: Path, scratch: Path, **options: Any) -> subprocess.Popen[str]:
@@ -19,9 +21,8 @@ def start(work: Workload, out: Path, scratch: Path, **options: Any) -> subproces
     inputs = json.dumps({name: str(path) for name, path in work.paths.items()})
     given = [work.name, str(work.iterations or ""), inputs, str(out), str(scratch), json.dumps(options)]
     command = [sys.executable, "-m", "support.children", *given]
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     child = subprocess.Popen(
-        command, env=os.environ | {"PYTHONPATH": paths}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, env=os.environ | {"PYTHONPATH": PATHS}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
     if child.stdout.readline() != "ready\n":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,12 +16,18 @@ from outcore._arguments import whole
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, PathLike, _session, open, stored
 from outcore.sparse._ingest import Options, _column, _key
+from outcore.sparse._ingest import stored as stored_entries
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._spool import Work, stamp_of
+from outcore.sparse._spool import Chunk, Done, Work, stamp_of
+from outcore.sparse._stream import sorted_as_read
 from outcore.sparse._tiles import check_target
 
 # What stores a matrix at a path, and its transpose at another, if there is one.
 Store = Callable[[Path, Path | None, dict[str, Any]], object]
+# Blocks of entries, from that of a number on.
+Blocks = Callable[[int], Iterator[tuple[Any, ...]]]
+# Edges of arrays in memory that are written to scratch together.
+_PIECE = 1 << 20
 
 
 # What becomes of an edge that is there again: of undirected ones none comes first.
@@ -48,30 +57,42 @@ def _made(
             work.note("edges", True)
         found = sparse.open(rows)
         if mirrored and not directed:
-            found = _entries(found, found.blocks(), work.path("both.ocs"))
+            found = _mirrored(found, partial(_whole, found), work)
         given = labels if labels.exists() else None
         _build(found, None if columns is None else sparse.open(columns), target, overwrite, given)
     return open(target)
 
 
-def _entries(A: SparseMatrix, blocks: Iterable[tuple[Any, ...]], path: Path, **options: Any) -> SparseMatrix:
-    """Stores entries of a matrix, and their mirror images."""
+def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: Any) -> SparseMatrix:
+    """Stores entries of a matrix, and their mirror images, where that is not done."""
+    path = work.path("both.ocs")
 
-    def chunks() -> Iterator[tuple[Any, ...]]:
-        # A matrix without entries has a type as well.
-        yield (*np.zeros((2, 0), np.uint64), np.zeros(0, A.dtype))[: 3 - A.is_pattern]
-        for block in blocks:
+    def chunks(done: Done) -> Iterator[tuple[Any, ...]]:
+        # A matrix without entries has a type as well: the first chunk tells it.
+        if not done.chunks:
+            yield (*np.zeros((2, 0), np.uint64), np.zeros(0, A.dtype))[: 3 - A.is_pattern]
+        for block in blocks(max(done.chunks - 1, 0)):
             yield block[: 3 - A.is_pattern]
 
-    return sparse.from_entries(chunks(), path, shape=A.shape, symmetrize=True, overwrite=True, **options)
+    if work.noted("both") is None:
+        options |= {"shape": A.shape, "symmetrize": True, "overwrite": True, "resume": work.resumes}
+        stored_entries(lambda done: nullcontext(chunks(done)), path, A._core.identity, cast(Options, options))
+        work.note("both", True)
+    return sparse.open(path)
 
 
-def _halves(A: SparseMatrix) -> Iterator[tuple[Any, ...]]:
+def _whole(A: SparseMatrix, first: int) -> Iterator[tuple[Any, ...]]:
+    """All entries."""
+    return map(A._block, range(first, A._core.tiles))
+
+
+def _halves(A: SparseMatrix, first: int) -> Iterator[tuple[Any, ...]]:
     """All entries in the upper triangle, those that stood there behind the others."""
-    for upper in (False, True):
-        for rows, columns, values in A.blocks():
-            own = (rows <= columns) == upper
-            yield np.minimum(rows, columns)[own], np.maximum(rows, columns)[own], values[own]
+    tiles = A._core.tiles
+    for number in range(first, 2 * tiles):
+        rows, columns, values = A._block(number % tiles)
+        own = (rows <= columns) == (number >= tiles)
+        yield np.minimum(rows, columns)[own], np.maximum(rows, columns)[own], values[own]
 
 
 def _build(
@@ -203,12 +224,16 @@ def _square(sources: Any, targets: Any) -> tuple[int, int]:
     return vertices, vertices
 
 
-def from_sparse(A: SparseMatrix, path: PathLike, *, directed: bool = True, overwrite: bool = False) -> Graph:
+def from_sparse(
+    A: SparseMatrix, path: PathLike, *, directed: bool = True, overwrite: bool = False, resume: bool = False
+) -> Graph:
     """Stores the graph of a square sparse matrix, an edge from i to j for each entry A[i, j], its value the weight.
 
     With `directed=False` A and its transpose are put together: of two different weights that above the diagonal counts.
-    Raises ShapeError for a matrix that is not square, ArgumentError for what is no stored one. I/O: the matrix is
-    sorted the other way once, read, and written; of an undirected graph it is read twice and sorted anew.
+    With `resume` a killed call goes on when it is made again with the same file; A is one of outcore's (`.ocs`) then.
+    Raises ShapeError for a matrix that is not square, ArgumentError for what is no stored one, or cannot be gone on
+    with. I/O: the matrix is sorted the other way once, read, and written; of an undirected graph it is read twice and
+    sorted anew.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -220,17 +245,31 @@ def from_sparse(A: SparseMatrix, path: PathLike, *, directed: bool = True, overw
         raise ArgumentError(f"from_sparse: {type(A).__name__} is no stored matrix; sparse.from_scipy stores SciPy's")
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"from_sparse: a matrix of shape {A.shape} is no graph")
+    if resume and (A._held is not None or not A._core.is_tiled):
+        where = "in scratch" if A._held is not None else "stored by rows or columns"
+        raise ArgumentError(f"from_sparse: resume=True, and the matrix is {where}: store it by copy(path=) first")
     target = Path(path).absolute()
-    with Work(None, target) as work:
+    # The file as it was opened: one that changed begins anew.
+    key = f"{target}\n{directed}\n{A._transposed}\n{A._core.identity}" if resume else None
+    with Work(key, target) as work:
         check_target(target, overwrite, work, "graph")
-        if directed:
-            # A transposed view has no file of its own.
-            first = A.copy() if A._transposed else A
-            _build(first, first.T.copy(), target, overwrite)
+        if not directed:
+            _build(_mirrored(A, partial(_halves, A), work, duplicates="last"), None, target, overwrite)
+        elif A._transposed:
+            # The rows of its file are the columns of the view.
+            _build(_turned(A, work), A.T, target, overwrite)
         else:
-            both = _entries(A, _halves(A), work.path("both.ocs"), duplicates="last")
-            _build(both, None, target, overwrite)
+            _build(A, _turned(A.T, work), target, overwrite)
     return open(target)
+
+
+def _turned(view: SparseMatrix, work: Work) -> SparseMatrix:
+    """A transpose in a file of its own, where that is not there."""
+    path = work.path("turned.ocs")
+    if work.noted("turned") is None:
+        sorted_as_read(view, path, True, f"{path}\n{view._core.identity}" if work.resumes else None)
+        work.note("turned", True)
+    return sparse.open(path)
 
 
 def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
@@ -259,12 +298,16 @@ def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
     return sparse.from_entries(chunks(), path, shape=(n, n), **options)
 
 
-def from_networkx(graph: Any, path: PathLike, *, weight: str | None = None, overwrite: bool = False) -> Graph:
+def from_networkx(
+    graph: Any, path: PathLike, *, weight: str | None = None, overwrite: bool = False, resume: bool = False
+) -> Graph:
     """Stores a graph of networkx's, whose nodes are numbered in their order, and opens it.
 
     `weight` names the attribute of edges that is their weight, 1 where they have none; without it there are no weights.
-    Edges of a multigraph between the same nodes are one; their weights are added. Raises ArgumentError for what is no
-    graph, and where a weight is no real number. I/O: that of `from_arrays`.
+    Edges of a multigraph between the same nodes are one; their weights are added. With `resume` a killed call goes on
+    when it is made again with a graph whose edges, weights and number of nodes are the same, in the same order. Raises
+    ArgumentError for what is no graph, and where a weight is no real number. I/O: that of `from_arrays`; with `resume`
+    one write and one read of the edges more.
 
     >>> import networkx as nx, outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_networkx(nx.path_graph(4), pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
@@ -281,15 +324,38 @@ def from_networkx(graph: Any, path: PathLike, *, weight: str | None = None, over
     if weight is not None:
         found = (_weight(weight, data.get(weight, 1)) for *_, data in graph.edges(data=True))
         values = np.fromiter(found, np.float64, count)
+    sources, targets = pairs[:, 0].copy(), pairs[:, 1].copy()
+    directed, vertices = graph.is_directed(), len(numbers)
+    if resume:
+        return _from_memory(sources, targets, values, vertices, path, directed, overwrite)
     return from_arrays(
-        pairs[:, 0].copy(),
-        pairs[:, 1].copy(),
-        path,
-        weights=values,
-        vertices=len(numbers),
-        directed=graph.is_directed(),
-        overwrite=overwrite,
+        sources, targets, path, weights=values, vertices=vertices, directed=directed, overwrite=overwrite
     )
+
+
+def _from_memory(
+    sources: Any, targets: Any, weights: Any, vertices: int, path: PathLike, directed: bool, overwrite: bool
+) -> Graph:
+    """As `from_arrays` of NumPy's arrays, and gone on with where it was killed: another process has them again where
+    they have the same digest."""
+    if not directed:
+        sources, targets = _ascending(sources, targets)
+    columns = [sources, targets] if weights is None else [sources, targets, weights]
+    digest = blake2b(digest_size=16)
+    for column in columns:
+        digest.update(column.data)
+    key = f"{vertices} {len(columns)} {digest.hexdigest()}"
+
+    def chunks(done: Done) -> Iterator[Chunk]:
+        # Without edges there is a chunk as well: it tells the type of weights.
+        for begin in range(done.chunks * _PIECE, max(len(sources), 1), _PIECE):
+            yield [column[begin : begin + _PIECE] for column in columns]
+
+    def store(rows: Path, transpose: Path | None, more: dict[str, Any]) -> object:
+        given = cast(Options, {"shape": (vertices, vertices), "transpose": transpose, **more})
+        return stored_entries(lambda done: nullcontext(chunks(done)), rows, key, given)
+
+    return _made(store, path, directed, overwrite, key)
 
 
 def _weight(name: str, value: Any) -> float:

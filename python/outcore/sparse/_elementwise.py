@@ -17,7 +17,7 @@ from outcore._array import Array
 from outcore._node import DTypeLike, dtype_of, is_weak
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._places import PathLike
-from outcore.sparse._stream import Indices, Values, kind_of, merged, resorted, rewritten
+from outcore.sparse._stream import Indices, Values, kind_of, merged, rewritten, sorted_as_read
 
 if TYPE_CHECKING:
     from outcore.sparse._matrix import SparseMatrix
@@ -227,7 +227,7 @@ class Elementwise:
         """
         a = _of(self)
         if a._transposed:
-            return resorted(a, lambda rows, columns, values: (rows, columns, values), a.shape, path, overwrite)
+            return sorted_as_read(a, path, overwrite)
         return self._where(lambda rows, columns, values: np.ones(len(rows), dtype=bool), path, overwrite, kind_of(a))
 
     def _valued(

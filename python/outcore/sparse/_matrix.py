@@ -267,13 +267,16 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
         >>> [(rows.tolist(), columns.tolist(), values.tolist()) for rows, columns, values in A.blocks()]
         [([0, 1], [1, 0], [3.0, 1.0])]
         """
+        return map(self._block, range(self._core.tiles))
+
+    def _block(self, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[Any]]:
+        """One of `blocks`, of which there are as many as the file has tiles."""
         from outcore._session import current
 
-        for tile in range(self._core.tiles):
-            self._check_length()
-            rows, columns, data = self._core.read(current()._core, tile)
-            values = np.ones(len(rows), dtype=bool) if self.is_pattern else data.view(self.dtype)
-            yield (columns, rows, values) if self._transposed else (rows, columns, values)
+        self._check_length()
+        rows, columns, data = self._core.read(current()._core, number)
+        values = np.ones(len(rows), dtype=bool) if self.is_pattern else data.view(self.dtype)
+        return (columns, rows, values) if self._transposed else (rows, columns, values)
 
     def _check_length(self) -> None:
         if not self._core.is_tiled:

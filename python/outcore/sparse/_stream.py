@@ -14,7 +14,7 @@ import numpy.typing as npt
 from outcore import _core, _files
 from outcore._array import Array
 from outcore.sparse._places import PathLike, is_wide, keys_of, order_of
-from outcore.sparse._spool import Work, spooled
+from outcore.sparse._spool import Done, Work, spooled
 from outcore.sparse._tiles import Given, Keyed, write_keyed
 from outcore.sparse._writer import Writer
 
@@ -158,9 +158,15 @@ def built(
 
 
 def resorted(
-    a: SparseMatrix, change: Change, shape: tuple[int, int], path: PathLike | None, overwrite: bool
+    a: SparseMatrix,
+    change: Change,
+    shape: tuple[int, int],
+    path: PathLike | None,
+    overwrite: bool,
+    key: str | None = None,
 ) -> SparseMatrix:
     """A matrix whose entries are those of `a` at other places: `change` sees and gives the user's rows and columns.
+    With a `key`, what was killed is found again by it, and gone on with.
 
     I/O: a read of `a`, a write of 8 bytes (16 where places are wide) and the value of each entry, a sort of that
     (`oc.sort_by`), a read, a write.
@@ -168,21 +174,27 @@ def resorted(
     file, side, dtype = File(path), a._core.side, kind_of(a)
     keys = 1 + is_wide(shape, side)
 
-    def entries() -> Iterator[tuple[npt.NDArray[Any], ...]]:
-        for block in a.blocks():
-            rows, columns, values = change(*block)
+    def entries(done: Done) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+        for number in range(done.chunks, a._core.tiles):
+            rows, columns, values = change(*a._block(number))
             yield *keys_of(rows, columns, shape, side), *([] if dtype is None else [values])
 
-    with Work(None, file.path) as work:
+    with Work(key, file.path) as work:
         kinds = [np.dtype(np.uint64)] * keys + ([] if dtype is None else [dtype])
         keyed = Keyed(shape, dtype, side, "refuse", overwrite, keys)
 
         def given() -> Given:
-            columns = spooled(lambda _: nullcontext(entries()), work, kinds)
+            columns = spooled(lambda done: nullcontext(entries(done)), work, kinds)
             return Given(columns, columns[:1], [], lambda _: a.nnz)
 
         write_keyed(keyed, given, a.nnz, file.path, work, "rows")
     return file.opened()
+
+
+def sorted_as_read(a: SparseMatrix, path: PathLike | None, overwrite: bool, key: str | None = None) -> SparseMatrix:
+    """The same matrix in a file whose entries lie in the order in which they are read: of a transpose, by its rows.
+    A `key` as of `resorted`, and the same I/O."""
+    return resorted(a, lambda rows, columns, values: (rows, columns, values), a.shape, path, overwrite, key)
 
 
 def merged(
@@ -199,9 +211,9 @@ def merged(
     way than `a` is sorted first.
     """
     if a._transposed != b._transposed:
-        b = resorted(b, lambda rows, columns, values: (rows, columns, values), b.shape, None, False)
+        b = sorted_as_read(b, None, False)
         if a._transposed:
-            b = resorted(b.T, lambda rows, columns, values: (rows, columns, values), b.T.shape, None, False).T
+            b = sorted_as_read(b.T, None, False).T
     shape = a.shape[::-1] if a._transposed else a.shape
     side = a._core.side
 
@@ -254,4 +266,4 @@ def _chosen(part: Part, which: npt.NDArray[np.bool_]) -> Part:
     return Part(part.rows[which], part.columns[which], part.values[which], part.until)
 
 
-__all__ = ["Builder", "Part", "built", "kind_of", "merged", "parts", "resorted", "rewritten"]
+__all__ = ["Builder", "Part", "built", "kind_of", "merged", "parts", "resorted", "rewritten", "sorted_as_read"]

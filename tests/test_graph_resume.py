@@ -1,0 +1,269 @@
+"""Graphs of matrices and networkx graphs made with `resume`: what goes on, what begins anew, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+from support.running import files_below, session
+
+import outcore as oc
+from outcore.errors import ArgumentError, SourceChangedError, TargetExistsError
+from outcore.graph import Graph, _making
+from outcore.sparse import SparseMatrix, _spool
+
+N, SIDE = 1 << 11, 64
+
+
+def random_matrix(path: Path, seed: int = 0, **options: Any) -> SparseMatrix:
+    """A matrix in several tiles, with weights of which some stand on both sides of the diagonal."""
+    random = np.random.default_rng(seed)
+    rows, columns = random.integers(0, N, (2, 20_000))
+    both = np.concatenate([rows, columns[:500]]), np.concatenate([columns, rows[:500]])
+    return oc.sparse.from_coo(*both, random.random(20_500), (N, N), path, side=SIDE, **options)
+
+
+def of_sparse(directed: bool = True, transposed: bool = False) -> Callable[..., Graph]:
+    def make(folder: Path, target: Path, **options: Any) -> Graph:
+        A = oc.sparse.open(folder / "a.ocs")
+        return oc.graph.from_sparse(A.T if transposed else A, target, directed=directed, **options)
+
+    return make
+
+
+def of_networkx(kind: type[Any] = nx.Graph, weight: str | None = "weight") -> Callable[..., Graph]:
+    def make(folder: Path, target: Path, **options: Any) -> Graph:
+        return oc.graph.from_networkx(a_graph(kind), target, weight=weight, **options)
+
+    return make
+
+
+def a_graph(kind: type[Any] = nx.Graph) -> Any:
+    random = np.random.default_rng(4)
+    graph = kind()
+    graph.add_nodes_from(range(300, 0, -1))
+    graph.add_weighted_edges_from(zip(*random.integers(1, 300, (2, 2000)).tolist(), random.random(2000), strict=True))
+    return graph
+
+
+MAKERS = {
+    "matrix": of_sparse(),
+    "view": of_sparse(transposed=True),
+    "both ways": of_sparse(directed=False),
+    "view both ways": of_sparse(directed=False, transposed=True),
+    "networkx": of_networkx(),
+    "networkx, one way": of_networkx(nx.DiGraph),
+    "networkx, multiple": of_networkx(nx.MultiGraph),
+    "networkx, no weights": of_networkx(nx.Graph, None),
+}
+
+
+@pytest.fixture(autouse=True)
+def current(data: Path, scratch: Path) -> Iterator[Any]:
+    with session(scratch) as current:
+        random_matrix(data / "a.ocs")
+        yield current
+
+
+def stop(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def stopping(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
+    """Ends a call that comes to one of these functions, as a kill does."""
+    with monkeypatch.context() as patched:
+        for name in names:
+            patched.setattr(f"outcore.graph._making.{name}", stop)
+        yield
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, make: Callable[[], object], at: str = "_build") -> None:
+    with stopping(monkeypatch, at), pytest.raises(KeyboardInterrupt):
+        make()
+
+
+STAGES = ("sorted_as_read", "stored_entries")
+
+
+# -- what is gone on with ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_stage_that_is_done_is_not_done_again(
+    kind: str, data: Path, out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = MAKERS[kind](data, data / "whole.ocg")
+
+    def make() -> Graph:
+        return MAKERS[kind](data, out / "g.ocg", resume=True)
+
+    interrupted(monkeypatch, make)
+    assert files_below(out) == []
+    with stopping(monkeypatch, *STAGES):
+        assert make().path.read_bytes() == whole.path.read_bytes()
+    assert files_below(out) == ["g.ocg"]
+    assert files_below(scratch) == []
+
+
+@pytest.mark.parametrize("kind", ["matrix", "both ways", "view both ways"])
+def test_tiles_that_were_read_are_not_read_again(
+    kind: str, data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = MAKERS[kind](data, data / "whole.ocg")
+    tiles = oc.sparse.open(data / "a.ocs")._core.tiles
+    assert tiles > 3
+    monkeypatch.setattr(_spool, "_CHUNKS_NOTED", 1)
+    real, read, ends = SparseMatrix._block, list[int](), [3]
+
+    def block(self: SparseMatrix, number: int) -> Any:
+        if len(read) in ends:
+            raise KeyboardInterrupt
+        read.append(number)
+        return real(self, number)
+
+    monkeypatch.setattr(SparseMatrix, "_block", block)
+    with pytest.raises(KeyboardInterrupt):
+        MAKERS[kind](data, out / "g.ocg", resume=True)
+    ends.clear()
+    assert MAKERS[kind](data, out / "g.ocg", resume=True).path.read_bytes() == whole.path.read_bytes()
+    # Upper and lower triangle are a read each.
+    assert read == list(range(tiles)) * (1 if kind == "matrix" else 2)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_view_is_sorted_once(directed: bool, data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    A = oc.sparse.open(data / "a.ocs")
+    copied = oc.graph.from_sparse(A.T.copy(path=data / "t.ocs"), data / "whole.ocg", directed=directed)
+    real, sorts = _making.sorted_as_read, []
+    monkeypatch.setattr(_making, "sorted_as_read", lambda *given: sorts.append(given) or real(*given))
+    G = oc.graph.from_sparse(A.T, out / "g.ocg", directed=directed)
+    assert G.path.read_bytes() == copied.path.read_bytes()
+    assert len(sorts) == directed
+
+
+def test_graphs_without_edges_have_their_types(out: Path) -> None:
+    for count in (0, 3):
+        graph = nx.empty_graph(count)
+        for weight, dtype in ((None, None), ("weight", np.float64)):
+            plain = oc.graph.from_networkx(graph, out / "p.ocg", weight=weight, overwrite=True)
+            G = oc.graph.from_networkx(graph, out / "g.ocg", weight=weight, overwrite=True, resume=True)
+            assert (G.number_of_vertices, G.dtype) == (count, dtype)
+            assert G.path.read_bytes() == plain.path.read_bytes()
+    with_values = oc.sparse.from_coo([], [], np.zeros(0), (3, 3), out / "none.ocs")
+    for directed in (False, True):
+        G = oc.graph.from_sparse(with_values, out / "g.ocg", directed=directed, overwrite=True, resume=True)
+        assert (G.number_of_edges, G.dtype) == (0, np.float64)
+
+
+# -- what begins anew -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["matrix", "view", "both ways"])
+def test_a_changed_matrix_begins_anew(kind: str, data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(monkeypatch, lambda: MAKERS[kind](data, out / "g.ocg", resume=True))
+    random_matrix(data / "a.ocs", seed=1, overwrite=True)
+    whole = MAKERS[kind](data, data / "whole.ocg")
+    assert MAKERS[kind](data, out / "g.ocg", resume=True).path.read_bytes() == whole.path.read_bytes()
+
+
+def test_a_matrix_that_changes_once_it_is_open_is_refused(data: Path, out: Path) -> None:
+    A = oc.sparse.open(data / "a.ocs")
+    random_matrix(data / "a.ocs", seed=1, overwrite=True)
+    with pytest.raises(SourceChangedError):
+        oc.graph.from_sparse(A, out / "g.ocg", resume=True)
+    assert files_below(out) == []
+
+
+def weight_changed(graph: Any) -> None:
+    u, v = next(iter(graph.edges()))
+    graph[u][v]["weight"] += 1.0
+
+
+def node_more(graph: Any) -> None:
+    graph.add_node("alone")
+
+
+def edge_moved(graph: Any) -> None:
+    u, v = next(iter(graph.edges()))
+    graph.remove_edge(u, v)
+    graph.add_edge(300, 299, weight=1.0)
+
+
+@pytest.mark.parametrize("change", [weight_changed, node_more, edge_moved])
+def test_a_changed_graph_of_networkx_begins_anew(
+    change: Callable[[Any], None], out: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = a_graph()
+    before = oc.graph.from_networkx(graph, data / "before.ocg", weight="weight")
+    interrupted(monkeypatch, lambda: oc.graph.from_networkx(graph, out / "g.ocg", weight="weight", resume=True))
+    change(graph)
+    whole = oc.graph.from_networkx(graph, data / "whole.ocg", weight="weight")
+    G = oc.graph.from_networkx(graph, out / "g.ocg", weight="weight", resume=True)
+    assert G.path.read_bytes() == whole.path.read_bytes() != before.path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["matrix", "both ways", "networkx"])
+def test_other_arguments_begin_anew(kind: str, data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(monkeypatch, lambda: MAKERS[kind](data, out / "g.ocg", resume=True))
+    others = {"matrix": "both ways", "both ways": "view both ways", "networkx": "networkx, no weights"}
+    for make, target in ((MAKERS[kind], out / "h.ocg"), (MAKERS[others[kind]], out / "g.ocg")):
+        with stopping(monkeypatch, *STAGES), pytest.raises(KeyboardInterrupt):
+            make(data, target, resume=True)
+    assert files_below(out) == []
+
+
+@pytest.mark.parametrize("kind", ["matrix", "view", "both ways", "networkx"])
+def test_without_resume_it_begins_anew(kind: str, data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = MAKERS[kind](data, data / "whole.ocg")
+    interrupted(monkeypatch, lambda: MAKERS[kind](data, out / "g.ocg", resume=True))
+    stages = STAGES if kind != "networkx" else ("from_arrays",)
+    with stopping(monkeypatch, *stages), pytest.raises(KeyboardInterrupt):
+        MAKERS[kind](data, out / "g.ocg")
+    assert MAKERS[kind](data, out / "g.ocg").path.read_bytes() == whole.path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["matrix", "both ways", "networkx"])
+def test_a_call_that_is_not_to_be_gone_on_with_leaves_nothing(
+    kind: str, data: Path, out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(monkeypatch, lambda: MAKERS[kind](data, out / "g.ocg"))
+    assert files_below(scratch) == files_below(out) == []
+
+
+# -- what cannot be gone on with --------------------------------------------------------------------------------------
+
+
+def test_matrices_that_another_process_has_not_are_refused(data: Path, out: Path, scratch: Path) -> None:
+    A = oc.sparse.open(data / "a.ocs")
+    for matrix in (A.copy(), A.T.copy(), A.copy().T):
+        with pytest.raises(ArgumentError, match=r"the matrix is in scratch: store it by copy\(path=\) first"):
+            oc.graph.from_sparse(matrix, out / "g.ocg", resume=True)
+    scipy.sparse.save_npz(data / "a.npz", A.to_scipy(), compressed=False)
+    rows = oc.sparse.open(data / "a.npz")
+    with pytest.raises(ArgumentError, match="the matrix is stored by rows or columns"):
+        oc.graph.from_sparse(rows, out / "g.ocg", resume=True)
+    for matrix in (rows, rows.T):
+        G = oc.graph.from_sparse(matrix, out / "g.ocg", overwrite=True)
+        like = A if matrix is rows else A.T
+        assert G.path.read_bytes() == oc.graph.from_sparse(like, out / "h.ocg", overwrite=True).path.read_bytes()
+    del matrix, rows
+    assert files_below(scratch) == []
+
+
+@pytest.mark.parametrize("kind", ["matrix", "both ways", "networkx"])
+def test_a_file_in_the_way_is_told_of_first(
+    kind: str, data: Path, out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (out / "g.ocg").write_text("mine")
+    with stopping(monkeypatch, *STAGES), pytest.raises(TargetExistsError):
+        MAKERS[kind](data, out / "g.ocg", resume=True)
+    assert (out / "g.ocg").read_text() == "mine"
+    whole = MAKERS[kind](data, data / "whole.ocg")
+    assert MAKERS[kind](data, out / "g.ocg", resume=True, overwrite=True).path.read_bytes() == whole.path.read_bytes()
