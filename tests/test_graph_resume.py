@@ -14,6 +14,7 @@ import scipy.sparse
 from support.running import files_below, session
 
 import outcore as oc
+from outcore import _core
 from outcore.errors import ArgumentError, SourceChangedError, TargetExistsError
 from outcore.graph import Graph, _making
 from outcore.sparse import SparseMatrix, _spool
@@ -84,9 +85,13 @@ def stopping(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
         yield
 
 
-def interrupted(monkeypatch: pytest.MonkeyPatch, make: Callable[[], object], at: str = "_build") -> None:
-    with stopping(monkeypatch, at), pytest.raises(KeyboardInterrupt):
-        make()
+def interrupted(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[], object], at: str = "_build", by: Callable[..., Any] = stop
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(f"outcore.graph._making.{at}", by)
+        with pytest.raises(KeyboardInterrupt):
+            make()
 
 
 STAGES = ("sorted_as_read", "stored_entries")
@@ -146,6 +151,51 @@ def test_a_view_is_sorted_once(directed: bool, data: Path, out: Path, monkeypatc
     G = oc.graph.from_sparse(A.T, out / "g.ocg", directed=directed)
     assert G.path.read_bytes() == copied.path.read_bytes()
     assert len(sorts) == directed
+
+
+@pytest.fixture
+def lines(data: Path) -> Path:
+    """Made once: a file that is written again is another."""
+    (data / "e.txt").write_text("4 3\n1 3\n2 3\n4 0\n")
+    return data / "e.txt"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("kind", ["lines", "matrix", "view", "both ways", "networkx"])
+def test_a_graph_that_has_its_name_is_not_in_its_own_way(
+    kind: str, overwrite: bool, lines: Path, data: Path, out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(target: Path, **options: Any) -> Graph:
+        if kind == "lines":
+            return oc.graph.from_edges(lines, target, relabel="degree", **options)
+        return MAKERS[kind](data, target, **options)
+
+    whole, real = make(data / "g.ocg"), _core.build_graph
+
+    def named(*given: Any) -> None:
+        real(*given)
+        raise KeyboardInterrupt
+
+    def call() -> Graph:
+        return make(out / "g.ocg", resume=True, overwrite=overwrite)
+
+    interrupted(monkeypatch, call, "_core.build_graph", named)
+    names = ["g.ocg", "g.ocg.labels.npy"] if kind == "lines" else ["g.ocg"]
+    assert files_below(out) == names
+    assert call().path.read_bytes() == whole.path.read_bytes()
+    assert [(out / name).read_bytes() for name in names] == [(data / name).read_bytes() for name in names]
+    assert files_below(out) == names
+    assert files_below(scratch) == []
+
+
+@pytest.mark.parametrize("kind", ["matrix", "networkx"])
+def test_a_file_of_another_is_in_the_way(kind: str, data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the graph was about to have its name."""
+    interrupted(monkeypatch, lambda: MAKERS[kind](data, out / "g.ocg", resume=True), "_core.build_graph")
+    (out / "g.ocg").write_text("mine")
+    with pytest.raises(TargetExistsError, match="overwrite=True replaces it"):
+        MAKERS[kind](data, out / "g.ocg", resume=True)
+    assert (out / "g.ocg").read_text() == "mine"
 
 
 def test_graphs_without_edges_have_their_types(out: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from outcore import _core, sparse
 from outcore._arguments import whole
+from outcore._files import same_bytes
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, PathLike, _session, open, stored
 from outcore.sparse._ingest import Options, _column, _key
@@ -20,7 +21,7 @@ from outcore.sparse._ingest import stored as stored_entries
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Chunk, Done, Work, stamp_of
 from outcore.sparse._stream import sorted_as_read
-from outcore.sparse._tiles import check_target
+from outcore.sparse._tiles import check_target, in_the_way
 
 # What stores a matrix at a path, and its transpose at another, if there is one.
 Store = Callable[[Path, Path | None, dict[str, Any]], object]
@@ -59,7 +60,7 @@ def _made(
         if mirrored and not directed:
             found = _mirrored(found, partial(_whole, found), work)
         given = labels if labels.exists() else None
-        _build(found, None if columns is None else sparse.open(columns), target, overwrite, given)
+        _build(found, None if columns is None else sparse.open(columns), target, overwrite, work, given)
     return open(target)
 
 
@@ -96,13 +97,28 @@ def _halves(A: SparseMatrix, first: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _build(
-    rows: SparseMatrix, columns: SparseMatrix | None, target: Path, overwrite: bool, labels: Path | None = None
+    rows: SparseMatrix,
+    columns: SparseMatrix | None,
+    target: Path,
+    overwrite: bool,
+    work: Work,
+    labels: Path | None = None,
 ) -> None:
     """What is replaced goes with its labels. Raises DTypeError for complex weights: lists come with float64."""
     if rows.dtype.kind == "c":
         raise DTypeError(f"graph: weights of {rows.dtype}; real ones can be stored")
     transpose = None if columns is None else columns._core
-    _core.build_graph(_session(), rows._core, transpose, str(target), labels, overwrite)
+    # A call that was killed may have given the graph its name: it is the same then, or another's and in the way.
+    is_there = work.noted("graph-began") is not None and target.exists() and not overwrite
+    if work.resumes:
+        work.note("graph-began", True)
+    if not is_there:
+        _core.build_graph(_session(), rows._core, transpose, str(target), labels, overwrite)
+        return
+    again = work.path("again.ocg")
+    _core.build_graph(_session(), rows._core, transpose, str(again), None, True)
+    if not same_bytes(again, target):
+        raise in_the_way(target)
 
 
 def from_edges(
@@ -254,12 +270,12 @@ def from_sparse(
     with Work(key, target) as work:
         check_target(target, overwrite, work, "graph")
         if not directed:
-            _build(_mirrored(A, partial(_halves, A), work, duplicates="last"), None, target, overwrite)
+            _build(_mirrored(A, partial(_halves, A), work, duplicates="last"), None, target, overwrite, work)
         elif A._transposed:
             # The rows of its file are the columns of the view.
-            _build(_turned(A, work), A.T, target, overwrite)
+            _build(_turned(A, work), A.T, target, overwrite, work)
         else:
-            _build(A, _turned(A.T, work), target, overwrite)
+            _build(A, _turned(A.T, work), target, overwrite, work)
     return open(target)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from outcore import _core
 from outcore._explanation import Explanation
-from outcore.errors import ArgumentError, ShapeError, TargetExistsError
+from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._places import PathLike
 from outcore.sparse._spool import Work
 from outcore.sparse._stream import File
+from outcore.sparse._tiles import in_the_way
 
 if TYPE_CHECKING:
     from outcore.sparse._matrix import SparseMatrix
@@ -176,7 +177,7 @@ def _in_parts(
         # A call that was killed may have given the file its name: it is the same then, or another's and in the way.
         is_there = target.exists() and not overwrite
         if is_there and work.noted("joining") is None:
-            raise _in_the_way(target)
+            raise in_the_way(target)
         parts = []
         for begin in range(0, max(tiles, 1), step):
             name = f"part-{begin}"
@@ -188,11 +189,7 @@ def _in_parts(
         path = work.path("whole.ocs") if is_there else target
         _core.join_sparse(core, parts, path, overwrite or is_there)
         if is_there and not filecmp.cmp(path, target, shallow=False):
-            raise _in_the_way(target)
-
-
-def _in_the_way(target: Path) -> TargetExistsError:
-    return TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
+            raise in_the_way(target)
 
 
 def _types(a: SparseMatrix, b: SparseMatrix, semiring: str) -> tuple[np.dtype[Any], str]:

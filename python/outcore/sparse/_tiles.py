@@ -67,7 +67,12 @@ def check_target(target: Path, overwrite: bool, work: Work, name: str) -> None:
     """Raises where a file is in the way that is not this ingest's own, before anything is read."""
     began = any(work.noted(f"{name}-{step}") is not None for step in ("began", "written"))
     if target.exists() and not overwrite and not began:
-        raise TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
+        raise in_the_way(target)
+
+
+def in_the_way(target: Path) -> TargetExistsError:
+    """What is raised where another's file has the name."""
+    return TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
 
 
 class Given(NamedTuple):
@@ -268,7 +273,7 @@ def _write(keyed: Keyed, parts: dict[str, Any] | None, target: Path, work: Work,
         if made is None:
             return False
     if is_there and not same_bytes(path, target):
-        raise TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
+        raise in_the_way(target)
     return True
 
 
@@ -281,4 +286,4 @@ def _runs(parts: dict[str, Any], work: Work, name: str) -> tuple[int, int, npt.N
     return parts["run"], len(parts["splitters"]), counts.ravel().view(np.uint8)
 
 
-__all__ = ["Given", "Keyed", "Wanted", "check_target", "write_keyed", "write_sorted"]
+__all__ = ["Given", "Keyed", "Wanted", "check_target", "in_the_way", "write_keyed", "write_sorted"]
