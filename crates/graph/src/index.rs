@@ -9,8 +9,10 @@ use super::Vertex;
 const STRIDE: usize = 32;
 /// The length of a list that has more bytes than a byte can say.
 const LARGE: u8 = u8::MAX;
-/// That of a large list that has more than a word can say.
-const HUGE: u32 = u32::MAX;
+/// That of a large list that has more than two bytes can say.
+const HUGE: u16 = u16::MAX;
+/// Vertices of which a member of a set is told apart by its lower half.
+const RANGE_BITS: u32 = 16;
 
 /// Bytes of a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,19 +73,62 @@ impl Ascending {
     }
 }
 
-/// The index of the lists of a section, in 1.125 bytes a vertex and 8 for each large list
+/// Vertices that ascend, each in two bytes.
+///
+/// Invariant: `begins[r]` is the place of the first of the range `r` of 2^16 vertices or of one behind, for every range up to
+/// that of the last.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    low: Vec<u16>,
+    begins: Vec<u32>,
+}
+
+impl Members {
+    fn push(&mut self, vertex: Vertex) {
+        let range = (vertex >> RANGE_BITS) as usize;
+        self.begins
+            .resize(self.begins.len().max(range + 1), self.low.len() as u32);
+        self.low.push(vertex as u16);
+    }
+
+    fn len(&self) -> usize {
+        self.low.len()
+    }
+
+    /// The places of those of a range.
+    fn places(&self, range: usize) -> Range<usize> {
+        let begin = |range: usize| self.begins.get(range).map_or(self.low.len(), |begin| *begin as usize);
+        begin(range)..begin(range + 1)
+    }
+
+    /// How many are lower than a vertex.
+    fn below(&self, vertex: Vertex) -> usize {
+        let places = self.places((vertex >> RANGE_BITS) as usize);
+        places.start + self.low[places].partition_point(|low| *low < vertex as u16)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Vertex> + '_ {
+        let of = |range: usize| {
+            let low = self.low[self.places(range)].iter();
+            low.map(move |low| (range << RANGE_BITS) as Vertex | Vertex::from(*low))
+        };
+        (0..self.begins.len()).flat_map(of)
+    }
+}
+
+/// The index of the lists of a section, in 1.125 bytes a vertex and 4 for each large list
 /// (Zheng et al., FlashGraph, FAST 2015, section 3.5.1).
 ///
 /// Invariants:
-/// 1. `lengths[v]` is the bytes of v's list, or `LARGE` and then v is in `large`, which ascends.
+/// 1. `lengths[v]` is the bytes of v's list, or `LARGE` and then v is in `large`.
 /// 2. `large_bytes` are the bytes of those, or `HUGE` and then the place is in `huge`, which ascends, with the bytes.
 /// 3. `begins[v / 32]` is where the list of v begins if 32 divides v; lists lie one behind the other.
 #[derive(Clone, Debug, Default)]
 pub struct ListIndex {
     lengths: Vec<u8>,
     begins: Ascending,
-    large: Vec<Vertex>,
-    large_bytes: Vec<u32>,
+    large: Members,
+    large_bytes: Vec<u16>,
     huge: Vec<(u32, u64)>,
     total: u64,
 }
@@ -114,7 +159,7 @@ impl ListIndex {
             self.huge.push((self.large.len() as u32, bytes));
         }
         self.large.push(vertex);
-        self.large_bytes.push(bytes.min(u64::from(HUGE)) as u32);
+        self.large_bytes.push(bytes.min(u64::from(HUGE)) as u16);
     }
 
     /// Bytes of the list at a place of `large`.
@@ -136,7 +181,7 @@ impl ListIndex {
     pub fn new(parts: IndexParts) -> Result<ListIndex, Malformed> {
         let mut found = ListIndex::default();
         found.begins.low.reserve_exact(parts.lengths.len().div_ceil(STRIDE));
-        found.large.reserve_exact(parts.large.len());
+        found.large.low.reserve_exact(parts.large.len());
         found.large_bytes.reserve_exact(parts.large.len());
         let mut large = parts.large.into_iter();
         for (at, lengths) in parts.lengths.chunks(STRIDE).enumerate() {
@@ -171,7 +216,7 @@ impl ListIndex {
 
     /// Vertices with large lists, ascending, and the bytes of those.
     pub fn large(&self) -> impl Iterator<Item = (Vertex, u64)> + '_ {
-        self.large.iter().copied().zip((0..).map(|place| self.large_at(place)))
+        self.large.iter().zip((0..).map(|place| self.large_at(place)))
     }
 
     /// Vertices.
@@ -188,17 +233,20 @@ impl ListIndex {
         self.total
     }
 
-    /// Bytes of memory that an index takes.
-    pub fn memory_bytes(vertices: u64, large: u64) -> u64 {
-        vertices + 4 * vertices.div_ceil(STRIDE as u64) + 8 * large
+    /// Bytes of memory that an index takes, where so many lists are large, and all have so many bytes together.
+    pub fn memory_bytes(vertices: u64, large: u64, total: u64) -> u64 {
+        let ranges = (vertices >> RANGE_BITS) + 1;
+        let huge = large.min(total / u64::from(HUGE));
+        let strides = vertices.div_ceil(STRIDE as u64);
+        vertices + 4 * strides + 4 * large + 4 * ranges + size_of::<(u32, u64)>() as u64 * huge
     }
 
     /// Bytes of a list.
     pub fn bytes_of(&self, vertex: Vertex) -> u64 {
         match self.lengths[vertex as usize] {
             LARGE => {
-                let place = self.large.binary_search(&vertex).expect("invariant 1");
-                self.large_at(place)
+                // It is there (invariant 1).
+                self.large_at(self.large.below(vertex))
             }
             length => u64::from(length),
         }
@@ -220,7 +268,7 @@ impl ListIndex {
     pub fn spans(&self, range: Range<Vertex>) -> impl Iterator<Item = (Vertex, Span)> + '_ {
         let range = range.start..range.end.min(self.lengths.len() as Vertex);
         let mut offset = self.begin(range.start);
-        let mut large = self.large.partition_point(|vertex| *vertex < range.start);
+        let mut large = self.large.below(range.start);
         range.map(move |vertex| {
             let bytes = match self.lengths[vertex as usize] {
                 LARGE => {
@@ -263,7 +311,7 @@ impl ListIndex {
             }
             let mut bytes = u64::from(*length);
             if *length == LARGE {
-                let place = large.unwrap_or_else(|| self.large.partition_point(|large| *large < vertex));
+                let place = large.unwrap_or_else(|| self.large.below(vertex));
                 bytes = self.large_at(place);
                 large = Some(place + 1);
             }
@@ -286,14 +334,11 @@ impl ListIndex {
         let block = vertex as usize / STRIDE;
         let before = &self.lengths[block * STRIDE..vertex as usize];
         let mut bytes: u64 = before.iter().map(|length| u64::from(*length)).sum();
-        if before.contains(&LARGE) {
-            let from = self.large.partition_point(|each| (*each as usize) < block * STRIDE);
-            for (place, vertex) in (from..).zip(&self.large[from..]) {
-                if (*vertex as usize) >= block * STRIDE + before.len() {
-                    break;
-                }
-                bytes += self.large_at(place) - u64::from(LARGE);
-            }
+        let large = before.iter().filter(|length| **length == LARGE).count();
+        if large > 0 {
+            let from = self.large.below((block * STRIDE) as Vertex);
+            let more = (from..from + large).map(|place| self.large_at(place) - u64::from(LARGE));
+            bytes += more.sum::<u64>();
         }
         self.begins.get(block).map_or(self.total, |begin| begin + bytes)
     }
@@ -329,7 +374,12 @@ mod tests {
 
     /// Many blocks without a large list, and some with one or more.
     fn lengths() -> impl Strategy<Value = Vec<u64>> {
-        let large = prop_oneof![254..257u64, 1u64..1 << 33, (1u64 << 32) - 3..(1 << 32) + 2];
+        let large = prop_oneof![
+            254..257u64,
+            65_533..65_538u64,
+            1u64..1 << 33,
+            (1u64 << 32) - 3..(1 << 32) + 2
+        ];
         let each = prop_oneof![8 => Just(0u64), 64 => 1..255u64, 1 => large];
         prop::collection::vec(each, 0..256)
     }
@@ -351,6 +401,21 @@ mod tests {
                 }
             }
             prop_assert_eq!(numbers.get(all.len()), None);
+        }
+
+        #[test]
+        fn members_are_found_in_any_range(steps in prop::collection::vec(prop_oneof![1u32..3, 1u32..1 << 18], 0..100), near in 0u32..3) {
+            let (mut members, mut all, mut last) = (Members::default(), vec![], 0);
+            for step in steps {
+                last += step;
+                members.push(last);
+                all.push(last);
+            }
+            prop_assert_eq!(members.iter().collect::<Vec<_>>(), all.clone());
+            prop_assert_eq!(members.len(), all.len());
+            for vertex in all.iter().map(|vertex| (vertex + near).saturating_sub(1)).chain([0, Vertex::MAX]) {
+                prop_assert_eq!(members.below(vertex), all.partition_point(|each| *each < vertex));
+            }
         }
 
         #[test]

@@ -155,7 +155,8 @@ impl GraphFile {
     pub fn memory_bytes(&self) -> u64 {
         let of = |section: &Section| {
             let large = section.places.large_lists;
-            ListIndex::memory_bytes(self.shape.vertices, large) + 4 * section.checksums.len() as u64
+            ListIndex::memory_bytes(self.shape.vertices, large, section.places.list_bytes)
+                + 4 * section.checksums.len() as u64
         };
         self.sections.iter().map(of).sum()
     }

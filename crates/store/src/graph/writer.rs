@@ -111,7 +111,10 @@ impl GraphWriter {
         let item = shape.weights.map_or(0, |dtype| dtype.size() as u64);
         let pages = (shape.edges.saturating_mul(item + 5)).div_ceil(PAGE as u64);
         // A large list has so many neighbours at least, and a large degree is so many.
-        let index = |neighbours| ListIndex::memory_bytes(shape.vertices, shape.vertices.min(shape.edges / neighbours));
+        let index = |neighbours| {
+            let large = shape.vertices.min(shape.edges / neighbours);
+            ListIndex::memory_bytes(shape.vertices, large, shape.edges.saturating_mul(5))
+        };
         index(56) + index(255) + 4 * pages + 4 * WRITE_BYTES as u64
     }
 
