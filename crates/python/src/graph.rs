@@ -12,7 +12,7 @@ use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_graph::ListIndex;
 use outcore_store::cache::{CacheOptions, CachedFile, PageCache};
-use outcore_store::{return_freed_memory, Direction, GraphFile, Io, Part, PAGE};
+use outcore_store::{large_vec, return_freed_memory, Direction, GraphFile, Io, Part, PAGE};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -493,7 +493,8 @@ impl PyGraph {
                 let degrees = degrees.collect::<Result<Vec<_>, _>>()?;
                 // Of the direction that is not read nobody asks.
                 let (first, last) = (&degrees[0], &degrees[degrees.len() - 1]);
-                let mut states = vec![f64::INFINITY; vertices];
+                let mut states = large_vec(vertices);
+                states.resize(vertices, f64::INFINITY);
                 let mut active = Frontier::none(vertices);
                 for source in sources {
                     states[source as usize] = 0.0;

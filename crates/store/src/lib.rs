@@ -58,7 +58,7 @@ pub use io::{Counters, Faults, Io};
 pub use journal::JournalKey;
 pub use ledger::{Ledger, Reclaim, Reservation};
 pub use locked::Cleaned;
-pub use mapping::{AlignedBuffer, LargePages};
+pub use mapping::{large_vec, AlignedBuffer, LargePages};
 pub use memory::{MemorySink, MemorySource};
 pub use npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader, RawArray};
 pub use partial::{clean_partials, Partial};

@@ -96,6 +96,21 @@ unsafe impl Blank for AtomicU32 {}
 // SAFETY: as above.
 unsafe impl Blank for AtomicU64 {}
 
+/// An empty vector with room for so many values, in large pages where the system has them: those of some megabytes are there
+/// after a few faults instead of thousands, and what is read at random is found sooner.
+pub fn large_vec<T>(count: usize) -> Vec<T> {
+    let mut values = Vec::with_capacity(count);
+    let spare = values.spare_capacity_mut();
+    let begin = spare.as_mut_ptr().cast::<u8>();
+    let skip = begin.align_offset(PAGE);
+    let whole = size_of_val(spare).saturating_sub(skip) / PAGE * PAGE;
+    if whole >= HUGE_PAGE {
+        // SAFETY: pages within the vector's allocation; the advice is a wish that changes no bytes.
+        let _ = unsafe { madvise(begin.add(skip).cast(), whole, Advice::LinuxHugepage) };
+    }
+    values
+}
+
 /// Values in memory of their own, zeros at first, in large pages where the system has them: what is read at random is found
 /// sooner. A virtual machine looks through two tables for each page that the processor does not remember.
 pub struct LargePages<T: Blank> {
@@ -345,6 +360,16 @@ impl Arena {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn large_vectors_are_vectors() {
+        for count in [0, 1, 1000, 3 << 20] {
+            let mut values = large_vec(count);
+            assert!(values.is_empty() && values.capacity() >= count);
+            values.extend(0..count);
+            assert!(values.iter().copied().eq(0..count));
+        }
+    }
 
     #[test]
     fn neighbours_given_back_serve_a_larger_buffer() {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use outcore_graph::Vertex;
-use outcore_store::{Direction, GraphFile, LargePages};
+use outcore_store::{large_vec, Direction, GraphFile, LargePages};
 
 use super::batch::Chosen;
 use super::means::{no_memory, Means, Watch};
@@ -91,5 +91,7 @@ pub fn components(file: &GraphFile, means: &Means<'_>, watch: &mut Watch<'_>) ->
         Ok,
         watch,
     )?;
-    Ok((0..vertices).map(|vertex| forest.root(vertex)).collect())
+    let mut lowest = large_vec(vertices as usize);
+    lowest.extend((0..vertices).map(|vertex| forest.root(vertex)));
+    Ok(lowest)
 }

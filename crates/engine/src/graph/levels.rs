@@ -1,14 +1,13 @@
 //! Breadth-first search.
 
 use outcore_graph::Vertex;
-use outcore_store::{Direction, GraphFile};
+use outcore_store::{large_vec, Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::bits::{Bits, SharedBits};
 use super::frontier::Frontier;
 use super::means::{Means, Watch};
-use super::program::round_bytes;
-use super::sweep::{Heading, Lists, Sweep};
+use super::sweep::{Heading, Lists, Room, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
@@ -58,8 +57,10 @@ impl Search<'_> {
     ) -> Result<Vec<i32>, EngineError> {
         let vertices = self.file.shape().vertices as usize;
         let bytes = |direction| self.file.section(direction).index.total_bytes();
+        let mut levels = large_vec(vertices);
+        levels.resize(vertices, UNMET);
         let mut known = Known {
-            levels: vec![UNMET; vertices],
+            levels,
             met: SharedBits::none(vertices),
             left: self.directions.iter().map(|along| bytes(against(*along))).collect(),
             active: Frontier::none(vertices),
@@ -148,7 +149,14 @@ impl Search<'_> {
             }
             Ok(found)
         };
-        for round in sweep.rounds(round_bytes::<()>(means), Heading::of(distance)) {
+        // Where those that were found take all the memory there is for them, they are counted before others are looked for.
+        let room = Room {
+            bytes: means.memory / 2,
+            most: |neighbours| 2 * neighbours * size_of::<Vertex>() as u64,
+            weigh: |found: &Vec<Vertex>| (found.capacity() * size_of::<Vertex>()) as u64,
+        };
+        let mut rest = Some(sweep.whole(Heading::of(distance)));
+        while let Some(round) = rest {
             let take = |found: Vec<Vertex>| {
                 for vertex in found {
                     levels[vertex as usize] = distance as i32 + 1;
@@ -156,7 +164,7 @@ impl Search<'_> {
                 }
                 Ok(())
             };
-            round.run(means, Scratch::default, look, take, watch)?;
+            rest = round.run_within(means, &room, Scratch::default, look, take, watch)?;
         }
         Ok(())
     }

@@ -329,11 +329,6 @@ fn most_messages<M>(neighbours: u64) -> u64 {
     2 * neighbours * size_of::<(Vertex, M)>() as u64
 }
 
-/// Bytes of lists, in each of which there is a message at most, whose messages there is memory for.
-pub(super) fn round_bytes<M>(means: &Means<'_>) -> u64 {
-    means.memory / 2 / most_messages::<M>(1)
-}
-
 /// Leaves those in the set that run in a stage of an iteration; the others are there for later ones.
 fn divide<P: VertexProgram>(
     file: &GraphFile,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use outcore_graph::Vertex;
-use outcore_store::LargePages;
+use outcore_store::{large_vec, LargePages};
 
 use super::means::no_memory;
 use crate::EngineError;
@@ -34,7 +34,9 @@ impl Sums {
     }
 
     pub fn into_values(self) -> Vec<f64> {
-        self.0.iter().map(value_of).collect()
+        let mut values = large_vec(self.0.len());
+        values.extend(self.0.iter().map(value_of));
+        values
     }
 
     pub fn clear(&mut self) {
