@@ -187,6 +187,29 @@ def test_every_other_sweep_goes_backward(drawn: Path) -> None:
     assert sum(later) < 0.65 * 6 * whole
 
 
+def test_of_a_sweep_that_is_larger_than_the_cache_the_end_is_kept(drawn: Path, out: Path) -> None:
+    """What lies before it passes the cache by, and does not drive out what the sweep will end with."""
+    with session(out):
+        rows, columns = oc.sparse.rmat_edges(1 << 18, 4 << 20, seed=3)
+        weights = oc.ones(len(rows))
+        oc.graph.from_arrays(rows, columns, out / "weighted.ocg", weights=weights, vertices=1 << 18)
+
+    def ranks() -> Any:
+        return oc.graph.pagerank(oc.graph.open(out / "weighted.ocg"), tol=0, iterations=5, weighted=True)
+
+    with session(out):
+        expected = ranks()
+    least = refusals(ranks, out)[-1].smallest
+    cached = 8 << 20
+    # A seventh goes to what is reserved later.
+    with session(out, pool_limit=least + cached * 7 // 6), oc.profile() as seen:
+        found = ranks()
+    _, first, *later = (row.bytes_read for row in seen.outcomes[0].other["iterations"])
+    assert np.array_equal(found, expected)
+    assert first > 4 * cached
+    assert max(later) < first - 0.6 * cached
+
+
 def test_an_index_takes_some_bits_a_vertex(drawn: Path, out: Path) -> None:
     """Of skewed graphs, with what is set aside for long lists and with the checksums of all pages: sixteen neighbours a
     vertex, in each direction if edges have one, and as many as thirty-two."""

@@ -198,12 +198,19 @@ pub(super) struct Batch {
     pub weights: Runs,
     /// Parts at most in which the one list of the batch is read; 0 where lists are read whole.
     pub parts: usize,
+    /// Whether it is read past the cache, which would not keep it until it is wanted again.
+    pub is_passing: bool,
 }
 
 impl Batch {
+    /// Pages that are read.
+    pub fn pages(&self) -> u64 {
+        self.lists.pages + self.weights.pages
+    }
+
     /// Bytes that are read.
     pub fn bytes(&self) -> u64 {
-        (self.lists.pages + self.weights.pages) * PAGE as u64
+        self.pages() * PAGE as u64
     }
 
     /// Neighbours in it, at most.
@@ -216,6 +223,20 @@ impl Batch {
     fn is_full(&self, pages: u64) -> bool {
         // Half of them without weights: more neighbours are found in a page then.
         (2 * self.lists.pages).max(self.lists.pages + self.weights.pages) >= pages
+    }
+}
+
+/// Says which batches of one of so many portions, which are thought to be alike, pass a cache of so many pages by. Of a sweep
+/// that is more than twice the cache, it keeps what comes last, and that is met first in the next sweep, which goes the other
+/// way; what is between would only come and go. Short runs are read by the cache, which has many requests under way.
+pub(super) fn pass(batches: &mut [Batch], portion: usize, portions: usize, cached: u64) {
+    let pages: u64 = batches.iter().map(Batch::pages).sum();
+    let (mut before, all) = (portion as u64 * pages, portions as u64 * pages);
+    for batch in batches {
+        let behind = all - before - batch.pages();
+        let are_long = !batch.lists.are_short() && !batch.weights.are_short();
+        batch.is_passing = before >= cached && behind >= cached && are_long;
+        before += batch.pages();
     }
 }
 
@@ -440,5 +461,33 @@ mod tests {
                 prop_assert_eq!(read[(place.end - 1) / PAGE], (span.end() - 1) / PAGE as u64);
             }
         }
+    }
+    #[test]
+    fn what_lies_between_the_ends_of_a_long_sweep_passes_the_cache_by() {
+        let of = |pages: u64| {
+            let mut batch = Batch::default();
+            batch.lists.add(Span {
+                offset: 0,
+                bytes: pages * PAGE as u64,
+            });
+            batch
+        };
+        let passing = |cached, portion, portions| {
+            let mut batches = vec![of(20); 10];
+            pass(&mut batches, portion, portions, cached);
+            let numbers = batches.iter().enumerate();
+            numbers
+                .filter(|(_, batch)| batch.is_passing)
+                .map(|(number, _)| number)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(passing(50, 0, 1), [3, 4, 5, 6]);
+        assert!(passing(100, 0, 1).is_empty());
+        assert_eq!(passing(50, 0, 2), (3..10).collect::<Vec<_>>());
+        assert_eq!(passing(50, 1, 2), (0..7).collect::<Vec<_>>());
+        assert_eq!(passing(0, 0, 1), (0..10).collect::<Vec<_>>());
+        let mut short = [of(1), of(1), of(1)];
+        pass(&mut short, 0, 1, 1);
+        assert!(short.iter().all(|batch| !batch.is_passing));
     }
 }

@@ -10,7 +10,7 @@ use outcore_graph::{decode, has_any, Malformed, Span, Vertex};
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
-use super::batch::{most_neighbours, plan_bytes, spans, Batch, Cutting, WeightIndex, BATCH_VERTICES, LONG_BYTES};
+use super::batch::{most_neighbours, pass, plan_bytes, spans, Batch, Cutting, WeightIndex, BATCH_VERTICES, LONG_BYTES};
 use super::long::LongList;
 use super::means::{Frames, Means, Watch, BATCH_PAGES};
 use super::wanted::{List, Scratch, Wanted};
@@ -265,6 +265,8 @@ pub struct Sweep<'a> {
     activity: &'a Activity,
     cutting: Cutting<'a>,
     threads: usize,
+    /// Pages of the cache, if there is one.
+    cached_pages: Option<u64>,
     /// Vertices whose batches are looked up together, ascending.
     portions: Vec<Range<Vertex>>,
     /// Batches of the portion that was looked up last.
@@ -343,6 +345,7 @@ impl<'a> Sweep<'a> {
             portions: cutting.portions(),
             cutting,
             threads: means.threads,
+            cached_pages: means.cache.map(|file| file.cache().pages() as u64),
             wanted,
             activity: means.activity,
             known: RefCell::default(),
@@ -359,10 +362,11 @@ impl<'a> Sweep<'a> {
         }
         // Before others are looked up: there is memory for those of one portion.
         *known = None;
-        let batches: Arc<[Batch]> = self
-            .cutting
-            .batches(self.portions[portion].clone(), self.threads)
-            .into();
+        let mut batches = self.cutting.batches(self.portions[portion].clone(), self.threads);
+        if let Some(cached) = self.cached_pages {
+            pass(&mut batches, portion, self.portions.len(), cached);
+        }
+        let batches: Arc<[Batch]> = batches.into();
         *known = Some((portion, batches.clone()));
         Batches::all(batches)
     }

@@ -87,16 +87,17 @@ impl Wanted<'_> {
     pub(super) fn read(&self, batch: &Batch, means: &Means<'_>) -> Result<AlignedBuffer, EngineError> {
         let mut frame = means.frames.take(self.file.path(), batch.bytes())?;
         let (lists, weights) = frame.split_at_mut(batch.lists.pages as usize * PAGE);
+        let cache = means.cache.filter(|_| !batch.is_passing);
         for (part, runs, area) in [
             (Part::Lists, &batch.lists, lists),
             (Part::Weights, &batch.weights, weights),
         ] {
-            if means.cache.is_none() {
+            if cache.is_none() {
                 means.activity.read(runs.pages * PAGE as u64);
             }
             let runs: Vec<_> = runs.placed().collect();
             self.file
-                .read_pages(self.direction, part, &runs, area, means.cache, means.io)?;
+                .read_pages(self.direction, part, &runs, area, cache, means.io)?;
         }
         Ok(frame)
     }
