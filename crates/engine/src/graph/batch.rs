@@ -226,16 +226,17 @@ impl Batch {
     }
 }
 
-/// Says which batches of one of so many portions, which are thought to be alike, pass a cache of so many pages by. Of a sweep
-/// that is more than twice the cache, it keeps what comes last, and that is met first in the next sweep, which goes the other
-/// way; what is between would only come and go. Short runs are read by the cache, which has many requests under way.
-pub(super) fn pass(batches: &mut [Batch], portion: usize, portions: usize, cached: u64) {
+/// Says which batches of one of so many portions, which are thought to be alike, pass a cache of so many pages by. Where the
+/// next sweep `turns` round, the cache keeps what comes last, which is met first then, and what is between that and what it
+/// has of the sweep before would only come and go. Where each begins at the first vertex, it keeps what comes first. Short
+/// runs are read by the cache, which has many requests under way.
+pub(super) fn pass(batches: &mut [Batch], portion: usize, portions: usize, cached: u64, turns: bool) {
     let pages: u64 = batches.iter().map(Batch::pages).sum();
     let (mut before, all) = (portion as u64 * pages, portions as u64 * pages);
     for batch in batches {
         let behind = all - before - batch.pages();
         let are_long = !batch.lists.are_short() && !batch.weights.are_short();
-        batch.is_passing = before >= cached && behind >= cached && are_long;
+        batch.is_passing = before >= cached && (behind >= cached || !turns) && are_long;
         before += batch.pages();
     }
 }
@@ -472,22 +473,25 @@ mod tests {
             });
             batch
         };
-        let passing = |cached, portion, portions| {
+        let passing_by = |cached, portion, portions, turns| {
             let mut batches = vec![of(20); 10];
-            pass(&mut batches, portion, portions, cached);
+            pass(&mut batches, portion, portions, cached, turns);
             let numbers = batches.iter().enumerate();
             numbers
                 .filter(|(_, batch)| batch.is_passing)
                 .map(|(number, _)| number)
                 .collect::<Vec<_>>()
         };
+        let passing = |cached, portion, portions| passing_by(cached, portion, portions, true);
         assert_eq!(passing(50, 0, 1), [3, 4, 5, 6]);
         assert!(passing(100, 0, 1).is_empty());
         assert_eq!(passing(50, 0, 2), (3..10).collect::<Vec<_>>());
         assert_eq!(passing(50, 1, 2), (0..7).collect::<Vec<_>>());
         assert_eq!(passing(0, 0, 1), (0..10).collect::<Vec<_>>());
         let mut short = [of(1), of(1), of(1)];
-        pass(&mut short, 0, 1, 1);
+        assert_eq!(passing_by(50, 0, 1, false), (3..10).collect::<Vec<_>>());
+        assert_eq!(passing_by(50, 1, 2, false), (0..10).collect::<Vec<_>>());
+        pass(&mut short, 0, 1, 1, true);
         assert!(short.iter().all(|batch| !batch.is_passing));
     }
 }

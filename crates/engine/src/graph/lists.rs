@@ -98,6 +98,7 @@ impl Asked<'_> {
             true => (Sweep::in_parts(wanted, means), u64::MAX),
             false => (Sweep::new(wanted, means), parts_round(self.file)),
         };
+        let sweep = sweep.one_way();
         for round in sweep.rounds(round_bytes, Heading::Ascending) {
             let cut = |scratch: &mut Scratch, lists: &Lists<'_>| self.cut(neighbours, scratch, lists);
             round.run(means, Scratch::default, cut, &mut each, watch)?;

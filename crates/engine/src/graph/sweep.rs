@@ -265,8 +265,9 @@ pub struct Sweep<'a> {
     activity: &'a Activity,
     cutting: Cutting<'a>,
     threads: usize,
-    /// Pages of the cache, if there is one.
+    /// Pages of the cache, if there is one, and whether the next sweep goes the same way.
     cached_pages: Option<u64>,
+    is_one_way: bool,
     /// Vertices whose batches are looked up together, ascending.
     portions: Vec<Range<Vertex>>,
     /// Batches of the portion that was looked up last.
@@ -346,11 +347,20 @@ impl<'a> Sweep<'a> {
             cutting,
             threads: means.threads,
             cached_pages: means.cache.map(|file| file.cache().pages() as u64),
+            is_one_way: false,
             wanted,
             activity: means.activity,
             known: RefCell::default(),
             long: RefCell::default(),
             ahead: RefCell::default(),
+        }
+    }
+
+    /// One of sweeps that all go the same way, before it is run.
+    pub fn one_way(self) -> Sweep<'a> {
+        Sweep {
+            is_one_way: true,
+            ..self
         }
     }
 
@@ -364,7 +374,7 @@ impl<'a> Sweep<'a> {
         *known = None;
         let mut batches = self.cutting.batches(self.portions[portion].clone(), self.threads);
         if let Some(cached) = self.cached_pages {
-            pass(&mut batches, portion, self.portions.len(), cached);
+            pass(&mut batches, portion, self.portions.len(), cached, !self.is_one_way);
         }
         let batches: Arc<[Batch]> = batches.into();
         *known = Some((portion, batches.clone()));
