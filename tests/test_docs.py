@@ -56,7 +56,7 @@ def test_the_tutorial_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     if importlib.util.find_spec("numba") is not None:
         text, shown = text.replace("# doctest: +SKIP", ""), 5
     (tmp_path / "tutorial.md").write_text(text)
-    assert doctest.testfile(str(tmp_path / "tutorial.md"), module_relative=False) == (0, 40 + shown)
+    assert doctest.testfile(str(tmp_path / "tutorial.md"), module_relative=False) == (0, 43 + shown)
 
 
 def test_the_page_on_volumes_names_commands_and_options_there_are():

@@ -483,6 +483,73 @@ def test_messages_are_within_the_limit(out: Path) -> None:
         assert few.sent == 1000
 
 
+class Staged(VertexProgram):
+    """Vertices run by the remainder of their number; each sends its place in the order to those behind it."""
+
+    stages = 3
+    heard = state("int64", fill=-1)
+
+    def __init__(self, stage: Any) -> None:
+        self.given, self.ran, self.asked = stage, [], []
+
+    def stage(self, v: Any) -> Any:
+        self.asked.append(v.ids.tolist())
+        return self.given(v.ids)
+
+    def run(self, v: Any) -> None:
+        self.ran.append((self.iteration, v.ids.tolist(), self.heard[v.ids].tolist()))
+        self.request(v.ids)
+
+    def on_edges(self, e: Any) -> None:
+        self.send(e.neighbours, e.ids.astype(np.int64))
+
+    def on_message(self, m: Any) -> None:
+        self.heard[m.ids] = np.maximum(self.heard[m.ids], m.values)
+
+
+def test_later_stages_meet_what_earlier_ones_found(out: Path) -> None:
+    with session(out):
+        G = write(nx.path_graph(7, nx.DiGraph), out)
+        ran = G.run(Staged(lambda ids: ids % 3), iterations=1)
+        assert ran.ran == [(0, [0, 3, 6], [-1, -1, -1]), (0, [1, 4], [0, 3]), (0, [2, 5], [1, 4])]
+        assert ran.asked == [list(range(7)), [1, 2, 4, 5]]
+        assert ran.heard.tolist() == [-1, 0, 1, 2, 3, 4, 5]
+        # What is beyond the last stage is in it; one whose stage is over runs at once; one number is for all.
+        late = G.run(Staged(lambda ids: np.where(ids < 3, 9, 0)), iterations=1).ran
+        assert [ids for _, ids, _ in late] == [[3, 4, 5, 6], [0, 1, 2]]
+        back = Staged(lambda ids: 2 - 2 * (len(back.asked) > 1))
+        assert [ids for _, ids, _ in G.run(back, iterations=1).ran] == [list(range(7))]
+        for wrong in (lambda ids: ids[1:] * 0, lambda ids: ids * 0.5, lambda _: None):
+            with pytest.raises(ArgumentError, match=r"stage: .* for 7 vertices"):
+                G.run(Staged(wrong))
+        for stages in (0, 1.5):
+            program = Staged(lambda ids: ids)
+            program.stages = stages  # type: ignore[misc, assignment]
+            with pytest.raises(ArgumentError, match="stages="):
+                G.run(program)
+
+
+@pytest.mark.parametrize("combine", [None, "max"])
+def test_stages_end_where_one_does(combine: Any, out: Path) -> None:
+    """Labels only fall: in which order they do makes no difference."""
+
+    class Downward(Lowest if combine else Labels):  # type: ignore[misc]
+        stages = 4
+        label = state("uint32", fill=2**32 - 1)
+
+        def stage(self, v: Any) -> Any:
+            return v.ids % 4
+
+        def run(self, v: Any) -> None:
+            # Earlier stages may have told them already.
+            self.label[v.ids] = np.minimum(self.label[v.ids], v.ids)
+            self.request(v.ids, "both")
+
+    with session(out):
+        G = write(nx.gnp_random_graph(300, 0.005, seed=2), out)
+        assert np.array_equal(G.run(Downward()).label, oc.graph.connected_components(G))
+
+
 def test_a_program_runs_once_at_a_time(out: Path) -> None:
     class Within(VertexProgram):
         def run(self, v: Any) -> None:

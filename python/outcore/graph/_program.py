@@ -19,6 +19,7 @@ from outcore.graph._graph import Graph, directions
 _VERTICES = 1 << 20
 _NEIGHBOURS = 1 << 20
 _ID = 4  # bytes of a vertex
+_Ids = npt.NDArray[np.uint32]
 _STEP = 4 << 20  # bytes by which what is held for an iteration grows, or an eighth of it
 
 
@@ -111,10 +112,13 @@ class VertexProgram:
     read with their parts where the program's own code names `weights`; where others look at them for it, the whole list
     is read for each part.)
 
+    With `stages`, an iteration goes through `run`, `on_edges` and `on_message` so many times, each time with the active
+    vertices that `stage` puts there: what earlier ones found may spare later ones their lists.
+
     I/O: the pages of the lists that are asked for. Memory: states, some bits a vertex, four bytes for each that is
-    active, then for each that is asked for, messages twice until they are delivered, some megabytes to read with.
-    Raises MemoryLimitError where those do not fit, ArgumentError for a program that runs already, and for what is asked
-    for, sent or activated while it does not.
+    active (and four more in stages), then for each that is asked for, messages twice until they are delivered, some
+    megabytes to read with. Raises MemoryLimitError where those do not fit, ArgumentError for a program that runs
+    already, and for what is asked for, sent or activated while it does not.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> class Levels(oc.graph.VertexProgram):
@@ -134,12 +138,18 @@ class VertexProgram:
     iteration: int = 0
     combine: ClassVar[Literal["min", "max", "sum"] | None] = None
     takes_parts: ClassVar[bool] = False
+    stages: ClassVar[int] = 1
     # The type of messages that are combined, and what combines them.
     _combining: tuple[np.dtype[Any], _core.Mail] | None = None
 
     def run(self, v: Vertices) -> None:
         """At active vertices: asks for their lists unless it is written anew."""
         self.request(v.ids)
+
+    def stage(self, v: Vertices) -> Any:
+        """In which stage of the iteration, from 0, each of some active vertices runs: whole numbers, or one for all.
+        Asked before each stage but the last, of those that have not run: who is in one that is over runs at once."""
+        return 0
 
     def on_edges(self, e: Edges) -> None:
         """With lists that were asked for."""
@@ -271,6 +281,9 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, m
         raise ArgumentError(f"run: mode={mode!r}; synchronous and asynchronous are right")
     if program.combine not in (None, "min", "max", "sum"):
         raise ArgumentError(f"run: combine={program.combine!r}; min, max and sum are right")
+    whole("run", 2**31 - 1, stages=program.stages)
+    if program.stages < 1:
+        raise ArgumentError(f"run: stages={program.stages}; one at least is right")
     if iterations is not None:
         whole("run", 2**63 - 1, iterations=iterations)
     if hasattr(program, "_seen"):
@@ -294,14 +307,16 @@ def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | No
     program.iteration = 0
     while len(now) and (iterations is None or program.iteration < iterations):
         program._seen.begin(len(now))
-        program._listed = now.nbytes
-        for begin in range(0, len(now), _VERTICES):
-            program.run(Vertices(now[begin : begin + _VERTICES]))
-        del now  # those that are asked for have its room
-        program._listed = 0
-        _edges(G, program, at_once)
-        program._listed = 0
-        _messages(program)
+        for number in range(program.stages):
+            chosen, now = _staged(program, number, now)
+            program._listed = chosen.nbytes + now.nbytes
+            for begin in range(0, len(chosen), _VERTICES):
+                program.run(Vertices(chosen[begin : begin + _VERTICES]))
+            del chosen  # those that are asked for have its room
+            program._listed = now.nbytes
+            _edges(G, program, at_once)
+            program._listed = now.nbytes
+            _messages(program)
         program.on_iteration_end()
         program._keep(_ID * len(program._next))
         now = program._next.take()
@@ -309,12 +324,27 @@ def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | No
     program._seen.end()
 
 
+def _staged(program: VertexProgram, number: int, ids: _Ids) -> tuple[_Ids, _Ids]:
+    """Those of some active vertices that run in a stage, and the others."""
+    if number == program.stages - 1:
+        return ids, ids[:0]
+    program._keep(_ID * len(ids))
+    is_now = np.empty(len(ids), np.bool_)
+    for begin in range(0, len(ids), _VERTICES):
+        part = ids[begin : begin + _VERTICES]
+        stages = np.asarray(program.stage(Vertices(part)))
+        if stages.dtype.kind not in "iu" or stages.shape not in ((), part.shape):
+            raise ArgumentError(f"stage: {stages.dtype} of shape {stages.shape} for {len(part)} vertices")
+        is_now[begin : begin + len(part)] = stages <= number
+    return ids[is_now], ids[~is_now]
+
+
 def _edges(G: Graph, program: VertexProgram, at_once: bool) -> None:
     """Has the program work on lists that were asked for, while the next are read."""
     requested, program._requested = program._requested, {}
     program._keep(_ID * sum(map(len, requested.values())))
     listed = {direction: asked.take() for direction, asked in requested.items()}
-    program._listed = sum(ids.nbytes for ids in listed.values())
+    program._listed += sum(ids.nbytes for ids in listed.values())
     for direction, ids in listed.items():
         if len(ids):
             work = _working(G, program, ids, direction, at_once)

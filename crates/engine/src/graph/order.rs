@@ -36,7 +36,7 @@ impl VertexProgram for Generations {
     }
 
     fn on_edges(&self, _: u32, list: &List<'_>, _: &[Place], outbox: &mut Outbox<()>) {
-        list.neighbours.iter().for_each(|neighbour| outbox.send(*neighbour, ()));
+        outbox.multicast(list.neighbours, ());
     }
 
     fn on_message(&self, _: u32, _: Vertex, state: &mut Place, (): ()) -> bool {

@@ -115,6 +115,19 @@ impl<M: Copy> Outbox<M> {
         }
     }
 
+    /// Sends the same to each of some vertices.
+    pub fn multicast(&mut self, to: &[Vertex], message: M) {
+        if self.parts.is_empty() {
+            if self.few.len() + to.len() < FEW {
+                return self.few.extend(to.iter().map(|to| (*to, message)));
+            }
+            self.part();
+        }
+        for to in to {
+            self.parts[(to >> self.cut.shift) as usize].push((*to, message));
+        }
+    }
+
     /// Puts messages to their parts.
     fn part(&mut self) {
         if self.parts.is_empty() {
