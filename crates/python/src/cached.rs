@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use numpy::{PyArray1, PyReadonlyArray1};
+use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_store::cache::{CacheOptions, CachedFile, PageCache, Policy, Span};
 use outcore_store::io::Mode;
@@ -16,6 +17,23 @@ use crate::session::PySession;
 pub struct PyCachedFile {
     file: CachedFile,
     session: Py<PySession>,
+    /// Bytes of memory that it was asked to have.
+    memory: u64,
+}
+
+impl PyCachedFile {
+    /// Says that it is used, and has it be as large as it was once where others gave back what they had of it.
+    fn regrow(&self, session: &Session) {
+        let cache = self.file.cache();
+        cache.register();
+        let missing = self.memory.saturating_sub(cache.bytes() as u64);
+        // Less than a set of pages is not worth the while.
+        if missing > self.memory / 16 {
+            let more = session.make_way(missing, Some(&**cache), false);
+            // It stays as it is where others take that meanwhile.
+            let _ = cache.resize(cache.bytes() + more as usize);
+        }
+    }
 }
 
 fn policy_named(name: &str) -> PyResult<Policy> {
@@ -52,12 +70,12 @@ impl PyCachedFile {
         let opened = py.detach(|| {
             // What can be had again, as tiles that are kept, goes first.
             drop(inner.set_aside("cached", memory)?);
-            inner.make_way(memory, None);
+            inner.make_way(memory, None, false);
             let cache = PageCache::new(inner.io(), inner.ledger(), memory as usize, options)?;
             Ok(cache.open(&path, if writable { Mode::Reopen } else { Mode::Read })?)
         });
         let file = opened.map_err(to_python)?;
-        Ok(PyCachedFile { file, session })
+        Ok(PyCachedFile { file, session, memory })
     }
 
     /// Bytes of the file.
@@ -97,6 +115,7 @@ impl PyCachedFile {
             // What the caller gets is the caller's; it is looked at whether there is room for it and what is asked.
             let asked = offsets.len().saturating_mul(pieces.len() * size_of::<Span>());
             let _held = session.set_aside("read_at", total.saturating_add(asked) as u64)?;
+            self.regrow(&session);
             let mut found = vec![0; total];
             let spans = offsets.iter().flat_map(|offset| {
                 pieces.clone().map(|(at, bytes)| Span {
@@ -131,7 +150,10 @@ impl PyCachedFile {
             .map_err(to_python)?;
         // What Python may change meanwhile is copied.
         let (offsets, data) = (offsets.to_vec(), data.to_vec());
-        let written = py.detach(|| self.file.write_many(&data, bytes, &offsets));
+        let written = py.detach(|| {
+            self.regrow(&session);
+            self.file.write_many(&data, bytes, &offsets)
+        });
         drop(held);
         written.map_err(|error| to_python(error.into()))
     }

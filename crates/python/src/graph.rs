@@ -1,7 +1,7 @@
 //! Stored graphs: opened, made of matrices, and what is found in them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
@@ -11,11 +11,12 @@ use outcore_engine::graph::{
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_graph::ListIndex;
-use outcore_store::cache::{CacheOptions, CachedFile, PageCache};
+use outcore_store::cache::CachedFile;
 use outcore_store::{large_vec, return_freed_memory, Direction, GraphFile, Io, Part, PAGE};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
+use crate::graph_pages::{PagesOfSessions, CACHE_LEAST};
 use crate::graph_program::give;
 use crate::graph_run::{Begin, OnlyForecast, PyGraphRun};
 use crate::session::{watching_signals, PySession};
@@ -41,25 +42,13 @@ pub struct PyGraph {
     file: Arc<GraphFile>,
     /// Of each direction, once it was asked for.
     degrees: [OnceLock<Arc<ListIndex>>; 2],
-    cached: Mutex<Option<Cached>>,
-}
-
-/// Pages that were read, in the memory of a session.
-struct Cached {
-    session: Weak<Session>,
-    file: CachedFile,
-}
-
-impl Cached {
-    fn is_of(&self, session: &Arc<Session>) -> bool {
-        std::ptr::eq(self.session.as_ptr(), Arc::as_ptr(session))
-    }
+    pages: PagesOfSessions,
 }
 
 /// Memory for reading and sending: what is left of the session's beside what is known of vertices, within reason.
 const READING_MAX: u64 = 256 << 20;
-/// A smaller cache is not worth its while.
-const CACHE_LEAST: u64 = 4 << 20;
+/// Bytes of a message at most, of those that are sent here.
+const MESSAGE_BYTES_MOST: u64 = 24;
 /// Bytes of lists from which on it is worth while to give back what they took meanwhile.
 const FREED_LEAST: u64 = 1 << 20;
 /// Bytes of memory for the loop of a vertex, in a list that has grown.
@@ -180,50 +169,21 @@ impl PyGraph {
     }
 
     /// The file by way of a cache, where there is memory for one: it takes no more than all pages need. What it holds stays
-    /// for the next call, until others in the session need its memory. Without it, if it cannot be opened again, reading says
-    /// why.
-    fn cached(&self, session: &Arc<Session>, bytes: u64) -> Option<CachedFile> {
-        let bytes = self.cache_bytes(bytes) as usize;
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        *cached = cached
-            .take()
-            .filter(|cached| cached.is_of(session) && bytes as u64 >= CACHE_LEAST);
-        if let Some(cached) = &*cached {
-            let cache = cached.file.cache();
-            cache.prefer();
-            let more = session.make_way(bytes.saturating_sub(cache.bytes()) as u64, Some(cache));
-            // It is as large as it was where others take that meanwhile.
-            let _ = cache.resize(bytes.min(cache.bytes() + more as usize));
-            return Some(cached.file.clone());
-        }
-        let cache = || {
-            let bytes = session.make_way(bytes as u64, None) as usize;
-            PageCache::new(session.io(), session.ledger(), bytes, CacheOptions::default())
-        };
-        let cache = (bytes as u64 >= CACHE_LEAST).then(cache)?.ok()?;
-        let file = self.file.open_in(&cache).ok()?;
-        let session = Arc::downgrade(session);
-        *cached = Some(Cached {
-            session,
-            file: file.clone(),
-        });
-        Some(file)
+    /// for the next call, until others in the session need its memory.
+    fn cached(&self, session: &Arc<Session>, bytes: u64, is_turn: bool) -> Option<Arc<CachedFile>> {
+        let bytes = self.cache_bytes(bytes);
+        self.pages.of(session).sized(&self.file, session, bytes, is_turn)
     }
 
     /// The cache for lists that Python asks for, beside what is held: that which is there, if it is not smaller than a new one.
-    fn cached_beside(&self, session: &Arc<Session>, held: u64) -> Option<CachedFile> {
-        let left = session.budget().saturating_sub(held + self.file.memory_bytes());
-        let wanted = (left / 2).min(READING_MAX);
-        let there = {
-            let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-            let ours = cached.as_ref().filter(|cached| cached.is_of(session));
-            ours.map(|cached| cached.file.clone())
-        };
-        let is_enough = |file: &CachedFile| file.cache().bytes() as u64 >= self.cache_bytes(wanted);
+    fn cached_beside(&self, session: &Arc<Session>, is_turn: bool) -> Option<Arc<CachedFile>> {
+        let wanted = (session.spare() / 2).min(READING_MAX);
+        let pages = self.pages.of(session);
+        let is_enough = |file: &Arc<CachedFile>| file.cache().bytes() as u64 >= self.cache_bytes(wanted);
+        let there = pages.held().filter(is_enough);
         there
-            .filter(is_enough)
-            .inspect(|file| file.cache().prefer())
-            .or_else(|| self.cached(session, wanted))
+            .inspect(|_| pages.prefer(session))
+            .or_else(|| self.cached(session, wanted, is_turn))
     }
 
     /// What is known of vertices, in so many bytes of each, and of their lists.
@@ -243,9 +203,10 @@ impl PyGraph {
     ) -> PyResult<T> {
         let state = self.state_bytes(vertex_bytes);
         let session = &run.session;
-        let left = session.budget().saturating_sub(state);
+        let left = session.spare().saturating_sub(state);
         // What is read ahead and sent does with little; what has been read is asked for again.
-        let memory = (left / 4).clamp(least, READING_MAX.max(least));
+        let most = READING_MAX.min(graph::most_memory(&self.file, MESSAGE_BYTES_MOST, true));
+        let memory = (left / 4).clamp(least, most.max(least));
         let cache_bytes = left.saturating_sub(memory) / 8 * 7;
         run.begins(Begin {
             known: state,
@@ -255,9 +216,9 @@ impl PyGraph {
         run.watching(py, |watch| {
             let _held = session.set_aside(operator, state + memory)?;
             run.reserves(state + memory);
-            let (frames, file) = (Frames::default(), self.cached(session, cache_bytes));
-            let found = work(&run.means(memory, &frames, file.as_ref()), watch);
-            run.activity.end(file.as_ref());
+            let (frames, file) = (Frames::default(), self.cached(session, cache_bytes, true));
+            let found = work(&run.means(memory, &frames, file.as_deref()), watch);
+            run.activity.end(file.as_deref());
             // What was sent and found in parts is nobody's now, and others count on it.
             return_freed_memory();
             found
@@ -580,15 +541,22 @@ impl PyGraph {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let run = run.get();
         let least = self.in_parts(8);
+        let search = |bytes| {
+            self.with_memory(py, run, "graph: betweenness", bytes, least, |means, watch| {
+                graph::betweenness(&self.file, &sources, bytes, means, watch)
+            })
+        };
         // With room for the levels of any search, where there is so much.
         let [any, few_levels] = graph::BETWEENNESS_BYTES;
-        let bytes = match self.state_bytes(any) + least <= run.session.budget() {
-            true => any,
-            false => few_levels,
+        let found = match self.state_bytes(any) + least <= run.session.spare() {
+            true => None,
+            false => search(few_levels)?,
         };
-        let found = self.with_memory(py, run, "graph: betweenness", bytes, least, |means, watch| {
-            graph::betweenness(&self.file, &sources, bytes, means, watch)
-        })?;
+        let found = match found {
+            Some(found) => found,
+            // If there is not, this says how much it would have to be.
+            None => search(any)?.ok_or_else(|| to_python(EngineError::Internal("levels beyond their most".into())))?,
+        };
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -631,14 +599,14 @@ impl PyGraph {
             run,
             "graph: communities",
             bytes,
-            self.with_weights(24),
+            2 * self.with_weights(8),
             |means, watch| {
                 let degrees = match is_weighted {
                     true => Some(self.degrees_of(Direction::Out, means.io)?),
                     false => None,
                 };
                 // Lists take eight bytes for a neighbour, what else is set aside is for graphs of communities.
-                let memory = (means.memory / 2).max(self.with_weights(8));
+                let memory = means.memory / 2;
                 let mut coarse = Coarse {
                     bytes: means.memory - memory,
                     path: &mut || run.session.unused_path(),
@@ -755,8 +723,8 @@ impl PyGraph {
                 degrees: degrees.as_deref(),
                 vertices,
             };
-            let cache = self.cached_beside(session, memory);
-            let found = asked.whole(&run.means(memory, &frames, cache.as_ref()), watch);
+            let cache = self.cached_beside(session, true);
+            let found = asked.whole(&run.means(memory, &frames, cache.as_deref()), watch);
             if bytes > FREED_LEAST {
                 return_freed_memory();
             }
@@ -794,11 +762,11 @@ impl PyGraph {
             // Not in turn, as programs are: what is called may compute.
             let _held = session.hold_beside("graph: lists", memory)?;
             run.reserves(memory);
-            let cache = self.cached_beside(session, memory + run.held_bytes());
+            let cache = self.cached_beside(session, false);
             let counters = || cache.as_ref().map(|file| file.cache().counters()).unwrap_or_default();
             let before = counters();
             let means = Means {
-                cache: cache.as_ref(),
+                cache: cache.as_deref(),
                 ..means
             };
             let degrees = match with_weights {
@@ -857,7 +825,7 @@ fn open_graph(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> P
     Ok(PyGraph {
         file: file.map_err(|error| to_python(error.into()))?,
         degrees: Default::default(),
-        cached: Mutex::default(),
+        pages: PagesOfSessions::default(),
     })
 }
 

@@ -146,7 +146,7 @@ impl PyGraphRun {
     #[getter]
     fn forecast(&self) -> Option<(u64, u64, u64, u64)> {
         let begin = self.forecast.as_ref()?.get()?;
-        Some((begin.known, begin.meanwhile, begin.cache, self.session.budget()))
+        Some((begin.known, begin.meanwhile, begin.cache, self.session.spare()))
     }
 
     /// Holds memory for states.

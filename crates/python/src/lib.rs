@@ -8,6 +8,7 @@ mod expr;
 mod factors;
 mod function;
 mod graph;
+mod graph_pages;
 mod graph_program;
 mod graph_run;
 mod recipe;

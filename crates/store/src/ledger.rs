@@ -34,9 +34,21 @@ struct State {
     kept: Option<Weak<dyn Reclaim>>,
     /// Page caches, part of `used`; the one used last is the last.
     pages: Vec<Weak<dyn Reclaim>>,
+    /// How many of them were used before the last program left tiles.
+    pages_before_kept: usize,
     /// The number of the last turn to run, and what was held when it began while it lasts.
     turn: u64,
     held: Option<usize>,
+}
+
+impl State {
+    /// Forgets page caches that are gone, and one.
+    fn forget(&mut self, is: impl Fn(&Weak<dyn Reclaim>) -> bool) {
+        let stays = |pages: &Weak<dyn Reclaim>| pages.strong_count() > 0 && !is(pages);
+        let before = self.pages.iter().take(self.pages_before_kept);
+        self.pages_before_kept = before.filter(|pages| stays(pages)).count();
+        self.pages.retain(stays);
+    }
 }
 
 /// Something that holds memory it could do without.
@@ -138,11 +150,23 @@ impl Ledger {
     }
 
     /// Names a page cache, so that others can have its room; one that is named again is the one used last.
-    pub(crate) fn add_pages(&self, pages: Weak<dyn Reclaim>) {
+    pub fn add_pages(&self, pages: Weak<dyn Reclaim>) {
         let mut state = self.state();
-        let is_other = |other: &Weak<dyn Reclaim>| !std::ptr::addr_eq(other.as_ptr(), pages.as_ptr());
-        state.pages.retain(|other| other.strong_count() > 0 && is_other(other));
+        state.forget(|other| std::ptr::addr_eq(other.as_ptr(), pages.as_ptr()));
         state.pages.push(pages);
+    }
+
+    /// Names who holds a page cache instead of it: the whole of it may go then.
+    pub fn hold_pages(&self, cache: &PageCache, holder: Weak<dyn Reclaim>) {
+        self.state()
+            .forget(|other| std::ptr::addr_eq(other.as_ptr(), std::ptr::from_ref(cache)));
+        self.add_pages(holder);
+    }
+
+    /// Says that a program has left tiles.
+    pub fn kept_used(&self) {
+        let mut state = self.state();
+        state.pages_before_kept = state.pages.len();
     }
 
     /// Queues for the turn to run: one at a time in the whole process, first come, first served.
@@ -185,11 +209,29 @@ impl Ledger {
         bytes()
     }
 
-    /// Has the page caches of this session, but for one that was used last, give up `excess` bytes or what they can.
-    pub fn shrink_other_pages(&self, excess: usize, last: Option<&PageCache>) {
-        let last = last.map_or(0, Reclaim::bytes);
-        let all: usize = self.page_caches().iter().map(|cache| cache.bytes()).sum();
-        self.shrink_pages(all.saturating_sub(excess).max(last));
+    /// Bytes that page caches could do without.
+    pub fn yielding_page_bytes(&self) -> usize {
+        self.page_caches().iter().map(|cache| cache.bytes()).sum()
+    }
+
+    /// Has page caches, but for one, and tiles that stay between programs give up `excess` bytes or what they can: what was
+    /// used longest ago is the first.
+    pub fn give_up(&self, excess: usize, but: Option<&dyn Reclaim>) {
+        let (before, caches, kept) = {
+            let state = self.state();
+            (state.pages_before_kept, state.pages.clone(), state.kept.clone())
+        };
+        let (older, newer) = caches.split_at(before.min(caches.len()));
+        let is_other = |holder: &Weak<dyn Reclaim>| but.is_none_or(|but| !std::ptr::addr_eq(holder.as_ptr(), but));
+        let mut left = excess;
+        for holder in older.iter().chain(&kept).chain(newer).filter(|holder| is_other(holder)) {
+            let Some(holder) = holder.upgrade().filter(|_| left > 0) else {
+                continue;
+            };
+            let had = holder.bytes();
+            holder.shrink_to(had.saturating_sub(left));
+            left = left.saturating_sub(had.saturating_sub(holder.bytes()));
+        }
     }
 
     /// Bytes granted to what outlives a program and cannot be taken back: results that the caller still holds.

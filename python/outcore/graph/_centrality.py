@@ -104,7 +104,7 @@ def betweenness_centrality(
     `sources` are vertices, or how many to draw (with `seed`); all unless given. From those alone paths are counted, and
     the sums are scaled to all (Brandes 2001; Brandes and Pich 2007). As in networkx, without `normalized` each pair
     counts 1, of undirected graphs once. Memory: 23 bytes a vertex, or 18 where there is no room for more; then a search
-    of more than a hundred levels, in which vertices lie far apart, may end with MemoryLimitError. I/O: for each source,
+    of more than some fifty levels may end with MemoryLimitError. I/O: for each source,
     what it reaches is read twice.
 
     >>> import outcore as oc, tempfile, pathlib

@@ -73,33 +73,34 @@ impl VertexProgram for Counting {
     }
 }
 
-/// Bytes of memory for each vertex but for its level: sums, paths, sets.
-const BESIDE_LEVELS: u64 = 8 + 8 + 1;
+/// Bytes of memory for each vertex but for sets and its level: sums, and paths.
+const NUMBERS_BYTES: u64 = 8 + 8;
 
-/// Bytes of memory for each vertex with which any search does, and with which one does whose levels are few: where there are
-/// no more than a hundred levels, or on the average no more than a hundred vertices lie between two of one.
-pub const BETWEENNESS_BYTES: [u64; 2] = [BESIDE_LEVELS + LAYERS_BYTES_MOST, BESIDE_LEVELS + 1];
+/// Bytes of memory for each vertex with which any search does, and with which one does whose levels are few: up to some fifty
+/// of them, if vertices are spread evenly. Levels may take what is left of it by sets, which are five bits a vertex, and by
+/// the level that shows that there is not enough, which is one.
+pub const BETWEENNESS_BYTES: [u64; 2] = [NUMBERS_BYTES + 1 + LAYERS_BYTES_MOST, NUMBERS_BYTES + 2];
 
 /// For each vertex, the sum over the sources s of δ_s(v) = Σ σ_v / σ_w (1 + δ_s(w)) over those w behind v
-/// (Brandes, "A faster algorithm for betweenness centrality", 2001). I/O: what is reached from a source is read twice.
-/// `vertex_bytes` is one of [`BETWEENNESS_BYTES`].
+/// (Brandes, "A faster algorithm for betweenness centrality", 2001); nothing where the levels of a search need more than the
+/// `vertex_bytes`, which are one of [`BETWEENNESS_BYTES`]. I/O: what is reached from a source is read twice.
 ///
 /// # Errors
-/// The levels of a search need more than there is; the file cannot be read, or is not what it says; what `watch` says.
+/// The file cannot be read, or is not what it says; what `watch` says.
 pub fn betweenness(
     file: &GraphFile,
     sources: &[Vertex],
     vertex_bytes: u64,
     means: &Means<'_>,
     watch: &mut Watch<'_>,
-) -> Result<Vec<f64>, EngineError> {
+) -> Result<Option<Vec<f64>>, EngineError> {
     let vertices = file.shape().vertices as usize;
     let mut search = Search {
         sums: Sums::new(file.path(), vertices)?,
         paths: Sums::new(file.path(), vertices)?,
         source: 0,
     };
-    let layers_bytes = vertex_bytes.saturating_sub(BESIDE_LEVELS) * vertices as u64;
+    let layers_bytes = (8 * vertex_bytes.saturating_sub(NUMBERS_BYTES)).saturating_sub(6) * vertices as u64 / 8;
     let mut counting = Counting {
         settled: Bits::none(vertices),
         layers: Layers::new(vertices, layers_bytes as usize),
@@ -124,15 +125,7 @@ pub fn betweenness(
             watch,
         )?;
         if counting.is_short {
-            let need = LAYERS_BYTES_MOST * vertices as u64;
-            return Err(EngineError::Memory {
-                operator: "graph: betweenness".into(),
-                need,
-                available: counting.layers_bytes,
-                smallest: need + BESIDE_LEVELS * vertices as u64,
-                exact: false,
-                detail: format!("for the levels of the search from {source}, which are many"),
-            });
+            return Ok(None);
         }
         behind.clear();
         while counting.layers.pop(&mut level) {
@@ -150,7 +143,7 @@ pub fn betweenness(
     // They are copied, for which there is room now.
     let Search { sums, paths, .. } = search;
     drop((paths, counting));
-    Ok(sums.into_values())
+    Ok(Some(sums.into_values()))
 }
 
 /// What is known of vertices while their dependencies on a source are added up, from the farthest on.

@@ -59,6 +59,8 @@ pub use requests::Requests;
 pub use scan::{scan, Densest, SCAN_BYTES};
 pub use strength::{Strength, STRENGTH_BYTES};
 pub use strong::{strong_components, STRONG_BYTES};
-pub use sweep::{for_parts, least_memory, least_memory_of_parts, portion_bytes, Heading, Lists, Round, Sweep};
+pub use sweep::{
+    for_parts, least_memory, least_memory_of_parts, most_memory, portion_bytes, Heading, Lists, Round, Sweep,
+};
 pub use triangles::{clustering, triangles, triangles_bytes};
 pub use wanted::{List, PartOfList, Scratch, Wanted};

@@ -24,24 +24,39 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// The least memory that a sweep does with, where each neighbour is sent a message of so many bytes.
 pub fn least_memory(file: &GraphFile, message_bytes: u64) -> u64 {
-    memory_for(file, message_bytes, largest_list(file), true)
+    memory_for(file, message_bytes, BATCH_BYTES.max(largest_list(file)), true)
 }
 
 /// The same where long lists are taken in parts, so that the longest does not count, with or without their weights.
 pub fn least_memory_of_parts(file: &GraphFile, message_bytes: u64, is_weighed: bool) -> u64 {
-    memory_for(file, message_bytes, 0, is_weighed)
+    memory_for(file, message_bytes, BATCH_BYTES, is_weighed)
 }
 
-fn memory_for(file: &GraphFile, message_bytes: u64, largest: u64, is_weighed: bool) -> u64 {
+/// With more memory than this a sweep does not do better: all lists are worked on and told at once.
+pub fn most_memory(file: &GraphFile, message_bytes: u64, is_weighed: bool) -> u64 {
+    memory_for(file, message_bytes, u64::MAX, is_weighed)
+}
+
+/// With so many bytes of lists in work, or all there are.
+fn memory_for(file: &GraphFile, message_bytes: u64, list_bytes: u64, is_weighed: bool) -> u64 {
     let weights = file.shape().weights.filter(|_| is_weighed);
     let weight = weights.map_or(0, |dtype| dtype.size() as u64);
     // A neighbour is read, decoded and told, with its weight.
     let neighbour = 4 + weight + 8 * u64::from(weight > 0) + 2 * (4 + message_bytes.next_multiple_of(4));
+    let neighbours = most_neighbours(list_bytes.min(all_list_bytes(file))).min(file.shape().edges);
     // What is found at a vertex is sixteen bytes at most, in lists that have grown.
     let waiting = BACKLOG as u64 * 32 * file.shape().vertices.min(u64::from(BATCH_VERTICES));
-    4 * BATCH_BYTES + 2 * neighbour * most_neighbours(BATCH_BYTES.max(largest)) + waiting
+    (4 * BATCH_BYTES + 2 * neighbour * neighbours + waiting).max(CALL_BYTES)
 }
 
+/// Bytes of the lists of the longer direction.
+fn all_list_bytes(file: &GraphFile) -> u64 {
+    let of = |direction| file.section(direction).index.total_bytes();
+    of(Direction::Out).max(of(Direction::In))
+}
+
+/// What a call takes at least: some megabytes less a session would let go beyond its limit, and beside others in their turn.
+const CALL_BYTES: u64 = 20 << 20;
 const BATCH_BYTES: u64 = BATCH_PAGES * PAGE as u64;
 /// Threads that look at lists that are handed over: one who takes them does not keep pace with more.
 const PARTS_THREADS: usize = 4;

@@ -47,12 +47,8 @@ impl PageCache {
         (spare + sets * WAYS) * self.whole()
     }
 
-    /// Says that it is used: where memory is short, other caches of the ledger give theirs first.
-    pub fn prefer(self: &Arc<Self>) {
-        self.register();
-    }
-
-    pub(super) fn register(self: &Arc<Self>) {
+    /// Says that it is there, and used: where memory is short, other caches of the ledger give theirs first.
+    pub fn register(self: &Arc<Self>) {
         let held: Arc<dyn Reclaim> = self.clone();
         let held: Weak<dyn Reclaim> = Arc::downgrade(&held);
         self.ledger.add_pages(held);
@@ -208,19 +204,14 @@ impl PageCache {
 impl Reclaim for PageCache {
     /// What it could do without.
     fn bytes(&self) -> usize {
-        self.bytes().saturating_sub(self.bytes_of(self.unit))
+        // What is known of pages stays charged, for those that come again.
+        let more = self.sets.load(Relaxed).saturating_sub(self.unit);
+        more * WAYS * self.options.page_bytes
     }
 
     fn shrink_to(&self, allowed: usize) {
         let mut size = lock(&self.size);
-        let sets = self.sets.load(Relaxed);
-        let excess = size
-            .reservation
-            .bytes()
-            .saturating_sub(self.bytes_of(self.unit) + allowed);
-        let target = sets
-            .saturating_sub(excess.div_ceil(WAYS * self.options.page_bytes))
-            .max(self.unit);
+        let target = self.unit + allowed / (WAYS * self.options.page_bytes);
         self.wanted.fetch_min(target, Relaxed);
         // Dirty pages that cannot be written stay; so do pages in use until the visits that use them are over.
         let _ = self.shrink(&mut size, target);

@@ -298,6 +298,7 @@ impl Program {
         }
         self.session.kept.keep(left.into_iter().filter_map(|(tile, memory)| {
             let (array, index) = self.tiles.locate(tile);
+            self.session.ledger().kept_used();
             let info = &self.plan.arrays[array as usize];
             matches!(info.kind, ArrayKind::Source(_)).then(|| ((info.node.digest(), index), memory))
         }));

@@ -1,6 +1,5 @@
 //! How a program gets its memory: placed in what the session may grant, or refused with the least that would do.
 
-use outcore_store::cache::PageCache;
 use outcore_store::{FramePool, Reclaim, GROUP_STAGING_BYTES};
 
 use crate::place::window::InBytes;
@@ -258,13 +257,28 @@ impl Session {
         (self.kept.bytes() + pages) as u64
     }
 
-    /// Has pages of caches give way to so many bytes that are reserved next, for a new cache or to make one larger, which was
-    /// used last: the one that was used longest ago is the first. Says how many of the bytes there are then.
-    pub fn make_way(&self, bytes: u64, of: Option<&PageCache>) -> u64 {
+    /// Has caches and kept tiles give way to so many bytes that are reserved next, for a new cache or to make one larger: what
+    /// was used longest ago is the first; in a turn that was taken, other sessions too. Says how many of the bytes there are then.
+    pub fn make_way(&self, bytes: u64, of: Option<&dyn Reclaim>, is_turn: bool) -> u64 {
         let ledger = self.ledger();
-        let excess = (ledger.used() as u64 + bytes).saturating_sub(self.budget());
-        ledger.shrink_other_pages(excess as usize, of);
-        bytes.min(self.budget().saturating_sub(ledger.used() as u64))
+        if is_turn {
+            let (limit, _) = self.claim_room(ledger.used() as u64 + bytes);
+            ledger.set_limit(limit as usize);
+        }
+        let limit = self.budget().min(ledger.limit() as u64);
+        let excess = (ledger.used() as u64 + bytes).saturating_sub(limit);
+        ledger.give_up(excess as usize, of);
+        bytes.min(limit.saturating_sub(ledger.used() as u64))
+    }
+
+    /// What could be reserved if all went that can be had again: tiles, pages, and those of other sessions.
+    pub fn spare(&self) -> u64 {
+        let ledger = self.ledger();
+        let again = self.kept.bytes() + ledger.yielding_page_bytes();
+        let elsewhere = ledger.held_by_others() as u64;
+        self.budget()
+            .min(self.room().saturating_sub(elsewhere))
+            .saturating_sub(ledger.used().saturating_sub(again) as u64)
     }
 
     /// Where the limit's bytes are.
