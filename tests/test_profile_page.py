@@ -250,17 +250,58 @@ def test_a_block_that_raises_has_its_page(out: Path) -> None:
     assert seen.events == [], "a page needs no timeline"
 
 
-def missing(out: Path) -> Path:
-    return out / "none" / "run.html"
+@pytest.mark.parametrize("name", ["run.HTML", "run.Html"])
+def test_an_ending_in_any_case_gets_the_page(name: str, out: Path) -> None:
+    with oc.profile(out / name) as seen:
+        oc.arange(4).sum().compute()
+    assert (out / name).read_text() == seen.page()
 
 
-def full(out: Path) -> Path:
-    (out / "run.html").symlink_to("/dev/full")
-    return out / "run.html"
+@pytest.mark.parametrize("name", ["run.html", "trace.json"])
+def test_a_folder_that_is_not_there_is_told_before_the_block_runs(name: str, out: Path) -> None:
+    ran = []
+    with pytest.raises(FileNotFoundError, match="no such folder") as told, oc.profile(out / "none" / name):
+        ran.append(name)
+    assert told.value.filename == str(out / "none" / name)
+    assert ran == []
 
 
-@pytest.mark.parametrize("place", [missing, full])
-def test_a_page_that_cannot_be_written_is_an_error(place: Callable[[Path], Path], out: Path) -> None:
-    with pytest.raises(OSError, match=r"No such file|No space left"), oc.profile(place(out)) as seen:
+def full(out: Path, name: str) -> Path:
+    (out / name).symlink_to("/dev/full")
+    return out / name
+
+
+def a_folder(out: Path, name: str) -> Path:
+    (out / name).mkdir()
+    return out / name
+
+
+PLACES: list[tuple[Callable[[Path, str], Path], str]] = [(full, "No space left"), (a_folder, "Is a directory")]
+
+
+@pytest.mark.parametrize("name", ["run.html", "trace.json"])
+@pytest.mark.parametrize(("place", "why"), PLACES)
+def test_a_file_that_cannot_be_written_is_an_error(
+    place: Callable[[Path, str], Path], why: str, name: str, out: Path
+) -> None:
+    with pytest.raises(OSError, match=why), oc.profile(place(out, name)) as seen:
         oc.arange(4).sum().compute()
     assert len(seen.outcomes) == 1
+
+
+@pytest.mark.parametrize("name", ["run.html", "trace.json"])
+@pytest.mark.parametrize(("place", "why"), PLACES)
+def test_what_the_block_raised_stays_with_a_note_of_the_file(
+    place: Callable[[Path, str], Path], why: str, name: str, out: Path
+) -> None:
+    with pytest.raises(ZeroDivisionError) as told, oc.profile(place(out, name)):
+        fails()
+    (note,) = told.value.__notes__
+    assert note.startswith(f"profile: {out / name} could not be written: ")
+    assert why in note
+
+
+def test_what_was_written_leaves_no_note(out: Path) -> None:
+    with pytest.raises(ZeroDivisionError) as told, oc.profile(out / "run.html"):
+        fails()
+    assert not hasattr(told.value, "__notes__")

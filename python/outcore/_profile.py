@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -177,7 +178,7 @@ class Profile:
     @property
     def _is_page(self) -> bool:
         """Whether a page is to be written, for which no timeline is kept."""
-        return self.path is not None and self.path.name.endswith(".html")
+        return self.path is not None and self.path.name.lower().endswith(".html")
 
     @property
     def _is_timeline(self) -> bool:
@@ -243,7 +244,8 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
 
     A path that ends in `.html` gets the page (see `Profile.page`), any other one the timeline of the runs as Chrome
     trace JSON: open that in `chrome://tracing` or ui.perfetto.dev, where each run is a process of its own. I/O: none of
-    its own but that file. Raises OSError where it cannot be written.
+    its own but that file. Raises FileNotFoundError before the block runs where there is no such folder, OSError where
+    the file cannot be written; what the block raised stays, with a note of that.
 
     >>> import outcore as oc
     >>> with oc.profile() as seen:
@@ -252,13 +254,23 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
     (1, 0)
     """
     profile = Profile(None if path is None else Path(path))
+    if profile.path is not None and not profile.path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "profile: there is no such folder to write to", str(profile.path))
     token = _active.set(profile)
     try:
         yield profile
-    finally:
-        _active.reset(token)
+    except BaseException as error:
+        profile._end()
+        try:
+            profile._write()
+        except Exception as unwritten:
+            error.add_note(f"profile: {profile.path} could not be written: {unwritten}")
+        raise
+    else:
         profile._end()
         profile._write()
+    finally:
+        _active.reset(token)
 
 
 @contextmanager
