@@ -115,6 +115,13 @@ def test_the_table_and_the_timeline_have_them(current: Any, out: Path) -> None:
     assert all(event["ts"] >= 0 and event["dur"] >= 0 for event in bars)
 
 
+def test_one_iteration_is_one(current: Any, out: Path) -> None:
+    G = binary_tree(out / "tree.ocg", 2)
+    with oc.profile() as seen:
+        oc.graph.bfs(G, 1)
+    assert seen.iterations().splitlines()[0] == "bfs: 1 iteration"
+
+
 def test_long_runs_have_rows_of_several_iterations(current: Any, out: Path) -> None:
     path = np.arange(4999)
     G = oc.graph.from_arrays(path, path + 1, out / "path.ocg")

@@ -69,7 +69,7 @@ def content(profile: Profile) -> Markup:
         parts += [element("h2", "Disks of volumes"), _disks(profile.disks)]
     for number, outcome in enumerate(profile.outcomes, 1):
         if "graph" in outcome.other:
-            parts += _of_graph(number, outcome.other["graph"], outcome.other["iterations"])
+            parts += _of_graph(number, outcome)
     return element("div", joined(parts), class_="outcore")
 
 
@@ -100,7 +100,7 @@ def _runs(outcomes: Sequence[Outcome]) -> Markup:
 def _what(outcome: Outcome) -> str:
     """What kind of run it was: which function of graphs, or how many programs one after the other."""
     if "graph" in outcome.other:
-        return f"{outcome.other['graph']}: {_iterations(outcome.other['iterations'])}"
+        return run_over_graph(outcome)
     stages = len(outcome.other.get("stages", ()))
     text = "a program" if stages <= 1 else f"{stages} programs, one after the other"
     resumed = outcome.other.get("resumed_tiles", 0)
@@ -133,9 +133,10 @@ def _disks(disks: Sequence[dict[str, Any]]) -> Markup:
     return _table(head, rows, text=("volume", "disk", "speed"))
 
 
-def _of_graph(number: int, name: str, rows: Sequence[Iterations]) -> list[Markup]:
+def _of_graph(number: int, outcome: Outcome) -> list[Markup]:
     """Charts of a run over a graph, and the same as numbers."""
-    parts = [element("h2", f"Run {number:,}, {name}: {_iterations(rows)}")]
+    name, rows = outcome.other["graph"], outcome.other["iterations"]
+    parts = [element("h2", f"Run {number:,}, {run_over_graph(outcome)}")]
     if not rows:
         return parts
     head = ["iteration", "active", "lists", "read", "from the cache", "seconds"]
@@ -162,13 +163,15 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text: Sequence
     return element("div", element("table", element("thead", row("th", head)), element("tbody", body)), class_="wide")
 
 
-def _iterations(rows: Sequence[Iterations]) -> str:
+def run_over_graph(outcome: Outcome) -> str:
+    """In a line."""
+    rows: Sequence[Iterations] = outcome.other["iterations"]
     total = sum(row.number for row in rows)
-    return "1 iteration" if total == 1 else f"{total:,} iterations"
+    return f"{outcome.other['graph']}: {'1 iteration' if total == 1 else f'{total:,} iterations'}"
 
 
 def _seconds(value: float) -> str:
     return f"{value:,.3f}"
 
 
-__all__ = ["content", "page"]
+__all__ = ["content", "page", "run_over_graph"]

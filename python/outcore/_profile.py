@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
 
-from outcore._page import content, page
+from outcore._page import content, page, run_over_graph
 from outcore._sizes import format_size
 
 if TYPE_CHECKING:
@@ -157,8 +157,7 @@ class Profile:
                 1        1
                 2        1
         """
-        of_graphs = (outcome.other for outcome in self.outcomes if "graph" in outcome.other)
-        return "\n".join(_table(other["graph"], other["iterations"]) for other in of_graphs)
+        return "\n".join(_table(outcome) for outcome in self.outcomes if "graph" in outcome.other)
 
     def page(self) -> str:
         """What the runs did, as the text of an HTML file that needs nothing else: sums, a row for each run, charts over
@@ -222,11 +221,12 @@ class Profile:
             self.events.append(moved)
 
 
-def _table(name: str, rows: list[Iterations]) -> str:
+def _table(outcome: Outcome) -> str:
     """Of a run."""
-    total, most = sum(row.number for row in rows), max((row.active / row.number for row in rows), default=0.0)
+    rows: list[Iterations] = outcome.other["iterations"]
+    most = max((row.active / row.number for row in rows), default=0.0)
     lines = [
-        f"{name}: {total:,} iterations",
+        run_over_graph(outcome),
         _LINE.format("iteration", "active", "lists", "read", "cached", "seconds", ""),
     ]
     for row in rows:
