@@ -97,6 +97,64 @@ def test_a_program_of_ones_own_is_counted(current: Any, out: Path) -> None:
     assert seen.bytes_read > 0
 
 
+class Stopping(oc.graph.VertexProgram):
+    """Goes down a tree, and raises at a level."""
+
+    def __init__(self, error: BaseException, level: int) -> None:
+        self.error, self.level = error, level
+
+    def run(self, v: Any) -> None:
+        self.request(v.ids)
+
+    def on_edges(self, e: Any) -> None:
+        if self.iteration == self.level:
+            raise self.error
+        self.activate(e.neighbours)
+
+
+@pytest.mark.parametrize("error", [KeyError("mine"), KeyboardInterrupt()])
+def test_a_program_that_raises_is_there_with_what_it_did(error: BaseException, current: Any, out: Path) -> None:
+    G = binary_tree(out / "tree.ocg", 6)
+    with oc.profile(out / "run.html") as seen:
+        with pytest.raises(type(error)):
+            G.run(Stopping(error, 3), active=[0])
+        oc.graph.bfs(G, 0)
+    name = type(error).__name__
+    assert [outcome.other.get("error") for outcome in seen.outcomes] == [name, None]
+    assert [(row.active, row.lists) for row in rows(seen)] == [(2**level, 2**level) for level in range(4)]
+    assert seen.outcomes[0].bytes_read > 0
+    line = f"Stopping: 4 iterations; ended by {name}"
+    assert seen.iterations().splitlines()[0] == line
+    assert f"<h2>Run 1, {line}</h2>" in (out / "run.html").read_text()
+
+
+def test_a_program_that_raises_is_in_the_timeline(current: Any, out: Path) -> None:
+    G = binary_tree(out / "tree.ocg", 6)
+    with pytest.raises(KeyError), oc.profile(out / "trace.json"):
+        G.run(Stopping(KeyError("mine"), 3), active=[0])
+    events = json.loads((out / "trace.json").read_text())["traceEvents"]
+    assert [event["name"] for event in events if event["ph"] == "X"] == [f"Stopping {level}" for level in range(4)]
+
+
+def test_a_run_that_has_no_memory_is_there_without_iterations(out: Path) -> None:
+    with session(out):
+        path = np.arange(100_000)
+        oc.graph.from_arrays(path, (path + 1) % len(path), out / "ring.ocg")
+    with session(out, pool_limit=256 << 10), oc.profile() as seen:
+        G = oc.graph.open(out / "ring.ocg")
+        with pytest.raises(oc.errors.MemoryLimitError):
+            oc.graph.bfs(G, 0)
+    assert seen.iterations().splitlines()[0] == "bfs: 0 iterations; ended by MemoryLimitError"
+    assert "bfs: 0 iterations; ended by MemoryLimitError" in seen.page()
+
+
+def test_what_only_tells_what_it_would_take_is_no_run(current: Any, out: Path) -> None:
+    G = binary_tree(out / "tree.ocg", 6)
+    with oc.profile() as seen:
+        oc.graph.explain(oc.graph.bfs, G, 0)
+    assert seen.outcomes == []
+
+
 def test_the_table_and_the_timeline_have_them(current: Any, out: Path) -> None:
     G = binary_tree(out / "tree.ocg", 8)
     with oc.profile(out / "trace.json") as seen:

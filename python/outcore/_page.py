@@ -167,7 +167,10 @@ def run_over_graph(outcome: Outcome) -> str:
     """In a line."""
     rows: Sequence[Iterations] = outcome.other["iterations"]
     total = sum(row.number for row in rows)
-    return f"{outcome.other['graph']}: {'1 iteration' if total == 1 else f'{total:,} iterations'}"
+    parts = [f"{outcome.other['graph']}: {'1 iteration' if total == 1 else f'{total:,} iterations'}"]
+    if "error" in outcome.other:
+        parts.append(f"ended by {outcome.other['error']}")
+    return "; ".join(parts)
 
 
 def _seconds(value: float) -> str:

@@ -57,6 +57,9 @@ class Iterations(NamedTuple):
 class Profile:
     """The runs of one block: `outcomes` one per run, and their sums. Made by `profile`.
 
+    A run over a graph that raised is one of them, with the name of the exception as `other["error"]`. Of a run over
+    arrays that raised, nothing is known but what the disks of volumes did.
+
     >>> import outcore as oc
     >>> with oc.profile() as seen:
     ...     total = oc.arange(10).sum().item()
@@ -144,7 +147,8 @@ class Profile:
 
     def iterations(self) -> str:
         """A table of what the iterations of every run over a graph did: active vertices with a bar, lists that were
-        asked for, bytes read, pages that were in the cache. Of long runs a row is several iterations. No I/O.
+        asked for, bytes read, pages that were in the cache. Of long runs a row is several iterations. A run that raised
+        is there with what it did until then, and says by what it was ended. No I/O.
 
         >>> import outcore as oc, tempfile, pathlib
         >>> G = oc.graph.from_arrays([0, 1], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")

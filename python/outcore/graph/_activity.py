@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from outcore import _core, _profile
 from outcore._progress import live
@@ -28,29 +29,36 @@ def forecasting() -> Iterator[list[_core.GraphRun]]:
 
 @contextmanager
 def running(name: str) -> Iterator[_core.GraphRun]:
-    """A run of a function of that name: a bar tells of its iterations, a profile has them as a row each."""
+    """A run of a function of that name: a bar tells of its iterations, a profile has them as a row each.
+
+    Where it raises, the profile has what it did until then, and the name of what it raised.
+    """
     session = current()
     if (told := _told.get()) is not None:
         told.append(_core.GraphRun(session._core, None, True))
         yield told[-1]
         return
     began = time.perf_counter()
+    other: dict[str, Any] = {"graph": name}
     with live(session.options["progress"]) as bar:
         if bar is not None:
             bar.label = name
         run = _core.GraphRun(session._core, None if bar is None else bar.iteration)
         try:
             yield run
+        except BaseException as error:
+            other["error"] = type(error).__name__
+            raise
         finally:
             run.release()
-    rows = [_profile.Iterations(*row) for row in run.rows()]
-    outcome = Outcome(
-        bytes_read=sum(row.bytes_read for row in rows),
-        peak_bytes=run.reserved_bytes,
-        seconds=time.perf_counter() - began,
-        other={"graph": name, "iterations": rows},
-    )
-    _profile.record(outcome)
+            rows = other["iterations"] = [_profile.Iterations(*row) for row in run.rows()]
+            outcome = Outcome(
+                bytes_read=sum(row.bytes_read for row in rows),
+                peak_bytes=run.reserved_bytes,
+                seconds=time.perf_counter() - began,
+                other=other,
+            )
+            _profile.record(outcome)
 
 
 def unseen() -> _core.GraphRun:

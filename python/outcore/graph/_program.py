@@ -294,6 +294,7 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, m
             program._begin(G, seen)
             _iterate(G, program, active, iterations, at_once)
         finally:
+            seen.end()
             program._end()
     return program
 
@@ -321,7 +322,6 @@ def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | No
         program._keep(_ID * len(program._next))
         now = program._next.take()
         program.iteration += 1
-    program._seen.end()
 
 
 def _staged(program: VertexProgram, number: int, ids: _Ids) -> tuple[_Ids, _Ids]:
