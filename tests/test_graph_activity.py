@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.running import session
 
 import outcore as oc
 from outcore._progress import _Bar
+from outcore._sizes import format_size
 from outcore.cli import main
 
 
@@ -110,6 +112,87 @@ class Stopping(oc.graph.VertexProgram):
         if self.iteration == self.level:
             raise self.error
         self.activate(e.neighbours)
+
+
+def doubly(path: Path) -> oc.graph.Graph:
+    """A graph with weights that takes some pages."""
+    ends = np.random.default_rng(1).integers(0, 20_000, (2, 60_000))
+    return oc.graph.from_arrays(*ends, path, weights=np.ones(60_000), directed=False, overwrite=True)
+
+
+BESIDE: dict[str, Callable[[oc.graph.Graph], Any]] = {
+    "pagerank": oc.graph.pagerank,
+    "core_number": oc.graph.core_number,
+    "triangles": oc.graph.triangles,
+    "shortest_paths": lambda G: oc.graph.shortest_paths(G, 0),
+    "louvain_communities": oc.graph.louvain_communities,
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_run_has_read_what_its_session_counted(name: str, current: Any, out: Path) -> None:
+    doubly(out / "g.ocg")
+    G = oc.graph.open(out / "g.ocg")
+    before = current.counters()["bytes_read"]
+    with oc.profile() as seen:
+        BESIDE[name](G)
+    (outcome,) = seen.outcomes
+    beside = outcome.other["bytes_beside_iterations"]
+    assert seen.bytes_read == current.counters()["bytes_read"] - before
+    assert seen.bytes_read - sum(row.bytes_read for row in rows(seen)) == beside > 0
+    assert f"{format_size(beside)} read beside them" in seen.iterations().splitlines()[0]
+    assert f"{format_size(beside)} read beside them" in seen.page()
+
+
+def test_degrees_that_are_known_are_not_read_again(current: Any, out: Path) -> None:
+    doubly(out / "g.ocg")
+    G = oc.graph.open(out / "g.ocg")
+    with oc.profile() as seen:
+        oc.graph.core_number(G)
+        oc.graph.core_number(G)
+    assert ["bytes_beside_iterations" in outcome.other for outcome in seen.outcomes] == [True, False]
+
+
+class Calling(oc.graph.VertexProgram):
+    """Calls something in its first iteration, and ends."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.call = call
+
+    def run(self, v: Any) -> None:
+        self.call()
+
+
+def test_a_run_within_a_run_is_not_counted_twice(current: Any, out: Path) -> None:
+    doubly(out / "g.ocg")
+    G = oc.graph.open(out / "g.ocg")
+    before = current.counters()["bytes_read"]
+    with oc.profile() as seen:
+        G.run(Calling(lambda: oc.graph.bfs(G, 0)), active=[0])
+    inner, outer = seen.outcomes
+    assert (inner.other["graph"], outer.other["graph"], outer.bytes_read) == ("bfs", "Calling", 0)
+    assert seen.bytes_read == current.counters()["bytes_read"] - before > 0
+
+
+def test_what_another_thread_reads_meanwhile_is_not_its_own(current: Any, out: Path) -> None:
+    doubly(out / "g.ocg")
+    G = oc.graph.open(out / "g.ocg")
+    np.save(out / "x.npy", np.ones(10_000))
+
+    def read() -> None:
+        with current:
+            oc.open(out / "x.npy").sum().compute()
+
+    def aside() -> None:
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+
+    before = current.counters()["bytes_read"]
+    with oc.profile() as seen:
+        G.run(Calling(aside), active=[0])
+    assert current.counters()["bytes_read"] - before >= 80_000
+    assert (seen.bytes_read, "bytes_beside_iterations" in seen.outcomes[0].other) == (0, False)
 
 
 @pytest.mark.parametrize("error", [KeyError("mine"), KeyboardInterrupt()])

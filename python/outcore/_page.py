@@ -168,6 +168,8 @@ def run_over_graph(outcome: Outcome) -> str:
     rows: Sequence[Iterations] = outcome.other["iterations"]
     total = sum(row.number for row in rows)
     parts = [f"{outcome.other['graph']}: {'1 iteration' if total == 1 else f'{total:,} iterations'}"]
+    if "bytes_beside_iterations" in outcome.other:
+        parts.append(f"{format_size(outcome.other['bytes_beside_iterations'])} read beside them")
     if "error" in outcome.other:
         parts.append(f"ended by {outcome.other['error']}")
     return "; ".join(parts)

@@ -7,7 +7,8 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from types import TracebackType
@@ -79,6 +80,8 @@ class Session:
         self._core = _core.Session(core_options)
         _profile.joined(self)
         self._entries = 0
+        # Runs that are under way, and that have begun.
+        self._working = self._begun = 0
         # Of masks, by digest: what was held of each in scratch, if anything, and how much of it is true.
         self.counted_masks: OrderedDict[str, tuple[_core.Expr | None, list[int]]] = OrderedDict()
 
@@ -118,7 +121,7 @@ class Session:
         With `report`, that is told how far the run is, and no bar of its own is shown.
         """
         shown = self.options["progress"] if progress is None else progress
-        with _profile.recording() as trace, watch(False if report else shown) as bar:
+        with self.working(), _profile.recording() as trace, watch(False if report else shown) as bar:
             try:
                 counters = program.run(report or bar, trace)
             finally:
@@ -127,6 +130,19 @@ class Session:
         outcome = Outcome.of(counters)
         _profile.record(outcome)
         return list(counters["results"]), outcome
+
+    @contextmanager
+    def working(self) -> Iterator[Callable[[], bool]]:
+        """A run of the session. Gives what tells whether there has been no other since it began."""
+        with _lock:
+            self._working += 1
+            self._begun += 1
+            is_first, number = self._working == 1, self._begun
+        try:
+            yield lambda: is_first and self._begun == number
+        finally:
+            with _lock:
+                self._working -= 1
 
     def counters(self) -> dict[str, Any]:
         """Everything the session counted since it was made."""

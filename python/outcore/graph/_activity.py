@@ -31,7 +31,8 @@ def forecasting() -> Iterator[list[_core.GraphRun]]:
 def running(name: str) -> Iterator[_core.GraphRun]:
     """A run of a function of that name: a bar tells of its iterations, a profile has them as a row each.
 
-    Where it raises, the profile has what it did until then, and the name of what it raised.
+    What it reads beside its iterations is told as far as no other run of the session was under way meanwhile. Where it
+    raises, the profile has what it did until then, and the name of what it raised.
     """
     session = current()
     if (told := _told.get()) is not None:
@@ -40,7 +41,8 @@ def running(name: str) -> Iterator[_core.GraphRun]:
         return
     began = time.perf_counter()
     other: dict[str, Any] = {"graph": name}
-    with live(session.options["progress"]) as bar:
+    before = session.counters()["bytes_read"]
+    with session.working() as is_alone, live(session.options["progress"]) as bar:
         if bar is not None:
             bar.label = name
         run = _core.GraphRun(session._core, None if bar is None else bar.iteration)
@@ -52,8 +54,14 @@ def running(name: str) -> Iterator[_core.GraphRun]:
         finally:
             run.release()
             rows = other["iterations"] = [_profile.Iterations(*row) for row in run.rows()]
+            bytes_read = sum(row.bytes_read for row in rows)
+            # The session counts degrees as well, and what a program asks for by itself; but those of all runs.
+            beside = session.counters()["bytes_read"] - before - bytes_read
+            if beside > 0 and is_alone():
+                other["bytes_beside_iterations"] = beside
+                bytes_read += beside
             outcome = Outcome(
-                bytes_read=sum(row.bytes_read for row in rows),
+                bytes_read=bytes_read,
                 peak_bytes=run.reserved_bytes,
                 seconds=time.perf_counter() - began,
                 other=other,

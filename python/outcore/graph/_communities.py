@@ -60,13 +60,13 @@ def louvain_communities(
     whole("louvain_communities", 2**64 - 1, seed=seed)
     if not (0 <= resolution < np.inf and threshold >= 0):
         raise ArgumentError(f"louvain_communities: resolution={resolution}, threshold={threshold}; from 0, and finite")
-    if G.dtype is not None:
-        lowest, mean = _lowest_and_mean_weight(G)
-        if lowest < 0 or not np.isfinite(mean):
-            raise ArgumentError(
-                f"louvain_communities: weights from {lowest} on, {mean} on the average; from 0, and finite"
-            )
     with running("louvain_communities") as run:
+        if G.dtype is not None:
+            lowest, mean = _lowest_and_mean_weight(G)
+            if lowest < 0 or not np.isfinite(mean):
+                raise ArgumentError(
+                    f"louvain_communities: weights from {lowest} on, {mean} on the average; from 0, and finite"
+                )
         return G._core.louvain(run, resolution, seed, threshold)
 
 
