@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ WRONG: dict[str, tuple[Callable[[Graph], Any], type[OutcoreError], str]] = {
     "lists of floats": (lambda G: G.lists([1.5]), IndexingError, "not float64"),
     "lists both ways": (lambda G: G.lists([1], "both"), ArgumentError, "direction='both'; out and in"),
     "cutoff": (lambda G: oc.graph.bfs(G, 0, cutoff=-1), ArgumentError, "cutoff=-1 is below 0"),
+    "infinite cutoff": (lambda G: oc.graph.bfs(G, 0, cutoff=-np.inf), ArgumentError, "cutoff=-inf is below 0"),
     "way": (lambda G: oc.graph.bfs(G, 0, direction="up"), ArgumentError, 'direction="up"; out, in and both'),
     "way of neighbors": (lambda G: G.neighbors(0, "up"), ArgumentError, "direction='up'"),
     "way of degrees": (lambda G: G.degrees("up"), ArgumentError, "direction='up'"),
@@ -73,6 +75,31 @@ WRONG: dict[str, tuple[Callable[[Graph], Any], type[OutcoreError], str]] = {
     "drawn": (lambda G: oc.graph.betweenness_centrality(G, 2, seed=-1), ArgumentError, "seed=-1; a whole number"),
     "between": (lambda G: oc.graph.betweenness_centrality(G, [0, 5]), IndexingError, "5 is no vertex"),
 }
+#: Numbers that functions take, by what is right; None where that is one of the things that are right.
+NUMBERS: dict[str, tuple[Callable[[Graph, Any], Any], str]] = {
+    "cutoff": (lambda G, value: oc.graph.bfs(G, 0, cutoff=value), "a number from 0 on, or None, is right"),
+    "step": (lambda G, value: oc.graph.shortest_paths(G, 0, step=value), "a positive number, or None, is right"),
+    "damping": (lambda G, value: oc.graph.pagerank(G, value), "a number is right"),
+    "tol": (lambda G, value: oc.graph.pagerank(G, tol=value), "a number is right"),
+    "threshold": (lambda G, value: oc.graph.pagerank(G, threshold=value), "a positive number, or None, is right"),
+    "resolution": (lambda G, value: oc.graph.louvain_communities(G, resolution=value), "a number from 0 on is right"),
+    "threshold of louvain": (
+        lambda G, value: oc.graph.louvain_communities(G, threshold=value),
+        "a number from 0 on is right",
+    ),
+}
+#: Whole ones.
+COUNTS: dict[str, Callable[[Graph, Any], Any]] = {
+    "sweeps": lambda G, value: oc.graph.diameter(G, sweeps=value),
+    "iterations": lambda G, value: oc.graph.pagerank(G, iterations=value),
+    "iterations of labels": lambda G, value: oc.graph.label_propagation(G, iterations=value),
+    "seed of labels": lambda G, value: oc.graph.label_propagation(G, seed=value),
+    "seed of louvain": lambda G, value: oc.graph.louvain_communities(G, seed=value),
+    "seed of sets": lambda G, value: oc.graph.maximal_independent_set(G, seed=value),
+    "seed of sources": lambda G, value: oc.graph.betweenness_centrality(G, 2, seed=value),
+}
+NO_NUMBERS: list[Any] = ["3", float("nan"), None, True, 1j, [1.0]]
+
 ONE_WAY: dict[str, tuple[Callable[[Graph], Any], str]] = {
     "strong": (oc.graph.strongly_connected_components, "directed graphs only"),
     "order": (oc.graph.topological_sort, "directed graphs only"),
@@ -94,6 +121,41 @@ def test_what_is_refused(wrong: str, out: Path) -> None:
         for graph in (nx.path_graph(5), nx.path_graph(5, create_using=nx.DiGraph)):
             with pytest.raises(error, match=text):
                 call(write(graph, out))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_is_no_number_is_refused_with_what_is_right(name: str, out: Path) -> None:
+    call, right = NUMBERS[name]
+    with session(out):
+        G = write(nx.path_graph(5), out)
+        for value in NO_NUMBERS:
+            if value is None and "or None" in right:
+                call(G, value)
+                continue
+            with pytest.raises(ArgumentError) as told:
+                call(G, value)
+            assert str(told.value).endswith(f" {name.split()[0]}={value!r}; {right}")
+        for value in (1, np.float32(0.5), np.int8(1), Fraction(1, 2)):
+            call(G, value)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_is_no_whole_number_is_refused_with_what_is_right(name: str, out: Path) -> None:
+    with session(out):
+        G = write(nx.path_graph(5), out)
+        for value in (*NO_NUMBERS, 1.0, 2**64, -1):
+            with pytest.raises(ArgumentError, match=f" {name.split()[0]}=.*; a whole number from 0 to "):
+                COUNTS[name](G, value)
+        COUNTS[name](G, np.int8(1))
+
+
+@pytest.mark.parametrize("given", [["1"] * 5, "ranks", [1j] * 5, [[1.0], [1.0, 2.0]], {0: 1.0}])
+def test_ranks_that_are_no_numbers_are_refused(given: Any, out: Path) -> None:
+    with session(out):
+        G = write(nx.path_graph(5), out)
+        for name in ("personalization", "dangling", "start"):
+            with pytest.raises(ArgumentError, match=f"pagerank: {name} is no array of numbers, one for each vertex"):
+                oc.graph.pagerank(G, **{name: given})
 
 
 def test_what_edges_of_one_way_or_both_have_not(out: Path) -> None:

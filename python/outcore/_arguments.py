@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,4 +17,11 @@ def whole(name: str, highest: int, **given: Any) -> None:
             raise ArgumentError(f"{name}: {argument}={value!r}; a whole number from 0 to {highest} is right")
 
 
-__all__ = ["whole"]
+def real(name: str, right: str, **given: Any) -> None:
+    """Raises ArgumentError for what is no number, or NaN; `right` says what is."""
+    for argument, value in given.items():
+        if not isinstance(value, Real) or isinstance(value, bool) or value != value:
+            raise ArgumentError(f"{name}: {argument}={value!r}; {right} is right")
+
+
+__all__ = ["real", "whole"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from outcore._arguments import whole
+from outcore._arguments import real, whole
 from outcore.errors import ArgumentError, ShapeError
 from outcore.graph._activity import running
 from outcore.graph._graph import Graph, ids_of, stored
@@ -56,14 +56,16 @@ def pagerank(
     array([0.464, 0.05 , 0.486])
     """
     stored("pagerank", G)
-    if not 0 <= damping <= 1 or iterations < 1 or not tol >= 0:
+    real("pagerank", "a number", damping=damping, tol=tol)
+    whole("pagerank", 2**32 - 1, iterations=iterations)
+    if not 0 <= damping <= 1 or iterations < 1 or tol < 0:
         raise ArgumentError(
             f"pagerank: damping={damping}, iterations={iterations}, tol={tol}: 0 to 1, at least 1, from 0"
         )
-    whole("pagerank", 2**32 - 1, iterations=iterations)
     if weighted and G.dtype is None:
         raise ArgumentError("pagerank: weighted=True, but the graph has no weights")
     if threshold is not None:
+        real("pagerank", "a positive number, or None,", threshold=threshold)
         if not (threshold > 0 and damping < 1):
             raise ArgumentError(f"pagerank: threshold={threshold} with damping={damping}: above 0, and below 1")
         if dangling is not None or start is not None:
@@ -84,7 +86,13 @@ def _parts(G: Graph, name: str, given: Any) -> npt.NDArray[np.float64] | None:
     """A number from 0 on for each vertex, with sum 1."""
     if given is None:
         return None
-    parts: npt.NDArray[np.float64] = np.array(given, dtype=np.float64)
+    try:
+        parts = np.array(given, dtype=np.float64)
+        is_text = np.asarray(given).dtype.kind in "SU"
+    except (TypeError, ValueError):
+        is_text = True
+    if is_text:
+        raise ArgumentError(f"pagerank: {name} is no array of numbers, one for each vertex")
     if parts.shape != (G.number_of_vertices,):
         raise ShapeError(f"pagerank: {name} of shape {parts.shape} for {G.number_of_vertices} vertices")
     total = parts.sum()

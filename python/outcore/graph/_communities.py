@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from outcore._arguments import whole
+from outcore._arguments import real, whole
 from outcore.errors import ArgumentError
 from outcore.graph._activity import running, unseen
 from outcore.graph._graph import Graph, undirected
@@ -58,6 +58,7 @@ def louvain_communities(
     """
     undirected("louvain_communities", G)
     whole("louvain_communities", 2**64 - 1, seed=seed)
+    real("louvain_communities", "a number from 0 on", resolution=resolution, threshold=threshold)
     if not (0 <= resolution < np.inf and threshold >= 0):
         raise ArgumentError(f"louvain_communities: resolution={resolution}, threshold={threshold}; from 0, and finite")
     with running("louvain_communities") as run:

@@ -48,7 +48,7 @@ def descendants_at_distance(G: Graph, source: Any, distance: int) -> set[Any]:
         raise nx.NetworkXError(f"The node {source} is not in the graph.")
     if distance < 0 or distance != int(distance):
         return set()
-    return set(names_of(G, np.flatnonzero(_searching.bfs(G, number, cutoff=distance) == distance)))
+    return set(names_of(G, np.flatnonzero(_searching.bfs(G, number, cutoff=int(distance)) == distance)))
 
 
 def _beyond(G: Graph, source: Any, direction: str) -> set[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from outcore._arguments import whole
+from outcore._arguments import real, whole
 from outcore.errors import ArgumentError, IndexingError
 from outcore.graph._activity import running
 from outcore.graph._graph import Graph, ids_of, stored
@@ -20,7 +20,8 @@ def bfs(G: Graph, source: Any, *, direction: str = "out", cutoff: float | None =
 
     `source` is a vertex or several. Edges are followed "out", "in" or "both" ways, no more than `cutoff` of them: what
     is farther away is -1 too. Memory: 5 bytes a vertex. Raises IndexingError for what is no vertex, ArgumentError for a
-    cutoff below 0. I/O: the lists of the vertices that are met and nearer than `cutoff`, each once in each direction.
+    cutoff below 0, or that is no number. I/O: the lists of the vertices that are met and nearer than `cutoff`, each
+    once in each direction.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1, 3], [1, 2, 3], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
@@ -31,7 +32,8 @@ def bfs(G: Graph, source: Any, *, direction: str = "out", cutoff: float | None =
     """
     sources = ids_of("bfs", G, source)
     farthest = _FARTHEST if cutoff is None else cutoff
-    if not farthest >= 0:
+    real("bfs", "a number from 0 on, or None,", cutoff=farthest)
+    if farthest < 0:
         raise ArgumentError(f"bfs: cutoff={cutoff} is below 0")
     with running("bfs") as run:
         return G._core.levels(run, sources, direction, int(min(farthest, _FARTHEST)))
@@ -45,9 +47,9 @@ def shortest_paths(
 
     Distances within `step` of each other are worked on together (Δ-stepping, Meyer and Sanders 2003); it changes the
     time, not the result; None is twice what some of the weights are on average. Without weights every edge is 1 long.
-    Memory: 14 bytes a vertex. Raises ArgumentError for a step that is not positive, and where a weight is met that is
-    negative or not a number. I/O: lists and weights of the vertices that are met, again where they come nearer; 64
-    pages for a step of None.
+    Memory: 14 bytes a vertex. Raises ArgumentError for a step that is no positive number, and where a weight is met
+    that is negative or not a number. I/O: lists and weights of the vertices that are met, again where they come nearer;
+    64 pages for a step of None.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"
@@ -56,8 +58,10 @@ def shortest_paths(
     array([0., 1., 3.])
     """
     sources = ids_of("shortest_paths", G, source)
-    if step is not None and not step > 0:
-        raise ArgumentError(f"shortest_paths: step={step} is not positive")
+    if step is not None:
+        real("shortest_paths", "a positive number, or None,", step=step)
+        if step <= 0:
+            raise ArgumentError(f"shortest_paths: step={step} is not positive")
     if G.dtype is None:
         levels = bfs(G, sources, direction=direction)
         return np.where(levels < 0, np.inf, levels)
