@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
-from support.dispatched import both
+from support.dispatched import both, failing
 from support.graphs import KINDS, directed_of, weighted, write
 from support.running import files_below, session
 
@@ -72,7 +75,9 @@ def test_functions_give_what_networkx_gives(kind: str, directed: bool, out: Path
 def check_source(name: str, graph: Any, G: Graph, source: Any) -> None:
     ours = getattr(backend_interface, name)
     if source not in graph:
-        with pytest.raises(nx.NodeNotFound):
+        with pytest.raises(nx.NetworkXException) as told:
+            getattr(nx, name)(graph, source)
+        with pytest.raises(told.type):
             ours(G, source)
         return
     wanted = getattr(nx, name)(graph, source)
@@ -99,8 +104,9 @@ def test_ranks_by_weights_and_what_is_given(directed: bool, out: Path) -> None:
                 np.testing.assert_allclose(list(found.values()), list(wanted.values()), atol=1e-10, rtol=0)
             with pytest.raises(ZeroDivisionError):
                 backend_interface.pagerank(G, personalization={some[0]: 0})
-            with pytest.raises(nx.PowerIterationFailedConvergence):
-                backend_interface.pagerank(G, tol=0, max_iter=3)
+            for without_end in ({"tol": 0, "max_iter": 3}, {"nstart": {some[0]: 0}}, {"dangling": {some[0]: 0}}):
+                with pytest.raises(nx.PowerIterationFailedConvergence):
+                    backend_interface.pagerank(G, **without_end)
 
 
 def test_weighted_paths(out: Path) -> None:
@@ -196,14 +202,12 @@ def test_what_is_converted_lives_as_long_as_it_is_wanted(out: Path) -> None:
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("shortest_path_length", {}, "of all pairs"),
     ("shortest_path_length", {"source": 0, "weight": "length"}, 'called "weight"'),
     ("pagerank", {"weight": "length"}, 'called "weight"'),
     ("betweenness_centrality", {"weight": "weight"}, "weight"),
     ("clustering", {"weight": "weight"}, "weight"),
     ("louvain_communities", {"max_level": 1}, "max_level"),
     ("modularity", {"communities": [range(5)], "weight": "length"}, 'called "weight"'),
-    ("shortest_path", {}, "of all pairs"),
     ("shortest_path", {"source": 0, "weight": "weight", "method": "bellman-ford"}, "method"),
     ("all_shortest_paths", {"source": 0, "target": 1, "weight": len}, "name of an attribute"),
     ("dijkstra_path", {"source": 0, "target": 1, "weight": "length"}, 'called "weight"'),
@@ -250,6 +254,64 @@ def test_what_can_be_run(out: Path) -> None:
     }
 
 
+# Arguments that are nodes: those that are there, and with some that are none.
+A_NODE: tuple[Any, ...] = (0, 99, "none", -1)
+SOME_NODES: tuple[Any, ...] = ([0, 1], [0, 99], [99], 99)
+BY_NODE: tuple[Any, ...] = ({0: 1}, {99: 1}, {99: 1, 0: 1})
+NODES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("source", "target", "n", "u"), A_NODE),
+    **dict.fromkeys(("sources", "nodes", "nbunch"), SOME_NODES),
+    **dict.fromkeys(("personalization", "nstart", "dangling"), BY_NODE),
+    "v": (*A_NODE, *SOME_NODES[:3]),
+    "communities": ([{0, 1, 2}, {3, 4}], [{0, 1, 2}, {3, 4, 99}], [{0, 1, 2}, {3, 99}], [{99}]),
+}
+
+
+def arguments_of(name: str) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(getattr(backend_interface, name)).parameters)
+
+
+OF_NODES = sorted(name for name in get_info()["functions"] if NODES.keys() & arguments_of(name).keys())
+
+
+def calls_of(name: str) -> Iterator[dict[str, Any]]:
+    """Every combination of nodes that are there, are none, or are not given."""
+    parameters = arguments_of(name)
+    nodes = [each for each in parameters if each in NODES]
+    optional = [parameters[each].default is not inspect.Parameter.empty for each in nodes]
+    values = [
+        ((),) * is_optional + tuple((v,) for v in NODES[each])
+        for each, is_optional in zip(nodes, optional, strict=True)
+    ]
+    for chosen in product(*values):
+        given = {node: value[0] for node, value in zip(nodes, chosen, strict=True) if value}
+        given |= {"distance": 1} if name == "descendants_at_distance" else {}
+        yield given
+        if "weight" in parameters:
+            yield given | {"weight": None if parameters["weight"].default else "weight"}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("name", OF_NODES)
+def test_what_is_no_node_raises_what_networkx_raises(name: str, directed: bool, out: Path) -> None:
+    ours, theirs = getattr(backend_interface, name), getattr(nx, name, getattr(nx.community, name, None))
+    graph = weighted(directed_of(nx.path_graph(5)) if directed else nx.path_graph(5))
+    with session(out):
+        graphs = write(graph, out, "float64"), convert_from_nx(graph, edge_attrs={"weight": 1})
+        for given in calls_of(name):
+            seeds: list[dict[str, Any]] = [{}, {}]
+            if "seed" in arguments_of(name):
+                seeds = [{"seed": random.Random(1)}, {"seed": 1}]
+            wanted = failing(lambda given=given, seeds=seeds: theirs(graph, **given, **seeds[1]))
+            for G in graphs:
+                if isinstance(wanted, nx.NetworkXNotImplemented) or can_run(name, (G,), given | seeds[0]) is not True:
+                    continue  # networkx does not ask for it then
+                found = failing(lambda G=G, given=given, seeds=seeds: ours(G, **given, **seeds[0]))
+                raised = [type(each) if isinstance(each, Exception) else None for each in (found, wanted)]
+                assert raised[0] is raised[1], (name, given, found, wanted)
+
+
 # -- as networkx does it ----------------------------------------------------------------------------------------------
 
 DISPATCHED = """
@@ -276,6 +338,7 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
     chosen = set(nx.maximal_independent_set(G, seed=1))
     assert all((v in chosen) != any(u in chosen for u in G.neighbors(v)) for v in range(34))
     assert nx.betweenness_centrality(G, k=5, seed=3)[33] == nx.betweenness_centrality(graph, k=5, seed=3)["member 33"]
+    assert dict(nx.shortest_path_length(G))[0] == nx.shortest_path_length(G, 0) and len(dict(nx.shortest_path(G))) == 34
     path = nx.shortest_path(G, 14, 16)
     assert len(path) == len(nx.shortest_path(graph, "member 14", "member 16")) == 5 + 1 and nx.is_path(G, path)
     assert sorted(nx.bfs_tree(G, 0)) == list(G) and len(nx.community.label_propagation_communities(G)) < 34
@@ -288,7 +351,6 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
         lambda: nx.betweenness_centrality(G, weight="weight"),
         lambda: nx.eigenvector_centrality(G),
         lambda: nx.bfs_tree(graph, "member 0", backend="outcore"),
-        lambda: nx.shortest_path(G),
     ):
         try:
             call()
@@ -305,7 +367,6 @@ with oc.Session(memory_limit=8 << 30, threads=2, progress=False, scratch=[sys.ar
     with nx.config(fallback_to_nx=True):
         assert len(nx.eigenvector_centrality(G)) == 34
         assert len(nx.betweenness_centrality(G, weight="weight")) == 34
-        assert len(dict(nx.shortest_path(G))) == 34
         assert len(nx.k_core(G, 4)) == 10
     # Graphs of networkx's are stored in scratch.
     assert nx.single_source_shortest_path_length(graph, "member 3", backend="outcore") == dict(

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from support.dispatched import SMALL, length, near, outcomes, pairs, same, same_path, same_sets
-from support.graphs import write
+from support.graphs import weighted, write
 from support.running import session
 
 import outcore as oc
@@ -45,6 +45,8 @@ def test_paths_along_edges(kind: str, directed: bool, out: Path) -> None:
                     same_path("bidirectional_shortest_path", graph, G, None, node, other)
                     same("has_path", graph, G, node, other)
                     same_sets("all_shortest_paths", graph, G, node, other)
+            same("shortest_path_length", graph, G)
+            check_all_paths(graph, G, None)
             for cutoff in (None, 2):
                 same("all_pairs_shortest_path_length", graph, G, cutoff)
                 found, wanted = outcomes("all_pairs_shortest_path", graph, G, cutoff)
@@ -63,6 +65,8 @@ def test_paths_along_weights(kind: str, directed: bool, highest: int, out: Path)
     """With edges that are 0 long among them: no path goes round in circles of them."""
     with session(out):
         for graph, G in pairs(kind, directed, out, highest):
+            same("shortest_path_length", graph, G, weight="weight")
+            check_all_paths(graph, G, "weight")
             for node in some(graph):
                 for cutoff in (None, -1, 0, 4):
                     same_path("single_source_dijkstra_path", graph, G, "weight", node, cutoff)
@@ -113,6 +117,31 @@ def check_both(graph: Any, G: Any, sources: Any, cutoff: float | None) -> None:
             assert path[0] in sources
             assert path[-1] == node
             assert length(graph, path, "weight") == wanted[0][node]
+
+
+def check_all_paths(graph: Any, G: Any, weight: str | None) -> None:
+    """Of all pairs paths that are as long, vertex by vertex or in a dictionary as networkx has it."""
+    found, wanted = outcomes("shortest_path", graph, G, weight=weight)
+    assert type(found) is type(wanted)
+    found, wanted = list(dict(found).items()), list(dict(wanted).items())
+    assert [node for node, _ in found] == [node for node, _ in wanted]
+    for (_, paths), (_, others) in zip(found, wanted, strict=True):
+        assert set(paths) == set(others)
+        for node, path in paths.items():
+            assert (path[0], path[-1]) == (others[node][0], node)
+            assert length(graph, path, weight) == length(graph, others[node], weight)
+
+
+def test_of_all_pairs_a_search_is_done_when_it_is_asked_for(out: Path) -> None:
+    with session(out):
+        G = write(weighted(nx.path_graph(5)), out, "float64")
+        for name in ("shortest_path", "shortest_path_length"):
+            for weight, search in ((None, "bfs"), ("weight", "shortest_paths")):
+                with oc.profile() as seen:
+                    pairs = getattr(backend_interface, name)(G, weight=weight)
+                    if not isinstance(pairs, dict):  # as networkx 3.4 has paths
+                        assert [next(pairs)[0], next(pairs)[0]] == [0, 1]
+                        assert [outcome.other["graph"] for outcome in seen.outcomes] == [search] * 2
 
 
 def test_of_equally_short_paths_the_lowest_is_given(out: Path) -> None:

@@ -112,8 +112,6 @@ def _reason(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> str |
         return "neighbours are in ascending order here, not in the order of their edges"
     if name == "betweenness_centrality" and given["k"] is not None and _is_before_3_5():
         return f"k={given['k']!r}: sums are scaled as networkx 3.5 does"
-    if name in ("shortest_path", "shortest_path_length") and given["source"] is None and given["target"] is None:
-        return f"of all pairs; all_pairs_{name} gives them one by one"
     return _reason_of_weight(name, G, given)
 
 

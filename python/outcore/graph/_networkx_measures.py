@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from outcore.graph import _centrality, _components, _counts, _searching
 from outcore.graph._graph import Graph
-from outcore.graph._networkx_names import Nodes, by_node, found, names_of, of_nodes
+from outcore.graph._networkx_names import Nodes, by_node, chosen, found, names_of, of_nodes
 
 
 def pagerank(
@@ -26,13 +26,19 @@ def pagerank(
     import networkx as nx
 
     weighted = weight is not None and G.dtype is not None
+    parts = [_parts(G, given) for given in (personalization, dangling, nstart)]
+    if parts[0] is not None and parts[0].sum() == 0:
+        raise ZeroDivisionError("personalization adds up to 0")
+    if any(part is not None and part.sum() == 0 for part in parts):
+        # networkx divides by 0 there, and what is no number does not converge.
+        raise nx.PowerIterationFailedConvergence(max_iter)
     ranks, done = _centrality.pagerank(
         G,
         alpha,
         weighted=weighted,
-        personalization=_parts(G, personalization, "personalization"),
-        dangling=_parts(G, dangling, "dangling"),
-        start=_parts(G, nstart, "nstart"),
+        personalization=parts[0],
+        dangling=parts[1],
+        start=parts[2],
         tol=tol,
         iterations=max_iter,
         full_output=True,
@@ -42,7 +48,7 @@ def pagerank(
     return by_node(G, ranks)
 
 
-def _parts(G: Graph, given: Any, name: str) -> npt.NDArray[np.float64] | None:
+def _parts(G: Graph, given: Any) -> npt.NDArray[np.float64] | None:
     """What networkx gives by nodes, of whom those that are not named have nothing."""
     if given is None:
         return None
@@ -51,8 +57,6 @@ def _parts(G: Graph, given: Any, name: str) -> npt.NDArray[np.float64] | None:
         number = found(G, node)
         if number is not None:
             parts[number] = part
-    if parts.sum() == 0:
-        raise ZeroDivisionError(f"{name} adds up to 0")
     return parts
 
 
@@ -152,8 +156,9 @@ def number_of_isolates(G: Graph) -> int:
 
 
 def is_isolate(G: Graph, n: Any) -> bool:
-    number = found(G, n)
-    return number is not None and not len(G.neighbors(number, "both"))
+    # Of several nodes networkx compares what it knows of them with 0.
+    nodes, is_one = chosen(G, n)
+    return is_one and not len(G.neighbors(nodes[0][1], "both"))
 
 
 def is_empty(G: Graph) -> bool:

@@ -16,7 +16,6 @@ from outcore.graph._networkx_names import (
     found,
     groups,
     names_of,
-    number_of,
     parts_of,
     parts_of_equal,
     reserved,
@@ -132,7 +131,10 @@ def is_eulerian(G: Graph) -> bool:
 
 
 def node_connected_component(G: Graph, n: Any) -> set[Any]:
-    return set(names_of(G, np.flatnonzero(_searching.bfs(G, number_of(G, n)) >= 0)))
+    number = found(G, n)
+    if number is None:
+        raise KeyError(n)  # networkx looks up the neighbours of whatever it is given
+    return set(names_of(G, np.flatnonzero(_searching.bfs(G, number) >= 0)))
 
 
 def is_directed_acyclic_graph(G: Graph) -> bool:

@@ -337,6 +337,8 @@ def shortest_path_length(
 ) -> Any:
     _known(method)
     weighted = weight is not None
+    if source is None and target is None:
+        return all_pairs_dijkstra_path_length(G) if weighted else all_pairs_shortest_path_length(G)
     if source is None:
         return reached(G, distances_from(G, [number_of(G, target)], weighted, "in"), None)
     number = number_of(G, source)
@@ -349,8 +351,13 @@ def shortest_path_length(
 def shortest_path(
     G: Graph, source: Any = None, target: Any = None, weight: str | None = None, method: str = "dijkstra"
 ) -> Any:
+    import networkx as nx
+
     _known(method)
     weighted = weight is not None
+    if source is None and target is None:
+        paths = all_pairs_dijkstra_path(G) if weighted else all_pairs_shortest_path(G)
+        return dict(paths) if nx.__version__.startswith("3.4") else paths
     if source is None:
         targets = [number_of(G, target)]
         return _paths(G, distances_from(G, targets, weighted, "in"), targets, weighted, "in")

@@ -19,15 +19,19 @@ _LISTED = 512  # vertices whose lists a search in order reads together
 # -- in the order of a search -----------------------------------------------------------------------------------------
 
 
-def _sources(G: Graph, sources: Any) -> list[int]:
+def _number_of(G: Graph, node: Any) -> int:
+    """The number of a node. Raises networkx's NetworkXError, as its searches do."""
     import networkx as nx
 
+    number = found(G, node)
+    if number is None:
+        raise nx.NetworkXError(f"The node {node} is not in the graph.")
+    return number
+
+
+def _sources(G: Graph, sources: Any) -> list[int]:
     number = found(G, sources)
-    numbers = [(node, found(G, node)) for node in sources] if number is None else [(sources, number)]
-    for node, each in numbers:
-        if each is None:
-            raise nx.NetworkXError(f"The node {node} is not in the graph.")
-    return [each for _, each in numbers if each is not None]
+    return [_number_of(G, node) for node in sources] if number is None else [number]
 
 
 def bfs_layers(G: Graph, sources: Any) -> Iterator[list[Any]]:
@@ -41,18 +45,14 @@ def bfs_layers(G: Graph, sources: Any) -> Iterator[list[Any]]:
 
 
 def descendants_at_distance(G: Graph, source: Any, distance: int) -> set[Any]:
-    import networkx as nx
-
-    number = found(G, source)
-    if number is None:
-        raise nx.NetworkXError(f"The node {source} is not in the graph.")
+    number = _number_of(G, source)
     if distance < 0 or distance != int(distance):
         return set()
     return set(names_of(G, np.flatnonzero(_searching.bfs(G, number, cutoff=int(distance)) == distance)))
 
 
 def _beyond(G: Graph, source: Any, direction: str) -> set[Any]:
-    levels = _searching.bfs(G, number_of(G, source), direction=direction)
+    levels = _searching.bfs(G, _number_of(G, source), direction=direction)
     return set(names_of(G, np.flatnonzero(levels > 0)))
 
 
