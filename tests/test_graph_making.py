@@ -375,7 +375,13 @@ def test_a_call_with_arrays_of_files_goes_on(
             patched.setattr("outcore.sparse.from_entries", stop)
             assert make().path.read_bytes() == whole.path.read_bytes()
         with pytest.raises(ArgumentError, match="entries or labels are in memory"):
-            oc.graph.from_arrays(*ends, out / "h.ocg", resume=True)
+            oc.graph.from_arrays(files[0], ends[1], out / "h.ocg", resume=True)
+        with monkeypatch.context() as patched:
+            patched.setattr("outcore.graph._making._from_memory", stop)
+            mapped = [np.load(data / f"{name}.npy", mmap_mode="r") for name in "st"]
+            if directed:
+                G = oc.graph.from_arrays(*mapped, out / "g.ocg", overwrite=True, resume=True)
+                assert G.path.read_bytes() == whole.path.read_bytes()
     assert files_below(scratch) == []
     assert files_below(out) == ["g.ocg"]
 

@@ -1,4 +1,4 @@
-"""Graphs of matrices and networkx graphs made with `resume`: what goes on, what begins anew, what is refused."""
+"""Graphs of matrices, arrays in memory and networkx graphs, with `resume`: what goes on, begins anew, is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from support.running import files_below, session
 
 import outcore as oc
 from outcore import _core
-from outcore.errors import ArgumentError, SourceChangedError, TargetExistsError
+from outcore.errors import (
+    ArgumentError,
+    DTypeError,
+    OutcoreError,
+    ShapeError,
+    SourceChangedError,
+    TargetExistsError,
+)
 from outcore.graph import Graph, _making
 from outcore.sparse import SparseMatrix, _spool
 
@@ -53,7 +60,26 @@ def a_graph(kind: type[Any] = nx.Graph) -> Any:
     return graph
 
 
+def of_arrays(**given: Any) -> Callable[..., Graph]:
+    def make(folder: Path, target: Path, **options: Any) -> Graph:
+        sources, targets, weights = edges()
+        return oc.graph.from_arrays(sources, targets, target, **{"weights": weights} | given | options)
+
+    return make
+
+
+def edges() -> tuple[Any, Any, Any]:
+    """Many that are there again, either way round: their weights are added. Ends are every other of an array."""
+    random = np.random.default_rng(5)
+    ends = random.integers(0, 300, (4000, 2)).astype(np.int32)
+    return ends[:, 0], ends[:, 1], random.random(4000)
+
+
 MAKERS = {
+    "arrays": of_arrays(),
+    "arrays both ways": of_arrays(directed=False, vertices=400),
+    "arrays, no weights": of_arrays(weights=None, directed=False, drop_loops=True),
+    "arrays, last weights": of_arrays(weights=edges()[2].astype(np.float32), duplicates="last"),
     "matrix": of_sparse(),
     "view": of_sparse(transposed=True),
     "both ways": of_sparse(directed=False),
@@ -161,7 +187,7 @@ def lines(data: Path) -> Path:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize("kind", ["lines", "matrix", "view", "both ways", "networkx"])
+@pytest.mark.parametrize("kind", ["lines", "matrix", "view", "both ways", "networkx", "arrays"])
 def test_a_graph_that_has_its_name_is_not_in_its_own_way(
     kind: str, overwrite: bool, lines: Path, data: Path, out: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +239,66 @@ def test_graphs_without_edges_have_their_types(out: Path) -> None:
 
 
 # -- what begins anew -------------------------------------------------------------------------------------------------
+
+
+Edges = tuple[Any, Any, Any]
+CHANGES: dict[str, tuple[Callable[[Edges], Edges], dict[str, Any]]] = {
+    "an end": (lambda given: (given[0] ^ 1, *given[1:]), {}),
+    "a weight": (lambda given: (*given[:2], given[2] + 1), {}),
+    "types": (lambda given: (*given[:2], given[2].view(np.int64)), {}),
+    "an edge fewer": (lambda given: tuple(part[:-1] for part in given), {}),  # type: ignore[arg-type, return-value]
+    "no weights": (lambda given: (*given[:2], None), {}),
+    "vertices": (lambda given: given, {"vertices": 500}),
+    "an option": (lambda given: given, {"drop_loops": True}),
+    "directions": (lambda given: given, {"directed": False}),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_changed_arrays_begin_anew(what: str, data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(target: Path, given: Edges, **options: Any) -> Graph:
+        return oc.graph.from_arrays(*given[:2], target, weights=given[2], **options)
+
+    change, options = CHANGES[what]
+    interrupted(monkeypatch, lambda: make(out / "g.ocg", edges(), resume=True))
+    with stopping(monkeypatch, *STAGES), pytest.raises(KeyboardInterrupt):
+        make(out / "g.ocg", change(edges()), resume=True, **options)
+    whole = make(data / "whole.ocg", change(edges()), **options)
+    assert make(out / "g.ocg", change(edges()), resume=True, **options).path.read_bytes() == whole.path.read_bytes()
+
+
+def test_arrays_in_memory_are_refused_as_they_are_without_resume(out: Path) -> None:
+    wrong: list[tuple[Edges, type[OutcoreError]]] = [
+        (([0, -1], [1, 1], None), ArgumentError),
+        (([0.5], [1.0], None), DTypeError),
+        (([0, 1], [1], None), ShapeError),
+        (([[0, 1]], [[1, 2]], None), ShapeError),
+        (([0], [1], [1.0, 2.0]), ShapeError),
+        (([0], [1], ["a"]), DTypeError),
+        (([0], [1], [object()]), DTypeError),
+        ((["a"], [1], None), DTypeError),
+    ]
+    for (sources, targets, weights), error in wrong:
+        for directed in (False, True):
+            for resume in (False, True):
+                with pytest.raises(error):
+                    oc.graph.from_arrays(
+                        sources, targets, out / "g.ocg", weights=weights, directed=directed, resume=resume
+                    )
+    with pytest.raises(ArgumentError, match="there is no option colour"):
+        oc.graph.from_arrays([0], [1], out / "g.ocg", resume=True, colour="red")
+    assert files_below(out) == []
+
+
+def test_no_edges_have_the_types_of_their_arrays(out: Path) -> None:
+    for weights, vertices in ((None, None), ([], 3), (np.zeros(0, np.float32), 2)):
+        graphs = [
+            oc.graph.from_arrays([], [], out / f"{resume}.ocg", weights=weights, vertices=vertices, resume=resume)
+            for resume in (False, True)
+        ]
+        assert graphs[0].path.read_bytes() == graphs[1].path.read_bytes()
+        (out / "False.ocg").unlink()
+        (out / "True.ocg").unlink()
 
 
 @pytest.mark.parametrize("kind", ["matrix", "view", "both ways"])

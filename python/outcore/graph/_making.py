@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core, sparse
 from outcore._arguments import whole
 from outcore._files import same_bytes
+from outcore._node import dtype_of
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, PathLike, _session, open, stored
-from outcore.sparse._ingest import Options, _column, _key
+from outcore.sparse._ingest import Options, _column, _is_known_elsewhere, _key
 from outcore.sparse._ingest import stored as stored_entries
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._spool import Chunk, Done, Work, stamp_of
+from outcore.sparse._spool import Chunk, Done, Work, _check, stamp_of
 from outcore.sparse._stream import sorted_as_read
 from outcore.sparse._tiles import check_target, in_the_way
 
@@ -180,8 +182,9 @@ def from_arrays(
 
     Edges that are there again are one; their weights are added. `vertices` is how many there are, unless given one more
     than the highest. `options` are those of `sparse.from_entries`; with `resume` a killed call goes on when it is made
-    again, where all arrays are those of files. Raises ShapeError, DTypeError, ArgumentError, TargetExistsError. I/O:
-    that of `sparse.from_entries`, then one read and one write of the edges.
+    again, where all arrays are those of files that have not changed, or all are in memory and hold the same. Raises
+    ShapeError, DTypeError, ArgumentError, TargetExistsError. I/O: that of `sparse.from_entries`, then one read and one
+    write of the edges; with `resume`, of arrays in memory, one write and one read of them more.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
@@ -199,12 +202,49 @@ def from_arrays(
     entries = (sources, targets) if weights is None else (sources, targets, weights)
     key = None
     if options.pop("resume", False):
+        # An array that maps a file is one of a file.
+        is_of_files = all(_is_known_elsewhere(_column(part)._expr) for part in entries)
+        if not is_of_files and all(isinstance(part, (np.ndarray, list, tuple)) for part in entries):
+            return _from_memory([_in_memory(part) for part in entries], path, directed, overwrite, options)
         key = _key(tuple(_column(part) for part in entries), None, cast(Options, options))
 
     def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
         # Without a shape this makes the matrix as wide as long.
         shape = options.pop("shape", None) or _square(sources, targets)
         return sparse.from_entries(entries, rows, transpose=columns, shape=shape, **options, **more)
+
+    return _made(store, path, directed, overwrite, key)
+
+
+def _in_memory(part: Any) -> npt.NDArray[Any]:
+    # As `_column` has it.
+    return np.asarray(part) if len(part) else np.zeros(0, getattr(part, "dtype", np.int64))
+
+
+def _from_memory(
+    columns: list[npt.NDArray[Any]], path: PathLike, directed: bool, overwrite: bool, options: dict[str, Any]
+) -> Graph:
+    """As `from_arrays`, and gone on with where it was killed: another process has the arrays again where they have the
+    same digest."""
+    _check(columns, None, np.dtype(np.uint32))
+    digest = blake2b(digest_size=16)
+    for column in columns:
+        dtype_of(column.dtype)
+        for begin in range(0, len(column), _PIECE):
+            digest.update(np.ascontiguousarray(column[begin : begin + _PIECE]).view(np.uint8).data)
+    vertices = max((int(ends.max()) + 1 for ends in columns[:2] if len(ends)), default=0)
+    options = {"shape": (vertices, vertices), **options}
+    told = [(str(column.dtype), len(column)) for column in columns]
+    key = _key(None, f"{told} {digest.hexdigest()}", cast(Options, options))
+
+    def chunks(done: Done) -> Iterator[Chunk]:
+        # Without edges there is a chunk as well: it tells the type of weights.
+        for begin in range(done.chunks * _PIECE, max(len(columns[0]), 1), _PIECE):
+            yield [column[begin : begin + _PIECE] for column in columns]
+
+    def store(rows: Path, transpose: Path | None, more: dict[str, Any]) -> object:
+        given = cast(Options, {**options, "transpose": transpose, **more})
+        return stored_entries(lambda done: nullcontext(chunks(done)), rows, key, given)
 
     return _made(store, path, directed, overwrite, key)
 
@@ -341,37 +381,8 @@ def from_networkx(
         found = (_weight(weight, data.get(weight, 1)) for *_, data in graph.edges(data=True))
         values = np.fromiter(found, np.float64, count)
     sources, targets = pairs[:, 0].copy(), pairs[:, 1].copy()
-    directed, vertices = graph.is_directed(), len(numbers)
-    if resume:
-        return _from_memory(sources, targets, values, vertices, path, directed, overwrite)
-    return from_arrays(
-        sources, targets, path, weights=values, vertices=vertices, directed=directed, overwrite=overwrite
-    )
-
-
-def _from_memory(
-    sources: Any, targets: Any, weights: Any, vertices: int, path: PathLike, directed: bool, overwrite: bool
-) -> Graph:
-    """As `from_arrays` of NumPy's arrays, and gone on with where it was killed: another process has them again where
-    they have the same digest."""
-    if not directed:
-        sources, targets = _ascending(sources, targets)
-    columns = [sources, targets] if weights is None else [sources, targets, weights]
-    digest = blake2b(digest_size=16)
-    for column in columns:
-        digest.update(column.data)
-    key = f"{vertices} {len(columns)} {digest.hexdigest()}"
-
-    def chunks(done: Done) -> Iterator[Chunk]:
-        # Without edges there is a chunk as well: it tells the type of weights.
-        for begin in range(done.chunks * _PIECE, max(len(sources), 1), _PIECE):
-            yield [column[begin : begin + _PIECE] for column in columns]
-
-    def store(rows: Path, transpose: Path | None, more: dict[str, Any]) -> object:
-        given = cast(Options, {"shape": (vertices, vertices), "transpose": transpose, **more})
-        return stored_entries(lambda done: nullcontext(chunks(done)), rows, key, given)
-
-    return _made(store, path, directed, overwrite, key)
+    options = {"directed": graph.is_directed(), "overwrite": overwrite, "resume": resume}
+    return from_arrays(sources, targets, path, weights=values, vertices=len(numbers), **options)
 
 
 def _weight(name: str, value: Any) -> float:
