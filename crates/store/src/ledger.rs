@@ -437,6 +437,31 @@ mod tests {
     }
 
     #[test]
+    fn what_was_used_longest_ago_gives_up_first() {
+        let ledger = Ledger::new(1000);
+        let idle = || -> Arc<dyn Reclaim> { Arc::new(Idle(Mutex::new(60))) };
+        let (kept, caches) = (idle(), [idle(), idle(), idle()]);
+        let name = |cache: &Arc<dyn Reclaim>| ledger.add_pages(Arc::downgrade(cache));
+        let left = || [&caches[0], &caches[1], &caches[2], &kept].map(|each| each.bytes());
+        ledger.set_kept(Arc::downgrade(&kept));
+        caches.iter().for_each(name);
+        ledger.kept_used();
+        // The first is used once more, behind the tiles.
+        name(&caches[0]);
+        ledger.give_up(70, None);
+        assert_eq!(left(), [60, 0, 50, 60]);
+        ledger.give_up(70, None);
+        assert_eq!(left(), [60, 0, 0, 40]);
+        ledger.give_up(90, Some(&*caches[0]));
+        assert_eq!(left(), [60, 0, 0, 0]);
+        ledger.give_up(20, None);
+        assert_eq!(left(), [40, 0, 0, 0]);
+        let [first, ..] = caches;
+        drop(first);
+        assert_eq!(ledger.yielding_page_bytes(), 0);
+    }
+
+    #[test]
     fn turns_come_in_order_and_what_runs_is_no_result() {
         let family = family();
         let result = family[0].0.reserve(100, "a result").unwrap();

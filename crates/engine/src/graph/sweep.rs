@@ -55,7 +55,7 @@ fn all_list_bytes(file: &GraphFile) -> u64 {
     of(Direction::Out).max(of(Direction::In))
 }
 
-/// What a call takes at least: some megabytes less a session would let go beyond its limit, and beside others in their turn.
+/// What a call takes at least. A session lets less go beyond its limit, and without a turn.
 const CALL_BYTES: u64 = 20 << 20;
 const BATCH_BYTES: u64 = BATCH_PAGES * PAGE as u64;
 /// Threads that look at lists that are handed over: one who takes them does not keep pace with more.
