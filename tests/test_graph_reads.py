@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import struct
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from support.graphs import PAGE, circulant, opened, rmat, write
-from support.running import ROOMY, assert_nothing_but_kept, refusals, session
+from support.running import ROOMY, assert_nothing_but_kept, read_by, refusals, session
 
 import outcore as oc
 from outcore.graph import Graph, VertexProgram, state
@@ -47,12 +46,6 @@ def distinct(firsts: Any, ends: Any) -> int:
     np.add.at(marks, firsts, 1)
     np.add.at(marks, ends, -1)
     return int((np.cumsum(marks) > 0).sum())
-
-
-def read_by(current: Any, call: Callable[[], Any]) -> int:
-    before = current.counters()["bytes_read"]
-    call()
-    return int(current.counters()["bytes_read"] - before)
 
 
 class Asking(VertexProgram):

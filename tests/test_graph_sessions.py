@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.running import refusals, session
+from support.running import read_by, refusals, session
 
 import outcore as oc
 from outcore.graph import Graph
@@ -28,12 +27,6 @@ def made(shared: Path) -> list[Path]:
     for copy in ("1.ocg", "2.ocg"):
         shutil.copy(shared / "0.ocg", shared / copy)
     return [shared / name for name in ("0.ocg", "1.ocg", "2.ocg", "small.ocg")]
-
-
-def read_by(current: Any, call: Callable[[], Any]) -> int:
-    before = current.counters()["bytes_read"]
-    call()
-    return int(current.counters()["bytes_read"] - before)
 
 
 def components(G: Graph) -> Any:

@@ -46,6 +46,13 @@ def assert_nothing_but_kept(current: Any) -> None:
     assert counted["reserved_bytes"] == counted["kept_bytes"]
 
 
+def read_by(current: Any, call: Callable[[], Any]) -> int:
+    """Bytes that a session reads in a call."""
+    before = current.counters()["bytes_read"]
+    call()
+    return int(current.counters()["bytes_read"] - before)
+
+
 def refusals(call: Callable[[], Any], scratch: Path) -> list[MemoryLimitError]:
     """With how little memory it is refused, and with how little of that it is again: what comes later may need more."""
     found: list[MemoryLimitError] = []

@@ -27,11 +27,9 @@ impl PyCachedFile {
         let cache = self.file.cache();
         cache.register();
         let missing = self.memory.saturating_sub(cache.bytes() as u64);
-        // Less than a set of pages is not worth the while.
+        // Sets are a whole number of sixteenths at first; a little less is no loss.
         if missing > self.memory / 16 {
-            let more = session.make_way(missing, Some(&**cache), false);
-            // It stays as it is where others take that meanwhile.
-            let _ = cache.resize(cache.bytes() + more as usize);
+            session.resize_pages(cache, &**cache, self.memory, false);
         }
     }
 }

@@ -40,10 +40,7 @@ impl GraphPages {
         self.prefer(session);
         // Who holds it keeps it from going meanwhile.
         if let Some(held) = self.held() {
-            let cache = held.cache();
-            let more = session.make_way(bytes.saturating_sub(cache.bytes() as u64), Some(&**self), is_turn);
-            // It is as large as it was where others take that meanwhile.
-            let _ = cache.resize((bytes as usize).min(cache.bytes() + more as usize));
+            session.resize_pages(held.cache(), &**self, bytes, is_turn);
             return Some(held);
         }
         let bytes = session.make_way(bytes, None, is_turn) as usize;

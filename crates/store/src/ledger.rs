@@ -78,6 +78,19 @@ fn shrink_by(holder: &Option<Weak<dyn Reclaim>>, excess: usize) {
     }
 }
 
+/// Asks holders one after the other, until they have given up `excess` bytes together.
+fn shrink_in_order(holders: impl Iterator<Item = Arc<dyn Reclaim>>, excess: usize) {
+    let mut left = excess;
+    for holder in holders {
+        if left == 0 {
+            return;
+        }
+        let had = holder.bytes();
+        holder.shrink_to(had.saturating_sub(left));
+        left = left.saturating_sub(had.saturating_sub(holder.bytes()));
+    }
+}
+
 impl Ledger {
     pub fn new(limit_bytes: usize) -> Ledger {
         Ledger::within(Process::current(), limit_bytes)
@@ -198,19 +211,13 @@ impl Ledger {
 
     /// Has the page caches of this session do with `allowed` bytes together. Returns what they have then.
     pub fn shrink_pages(&self, allowed: usize) -> usize {
-        let caches = self.page_caches();
-        let bytes = || caches.iter().map(|cache| cache.bytes()).sum::<usize>();
-        for cache in &caches {
-            let excess = bytes().saturating_sub(allowed);
-            if excess > 0 {
-                cache.shrink_to(cache.bytes().saturating_sub(excess));
-            }
-        }
-        bytes()
+        let excess = self.yielding_page_bytes().saturating_sub(allowed);
+        shrink_in_order(self.page_caches().into_iter(), excess);
+        self.yielding_page_bytes()
     }
 
     /// Bytes that page caches could do without.
-    pub fn yielding_page_bytes(&self) -> usize {
+    fn yielding_page_bytes(&self) -> usize {
         self.page_caches().iter().map(|cache| cache.bytes()).sum()
     }
 
@@ -223,26 +230,24 @@ impl Ledger {
         };
         let (older, newer) = caches.split_at(before.min(caches.len()));
         let is_other = |holder: &Weak<dyn Reclaim>| but.is_none_or(|but| !std::ptr::addr_eq(holder.as_ptr(), but));
-        let mut left = excess;
-        for holder in older.iter().chain(&kept).chain(newer).filter(|holder| is_other(holder)) {
-            let Some(holder) = holder.upgrade().filter(|_| left > 0) else {
-                continue;
-            };
-            let had = holder.bytes();
-            holder.shrink_to(had.saturating_sub(left));
-            left = left.saturating_sub(had.saturating_sub(holder.bytes()));
-        }
+        let holders = older.iter().chain(&kept).chain(newer).filter(|holder| is_other(holder));
+        shrink_in_order(holders.filter_map(Weak::upgrade), excess);
     }
 
     /// Bytes granted to what outlives a program and cannot be taken back: results that the caller still holds.
     pub fn held(&self) -> usize {
-        let (used, held, kept) = {
-            let state = self.state();
-            (state.used, state.held, state.kept.clone())
-        };
-        let pages: usize = self.page_caches().iter().map(|cache| cache.bytes()).sum();
         // While a program runs, its own frames are no results: what was held when it started is.
-        held.unwrap_or_else(|| used.saturating_sub(bytes_of(&kept) + pages))
+        let held = self.state().held;
+        held.unwrap_or_else(|| self.held_now())
+    }
+
+    /// Bytes granted to what cannot be taken back, with what a program that runs has itself.
+    pub fn held_now(&self) -> usize {
+        let (used, kept) = {
+            let state = self.state();
+            (state.used, state.kept.clone())
+        };
+        used.saturating_sub(bytes_of(&kept) + self.yielding_page_bytes())
     }
 
     /// Bytes granted, and those that wait to be used again.
@@ -282,8 +287,7 @@ impl Ledger {
                 (state.cache.clone(), state.kept.clone())
             };
             // Pages can be read again; a tile may have to be computed.
-            let pages: usize = ledger.page_caches().iter().map(|cache| cache.bytes()).sum();
-            ledger.shrink_pages(pages.saturating_sub(excess()));
+            ledger.shrink_pages(ledger.yielding_page_bytes().saturating_sub(excess()));
             shrink_by(&kept, excess());
             shrink_by(&cache, excess());
         }

@@ -463,6 +463,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn what_lies_between_the_ends_of_a_long_sweep_passes_the_cache_by() {
         let of = |pages: u64| {

@@ -20,21 +20,23 @@ struct Counting {
     /// Those that are as near as the vertices of the iteration, or nearer: no shortest path goes on to them.
     settled: Bits,
     layers: Layers,
-    /// Bytes that these may take, and whether that was not enough.
+    /// Bytes that these may take.
     layers_bytes: u64,
-    is_short: bool,
 }
 
 impl Counting {
     /// The active vertices of an iteration, a level, were met.
     fn meet(&mut self, active: &mut Frontier) {
         active.settle();
-        active.each(|vertex| self.settled.insert(vertex));
+        active.add_to(&mut self.settled);
         self.layers.push(active);
-        if self.layers.bytes() > self.layers_bytes {
-            self.is_short = true;
+        if self.is_short() {
             active.clear();
         }
+    }
+
+    fn is_short(&self) -> bool {
+        self.layers.bytes() > self.layers_bytes
     }
 }
 
@@ -105,7 +107,6 @@ pub fn betweenness(
         settled: Bits::none(vertices),
         layers: Layers::new(vertices, layers_bytes as usize),
         layers_bytes,
-        is_short: false,
     };
     let (mut level, mut behind) = (Frontier::none(vertices), Frontier::none(vertices));
     for source in sources {
@@ -124,7 +125,7 @@ pub fn betweenness(
             means,
             watch,
         )?;
-        if counting.is_short {
+        if counting.is_short() {
             return Ok(None);
         }
         behind.clear();

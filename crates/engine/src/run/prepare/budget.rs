@@ -1,5 +1,6 @@
 //! How a program gets its memory: placed in what the session may grant, or refused with the least that would do.
 
+use outcore_store::cache::PageCache;
 use outcore_store::{FramePool, Reclaim, GROUP_STAGING_BYTES};
 
 use crate::place::window::InBytes;
@@ -271,14 +272,21 @@ impl Session {
         bytes.min(limit.saturating_sub(ledger.used() as u64))
     }
 
+    /// Has a cache, which `holder` holds, be of so many bytes, or as large as can be: others give way as to `make_way`.
+    pub fn resize_pages(&self, cache: &PageCache, holder: &dyn Reclaim, bytes: u64, is_turn: bool) {
+        let missing = bytes.saturating_sub(cache.bytes() as u64);
+        let more = self.make_way(missing, Some(holder), is_turn);
+        // It is as large as it was where others take that meanwhile.
+        let _ = cache.resize((bytes as usize).min(cache.bytes() + more as usize));
+    }
+
     /// What could be reserved if all went that can be had again: tiles, pages, and those of other sessions.
     pub fn spare(&self) -> u64 {
         let ledger = self.ledger();
-        let again = self.kept.bytes() + ledger.yielding_page_bytes();
-        let elsewhere = ledger.held_by_others() as u64;
-        self.budget()
-            .min(self.room().saturating_sub(elsewhere))
-            .saturating_sub(ledger.used().saturating_sub(again) as u64)
+        self.budget_beside(Held {
+            here: ledger.held_now() as u64,
+            elsewhere: ledger.held_by_others() as u64,
+        })
     }
 
     /// Where the limit's bytes are.
