@@ -18,7 +18,6 @@ from outcore import _core
 from outcore.errors import StorageError
 from outcore.graph import Graph, VertexProgram, state
 
-MEMBER = "outcore-member.json"
 N, EDGES = 1 << 15, 1 << 20
 # With less, some runs are refused; with so much, no graph stays in memory whole.
 POOL = 80 << 20
@@ -39,21 +38,20 @@ class Disk:
     """One of a volume, to be taken away and brought back."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.away = path, path.with_suffix(".away")
-        self.member = (path / MEMBER).read_bytes()
+        self.path, self.away = path, path.parent / "away" / "gone"
 
     def begun(self) -> bool:
         """Whether there is a part of a file on it."""
         return any((self.path / "parts").iterdir())
 
     def take(self) -> None:
-        """Another name alone would be found by the description that lies in it."""
+        """At once, and to where nothing looks for it: with another name beside this one it would be found."""
+        self.away.parent.mkdir()
         self.path.rename(self.away)
-        (self.away / MEMBER).unlink()
 
     def bring(self) -> None:
         self.away.rename(self.path)
-        (self.path / MEMBER).write_bytes(self.member)
+        self.away.parent.rmdir()
 
 
 @contextmanager
