@@ -13,12 +13,15 @@ use crate::AlignedBuffer;
 
 const OWNED: u32 = 1 << 31;
 const PARTS: usize = 32;
+/// The name of no page.
+const NO_NAME: u64 = u64::MAX;
 
 /// Frames of one size for pages, numbered from 0. More can be added at any time; none ever moves.
 ///
 /// Invariants:
 /// 1. `lent` of a frame is `OWNED` while one `PageMut` of it lives, else the number of its `PageRef`s and `PagePin`s.
-/// 2. A part is never replaced, so what points into it is valid while the `PageMemory` lives.
+/// 2. A frame without owner has all of the page that its name says, or the name of none.
+/// 3. A part is never replaced, so what points into it is valid while the `PageMemory` lives.
 pub(crate) struct PageMemory {
     page_bytes: usize,
     /// Frames of part 0; each further part has as many as all before it together.
@@ -72,8 +75,15 @@ pub(crate) fn locate(base: usize, at: usize) -> (usize, usize) {
     if at < base {
         return (0, at);
     }
-    let part = (at / base).ilog2() as usize;
+    let part = doublings(base, at) as usize;
     (part + 1, at - (base << part))
+}
+
+/// How often `base` can be doubled and is `number` at most; neither is 0, nor is `base` more. A division takes much longer.
+#[inline]
+pub(crate) fn doublings(base: usize, number: usize) -> u32 {
+    let most = number.ilog2() - base.ilog2();
+    most - u32::from(base << most > number)
 }
 
 /// How many items part `part` has.
@@ -117,6 +127,7 @@ impl PageMemory {
         &self.idle
     }
 
+    #[inline]
     fn find(&self, frame: u32) -> (&Part, usize) {
         let (part, at) = locate(self.base, frame as usize);
         (
@@ -125,14 +136,16 @@ impl PageMemory {
         )
     }
 
+    #[inline]
     fn record(&self, frame: u32) -> &Record {
         let (part, at) = self.find(frame);
         debug_assert!((at + 1) * RECORD_BYTES <= part.records.len());
         // SAFETY: `records` holds `part_len` records, of which `locate` gives one; zeroed bytes are valid atomics, they
-        // are reached through shared references only, and stay (invariant 2).
+        // are reached through shared references only, and stay (invariant 3).
         unsafe { part.records.start().cast::<Record>().add(at).as_ref() }
     }
 
+    #[inline]
     fn start(&self, frame: u32) -> NonNull<u8> {
         let (part, at) = self.find(frame);
         debug_assert!((at + 1) * self.page_bytes <= part.pages.len());
@@ -148,6 +161,13 @@ impl PageMemory {
         self.record(frame).name.store(name, Ordering::Relaxed);
     }
 
+    /// Begins to bring what is known of the frame to the processor.
+    #[inline]
+    pub(crate) fn expect(&self, frame: u32) {
+        prefetch(self.record(frame));
+    }
+
+    #[inline]
     fn add_reader(&self, frame: u32) -> Option<&Record> {
         let record = self.record(frame);
         let more = |lent: u32| (lent < OWNED - 1).then_some(lent + 1);
@@ -162,6 +182,7 @@ impl PageMemory {
     }
 
     /// Lends the frame to one more reader, unless it has an owner.
+    #[inline]
     pub(crate) fn pin(&self, frame: u32) -> Option<PageRef<'_>> {
         let record = self.add_reader(frame)?;
         Some(PageRef {
@@ -169,6 +190,14 @@ impl PageMemory {
             record,
             start: self.start(frame),
         })
+    }
+
+    /// As `pin`, if the frame has the page of that name now: no set needs to be locked for that.
+    #[inline]
+    pub(crate) fn pin_named(&self, frame: u32, name: u64) -> Option<PageRef<'_>> {
+        // Who is lent a frame sees its name as its last owner left it, and that stays.
+        self.pin(frame)
+            .filter(|page| page.record.name.load(Ordering::Relaxed) == name)
     }
 
     /// As `pin`, for as long as the caller likes.
@@ -262,6 +291,11 @@ impl PageMut {
         self.frame
     }
 
+    /// Says that the frame has no page, before it is lent to readers.
+    pub(crate) fn forget(&self) {
+        self.memory.set_name(self.frame, NO_NAME);
+    }
+
     /// Says that the memory will be used.
     pub(crate) fn use_it(&self) {
         if !self.memory.record(self.frame).is_used.swap(true, Ordering::Relaxed) {
@@ -287,6 +321,7 @@ impl PageMut {
         if done.is_err() {
             return 0;
         }
+        self.forget();
         if self.memory.record(self.frame).is_used.swap(false, Ordering::Relaxed) {
             self.memory.used.fetch_sub(1, Ordering::Relaxed);
         }
@@ -350,6 +385,34 @@ mod tests {
         assert!(memory.own(6).is_none());
         drop(second);
         assert!(memory.own(6).is_some());
+    }
+
+    #[test]
+    fn a_base_doubles_as_often_as_a_division_says() {
+        for base in 1..40 {
+            for number in base..1000 {
+                assert_eq!(doublings(base, number), (number / base).ilog2(), "{base} {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_has_the_page_of_its_name_or_none() {
+        let memory = Arc::new(PageMemory::new(PAGE, 1));
+        memory.make(0).unwrap();
+        let named = |name| memory.pin_named(0, name).is_some();
+        let owned = memory.own(0).unwrap();
+        memory.set_name(0, 5);
+        assert!(!named(5), "it is being read");
+        drop(owned);
+        assert!(named(5) && !named(6));
+        let unread = memory.own(0).expect("nobody has it, whatever was asked for");
+        unread.forget();
+        drop(unread);
+        assert!(!named(5));
+        memory.set_name(0, 5);
+        assert_eq!(memory.own(0).unwrap().discard(), PAGE);
+        assert!(!named(5));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Which set a page belongs to, in a table that grows and shrinks by single sets (linear hashing).
 
+use crate::pages::doublings;
+
 /// A page of a file: the file's number in the upper 24 bits, the page's in the lower 40.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Name(pub(super) u64);
@@ -48,7 +50,7 @@ impl Name {
 /// n + i. `hash0` picks among n sets, `hash1` among 2n. Here the place's first digit, to the base `unit`, and `level` bits
 /// after it name one of n equal arcs of the circle; the last bit counts most, so that halving an arc adds a set at the end.
 pub(super) fn set_of(name: Name, unit: usize, sets: usize) -> usize {
-    let level = (sets / unit).ilog2();
+    let level = doublings(unit, sets);
     let digits = u128::from(name.place()) * unit as u128;
     let (first, rest) = ((digits >> 64) as usize, (digits as u64).reverse_bits() as usize);
     let hash = |level: u32| first + unit * (rest & ((1 << level) - 1));
@@ -62,7 +64,7 @@ pub(super) fn set_of(name: Name, unit: usize, sets: usize) -> usize {
 
 /// The set that is split to make set `sets`, or that takes its pages back.
 pub(super) fn partner(unit: usize, sets: usize) -> usize {
-    sets - (unit << (sets / unit).ilog2())
+    sets - (unit << doublings(unit, sets))
 }
 
 /// The largest number of sets up to `wanted` that comes about by doubling a small one, and that one.

@@ -270,6 +270,18 @@ impl PageCache {
         }
     }
 
+    /// The frame that very likely has the page, which is taken for used; `pin_named` makes sure.
+    #[inline]
+    pub(super) fn glimpse(&self, name: Name) -> Option<u32> {
+        self.locked(name, |set| {
+            let way = set.find(name.tag(), |_| true)?;
+            self.options.policy.touch(set, way);
+            let frame = set.frames[way];
+            self.memory.expect(frame);
+            Some(frame)
+        })
+    }
+
     #[inline]
     pub(super) fn find(&self, set: &Set, name: Name) -> Option<usize> {
         set.find(name.tag(), |frame| self.memory.name(frame) == name.0)
@@ -353,6 +365,9 @@ impl PageCache {
                 .find(set, name)
                 .expect("a page that is being read stays in its set");
             let frame = page.frame();
+            if outcome.is_err() {
+                page.forget();
+            }
             drop(page);
             set.loading &= !(1 << way);
             let pinned = match outcome {
@@ -373,6 +388,7 @@ impl PageCache {
             let way = self
                 .find(set, name)
                 .expect("a page that is being read stays in its set");
+            page.forget();
             drop(page);
             set.clear(way);
             self.joins.finish(name, &Ok(()));

@@ -19,8 +19,16 @@ const RUN_PAGES: usize = 256;
 /// How many requests before its turn a request's set is asked for.
 const AHEAD: usize = 8;
 
-/// How many pages that are there are found before their tasks run: a page is seldom in the processor's cache.
-const TOGETHER: usize = 4;
+/// How many pages that are there are found, then pinned, and then worked on, before the next: neither a page nor what is known
+/// of it is in the processor's cache, as a rule.
+const TOGETHER: usize = 8;
+
+/// Bytes of a page that are asked for before it is its turn: the processor goes on by itself once it has seen that a page is
+/// read through, and has too much to do if it is asked for more.
+const START: usize = 12 * LINE;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// What runs on the pages of a request.
 type Task<'t> = dyn FnMut(usize, Pages<'_>) + 't;
@@ -95,8 +103,10 @@ struct Visit<'a> {
     file: &'a OpenFile,
     requests: &'a [Span],
     queue: Option<Queue<PageMut>>,
-    /// Requests whose one page is there, while it comes to the processor.
-    ready: Vec<(usize, PageRef<'a>)>,
+    /// Requests whose one page is there, very likely in this frame, while what is known of it comes to the processor.
+    ready: Vec<(usize, u32)>,
+    /// The same with their pages, while these come.
+    pinned: Vec<(usize, PageRef<'a>)>,
     gathered: Vec<(u64, PageMut)>,
     /// First page, and the bytes that the file had of the run when it was asked for, by the queue's tokens.
     runs: Vec<(u64, usize)>,
@@ -124,7 +134,8 @@ impl<'a> Visit<'a> {
             file,
             requests,
             queue: None,
-            ready: Vec::new(),
+            ready: Vec::with_capacity(TOGETHER),
+            pinned: Vec::with_capacity(TOGETHER),
             gathered: Vec::new(),
             runs: Vec::new(),
             idle_runs: Vec::new(),
@@ -160,7 +171,7 @@ impl<'a> Visit<'a> {
                     next += 1;
                 }
             }
-            self.serve_ready(each);
+            self.serve_ready(each)?;
             self.read_gathered();
             if self.under_way() > 0 {
                 self.take_completed(each)?;
@@ -195,18 +206,13 @@ impl<'a> Visit<'a> {
         }
         let (first, last) = (offset / page_bytes, (offset + u64::from(bytes) - 1) / page_bytes);
         if first == last && !self.wanted.contains_key(&first) {
-            let claim = self.cache.claim(self.name(first));
-            if let Claim::Hit(page) = claim {
-                self.hits += 1;
-                prefetch(&page[(offset - first * page_bytes) as usize..]);
-                self.ready.push((index, page));
-                if self.ready.len() == TOGETHER {
-                    self.serve_ready(each);
-                }
-                return Ok(());
+            if let Some(frame) = self.cache.glimpse(self.name(first)) {
+                self.ready.push((index, frame));
+                return match self.ready.len() {
+                    TOGETHER => self.serve_ready(each),
+                    _ => Ok(()),
+                };
             }
-            let place = self.pend(index, first, 1);
-            return self.take(place, claim, each);
         }
         let count = (last - first + 1) as usize;
         let Place { pending, .. } = self.pend(index, first, count);
@@ -216,16 +222,45 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    /// Serves the requests whose one page was there.
-    fn serve_ready(&mut self, each: &mut Task) {
-        let mut ready = std::mem::take(&mut self.ready);
-        for (index, page) in ready.drain(..) {
-            let Span { offset, bytes } = self.requests[index];
-            let start = (offset % page.len() as u64) as usize;
-            let slice = &page[start..start + bytes as usize];
-            each(index, Pages { slices: &[slice] });
+    /// Serves the requests whose one page was there, and asks anew for one that has gone.
+    fn serve_ready(&mut self, each: &mut Task) -> Result<(), StoreError> {
+        let page_bytes = self.cache.options.page_bytes as u64;
+        let (mut ready, mut pinned) = (std::mem::take(&mut self.ready), std::mem::take(&mut self.pinned));
+        let mut gone = Ok(());
+        for (index, frame) in ready.drain(..) {
+            let page = self.requests[index].offset / page_bytes;
+            match self.cache.memory.pin_named(frame, self.name(page).0) {
+                Some(page) => {
+                    prefetch(self.within(index, &page));
+                    pinned.push((index, page));
+                }
+                None => {
+                    let place = self.pend(index, page, 1);
+                    gone = gone.and(self.want(place, each));
+                }
+            }
         }
-        self.ready = ready;
+        self.hits += pinned.len() as u64;
+        for (at, (index, page)) in pinned.iter().enumerate() {
+            if let Some((next, page)) = pinned.get(at + 1) {
+                let start = self.within(*next, page);
+                start[..start.len().min(START)]
+                    .chunks(2 * LINE)
+                    .skip(1)
+                    .for_each(prefetch);
+            }
+            let slice = self.within(*index, page);
+            each(*index, Pages { slices: &[slice] });
+        }
+        pinned.clear();
+        (self.ready, self.pinned) = (ready, pinned);
+        gone
+    }
+
+    /// What a request is about of its one page.
+    fn within<'p>(&self, index: usize, page: &'p [u8]) -> &'p [u8] {
+        let Span { offset, bytes } = self.requests[index];
+        &page[(offset % page.len() as u64) as usize..][..bytes as usize]
     }
 
     fn pend(&mut self, index: usize, first: u64, count: usize) -> Place {
