@@ -23,6 +23,9 @@ const AHEAD: usize = 8;
 /// of it is in the processor's cache, as a rule.
 const TOGETHER: usize = 8;
 
+/// How many pages that are there are worked on before what must be read is begun with.
+const HITS: u64 = 256;
+
 /// Bytes of a page that are asked for before it is its turn: the processor goes on by itself once it has seen that a page is
 /// read through, and has too much to do if it is asked for more.
 const START: usize = 12 * LINE;
@@ -159,10 +162,12 @@ impl<'a> Visit<'a> {
     fn run(mut self, each: &mut Task) -> Result<(), StoreError> {
         let mut next = 0;
         loop {
-            // Some room must be free before more is asked for: neighbours in the list should be read together.
+            // Some room must be free before more is asked for: neighbours in the list should be read together. What is there
+            // already is not all worked on before the first read begins.
             let window = self.cache.window();
-            if self.in_use <= window - window / 4 {
-                while next < self.requests.len() && self.in_use < window && self.stalled.is_empty() {
+            let begun = self.hits;
+            if self.may_start(next, window - window / 4) {
+                while self.may_start(next, window - 1) && (self.gathered.is_empty() || self.hits < begun + HITS) {
                     if let Some(later) = self.requests.get(next + AHEAD) {
                         let page = later.offset / self.cache.options.page_bytes as u64;
                         self.cache.expect(self.name(page));
@@ -174,7 +179,8 @@ impl<'a> Visit<'a> {
             self.serve_ready(each)?;
             self.read_gathered();
             if self.under_way() > 0 {
-                self.take_completed(each)?;
+                let wait = !self.may_start(next, window - window / 4);
+                self.take_completed(wait, each)?;
                 self.retry_stalled(each)?;
             } else if let Some((joint, place)) = self.joined.pop_front() {
                 // Nothing of this visit's own is under way: it may wait for others (invariant 2 of the cache).
@@ -190,6 +196,11 @@ impl<'a> Visit<'a> {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether the next request may be started when no more than so many pages are in use.
+    fn may_start(&self, next: usize, most: usize) -> bool {
+        next < self.requests.len() && self.in_use <= most && self.stalled.is_empty()
     }
 
     fn under_way(&self) -> usize {
@@ -387,9 +398,11 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Waits for a read to be complete, and takes those that are too.
-    fn take_completed(&mut self, each: &mut Task) -> Result<(), StoreError> {
-        let mut wait = true;
+    /// Takes the reads that are complete, with `wait` one at least.
+    fn take_completed(&mut self, mut wait: bool, each: &mut Task) -> Result<(), StoreError> {
+        if let Some(queue) = self.queue.as_mut().filter(|_| !wait) {
+            queue.submit();
+        }
         while let Some(done) = self.queue.as_mut().and_then(|queue| queue.next_read(wait)) {
             wait = false;
             self.publish(done, &mut |visit, place, page| visit.arrived(place, page, each))?;
