@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{
-    self, Asked, Coarse, Deltas, Distances, Frames, Frontier, Generations, Graph, Left, Louvain, Means, Peeling, Place,
+    self, Asked, Coarse, Deltas, Frames, Frontier, Generations, Graph, Left, Louvain, Means, Paths, Peeling, Place,
     Ranking, Search, Strength, VertexProgram,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_graph::ListIndex;
 use outcore_store::cache::CachedFile;
-use outcore_store::{large_vec, return_freed_memory, Direction, GraphFile, Io, Part, PAGE};
+use outcore_store::{return_freed_memory, Direction, GraphFile, Io, Part, PAGE};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -206,7 +206,7 @@ impl PyGraph {
         let left = session.spare().saturating_sub(state);
         // What is read ahead and sent does with little; what has been read is asked for again.
         let most = READING_MAX.min(graph::most_memory(&self.file, MESSAGE_BYTES_MOST, true));
-        let memory = (left / 4).clamp(least, most.max(least));
+        let memory = (left / 8).clamp(least, most.max(least));
         let cache_bytes = left.saturating_sub(memory) / 8 * 7;
         run.begins(Begin {
             known: state,
@@ -441,34 +441,32 @@ impl PyGraph {
         direction: &str,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, Option<f64>)> {
         let directions = self.directions(direction)?;
-        let vertices = self.vertices();
         let run = run.get();
         let (found, wrong) = self.with_memory(
             py,
             run,
             "graph: distances",
-            10 + self.degree_bytes(directions),
-            self.with_weights(8),
+            graph::PATHS_BYTES + self.degree_bytes(directions),
+            self.with_weights(0),
             |means, watch| {
                 let degrees = directions.iter().map(|direction| self.degrees_of(*direction, means.io));
                 let degrees = degrees.collect::<Result<Vec<_>, _>>()?;
                 // Of the direction that is not read nobody asks.
                 let (first, last) = (&degrees[0], &degrees[degrees.len() - 1]);
-                let mut states = large_vec(vertices);
-                states.resize(vertices, f64::INFINITY);
-                let mut active = Frontier::none(vertices);
-                for source in sources {
-                    states[source as usize] = 0.0;
-                    active.insert(source);
-                }
                 let step = match step {
                     Some(step) => step,
                     None => (2.0 * graph::mean_weight(&self.file, directions[0], first, means)?).max(f64::MIN_POSITIVE),
                 };
-                let mut program = Distances::new(directions, step, vertices);
-                let degrees = Some((&**first, &**last));
-                self.run_program(&mut program, degrees, &mut states, active, means, watch)?;
-                Ok((states, program.wrong()))
+                let graph = Graph {
+                    file: &self.file,
+                    degrees: Some((first, last)),
+                };
+                let paths = Paths {
+                    graph: &graph,
+                    directions,
+                    step,
+                };
+                paths.distances(&sources, means, watch)
             },
         )?;
         Ok((PyArray1::from_vec(py, found), wrong))

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use outcore_graph::{ListIndex, Span, Vertex};
-use outcore_store::{GraphFile, Section, PAGE};
+use outcore_store::{GraphFile, Part, PlacedRun, Section, PAGE};
 
 use super::bits::{blocks, Bits};
 use super::means::{each_part, BATCH_PAGES};
@@ -170,9 +170,13 @@ impl Runs {
         self.pages < LONG_RUN * self.runs.len() as u64
     }
 
-    /// The runs, and where in the part's bytes each of them begins.
-    pub fn placed(&self) -> impl Iterator<Item = (Range<u64>, usize)> + '_ {
-        self.runs.iter().map(|run| (run.pages.clone(), run.at as usize * PAGE))
+    /// The runs, one behind the other from a byte of a frame on.
+    pub fn placed(&self, part: Part, begin: usize) -> impl Iterator<Item = PlacedRun> + '_ {
+        self.runs.iter().map(move |run| PlacedRun {
+            part,
+            pages: run.pages.clone(),
+            place: begin + run.at as usize * PAGE,
+        })
     }
 
     /// Where in the pages that were read a span lies. `run` is that of a span before it, and of this one after.

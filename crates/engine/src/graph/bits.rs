@@ -1,7 +1,7 @@
 //! Sets of vertices.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 use outcore_graph::Vertex;
 
@@ -146,7 +146,16 @@ impl SharedBits {
     pub fn insert(&self, vertex: Vertex) -> bool {
         let bit = 1 << (vertex % 64);
         let word = &self.0[vertex as usize / 64];
-        word.load(Relaxed) & bit == 0 && word.fetch_or(bit, Relaxed) & bit == 0
+        word.load(SeqCst) & bit == 0 && word.fetch_or(bit, SeqCst) & bit == 0
+    }
+
+    pub fn has(&self, vertex: Vertex) -> bool {
+        self.0[vertex as usize / 64].load(Relaxed) >> (vertex % 64) & 1 == 1
+    }
+
+    /// Takes a vertex out. This and `insert` are in the one order of all that are in one.
+    pub fn remove(&self, vertex: Vertex) {
+        self.0[vertex as usize / 64].fetch_and(!(1 << (vertex % 64)), SeqCst);
     }
 
     /// Makes `others` those of so many vertices that are not in this set.

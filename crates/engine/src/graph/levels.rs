@@ -7,7 +7,7 @@ use super::batch::Chosen;
 use super::bits::{Bits, SharedBits};
 use super::frontier::Frontier;
 use super::means::{Means, Watch};
-use super::sweep::{Heading, Lists, Room, Sweep};
+use super::sweep::{found_bytes, most_found, Heading, Lists, Room, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
@@ -152,8 +152,8 @@ impl Search<'_> {
         // Where those that were found take all the memory there is for them, they are counted before others are looked for.
         let room = Room {
             bytes: means.memory / 2,
-            most: |neighbours| 2 * neighbours * size_of::<Vertex>() as u64,
-            weigh: |found: &Vec<Vertex>| (found.capacity() * size_of::<Vertex>()) as u64,
+            most: most_found,
+            weigh: found_bytes,
         };
         let mut rest = Some(sweep.whole(Heading::of(distance)));
         while let Some(round) = rest {

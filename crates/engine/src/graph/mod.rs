@@ -52,7 +52,7 @@ pub use louvain::{louvain, Louvain, LOUVAIN_BYTES};
 pub use mail::{Combine, Mail, Number};
 pub use means::{Frames, Means, Watch, PORTION_PAGES};
 pub use order::{Generations, Place};
-pub use paths::Distances;
+pub use paths::{Paths, PATHS_BYTES};
 pub use program::{run, Delivery, Graph, Outbox, VertexProgram};
 pub use ranking::{ranks, Ranking, RANKS_BYTES};
 pub use requests::Requests;

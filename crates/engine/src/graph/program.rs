@@ -176,7 +176,7 @@ pub struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    fn weights(&self, direction: Direction) -> Option<WeightIndex<'_>> {
+    pub(super) fn weights(&self, direction: Direction) -> Option<WeightIndex<'_>> {
         let degrees = self.degrees.map(|(out, into)| match direction {
             Direction::Out => out,
             Direction::In => into,

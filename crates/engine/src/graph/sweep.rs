@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outcore_graph::{decode, has_any, Malformed, Span, Vertex};
+use outcore_store::cache::PageCache;
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
@@ -280,8 +281,8 @@ pub struct Sweep<'a> {
     activity: &'a Activity,
     cutting: Cutting<'a>,
     threads: usize,
-    /// Pages of the cache, if there is one, and whether the next sweep goes the same way.
-    cached_pages: Option<u64>,
+    cache: Option<&'a PageCache>,
+    /// Whether the next sweep goes the same way.
     is_one_way: bool,
     /// Vertices whose batches are looked up together, ascending.
     portions: Vec<Range<Vertex>>,
@@ -361,7 +362,7 @@ impl<'a> Sweep<'a> {
             portions: cutting.portions(),
             cutting,
             threads: means.threads,
-            cached_pages: means.cache.map(|file| file.cache().pages() as u64),
+            cache: means.cache.map(|file| &**file.cache()),
             is_one_way: false,
             wanted,
             activity: means.activity,
@@ -388,7 +389,8 @@ impl<'a> Sweep<'a> {
         // Before others are looked up: there is memory for those of one portion.
         *known = None;
         let mut batches = self.cutting.batches(self.portions[portion].clone(), self.threads);
-        if let Some(cached) = self.cached_pages {
+        if let Some(cache) = self.cache {
+            let cached = cache.pages() as u64;
             pass(&mut batches, portion, self.portions.len(), cached, !self.is_one_way);
         }
         let batches: Arc<[Batch]> = batches.into();
@@ -412,15 +414,24 @@ impl<'a> Sweep<'a> {
         (0..self.portions.len()).map(of).sum()
     }
 
-    fn ask(&self) {
+    /// What is asked for from here on is the sweep's.
+    fn ask(&self, heading: Heading) {
         let vertices = self.wanted.file.shape().vertices;
         self.activity.ask(self.wanted.chosen.count(vertices));
+        let first = heading.next(&mut (0..self.portions.len()));
+        if let Some((cache, portion)) = self.cache.zip(first) {
+            // The portions are thought to be alike.
+            let pages = self.batches(portion).iter().map(Batch::pages).sum::<u64>() * self.portions.len() as u64;
+            let is_larger = pages > cache.pages() as u64 && !self.is_one_way;
+            let kind = self.wanted.direction as usize;
+            cache.sweep(is_larger.then_some(kind));
+        }
     }
 
     /// The sweep in rounds, in each of which no more bytes of lists are read than these, or one batch, or a part of a long
     /// list. Each is run before the next is asked for.
     pub fn rounds(&self, list_bytes: u64, heading: Heading) -> impl Iterator<Item = Round<'_>> {
-        self.ask();
+        self.ask(heading);
         let mut portions = 0..self.portions.len();
         let (mut rest, mut batches, mut part) = (Batches::all(Arc::new([])), None::<Batches>, 0);
         std::iter::from_fn(move || {
@@ -457,7 +468,7 @@ impl<'a> Sweep<'a> {
 
     /// All of it.
     pub fn whole(&self, heading: Heading) -> Round<'_> {
-        self.ask();
+        self.ask(heading);
         Round {
             sweep: self,
             batches: Batches::all(Arc::new([])),
@@ -486,6 +497,16 @@ pub struct Room<T> {
     pub most: fn(u64) -> u64,
     /// Bytes of what was found.
     pub weigh: fn(&T) -> u64,
+}
+
+/// Bytes of neighbours that are found, at most: what has grown is half empty.
+pub(super) fn most_found(neighbours: u64) -> u64 {
+    2 * neighbours * size_of::<Vertex>() as u64
+}
+
+/// Bytes of neighbours that were found.
+pub(super) fn found_bytes(found: &Vec<Vertex>) -> u64 {
+    (found.capacity() * size_of::<Vertex>()) as u64
 }
 
 impl<T> Room<T> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use outcore_dtype::DType;
 use outcore_graph::{Span, Vertex};
 use outcore_kernels::cast_kernel;
-use outcore_store::{AlignedBuffer, Direction, GraphFile, Part, PAGE};
+use outcore_store::{AlignedBuffer, Direction, GraphFile, Part, PlacedRun, PAGE};
 
 use super::batch::{pages_of, Batch, Chosen, WeightIndex};
 use super::means::Means;
@@ -86,19 +86,15 @@ impl Wanted<'_> {
     /// The pages of a batch: those of lists, then those of weights.
     pub(super) fn read(&self, batch: &Batch, means: &Means<'_>) -> Result<AlignedBuffer, EngineError> {
         let mut frame = means.frames.take(self.file.path(), batch.bytes())?;
-        let (lists, weights) = frame.split_at_mut(batch.lists.pages as usize * PAGE);
         let cache = means.cache.filter(|_| !batch.is_passing);
-        for (part, runs, area) in [
-            (Part::Lists, &batch.lists, lists),
-            (Part::Weights, &batch.weights, weights),
-        ] {
-            if cache.is_none() {
-                means.activity.read(runs.pages * PAGE as u64);
-            }
-            let runs: Vec<_> = runs.placed().collect();
-            self.file
-                .read_pages(self.direction, part, &runs, area, cache, means.io)?;
+        if cache.is_none() {
+            means.activity.read(batch.bytes());
         }
+        let lists = batch.lists.placed(Part::Lists, 0);
+        let weights = batch.weights.placed(Part::Weights, batch.lists.pages as usize * PAGE);
+        let runs: Vec<PlacedRun> = lists.chain(weights).collect();
+        self.file
+            .read_pages(self.direction, &runs, &mut frame, cache, means.io)?;
         Ok(frame)
     }
 
@@ -114,8 +110,13 @@ impl Wanted<'_> {
         let begin = (span.offset - pages.start * PAGE as u64) as usize;
         let mut frame = means.frames.take(self.file.path(), bytes)?;
         means.activity.read(bytes);
-        self.file
-            .read_pages(self.direction, part, &[(pages, 0)], &mut frame, None, means.io)?;
+        self.file.read_pages(
+            self.direction,
+            &[PlacedRun { part, pages, place: 0 }],
+            &mut frame,
+            None,
+            means.io,
+        )?;
         Ok((frame, begin..begin + span.bytes as usize))
     }
 }

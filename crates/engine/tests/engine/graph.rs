@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Activity, Bits, Chosen, Delivery, Distances, Frames, Frontier, Graph, Heading, List, Means, Outbox, Requests,
+    self, Activity, Bits, Chosen, Delivery, Frames, Frontier, Graph, Heading, List, Means, Outbox, Paths, Requests,
     Search, Strength, Sweep, VertexProgram, Wanted,
 };
 use outcore_engine::EngineError;
+use outcore_graph::ListIndex;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
 use proptest::prelude::*;
 
@@ -261,6 +262,21 @@ fn strong_components_reach_each_other() {
     }
 }
 
+fn distances(made: &Made, degrees: (&ListIndex, &ListIndex), source: u32, step: f64, means: &Means<'_>) -> Vec<f64> {
+    let graph = Graph {
+        file: &made.file,
+        degrees: Some(degrees),
+    };
+    let paths = Paths {
+        graph: &graph,
+        directions: &OUT,
+        step,
+    };
+    let (found, wrong) = paths.distances(&[source], means, &mut go).unwrap();
+    assert_eq!(wrong, None);
+    found
+}
+
 #[test]
 fn distances_are_the_shortest() {
     for made in shapes() {
@@ -280,26 +296,7 @@ fn distances_are_the_shortest() {
         }
         for step in [0.1, 3.0, 1e9] {
             let found = the_same(&made, &io, |means| {
-                let mut states = vec![f64::INFINITY; made.vertices];
-                states[0] = 0.0;
-                let mut active = Frontier::none(made.vertices);
-                active.insert(0);
-                let graph = Graph {
-                    file: &made.file,
-                    degrees: Some((&degrees[0], &degrees[1])),
-                };
-                let mut program = Distances::new(&OUT, step, made.vertices);
-                graph::run(
-                    &graph,
-                    &mut program,
-                    &mut states,
-                    &mut active,
-                    Delivery::Synchronous,
-                    means,
-                    &mut go,
-                )
-                .unwrap();
-                states
+                distances(&made, (&degrees[0], &degrees[1]), 0, step, means)
             });
             assert_eq!(found, expected);
         }
@@ -805,26 +802,7 @@ fn algorithms_take_long_lists_in_parts() {
         .all(|(vertex, level)| *level == distance(vertex)));
     let degrees = made.file.degrees(Direction::Out, &io).unwrap();
     let paths = the_same(&made, &io, |means| {
-        let mut states = vec![f64::INFINITY; made.vertices];
-        states[HUB as usize] = 0.0;
-        let mut active = Frontier::none(made.vertices);
-        active.insert(HUB);
-        let graph = Graph {
-            file: &made.file,
-            degrees: Some((&degrees, &degrees)),
-        };
-        let mut program = Distances::new(&OUT, 1e9, made.vertices);
-        graph::run(
-            &graph,
-            &mut program,
-            &mut states,
-            &mut active,
-            Delivery::Synchronous,
-            means,
-            &mut go,
-        )
-        .unwrap();
-        states
+        distances(&made, (&degrees, &degrees), HUB, 1e9, means)
     });
     for (vertex, distance) in (0..).zip(&paths) {
         let direct = if vertex == HUB {

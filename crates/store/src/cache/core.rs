@@ -1,14 +1,14 @@
 //! The cache itself: sets, their memory, and what happens to one page under its set's lock.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::address::{even, set_of, Name};
 use super::file::OpenFile;
 use super::flusher::Flusher;
 use super::join::{Joins, Joint};
-use super::policy::Policy;
+use super::policy::{Policy, SWEEPS};
 use super::set::{ways, Line, Set, ALL, NO_FRAME, WAYS};
 use crate::pages::{locate, part_len, PageMemory, PageMut, PageRef, RECORD_BYTES};
 use crate::{Io, Ledger, Reservation, StoreError};
@@ -93,12 +93,26 @@ pub struct PageCache {
     pub(super) memory: Arc<PageMemory>,
     /// The first frame that no way has yet.
     fresh: AtomicU32,
+    /// The number of the sweep that is under way, and `LARGER` with it.
+    sweep: AtomicU8,
+    sweeps: Mutex<Sweeps>,
     pub(super) joins: Joins,
     pub(super) totals: Totals,
     pub(super) files: Mutex<Files>,
     pub(super) size: Mutex<Size>,
     pub(super) spare: Mutex<Vec<PageMut>>,
     pub(super) flusher: Flusher,
+}
+
+/// Of a sweep that is larger than the cache.
+const LARGER: u8 = 1 << 7;
+const _: () = assert!(SWEEPS <= LARGER);
+
+/// The last sweep that was larger than the cache.
+#[derive(Default)]
+struct Sweeps {
+    number: u8,
+    kind: usize,
 }
 
 /// Files by their numbers, which are not given twice.
@@ -186,6 +200,8 @@ impl PageCache {
             lines: [const { OnceLock::new() }; 32],
             memory,
             fresh: AtomicU32::new(spare as u32),
+            sweep: AtomicU8::new(0),
+            sweeps: Mutex::default(),
             joins: Joins::default(),
             totals: Totals::default(),
             files: Mutex::default(),
@@ -200,6 +216,33 @@ impl PageCache {
         cache.make_lines(0);
         cache.register();
         Ok(cache)
+    }
+
+    /// A sweep begins. Where it asks for each of its pages once, of the `kind` of pages that it is about, and has more of them than
+    /// there is room for, and the next of its kind goes the other way, Gclock lets go of pages that it has asked for before those
+    /// that the last one did and that it may still come to. `None`: any other sweep.
+    pub fn sweep(&self, kind: Option<usize>) {
+        let mut now = lock(&self.sweeps);
+        if let Some(kind) = kind {
+            // Of those of another kind none is the last one.
+            now.number = (now.number + 1 + u8::from(kind != now.kind)) % SWEEPS;
+            now.kind = kind;
+        }
+        let is_larger = if kind.is_some() { LARGER } else { 0 };
+        self.sweep.store(now.number | is_larger, Ordering::Relaxed);
+    }
+
+    /// The number of the sweep, and whether it is larger than the cache.
+    #[inline]
+    fn now(&self) -> (u8, bool) {
+        let sweep = self.sweep.load(Ordering::Relaxed);
+        (sweep % SWEEPS, sweep & LARGER != 0)
+    }
+
+    /// A way's page was used.
+    #[inline]
+    pub(super) fn touch(&self, set: &mut Set, way: usize) {
+        self.options.policy.touch(set, way, self.now().0);
     }
 
     /// Counted since the cache was made.
@@ -275,7 +318,7 @@ impl PageCache {
     pub(super) fn glimpse(&self, name: Name) -> Option<u32> {
         self.locked(name, |set| {
             let way = set.find(name.tag(), |_| true)?;
-            self.options.policy.touch(set, way);
+            self.touch(set, way);
             let frame = set.frames[way];
             self.memory.expect(frame);
             Some(frame)
@@ -316,7 +359,7 @@ impl PageCache {
         if set.loading & (1 << way) != 0 {
             return Some(Claim::Joined(self.joins.join(name)));
         }
-        self.options.policy.touch(set, way);
+        self.touch(set, way);
         let page = self.memory.pin(set.frames[way]);
         Some(page.map_or(Claim::Full, Claim::Hit))
     }
@@ -334,7 +377,12 @@ impl PageCache {
             }
         }
         let mut clean = set.held & !(set.loading | set.dirty | set.writing);
-        while let Some(way) = self.options.policy.victim(set, clean) {
+        let ((sweep, is_larger), policy) = (self.now(), self.options.policy);
+        let victim = |set: &mut Set, clean| match is_larger {
+            true => policy.victim_of_sweep(set, clean, sweep),
+            false => policy.victim(set, clean),
+        };
+        while let Some(way) = victim(set, clean) {
             if let Some(page) = self.memory.own(set.frames[way]) {
                 set.clear(way);
                 self.totals.evictions.fetch_add(1, Ordering::Relaxed);
@@ -354,7 +402,7 @@ impl PageCache {
         set.tags[way] = name.tag();
         set.held |= 1 << way;
         self.memory.set_name(set.frames[way], name.0);
-        self.options.policy.enter(set, way);
+        self.options.policy.enter(set, way, self.now().0);
     }
 
     /// Ends the reading of a page that `claim` gave to read; pins it if it has been read, else the page is absent. All that

@@ -1,6 +1,6 @@
 //! Which page of a set goes: one byte per page is all that a policy remembers.
 
-use super::set::{Set, WAYS};
+use super::set::{ways, Set, WAYS};
 
 /// How a set chooses the page to evict. A clean page goes before a dirty one under each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,13 +12,21 @@ pub enum Policy {
     Lfu,
     /// The next page that was not used since the hand passed it. The byte is 0 or 1.
     Clock,
-    /// As `Clock`, but the hand must pass a page as often as it was used, up to `GCLOCK_MOST` times.
+    /// As `Clock`, but the hand must pass a page as often as it was used, up to `GCLOCK_MOST` times. Three bits of the byte count
+    /// that, in the others is the number of the sweep in which it was used last.
     #[default]
     Gclock,
 }
 
 /// What a page's byte goes up to under `Policy::Gclock`: enough to tell hot pages, little enough to forget them.
 pub const GCLOCK_MOST: u8 = 5;
+
+const COUNT_BITS: u32 = 3;
+const COUNT: u8 = (1 << COUNT_BITS) - 1;
+const _: () = assert!(GCLOCK_MOST <= COUNT);
+
+/// Sweeps are counted up to so many, and then from 0 again.
+pub(super) const SWEEPS: u8 = 1 << (u8::BITS - COUNT_BITS);
 
 impl Policy {
     /// Bytes of a set without pages.
@@ -29,17 +37,18 @@ impl Policy {
         }
     }
 
-    /// A page came.
-    pub(super) fn enter(self, set: &mut Set, way: usize) {
+    /// A page came, in a sweep of this number.
+    pub(super) fn enter(self, set: &mut Set, way: usize, sweep: u8) {
         match self {
             Policy::Lru => to_front(set, way),
+            Policy::Gclock => set.uses[way] = sweep << COUNT_BITS | 1,
             _ => set.uses[way] = 1,
         }
     }
 
     /// A page that is there was used.
     #[inline]
-    pub(super) fn touch(self, set: &mut Set, way: usize) {
+    pub(super) fn touch(self, set: &mut Set, way: usize, sweep: u8) {
         match self {
             Policy::Lru => to_front(set, way),
             Policy::Lfu => {
@@ -49,8 +58,43 @@ impl Policy {
                 set.uses[way] += 1;
             }
             Policy::Clock => set.uses[way] = 1,
-            Policy::Gclock => set.uses[way] = (set.uses[way] + 1).min(GCLOCK_MOST),
+            Policy::Gclock => {
+                let count = (set.uses[way] & COUNT) + 1;
+                set.uses[way] = sweep << COUNT_BITS | count.min(GCLOCK_MOST);
+            }
         }
+    }
+
+    /// How often a page was used, as the hand of a clock has it.
+    fn count(self, uses: u8) -> u8 {
+        match self {
+            Policy::Gclock => uses & COUNT,
+            _ => uses,
+        }
+    }
+
+    /// The page to evict of those in `allowed` in a sweep that uses more pages than there is room for, and comes back by the way it
+    /// went. Pages that neither it nor the last one used go first. Then those that it has used, the ones before that go as the hand
+    /// does; what it may still come to goes last.
+    pub(super) fn victim_of_sweep(self, set: &mut Set, allowed: u16, sweep: u8) -> Option<usize> {
+        let (mut over, mut old) = (0, 0);
+        if self == Policy::Gclock {
+            for way in ways(allowed) {
+                match (sweep + SWEEPS - (set.uses[way] >> COUNT_BITS)) % SWEEPS {
+                    0 => over |= 1 << way,
+                    1 => {}
+                    _ => old |= 1 << way,
+                }
+            }
+        }
+        if old == 0 && over != 0 {
+            let hand = set.hand as usize;
+            let mut all = (0..WAYS).map(|step| (hand + step) % WAYS);
+            let victim = all.find(|way| over & (1 << way) != 0)?;
+            set.hand = ((victim + 1) % WAYS) as u8;
+            return Some(victim);
+        }
+        self.victim(set, if old == 0 { allowed } else { old })
     }
 
     /// The page to evict of those in `allowed`, a bit for each.
@@ -63,13 +107,14 @@ impl Policy {
             Policy::Lfu => ways.min_by_key(|&way| set.uses[way])?,
             Policy::Clock | Policy::Gclock => {
                 // As many rounds of the hand as find a page that is down to 0, all at once.
-                let rounds = ways.clone().map(|way| set.uses[way]).min()?;
-                let found = ways.find(|&way| set.uses[way] == rounds)?;
+                let count = |way: usize| self.count(set.uses[way]);
+                let rounds = ways.clone().map(count).min()?;
+                let found = ways.find(|&way| count(way) == rounds)?;
                 for step in 0..WAYS {
                     let way = (hand + step) % WAYS;
                     let passed = rounds + u8::from((found + WAYS - hand) % WAYS > step);
                     if allows(way) {
-                        set.uses[way] = set.uses[way].saturating_sub(passed);
+                        set.uses[way] -= self.count(set.uses[way]).min(passed);
                     }
                 }
                 found
@@ -83,7 +128,7 @@ impl Policy {
     pub(super) fn rank(self, uses: u8) -> u8 {
         match self {
             Policy::Lru => u8::MAX - uses,
-            _ => uses,
+            _ => self.count(uses),
         }
     }
 
@@ -115,8 +160,8 @@ mod tests {
 
     fn used(policy: Policy, order: &[usize]) -> Set {
         let mut set = Set::new(policy, [0; WAYS]);
-        (0..WAYS).for_each(|way| policy.enter(&mut set, way));
-        order.iter().for_each(|&way| policy.touch(&mut set, way));
+        (0..WAYS).for_each(|way| policy.enter(&mut set, way, 0));
+        order.iter().for_each(|&way| policy.touch(&mut set, way, 0));
         set
     }
 
@@ -135,7 +180,7 @@ mod tests {
     fn lfu_takes_the_page_used_least_and_forgets_old_counts() {
         let mut set = used(Policy::Lfu, &[0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11]);
         assert_eq!(Policy::Lfu.victim(&mut set, 0xfff), Some(3));
-        (0..300).for_each(|_| Policy::Lfu.touch(&mut set, 0));
+        (0..300).for_each(|_| Policy::Lfu.touch(&mut set, 0, 0));
         assert!(set.uses[0] > 100 && set.uses[1] == 1);
     }
 

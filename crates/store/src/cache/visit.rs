@@ -1,8 +1,11 @@
 //! Many requests at once, each served in place as soon as its pages are there.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::address::Name;
 use super::core::{lock, Claim, PageCache};
@@ -86,7 +89,7 @@ impl CachedFile {
 struct Pending<'a> {
     index: usize,
     first: u64,
-    pages: Vec<Option<PageRef<'a>>>,
+    pages: SmallVec<[Option<PageRef<'a>>; 1]>,
     missing: usize,
 }
 
@@ -115,7 +118,7 @@ struct Visit<'a> {
     runs: Vec<(u64, usize)>,
     idle_runs: Vec<usize>,
     /// Who wants a page that this visit reads: the first, and the others.
-    wanted: HashMap<u64, Place>,
+    wanted: FxHashMap<u64, Place>,
     wanted_too: Vec<(u64, Place)>,
     pending: Vec<Option<Pending<'a>>>,
     idle_pending: Vec<usize>,
@@ -142,7 +145,7 @@ impl<'a> Visit<'a> {
             gathered: Vec::new(),
             runs: Vec::new(),
             idle_runs: Vec::new(),
-            wanted: HashMap::new(),
+            wanted: FxHashMap::default(),
             wanted_too: Vec::new(),
             pending: Vec::new(),
             idle_pending: Vec::new(),
@@ -345,8 +348,8 @@ impl<'a> Visit<'a> {
         pending.missing -= 1;
         if pending.missing == 0 {
             let complete = self.end(place.pending);
-            let pages: Vec<&[u8]> = complete.pages.iter().flatten().map(|page| &**page).collect();
-            self.serve(&complete, pages, each);
+            let mut pages: SmallVec<[&[u8]; 1]> = complete.pages.iter().flatten().map(|page| &**page).collect();
+            self.serve(&complete, &mut pages, each);
         }
     }
 
@@ -359,7 +362,7 @@ impl<'a> Visit<'a> {
     }
 
     /// Runs the task on a request's pages, cut to the request.
-    fn serve(&self, complete: &Pending, mut pages: Vec<&[u8]>, each: &mut Task) {
+    fn serve(&self, complete: &Pending, pages: &mut [&[u8]], each: &mut Task) {
         let Span { offset, bytes } = self.requests[complete.index];
         let start = (offset - complete.first * self.cache.options.page_bytes as u64) as usize;
         let too_much: usize = pages.iter().map(|page| page.len()).sum::<usize>() - start - bytes as usize;
@@ -369,7 +372,7 @@ impl<'a> Visit<'a> {
         if let Some(first) = pages.first_mut() {
             *first = &first[start..];
         }
-        each(complete.index, Pages { slices: &pages });
+        each(complete.index, Pages { slices: pages });
     }
 
     /// Reads what was gathered: neighbours together.
@@ -504,7 +507,7 @@ impl<'a> Visit<'a> {
         for (at, memory) in aside.iter().zip(spare.iter()) {
             pages[*at] = memory;
         }
-        self.serve(&request, pages, each);
+        self.serve(&request, &mut pages, each);
         Ok(())
     }
 }

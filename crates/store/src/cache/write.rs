@@ -157,7 +157,7 @@ impl PageCache {
         if set.held & (1 << way) == 0 {
             self.enter(set, way, name);
         } else {
-            self.options.policy.touch(set, way);
+            self.touch(set, way);
         }
         if set.dirty & (1 << way) == 0 {
             set.dirty |= 1 << way;

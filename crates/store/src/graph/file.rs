@@ -71,6 +71,15 @@ impl Section {
     }
 }
 
+/// Pages that are read in one go, and where they go.
+#[derive(Clone, Debug)]
+pub struct PlacedRun {
+    pub part: Part,
+    pub pages: Range<u64>,
+    /// Byte of the frame.
+    pub place: usize,
+}
+
 /// An open graph. What it holds in memory is said by [`GraphFile::memory_bytes`].
 pub struct GraphFile {
     path: PathBuf,
@@ -253,7 +262,7 @@ impl GraphFile {
         self.check_unchanged().err().unwrap_or_else(other)
     }
 
-    /// Reads runs of pages of a part, each to its place in `frame`: by way of the cache, if there is one. Each page is held
+    /// Reads runs of pages, each to its place in `frame`: by way of the cache, if there is one, all at once. Each page is held
     /// against its checksum, here or by the cache.
     ///
     /// # Errors
@@ -261,40 +270,35 @@ impl GraphFile {
     pub fn read_pages(
         &self,
         direction: Direction,
-        part: Part,
-        runs: &[(Range<u64>, usize)],
+        runs: &[PlacedRun],
         frame: &mut [u8],
         cache: Option<&CachedFile>,
         io: &Io,
     ) -> Result<(), StoreError> {
         let section = self.section(direction);
-        let (begin, _) = section.part(part);
-        let offset = |page: u64| begin + page * PAGE as u64;
+        let offset = |part, page: u64| section.part(part).0 + page * PAGE as u64;
         match cache {
             None => {
-                for (pages, at) in runs {
-                    let bytes = (pages.end - pages.start) as usize * PAGE;
-                    io.read(&self.file, &mut frame[*at..at + bytes], offset(pages.start), bytes)?;
+                for run in runs {
+                    let bytes = (run.pages.end - run.pages.start) as usize * PAGE;
+                    let place = &mut frame[run.place..run.place + bytes];
+                    io.read(&self.file, place, offset(run.part, run.pages.start), bytes)?;
                 }
             }
             Some(cache) => {
                 // Page by page: none is larger than what a cache takes at once, and neighbours are read together.
-                let pages = runs.iter().flat_map(|(pages, at)| {
-                    let places = (0..).map(move |number| at + number * PAGE);
-                    pages.clone().zip(places)
-                });
-                let (spans, places): (Vec<_>, Vec<_>) = pages
-                    .map(|(page, place)| {
-                        let offset = offset(page);
-                        (
-                            cache::Span {
-                                offset,
-                                bytes: PAGE as u32,
-                            },
-                            place,
-                        )
-                    })
-                    .unzip();
+                let count = runs.iter().map(|run| run.pages.end - run.pages.start).sum::<u64>() as usize;
+                let (mut spans, mut places) = (Vec::with_capacity(count), Vec::with_capacity(count));
+                for run in runs {
+                    let begin = offset(run.part, run.pages.start);
+                    for number in 0..(run.pages.end - run.pages.start) as usize {
+                        spans.push(cache::Span {
+                            offset: begin + (number * PAGE) as u64,
+                            bytes: PAGE as u32,
+                        });
+                        places.push(run.place + number * PAGE);
+                    }
+                }
                 cache.visit(&spans, &mut |number, pages| {
                     pages.copy_to(&mut frame[places[number]..places[number] + PAGE]);
                 })?;
@@ -303,12 +307,14 @@ impl GraphFile {
         if cache.is_some_and(CachedFile::is_checked) {
             return Ok(());
         }
-        for (pages, at) in runs {
-            let sums = section.checksums(part, pages.clone());
-            let found = frame[*at..].chunks_exact(PAGE).zip(sums);
-            let wrong = found.zip(pages.clone()).find(|((page, sum), _)| crc32c(page) != **sum);
+        for run in runs {
+            let sums = section.checksums(run.part, run.pages.clone());
+            let found = frame[run.place..].chunks_exact(PAGE).zip(sums);
+            let wrong = found
+                .zip(run.pages.clone())
+                .find(|((page, sum), _)| crc32c(page) != **sum);
             if let Some((_, page)) = wrong {
-                return Err(self.other_page(offset(page)));
+                return Err(self.other_page(offset(run.part, page)));
             }
         }
         Ok(())

@@ -166,3 +166,43 @@ fn sets_hit_as_often_as_one_global_cache() {
         }
     }
 }
+
+/// Back and forth through more pages than the cache has: each time those are read that were not there, and no others, though
+/// there are pages of something else at first.
+#[test]
+fn a_sweep_larger_than_the_cache_reads_no_page_that_is_there() {
+    let io = Io::memory();
+    let path = written(&io, PAGES * PAGE);
+    let cache = cache_of(&io, 400, options());
+    let room = cache.pages();
+    let file = cache.open(path, Mode::Read).unwrap();
+    let all = room + room / 5;
+    let sweep = |kind: Option<usize>, turns: bool| {
+        cache.sweep(kind);
+        let before = cache.counters().misses;
+        for page in 0..all {
+            let page = kind.unwrap_or(0) * all + if turns { all - 1 - page } else { page };
+            file.visit(&[span(page * PAGE, 8)], &mut |_, _| {}).unwrap();
+        }
+        (cache.counters().misses - before) as usize
+    };
+    let there = |misses: usize| (all - room..all - room + room / 50).contains(&misses);
+    for kind in [1, 0, 2] {
+        for turn in 0..40 {
+            let misses = sweep(Some(kind), turn % 2 == 1);
+            match turn {
+                0 => assert_eq!(misses, all, "nothing was there"),
+                _ => assert!(
+                    there(misses),
+                    "sweep {turn} of {kind}: {misses} of {all} pages, {room} in memory"
+                ),
+            }
+        }
+    }
+    let alone: usize = (0..4).map(|turn| sweep(None, turn % 2 == 0)).sum();
+    assert!(
+        alone > 4 * (all - room) * 3 / 2,
+        "by itself the policy reads {} a sweep",
+        alone / 4
+    );
+}
