@@ -45,6 +45,18 @@ pub struct PyGraph {
     pages: PagesOfSessions,
 }
 
+/// Memory for what is read ahead and sent: so much at the least, and one of so many parts of what is left; the cache has the rest.
+struct Reading {
+    least: u64,
+    part: u64,
+}
+
+impl From<u64> for Reading {
+    fn from(least: u64) -> Reading {
+        Reading { least, part: 4 }
+    }
+}
+
 /// Memory for reading and sending: what is left of the session's beside what is known of vertices, within reason.
 const READING_MAX: u64 = 256 << 20;
 /// Bytes of a message at most, of those that are sent here.
@@ -191,14 +203,14 @@ impl PyGraph {
         self.file.shape().vertices * vertex_bytes + self.file.memory_bytes() + self.plan_bytes()
     }
 
-    /// Runs `work` with memory for so many bytes a vertex, and for reading: `least` at the least.
+    /// Runs `work` with memory for so many bytes a vertex, and for reading.
     fn with_memory<T: Send>(
         &self,
         py: Python<'_>,
         run: &PyGraphRun,
         operator: &'static str,
         vertex_bytes: u64,
-        least: u64,
+        reading: impl Into<Reading>,
         work: impl FnOnce(&Means<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
         let state = self.state_bytes(vertex_bytes);
@@ -206,7 +218,8 @@ impl PyGraph {
         let left = session.spare().saturating_sub(state);
         // What is read ahead and sent does with little; what has been read is asked for again.
         let most = READING_MAX.min(graph::most_memory(&self.file, MESSAGE_BYTES_MOST, true));
-        let memory = (left / 8).clamp(least, most.max(least));
+        let Reading { least, part } = reading.into();
+        let memory = (left / part).clamp(least, most.max(least));
         let cache_bytes = left.saturating_sub(memory) / 8 * 7;
         run.begins(Begin {
             known: state,
@@ -447,7 +460,11 @@ impl PyGraph {
             run,
             "graph: distances",
             graph::PATHS_BYTES + self.degree_bytes(directions),
-            self.with_weights(0),
+            // Nothing is sent.
+            Reading {
+                least: self.with_weights(0),
+                part: 8,
+            },
             |means, watch| {
                 let degrees = directions.iter().map(|direction| self.degrees_of(*direction, means.io));
                 let degrees = degrees.collect::<Result<Vec<_>, _>>()?;
