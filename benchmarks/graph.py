@@ -88,7 +88,7 @@ def run(path: str, case: str, session: dict[str, Any], keep: str | None = None) 
         source = int(G.degrees().argmax())
         calls: dict[str, Callable[[], Any]] = {
             "bfs": lambda: oc.graph.bfs(G, source),
-            "shortest_paths": lambda: oc.graph.shortest_paths(G, source, step=50.0),
+            "shortest_paths": lambda: oc.graph.shortest_paths(G, source),
             "connected_components": lambda: oc.graph.connected_components(G),
             "betweenness_centrality": lambda: oc.graph.betweenness_centrality(G, [source]),
             "pagerank": lambda: oc.graph.pagerank(G, tol=0, iterations=10),

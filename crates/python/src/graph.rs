@@ -61,6 +61,9 @@ impl From<u64> for Reading {
 const READING_MAX: u64 = 256 << 20;
 /// Bytes of a message at most, of those that are sent here.
 const MESSAGE_BYTES_MOST: u64 = 24;
+/// Weights on the average to a step of paths: as lists of many vertices share a page, few wide iterations read less than many
+/// narrow ones, and are hardly slower where paths are long.
+const STEP_WEIGHTS: f64 = 8.0;
 /// Bytes of lists from which on it is worth while to give back what they took meanwhile.
 const FREED_LEAST: u64 = 1 << 20;
 /// Bytes of memory for the loop of a vertex, in a list that has grown.
@@ -472,7 +475,8 @@ impl PyGraph {
                 let (first, last) = (&degrees[0], &degrees[degrees.len() - 1]);
                 let step = match step {
                     Some(step) => step,
-                    None => (2.0 * graph::mean_weight(&self.file, directions[0], first, means)?).max(f64::MIN_POSITIVE),
+                    None => (STEP_WEIGHTS * graph::mean_weight(&self.file, directions[0], first, means)?)
+                        .max(f64::MIN_POSITIVE),
                 };
                 let graph = Graph {
                     file: &self.file,
