@@ -168,8 +168,8 @@ impl<'a> Visit<'a> {
             // Some room must be free before more is asked for: neighbours in the list should be read together. What is there
             // already is not all worked on before the first read begins.
             let window = self.cache.window();
-            let begun = self.hits;
-            if self.may_start(next, window - window / 4) {
+            let (most, begun) = (window - window.div_ceil(4), self.hits);
+            if self.may_start(next, most) {
                 while self.may_start(next, window - 1) && (self.gathered.is_empty() || self.hits < begun + HITS) {
                     if let Some(later) = self.requests.get(next + AHEAD) {
                         let page = later.offset / self.cache.options.page_bytes as u64;
@@ -182,7 +182,7 @@ impl<'a> Visit<'a> {
             self.serve_ready(each)?;
             self.read_gathered();
             if self.under_way() > 0 {
-                let wait = !self.may_start(next, window - window / 4);
+                let wait = !self.may_start(next, most);
                 self.take_completed(wait, each)?;
                 self.retry_stalled(each)?;
             } else if let Some((joint, place)) = self.joined.pop_front() {
