@@ -46,10 +46,10 @@ def shortest_paths(
     leads.
 
     Distances within `step` of each other are worked on together (Δ-stepping, Meyer and Sanders 2003); it changes the
-    time, not the result; None is eight times what some of the weights are on average. Without weights every edge is 1 long.
-    Memory: 14 bytes a vertex. Raises ArgumentError for a step that is no positive number, and where a weight is met
-    that is negative or not a number. I/O: lists and weights of the vertices that are met, again where they come nearer;
-    64 pages for a step of None.
+    time, not the result; None is eight times what some of the weights are on average. Without weights every edge is 1
+    long. Memory: 14 bytes a vertex. Raises ArgumentError for a step that is no positive number, and where a weight is
+    met that is negative or not a number. I/O: lists and weights of the vertices that are met, again where they come
+    nearer; 64 pages for a step of None.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "g.ocg"
