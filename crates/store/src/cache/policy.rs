@@ -88,9 +88,7 @@ impl Policy {
             }
         }
         if old == 0 && over != 0 {
-            let hand = set.hand as usize;
-            let mut all = (0..WAYS).map(|step| (hand + step) % WAYS);
-            let victim = all.find(|way| over & (1 << way) != 0)?;
+            let victim = from_hand(set.hand, over).next()?;
             set.hand = ((victim + 1) % WAYS) as u8;
             return Some(victim);
         }
@@ -99,9 +97,8 @@ impl Policy {
 
     /// The page to evict of those in `allowed`, a bit for each.
     pub(super) fn victim(self, set: &mut Set, allowed: u16) -> Option<usize> {
-        let allows = |way: usize| allowed & (1 << way) != 0;
         let hand = set.hand as usize;
-        let mut ways = (0..WAYS).map(|step| (hand + step) % WAYS).filter(|&way| allows(way));
+        let mut ways = from_hand(set.hand, allowed);
         let victim = match self {
             Policy::Lru => ways.max_by_key(|&way| set.uses[way])?,
             Policy::Lfu => ways.min_by_key(|&way| set.uses[way])?,
@@ -113,7 +110,7 @@ impl Policy {
                 for step in 0..WAYS {
                     let way = (hand + step) % WAYS;
                     let passed = rounds + u8::from((found + WAYS - hand) % WAYS > step);
-                    if allows(way) {
+                    if allowed & (1 << way) != 0 {
                         set.uses[way] -= self.count(set.uses[way]).min(passed);
                     }
                 }
@@ -143,6 +140,12 @@ impl Policy {
             set.uses[way] = place as u8;
         }
     }
+}
+
+/// The ways of a mask in the order in which the hand comes to them.
+fn from_hand(hand: u8, allowed: u16) -> impl Iterator<Item = usize> + Clone {
+    let all = (0..WAYS).map(move |step| (hand as usize + step) % WAYS);
+    all.filter(move |way| allowed & (1 << way) != 0)
 }
 
 #[inline]
