@@ -2,6 +2,7 @@
 
 use super::bits::Bits;
 use super::frontier::Frontier;
+use super::gaps::{get, put};
 
 /// Levels, the last of which is taken first. A level is coded as the gaps between its vertices, seven bits in a byte, or if
 /// that is more as bits.
@@ -93,27 +94,6 @@ impl Layers {
         }
         level.settle();
         true
-    }
-}
-
-/// Appends a number, its low bits first.
-fn put(bytes: &mut Vec<u8>, mut number: u32) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn get(next: &mut impl FnMut() -> Option<u8>) -> u32 {
-    let (mut number, mut shift) = (0, 0);
-    loop {
-        let byte = next().expect("numbers that were put are whole");
-        number |= u32::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return number;
-        }
-        shift += 7;
     }
 }
 

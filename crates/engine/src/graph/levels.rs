@@ -6,8 +6,9 @@ use outcore_store::{large_vec, Direction, GraphFile};
 use super::batch::Chosen;
 use super::bits::{Bits, SharedBits};
 use super::frontier::Frontier;
+use super::kept::{Keeping, Kept, Piece};
 use super::means::{Means, Watch};
-use super::sweep::{found_bytes, most_found, Heading, Lists, Room, Sweep};
+use super::sweep::{found_bytes, most_found, Heading, Lists, Looked, Room, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
@@ -31,12 +32,17 @@ pub struct Search<'a> {
     pub farthest: u32,
 }
 
+/// The part of the memory in which lists are kept.
+const KEPT: u64 = 4;
+
 /// What was found.
 struct Known {
     levels: Vec<i32>,
     met: SharedBits,
     /// Bytes of the lists, of each direction, by which those that were not met could find a neighbour.
     left: Vec<u64>,
+    /// Those lists themselves, once an iteration has turned round, where there is memory for all.
+    kept: Vec<Option<Kept>>,
     /// The vertices of a level, and of the next.
     active: Frontier,
     next: Frontier,
@@ -63,6 +69,7 @@ impl Search<'_> {
             levels,
             met: SharedBits::none(vertices),
             left: self.directions.iter().map(|along| bytes(against(*along))).collect(),
+            kept: self.directions.iter().map(|_| None).collect(),
             active: Frontier::none(vertices),
             next: Frontier::none(vertices),
         };
@@ -98,16 +105,28 @@ impl Search<'_> {
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let along = self.directions[place];
+        let kept_bytes: u64 = known.kept.iter().flatten().map(Kept::bytes).sum();
+        let means = &Means {
+            memory: means.memory - kept_bytes,
+            ..*means
+        };
         let Known {
             levels,
             met,
             left,
+            kept,
             active,
             next,
         } = known;
+        let (active, met, vertices) = (&*active, &*met, levels.len());
+        let mut take = |found: Vec<Vertex>| {
+            for vertex in found {
+                levels[vertex as usize] = distance as i32 + 1;
+                next.insert(vertex);
+            }
+            Ok(())
+        };
         let bytes = |direction| active.chosen().list_bytes(&self.file.section(direction).index);
-        let ahead = bytes(along);
-        left[place] -= bytes(against(along));
         let read = |direction, chosen| {
             let wanted = Wanted {
                 file: self.file,
@@ -117,54 +136,96 @@ impl Search<'_> {
             };
             Sweep::in_parts(wanted, means)
         };
-        let (active, met) = (&*active, &*met);
         let straight = || read(along, active.chosen());
-        let mut turned = None;
-        if left[place] < TURNED * ahead {
-            met.complement(levels.len(), unmet);
-            turned = Some(read(against(along), Chosen::Of(unmet)));
-        }
-        let (sweep, is_turned) = match turned {
-            Some(turned) if turned.list_bytes() < TURNED * ahead => (turned, true),
-            // Where lists are spread over many pages, that is what decides.
-            Some(turned) => {
-                let straight = straight();
-                match turned.list_bytes() < TURNED * straight.list_bytes() {
-                    true => (turned, true),
-                    false => (straight, false),
-                }
+        let (sweep, is_turned) = if let Some(lists) = &mut kept[place] {
+            // A list of those that are active takes a byte at least.
+            let pays = |ahead: u64| lists.bytes() < TURNED * ahead;
+            let sweep = (!pays(active.count()))
+                .then(straight)
+                .filter(|sweep| !pays(sweep.list_bytes()));
+            let Some(sweep) = sweep else {
+                let looks = |vertex| !met.has(vertex);
+                let found = |found: Vec<Vertex>| {
+                    found.iter().for_each(|vertex| {
+                        met.insert(*vertex);
+                    });
+                    take(found)
+                };
+                lists.search(
+                    self.file,
+                    means.threads,
+                    looks,
+                    |neighbour| active.has(neighbour),
+                    found,
+                )?;
+                return watch();
+            };
+            (sweep, false)
+        } else {
+            let ahead = bytes(along);
+            left[place] -= bytes(against(along));
+            let mut turned = None;
+            if left[place] < TURNED * ahead {
+                met.complement(vertices, unmet);
+                turned = Some(read(against(along), Chosen::Of(unmet)));
             }
-            None => (straight(), false),
+            match turned {
+                Some(turned) if turned.list_bytes() < TURNED * ahead => (turned, true),
+                // Where lists are spread over many pages, that is what decides.
+                Some(turned) => {
+                    let straight = straight();
+                    match turned.list_bytes() < TURNED * straight.list_bytes() {
+                        true => (turned, true),
+                        false => (straight, false),
+                    }
+                }
+                None => (straight(), false),
+            }
+        };
+        let keeping = Keeping::new(if is_turned { means.memory / KEPT } else { 0 });
+        let means = &Means {
+            memory: means.memory - keeping.most(),
+            ..*means
         };
         let look = |scratch: &mut Scratch, lists: &Lists<'_>| {
-            let mut found = vec![];
+            let (mut found, mut piece) = (vec![], Piece::default());
             let mut find = |vertex| {
                 if met.insert(vertex) {
                     found.push(vertex);
                 }
             };
-            match is_turned {
-                true => lists.each_with(|neighbour| active.has(neighbour), find)?,
-                false => lists.each(scratch, |list| list.neighbours.iter().for_each(|vertex| find(*vertex)))?,
+            if is_turned {
+                let keeps = keeping.is_on();
+                lists.each_with(
+                    |neighbour| active.has(neighbour),
+                    |vertex, looked| match looked {
+                        Looked::Has => find(vertex),
+                        Looked::HasNot(list) if keeps => piece.push(vertex, list),
+                        Looked::HasNot(_) => (),
+                        Looked::HasNotInPart => keeping.give_up(),
+                    },
+                )?;
+            } else {
+                lists.each(scratch, |list| list.neighbours.iter().for_each(|vertex| find(*vertex)))?;
             }
-            Ok(found)
+            Ok((found, keeping.keep(piece)))
         };
         // Where those that were found take all the memory there is for them, they are counted before others are looked for.
         let room = Room {
             bytes: means.memory / 2,
             most: most_found,
-            weigh: found_bytes,
+            weigh: |(found, _): &(Vec<Vertex>, Piece)| found_bytes(found),
         };
-        let mut rest = Some(sweep.whole(Heading::of(distance)));
+        let (mut rest, mut pieces) = (Some(sweep.whole(Heading::of(distance))), vec![]);
         while let Some(round) = rest {
-            let take = |found: Vec<Vertex>| {
-                for vertex in found {
-                    levels[vertex as usize] = distance as i32 + 1;
-                    next.insert(vertex);
-                }
-                Ok(())
+            let found = |(found, piece)| {
+                pieces.push(piece);
+                take(found)
             };
-            rest = round.run_within(means, &room, Scratch::default, look, take, watch)?;
+            rest = round.run_within(means, &room, Scratch::default, look, found, watch)?;
+        }
+        if is_turned {
+            kept[place] = keeping.whole(pieces);
         }
         Ok(())
     }

@@ -14,6 +14,8 @@ mod components;
 mod cores;
 mod deltas;
 mod frontier;
+mod gaps;
+mod kept;
 mod labels;
 mod layers;
 mod levels;

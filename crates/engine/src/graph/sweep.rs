@@ -202,28 +202,42 @@ impl<'a> Lists<'a> {
         Ok(())
     }
 
-    /// Calls `found` with every vertex that has one of some neighbours, ascending; of a long list as often as parts have one.
+    /// Calls `each` with every vertex, ascending, and whether it has one of some neighbours; of a long list with every part.
     ///
     /// # Errors
     /// Bytes that are no list.
-    pub fn each_with(&self, is: impl Fn(Vertex) -> bool, mut found: impl FnMut(Vertex)) -> Result<(), EngineError> {
+    pub fn each_with(
+        &self,
+        is: impl Fn(Vertex) -> bool,
+        mut each: impl FnMut(Vertex, Looked<'_>),
+    ) -> Result<(), EngineError> {
         let (wanted, batch, frame) = match &self.0 {
             Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
             Held::Part(list) => {
-                if list.neighbours.iter().any(|neighbour| is(*neighbour)) {
-                    found(list.vertex);
+                match list.neighbours.iter().any(|neighbour| is(*neighbour)) {
+                    true => each(list.vertex, Looked::Has),
+                    false => each(list.vertex, Looked::HasNotInPart),
                 }
                 return Ok(());
             }
         };
         let vertices = wanted.file.shape().vertices;
         each_encoded(wanted, None, batch, frame, |vertex, bytes, _| {
-            if has_any(vertex, bytes, vertices, &is)? {
-                found(vertex);
+            match has_any(vertex, bytes, vertices, &is)? {
+                true => each(vertex, Looked::Has),
+                false => each(vertex, Looked::HasNot(bytes)),
             }
             Ok(())
         })
     }
+}
+
+/// What was seen in a list.
+pub enum Looked<'a> {
+    Has,
+    /// Nothing, in the bytes of the whole list.
+    HasNot(&'a [u8]),
+    HasNotInPart,
 }
 
 /// Calls `each` with the bytes of every list of a batch, by ascending vertices, and where the weights lie.

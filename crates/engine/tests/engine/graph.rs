@@ -201,6 +201,29 @@ fn levels_are_those_of_a_queue() {
 }
 
 #[test]
+fn lists_in_which_a_search_finds_nothing_are_not_read_again() {
+    let made = made(3000, &skewed(3000, 12000), true);
+    let expected = expected_levels(&made, 0, false);
+    // The second is not memory enough to keep them.
+    for (memory, is_enough) in [(64 << 20, true), (64, false)] {
+        let activity = Activity::default();
+        let io = Io::direct();
+        let means = Means {
+            memory,
+            activity: &activity,
+            ..the_means(&io)
+        };
+        assert_eq!(levels(&made, 0, &OUT, &means).unwrap(), expected);
+        activity.end(None);
+        let rows = activity.rows();
+        let turned = rows.iter().position(|row| row.lists != row.active).unwrap();
+        let behind: u64 = rows[turned + 1..].iter().map(|row| row.read_bytes).sum();
+        assert!(turned + 2 < rows.len() && rows[turned].read_bytes > 0, "{rows:?}");
+        assert_eq!(behind == 0, is_enough, "{rows:?}");
+    }
+}
+
+#[test]
 fn components_are_named_by_their_lowest_vertex() {
     for made in shapes() {
         let found = the_same(&made, &Io::direct(), |means| {
