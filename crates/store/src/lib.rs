@@ -51,7 +51,7 @@ mod zarr;
 
 pub use error::{Standing, StoreError};
 pub use frames::{Frame, FramePool, PAGE};
-pub use graph::{parse_graph, Direction, GraphFile, GraphShape, GraphWriter, Part, PlacedRun, Section};
+pub use graph::{parse_graph, Caching, Direction, GraphFile, GraphShape, GraphWriter, Part, PlacedRun, Section};
 pub use heap::{have_few_arenas, return_freed_memory};
 pub use held::Held;
 pub use io::{Counters, Faults, Io};

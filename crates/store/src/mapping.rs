@@ -81,6 +81,40 @@ impl AlignedBuffer {
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
+
+    /// Cuts the buffer in two: the first has so many bytes, a multiple of `PAGE`, of those that there are. Either may have none.
+    /// The memory is given back when both are gone.
+    ///
+    /// # Panics
+    /// There are fewer bytes, or they are not whole pages.
+    pub fn split_at(self, bytes: usize) -> (AlignedBuffer, AlignedBuffer) {
+        assert!(
+            bytes <= self.bytes && bytes.is_multiple_of(PAGE),
+            "a cut at byte {bytes}"
+        );
+        // SAFETY: within the range that this value owns, or at its end.
+        let start = unsafe { self.start.add(bytes) };
+        let behind = AlignedBuffer {
+            start,
+            bytes: self.bytes - bytes,
+            _chunk: self._chunk.clone(),
+        };
+        (AlignedBuffer { bytes, ..self }, behind)
+    }
+
+    /// Undoes `split_at`.
+    ///
+    /// # Panics
+    /// The buffers were not cut from one, or do not follow on each other.
+    pub fn join(self, behind: AlignedBuffer) -> AlignedBuffer {
+        let end = self.start.as_ptr().wrapping_add(self.bytes);
+        let is_one = Arc::ptr_eq(&self._chunk, &behind._chunk) && end == behind.start.as_ptr();
+        assert!(is_one, "two buffers that follow on each other");
+        AlignedBuffer {
+            bytes: self.bytes + behind.bytes,
+            ..self
+        }
+    }
 }
 
 /// What zeros are a value of, and what needs not be dropped.
@@ -360,6 +394,27 @@ impl Arena {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_buffer_that_was_cut_is_joined_again_and_no_other() {
+        let mut whole = AlignedBuffer::new(5 * PAGE).unwrap();
+        whole
+            .chunks_mut(PAGE)
+            .zip(1..)
+            .for_each(|(page, number)| page[0] = number);
+        let start = whole.as_ptr();
+        let (front, behind) = whole.split_at(2 * PAGE);
+        let (middle, back) = behind.split_at(0);
+        assert_eq!((front.len(), middle.len(), back.len()), (2 * PAGE, 0, 3 * PAGE));
+        assert_eq!((front[PAGE], back[0]), (2, 3));
+        let other = AlignedBuffer::new(PAGE).unwrap();
+        let wrong = std::panic::catch_unwind(|| front.join(other));
+        assert!(wrong.is_err());
+        let whole = middle.join(back);
+        assert_eq!((whole.len(), whole[2 * PAGE]), (3 * PAGE, 5));
+        assert_eq!(whole.as_ptr(), start.wrapping_add(2 * PAGE));
+        assert!(std::panic::catch_unwind(|| whole.split_at(4 * PAGE)).is_err());
+    }
 
     #[test]
     fn large_vectors_are_vectors() {

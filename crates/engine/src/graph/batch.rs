@@ -6,6 +6,7 @@ use outcore_graph::{ListIndex, Span, Vertex};
 use outcore_store::{GraphFile, Part, PlacedRun, Section, PAGE};
 
 use super::bits::{blocks, Bits};
+use super::heading::Heading;
 use super::means::{each_part, BATCH_PAGES};
 
 /// Whose lists are wanted.
@@ -202,8 +203,9 @@ pub(super) struct Batch {
     pub weights: Runs,
     /// Parts at most in which the one list of the batch is read; 0 where lists are read whole.
     pub parts: usize,
-    /// Whether it is read past the cache, which would not keep it until it is wanted again.
-    pub is_passing: bool,
+    /// Whether the cache has room for all before it and itself, and for itself and all behind it.
+    pub is_first: bool,
+    pub is_last: bool,
 }
 
 impl Batch {
@@ -228,19 +230,30 @@ impl Batch {
         // Half of them without weights: more neighbours are found in a page then.
         (2 * self.lists.pages).max(self.lists.pages + self.weights.pages) >= pages
     }
+
+    /// How it is read by way of a cache, if it is, and whether the cache keeps it. Where the next sweep turns round, that is what
+    /// comes last, which is met first then: what comes first is there if the sweep before kept it, and what is between would
+    /// only come and go. Where each sweep goes the same way, the cache keeps what comes first.
+    pub fn caching(&self, heading: Heading, is_one_way: bool) -> Option<bool> {
+        let is_kept = match heading {
+            Heading::Ascending if is_one_way => self.is_first,
+            Heading::Ascending => self.is_last,
+            Heading::Descending => self.is_first,
+        };
+        let is_met = !is_one_way && (self.is_first || self.is_last);
+        let are_short = self.lists.are_short() || self.weights.are_short();
+        (is_kept || is_met || are_short).then_some(is_kept)
+    }
 }
 
-/// Says which batches of one of so many portions, which are thought to be alike, pass a cache of so many pages by. Where the
-/// next sweep `turns` round, the cache keeps what comes last, which is met first then, and what is between that and what it
-/// has of the sweep before would only come and go. Where each begins at the first vertex, it keeps what comes first. Short
-/// runs are read by the cache, which has many requests under way.
-pub(super) fn pass(batches: &mut [Batch], portion: usize, portions: usize, cached: u64, turns: bool) {
+/// Says which batches of one of so many portions, which are thought to be alike, are the first and the last for which a cache
+/// of so many pages has room.
+pub(super) fn rank(batches: &mut [Batch], portion: usize, portions: usize, cached: u64) {
     let pages: u64 = batches.iter().map(Batch::pages).sum();
     let (mut before, all) = (portion as u64 * pages, portions as u64 * pages);
     for batch in batches {
         let behind = all - before - batch.pages();
-        let are_long = !batch.lists.are_short() && !batch.weights.are_short();
-        batch.is_passing = before >= cached && (behind >= cached || !turns) && are_long;
+        (batch.is_first, batch.is_last) = (before < cached, behind < cached);
         before += batch.pages();
     }
 }
@@ -469,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_the_ends_of_a_long_sweep_passes_the_cache_by() {
+    fn a_cache_keeps_the_end_of_a_long_sweep_and_is_asked_for_its_beginning() {
         let of = |pages: u64| {
             let mut batch = Batch::default();
             batch.lists.add(Span {
@@ -478,25 +491,27 @@ mod tests {
             });
             batch
         };
-        let passing_by = |cached, portion, portions, turns| {
-            let mut batches = vec![of(20); 10];
-            pass(&mut batches, portion, portions, cached, turns);
-            let numbers = batches.iter().enumerate();
-            numbers
-                .filter(|(_, batch)| batch.is_passing)
-                .map(|(number, _)| number)
-                .collect::<Vec<_>>()
+        let ways = |pages, cached, portion, portions, heading, is_one_way| {
+            let mut batches = vec![of(pages); 10];
+            rank(&mut batches, portion, portions, cached);
+            let of = |batch: &Batch| match batch.caching(heading, is_one_way) {
+                Some(true) => 'k',
+                Some(false) => 'a',
+                None => '-',
+            };
+            batches.iter().map(of).collect::<String>()
         };
-        let passing = |cached, portion, portions| passing_by(cached, portion, portions, true);
-        assert_eq!(passing(50, 0, 1), [3, 4, 5, 6]);
-        assert!(passing(100, 0, 1).is_empty());
-        assert_eq!(passing(50, 0, 2), (3..10).collect::<Vec<_>>());
-        assert_eq!(passing(50, 1, 2), (0..7).collect::<Vec<_>>());
-        assert_eq!(passing(0, 0, 1), (0..10).collect::<Vec<_>>());
-        let mut short = [of(1), of(1), of(1)];
-        assert_eq!(passing_by(50, 0, 1, false), (3..10).collect::<Vec<_>>());
-        assert_eq!(passing_by(50, 1, 2, false), (0..10).collect::<Vec<_>>());
-        pass(&mut short, 0, 1, 1, true);
-        assert!(short.iter().all(|batch| !batch.is_passing));
+        let (up, down) = (Heading::Ascending, Heading::Descending);
+        assert_eq!(ways(20, 50, 0, 1, up, false), "aaa----kkk");
+        assert_eq!(ways(20, 50, 0, 1, down, false), "kkk----aaa");
+        assert_eq!(ways(20, 50, 0, 1, up, true), "kkk-------");
+        assert_eq!(ways(20, 120, 0, 1, up, false), "aaaakkkkkk");
+        assert_eq!(ways(20, 200, 0, 1, up, false), "kkkkkkkkkk");
+        assert_eq!(ways(20, 50, 0, 2, up, false), "aaa-------");
+        assert_eq!(ways(20, 50, 1, 2, up, false), "-------kkk");
+        assert_eq!(ways(20, 50, 0, 2, up, true), "kkk-------");
+        assert_eq!(ways(20, 50, 1, 2, up, true), "----------");
+        assert_eq!(ways(20, 0, 0, 1, up, false), "----------");
+        assert_eq!(ways(1, 1, 0, 1, up, false), "aaaaaaaaak");
     }
 }

@@ -7,11 +7,12 @@ use outcore_store::{Direction, GraphFile};
 
 use super::bits::Bits;
 use super::frontier::Frontier;
+use super::heading::Heading;
 use super::layers::{Layers, LAYERS_BYTES_MOST};
 use super::means::{Means, Watch};
 use super::program::{run, Delivery, Graph, Outbox, VertexProgram};
 use super::sums::{add_to, value_of, Sums};
-use super::sweep::{Heading, Sweep};
+use super::sweep::Sweep;
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 

@@ -10,8 +10,9 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{volume, Direction, GraphFile, GraphShape, GraphWriter};
 
 use super::batch::{Chosen, WeightIndex};
+use super::heading::Heading;
 use super::means::{Means, Watch};
-use super::sweep::{Heading, Lists, Sweep};
+use super::sweep::{Lists, Sweep};
 use super::wanted::{List, PartOfList, Scratch, Wanted};
 use crate::EngineError;
 

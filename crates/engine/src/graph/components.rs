@@ -6,8 +6,9 @@ use outcore_graph::Vertex;
 use outcore_store::{large_vec, Direction, GraphFile, LargePages};
 
 use super::batch::Chosen;
+use super::heading::Heading;
 use super::means::{no_memory, Means, Watch};
-use super::sweep::{Heading, Sweep};
+use super::sweep::Sweep;
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 

@@ -6,12 +6,13 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::frontier::Frontier;
+use super::heading::Heading;
 use super::means::{each_part, Means, Watch};
 use super::program::{run, Delivery, Graph, Outbox, VertexProgram};
 use super::ranking::{gather, incoming};
 use super::strength::{Strength, SHARED};
 use super::sums::{taken, Sums};
-use super::sweep::Heading;
+
 use super::wanted::List;
 use crate::EngineError;
 

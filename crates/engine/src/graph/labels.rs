@@ -5,8 +5,9 @@ use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::bits::Bits;
+use super::heading::Heading;
 use super::means::{Means, Watch};
-use super::sweep::{has_long_lists, Heading, Sweep};
+use super::sweep::{has_long_lists, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 

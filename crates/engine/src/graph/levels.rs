@@ -6,9 +6,10 @@ use outcore_store::{large_vec, Direction, GraphFile};
 use super::batch::Chosen;
 use super::bits::{Bits, SharedBits};
 use super::frontier::Frontier;
+use super::heading::Heading;
 use super::kept::{Keeping, Kept, Piece};
 use super::means::{Means, Watch};
-use super::sweep::{found_bytes, most_found, Heading, Lists, Looked, Room, Sweep};
+use super::sweep::{found_bytes, most_found, Lists, Looked, Room, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 

@@ -6,8 +6,9 @@ use outcore_graph::{ListIndex, Span, Vertex};
 use outcore_store::{Direction, GraphFile, Part, PAGE};
 
 use super::batch::{Chosen, WeightIndex};
+use super::heading::Heading;
 use super::means::{Means, Watch};
-use super::sweep::{parts_round, Heading, Lists, Sweep};
+use super::sweep::{parts_round, Lists, Sweep};
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 

@@ -1,7 +1,7 @@
 //! What the work on a graph is done with: memory, threads, the file's cache.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outcore_store::cache::CachedFile;
 use outcore_store::{AlignedBuffer, Io, StoreError, PAGE};
@@ -55,26 +55,46 @@ pub(super) fn no_memory(path: &Path) -> impl FnOnce(std::io::Error) -> EngineErr
 
 /// Memory that was read into and waits for the next batch: fresh pages cost more than reading does.
 #[derive(Default)]
-pub struct Frames(Mutex<Vec<AlignedBuffer>>);
+pub struct Frames(Mutex<Spare>);
+
+#[derive(Default)]
+struct Spare {
+    frames: Vec<AlignedBuffer>,
+    /// Memory for further ones, in large pages: a disk that is given a request in many pieces takes it in parts.
+    uncut: Option<AlignedBuffer>,
+}
 
 impl Frames {
     /// Memory for so many bytes of a file.
     pub(super) fn take(&self, path: &Path, bytes: u64) -> Result<AlignedBuffer, EngineError> {
-        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = spare.iter().position(|frame| frame.len() as u64 >= bytes);
+        let mut spare = self.lock();
+        let fits = spare.frames.iter().position(|frame| frame.len() as u64 >= bytes);
         if let Some(place) = fits {
-            return Ok(spare.swap_remove(place));
+            return Ok(spare.frames.swap_remove(place));
         }
-        drop(spare);
         // Usual batches are alike, so that each frame serves any of them.
-        AlignedBuffer::new(bytes.max(FRAME_BYTES) as usize).map_err(no_memory(path))
+        if !(FRAME_BYTES / 4..=FRAME_BYTES).contains(&bytes) {
+            drop(spare);
+            return AlignedBuffer::new(bytes.max(FRAME_BYTES) as usize).map_err(no_memory(path));
+        }
+        let uncut = match spare.uncut.take().filter(|uncut| !uncut.is_empty()) {
+            Some(uncut) => uncut,
+            None => AlignedBuffer::new(FRAMES * FRAME_BYTES as usize).map_err(no_memory(path))?,
+        };
+        let (frame, rest) = uncut.split_at(FRAME_BYTES as usize);
+        spare.uncut = Some(rest);
+        Ok(frame)
     }
 
     /// Keeps the frame; the memory of a large one is given back.
     pub(super) fn give(&self, frame: AlignedBuffer) {
         if frame.len() as u64 <= FRAME_BYTES {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(frame);
+            self.lock().frames.push(frame);
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Spare> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,6 +102,8 @@ impl Frames {
 pub(super) const BATCH_PAGES: u64 = 256;
 /// Bytes of a frame: a batch ends with the list that fills it.
 const FRAME_BYTES: u64 = (BATCH_PAGES + BATCH_PAGES / 16) * PAGE as u64;
+/// Frames that are cut from memory that is mapped together.
+const FRAMES: usize = 16;
 
 /// Works on every part, in several threads where there is much to do.
 pub(super) fn each_part<T: Send>(parts: impl Iterator<Item = T> + Send, threads: usize, work: impl Fn(T) + Sync) {

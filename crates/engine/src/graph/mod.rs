@@ -15,6 +15,7 @@ mod cores;
 mod deltas;
 mod frontier;
 mod gaps;
+mod heading;
 mod kept;
 mod labels;
 mod layers;
@@ -47,6 +48,7 @@ pub use components::{components, COMPONENTS_BYTES};
 pub use cores::{Left, Peeling};
 pub use deltas::{ranks_by_deltas, Deltas, DELTAS_BYTES};
 pub use frontier::Frontier;
+pub use heading::Heading;
 pub use labels::{independent, labels_bytes, spread, INDEPENDENT_BYTES};
 pub use levels::{Search, LEVELS_BYTES, UNMET};
 pub use lists::{loops, mean_weight, weights, Asked, Found};
@@ -61,8 +63,6 @@ pub use requests::Requests;
 pub use scan::{scan, Densest, SCAN_BYTES};
 pub use strength::{Strength, STRENGTH_BYTES};
 pub use strong::{strong_components, STRONG_BYTES};
-pub use sweep::{
-    for_parts, least_memory, least_memory_of_parts, most_memory, portion_bytes, Heading, Lists, Round, Sweep,
-};
+pub use sweep::{for_parts, least_memory, least_memory_of_parts, most_memory, portion_bytes, Lists, Round, Sweep};
 pub use triangles::{clustering, triangles, triangles_bytes};
 pub use wanted::{List, PartOfList, Scratch, Wanted};

@@ -8,9 +8,10 @@ use outcore_store::{large_vec, Direction};
 
 use super::bits::SharedBits;
 use super::frontier::Frontier;
+use super::heading::Heading;
 use super::means::{Means, Watch};
 use super::program::Graph;
-use super::sweep::{found_bytes, most_found, Heading, Room, Sweep};
+use super::sweep::{found_bytes, most_found, Room, Sweep};
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 

@@ -10,9 +10,10 @@ use outcore_store::{Direction, GraphFile, PAGE};
 
 use super::batch::WeightIndex;
 use super::frontier::Frontier;
+use super::heading::Heading;
 use super::means::{each_part, Means, Watch, BATCH_PAGES};
 use super::requests::{Requested, Requests};
-use super::sweep::{Heading, Room, Sweep};
+use super::sweep::{Room, Sweep};
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 

@@ -4,10 +4,11 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile, LargePages};
 
 use super::batch::{Chosen, WeightIndex};
+use super::heading::Heading;
 use super::means::{each_part, no_memory, Means, Watch};
 use super::strength::{Strength, SHARED};
 use super::sums::{taken, Sums};
-use super::sweep::{Heading, Lists, Sweep};
+use super::sweep::{Lists, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 

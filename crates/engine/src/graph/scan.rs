@@ -8,8 +8,9 @@ use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::bits::Bits;
+use super::heading::Heading;
 use super::means::{Means, Watch};
-use super::sweep::{Heading, Lists, Sweep};
+use super::sweep::{Lists, Sweep};
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 

@@ -6,9 +6,10 @@ use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::{Chosen, WeightIndex};
+use super::heading::Heading;
 use super::means::{Means, Watch};
 use super::sums::Sums;
-use super::sweep::{Heading, Sweep};
+use super::sweep::Sweep;
 use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 

@@ -4,10 +4,11 @@ use outcore_graph::Vertex;
 use outcore_store::{Direction, GraphFile};
 
 use super::frontier::Frontier;
+use super::heading::Heading;
 use super::labels::drawn;
 use super::means::{Means, Watch};
 use super::program::{run, Delivery, Graph, Outbox, VertexProgram};
-use super::sweep::{Heading, Sweep};
+use super::sweep::Sweep;
 use super::wanted::{List, Wanted};
 use crate::EngineError;
 

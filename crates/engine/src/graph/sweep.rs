@@ -11,16 +11,16 @@ use outcore_store::cache::PageCache;
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
 use super::activity::Activity;
-use super::batch::{most_neighbours, pass, plan_bytes, spans, Batch, Cutting, WeightIndex, BATCH_VERTICES, LONG_BYTES};
+use super::batch::{most_neighbours, plan_bytes, rank, spans, Batch, Cutting, WeightIndex, BATCH_VERTICES, LONG_BYTES};
+use super::heading::Heading;
 use super::long::LongList;
 use super::means::{Frames, Means, Watch, BATCH_PAGES};
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
-/// Threads that wait for short reads.
-const SHORT_READERS: usize = 16;
-/// Batches that are worked on and not handed over, for each thread.
+/// Batches that are worked on and not handed over, for each thread; and those that are read and not handed over.
 const BACKLOG: usize = 4;
+const AHEAD: usize = 12;
 const POLL: Duration = Duration::from_millis(50);
 
 /// The least memory that a sweep does with, where each neighbour is sent a message of so many bytes.
@@ -264,31 +264,6 @@ fn each_encoded(
     outcome.map_err(|Malformed(what)| EngineError::Store(wanted.file.malformed(what)))
 }
 
-/// Which way a sweep goes through its batches; within a batch, vertices always ascend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heading {
-    Ascending,
-    Descending,
-}
-
-impl Heading {
-    /// That of an iteration: it begins where the one before ended, with what the cache holds of that.
-    pub fn of(iteration: u32) -> Heading {
-        match iteration % 2 {
-            0 => Heading::Ascending,
-            _ => Heading::Descending,
-        }
-    }
-
-    /// The next of some portions.
-    fn next(self, portions: &mut Range<usize>) -> Option<usize> {
-        match self {
-            Heading::Ascending => portions.next(),
-            Heading::Descending => portions.next_back(),
-        }
-    }
-}
-
 /// A sweep that is cut into batches, portion by portion: what is known of one portion is forgotten with the next.
 pub struct Sweep<'a> {
     wanted: Wanted<'a>,
@@ -405,7 +380,7 @@ impl<'a> Sweep<'a> {
         let mut batches = self.cutting.batches(self.portions[portion].clone(), self.threads);
         if let Some(cache) = self.cache {
             let cached = cache.pages() as u64;
-            pass(&mut batches, portion, self.portions.len(), cached, !self.is_one_way);
+            rank(&mut batches, portion, self.portions.len(), cached);
         }
         let batches: Arc<[Batch]> = batches.into();
         *known = Some((portion, batches.clone()));
@@ -686,10 +661,16 @@ impl<'r> Round<'r> {
         take: &mut impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<usize, EngineError> {
-        let Sweep { wanted, ahead, .. } = self.sweep;
+        let Sweep {
+            wanted,
+            ahead,
+            is_one_way,
+            ..
+        } = self.sweep;
+        let read = |batch: &Batch| wanted.read(batch, batch.caching(stretch.heading, *is_one_way), means);
         if let [batch] = stretch.batches {
             let ahead = ahead.borrow_mut().remove(&batch.vertices.start);
-            let frame = ahead.map_or_else(|| wanted.read(batch, means), Ok)?;
+            let frame = ahead.map_or_else(|| read(batch), Ok)?;
             take(work(&mut worker(), &Lists::of(wanted, batch, &frame))?)?;
             means.frames.give(frame);
             return watch().map(|()| 1);
@@ -697,10 +678,10 @@ impl<'r> Round<'r> {
         // What is found has its own part of the memory.
         let memory = means.memory - room.map_or(0, |room| room.bytes.min(means.memory));
         let room = room.map(|room| (room, wanted.weights));
-        let queue = Queue::new(memory, means.threads.max(1) * BACKLOG, room, ahead.take());
+        let queue = Queue::new(memory, means.threads, room, ahead.take());
         std::thread::scope(|scope| {
-            for _ in 0..readers(stretch.batches, means) {
-                scope.spawn(|| queue.run(|| queue.read(wanted, stretch, means)));
+            for _ in 0..means.io_threads.clamp(1, stretch.batches.len()) {
+                scope.spawn(|| queue.run(|| queue.read(stretch, read)));
             }
             for _ in 0..means.threads.max(1) {
                 scope.spawn(|| {
@@ -748,13 +729,6 @@ impl<'r> Round<'r> {
     }
 }
 
-/// How many threads read: where there is no cache that has many requests under way, each short one waits for the disk.
-fn readers(batches: &[Batch], means: &Means<'_>) -> usize {
-    let are_short = means.cache.is_none() && batches.iter().any(|batch| batch.lists.are_short());
-    let readers = if are_short { SHORT_READERS } else { 0 };
-    readers.max(means.io_threads).clamp(1, batches.len())
-}
-
 /// What readers, workers and the one who takes tell each other.
 ///
 /// Invariants:
@@ -772,6 +746,7 @@ struct Queue<'a, T> {
     is_done: Condvar,
     memory: u64,
     backlog: usize,
+    ahead: usize,
     room: Option<(&'a Room<T>, Option<WeightIndex<'a>>)>,
 }
 
@@ -807,7 +782,7 @@ impl<T> Drop for Leaving<'_, T> {
 impl<T> Queue<'_, T> {
     fn new<'a>(
         memory: u64,
-        backlog: usize,
+        threads: usize,
         room: Option<(&'a Room<T>, Option<WeightIndex<'a>>)>,
         ahead: Ahead,
     ) -> Queue<'a, T> {
@@ -831,7 +806,8 @@ impl<T> Queue<'_, T> {
             is_read: Condvar::new(),
             is_done: Condvar::new(),
             memory,
-            backlog,
+            backlog: threads.max(1) * BACKLOG,
+            ahead: threads.max(1) * AHEAD,
             room,
         }
     }
@@ -846,10 +822,14 @@ impl<T> Queue<'_, T> {
     }
 
     /// Reads batches until all are read.
-    fn read(&self, wanted: &Wanted<'_>, stretch: Stretch<'_>, means: &Means<'_>) -> Result<(), EngineError> {
+    fn read(
+        &self,
+        stretch: Stretch<'_>,
+        read: impl Fn(&Batch) -> Result<AlignedBuffer, EngineError>,
+    ) -> Result<(), EngineError> {
         while let Some((number, ahead)) = self.claim(stretch) {
             let batch = stretch.at(number);
-            let frame = ahead.map_or_else(|| wanted.read(batch, means), Ok)?;
+            let frame = ahead.map_or_else(|| read(batch), Ok)?;
             self.lock().read.insert(number, frame);
             self.is_read.notify_one();
         }
@@ -863,7 +843,7 @@ impl<T> Queue<'_, T> {
             let is_over = state.stopped || state.full;
             let batch = stretch.get(state.next).filter(|_| !is_over)?;
             let fits = state.held_bytes == 0 || state.held_bytes + batch.bytes() <= self.memory;
-            if fits && state.next < state.taken + self.backlog {
+            if fits && state.next < state.taken + self.ahead {
                 state.held_bytes += batch.bytes();
                 state.next += 1;
                 self.has_room.notify_one();
@@ -882,6 +862,9 @@ impl<T> Queue<'_, T> {
     /// The first batch that has been read, if there is room for what is found in it and in those before.
     fn admit(&self, state: &mut State<T>, stretch: Stretch<'_>) -> Option<(usize, AlignedBuffer)> {
         let first = *state.read.first_key_value()?.0;
+        if first >= state.taken + self.backlog {
+            return None;
+        }
         while state.admitted <= first {
             let most = self.most(stretch.at(state.admitted));
             let has_room = self.room.is_none_or(|(room, _)| state.found_bytes + most <= room.bytes);
@@ -965,6 +948,7 @@ impl<T> Queue<'_, T> {
                 }
             };
             self.has_room.notify_one();
+            self.is_read.notify_one();
             take(done)?;
             watch()?;
         }

@@ -7,8 +7,9 @@ use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;
 use super::bits::Bits;
+use super::heading::Heading;
 use super::means::{Means, Watch};
-use super::sweep::{Heading, Lists, Round, Sweep};
+use super::sweep::{Lists, Round, Sweep};
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 

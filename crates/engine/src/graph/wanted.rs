@@ -5,7 +5,7 @@ use std::ops::Range;
 use outcore_dtype::DType;
 use outcore_graph::{Span, Vertex};
 use outcore_kernels::cast_kernel;
-use outcore_store::{AlignedBuffer, Direction, GraphFile, Part, PlacedRun, PAGE};
+use outcore_store::{AlignedBuffer, Caching, Direction, GraphFile, Part, PlacedRun, PAGE};
 
 use super::batch::{pages_of, Batch, Chosen, WeightIndex};
 use super::means::Means;
@@ -83,19 +83,24 @@ impl Scratch {
 }
 
 impl Wanted<'_> {
-    /// The pages of a batch: those of lists, then those of weights.
-    pub(super) fn read(&self, batch: &Batch, means: &Means<'_>) -> Result<AlignedBuffer, EngineError> {
-        let mut frame = means.frames.take(self.file.path(), batch.bytes())?;
-        let cache = means.cache.filter(|_| !batch.is_passing);
+    /// The pages of a batch: those of lists, then those of weights. By way of the cache where `caching`, which says whether it keeps
+    /// what it has not.
+    pub(super) fn read(
+        &self,
+        batch: &Batch,
+        caching: Option<bool>,
+        means: &Means<'_>,
+    ) -> Result<AlignedBuffer, EngineError> {
+        let frame = means.frames.take(self.file.path(), batch.bytes())?;
+        let cache = means.cache.zip(caching);
         if cache.is_none() {
             means.activity.read(batch.bytes());
         }
         let lists = batch.lists.placed(Part::Lists, 0);
         let weights = batch.weights.placed(Part::Weights, batch.lists.pages as usize * PAGE);
         let runs: Vec<PlacedRun> = lists.chain(weights).collect();
-        self.file
-            .read_pages(self.direction, &runs, &mut frame, cache, means.io)?;
-        Ok(frame)
+        let cache = cache.map(|(file, keeps)| Caching { file, keeps });
+        Ok(self.file.read_pages(self.direction, &runs, frame, cache, means.io)?)
     }
 
     /// Reads the pages of a span of a part; gives them, and where in them it lies.
@@ -108,15 +113,10 @@ impl Wanted<'_> {
         let pages = pages_of(span);
         let bytes = (pages.end - pages.start) * PAGE as u64;
         let begin = (span.offset - pages.start * PAGE as u64) as usize;
-        let mut frame = means.frames.take(self.file.path(), bytes)?;
+        let frame = means.frames.take(self.file.path(), bytes)?;
         means.activity.read(bytes);
-        self.file.read_pages(
-            self.direction,
-            &[PlacedRun { part, pages, place: 0 }],
-            &mut frame,
-            None,
-            means.io,
-        )?;
+        let run = PlacedRun { part, pages, place: 0 };
+        let frame = self.file.read_pages(self.direction, &[run], frame, None, means.io)?;
         Ok((frame, begin..begin + span.bytes as usize))
     }
 }

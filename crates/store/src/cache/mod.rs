@@ -1,12 +1,13 @@
 //! A set-associative page cache for small reads at random (SAFS: Zheng, chapter 2.4).
 //!
 //! `policy` and `set` are about one set, `address` says which; `core` holds them and knows what may happen to a page;
-//! `visit` serves reads, `write` changes pages, `flush` brings them to their files, `flusher`
+//! `visit` serves reads, `fill` those of many whole pages, `write` changes pages, `flush` brings them to their files, `flusher`
 //! ahead of need, `resize` grows and shrinks.
 
 mod address;
 mod core;
 mod file;
+mod fill;
 mod flush;
 mod flusher;
 mod join;
@@ -19,6 +20,7 @@ mod write;
 
 pub use self::core::{CacheCounters, CacheOptions, PageCache};
 pub use file::{CachedFile, Check};
+pub use fill::PageRun;
 pub use policy::{Policy, GCLOCK_MOST};
 pub use request::{Pages, Span};
 

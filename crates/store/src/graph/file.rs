@@ -8,9 +8,9 @@ use crc32c::crc32c;
 use outcore_graph::{IndexParts, ListIndex, Malformed};
 
 use super::header::{GraphShape, Header, Places, HEADER_BYTES, LARGE_BYTES};
-use crate::cache::{self, CachedFile, PageCache};
+use crate::cache::{CachedFile, PageCache, PageRun};
 use crate::frames::PAGE;
-use crate::io::{File, Mode};
+use crate::io::{File, Mode, PlacedPart};
 use crate::region::Region;
 use crate::rowmajor::RowMajor;
 use crate::stamp::{settled, Stamp};
@@ -78,6 +78,14 @@ pub struct PlacedRun {
     pub pages: Range<u64>,
     /// Byte of the frame.
     pub place: usize,
+}
+
+/// A graph's pages by way of a cache.
+#[derive(Clone, Copy)]
+pub struct Caching<'a> {
+    pub file: &'a CachedFile,
+    /// Whether the cache has what it had not, from then on.
+    pub keeps: bool,
 }
 
 /// An open graph. What it holds in memory is said by [`GraphFile::memory_bytes`].
@@ -262,8 +270,8 @@ impl GraphFile {
         self.check_unchanged().err().unwrap_or_else(other)
     }
 
-    /// Reads runs of pages, each to its place in `frame`: by way of the cache, if there is one, all at once. Each page is held
-    /// against its checksum, here or by the cache.
+    /// Reads runs of pages, each to its place in `frame`, where they ascend: by way of the cache, if there is one, all at once. Each
+    /// page is held against its checksum, here or by the cache.
     ///
     /// # Errors
     /// The file cannot be read, or has changed; a page is not what was written.
@@ -271,53 +279,39 @@ impl GraphFile {
         &self,
         direction: Direction,
         runs: &[PlacedRun],
-        frame: &mut [u8],
-        cache: Option<&CachedFile>,
+        frame: AlignedBuffer,
+        cache: Option<Caching<'_>>,
         io: &Io,
-    ) -> Result<(), StoreError> {
+    ) -> Result<AlignedBuffer, StoreError> {
         let section = self.section(direction);
-        let offset = |part, page: u64| section.part(part).0 + page * PAGE as u64;
-        match cache {
-            None => {
-                for run in runs {
-                    let bytes = (run.pages.end - run.pages.start) as usize * PAGE;
-                    let place = &mut frame[run.place..run.place + bytes];
-                    io.read(&self.file, place, offset(run.part, run.pages.start), bytes)?;
+        let offset = |run: &PlacedRun| section.part(run.part).0 + run.pages.start * PAGE as u64;
+        let Some(Caching { file: cache, keeps }) = cache else {
+            let parts = runs.iter().map(|run| PlacedPart {
+                place: run.place,
+                bytes: (run.pages.end - run.pages.start) as usize * PAGE,
+                offset: offset(run),
+            });
+            let parts: Vec<PlacedPart> = parts.collect();
+            return io.read_parts(&self.file, frame, &parts, |number, outcome| {
+                let (run, bytes) = (&runs[number], outcome?);
+                let sums = section.checksums(run.part, run.pages.clone());
+                let right = |(page, sum): (&[u8], &u32)| crc32c(page) == *sum;
+                match bytes.chunks_exact(PAGE).zip(sums).position(|page| !right(page)) {
+                    Some(wrong) => Err(self.other_page(offset(run) + (wrong * PAGE) as u64)),
+                    None => Ok(()),
                 }
-            }
-            Some(cache) => {
-                // Page by page: none is larger than what a cache takes at once, and neighbours are read together.
-                let count = runs.iter().map(|run| run.pages.end - run.pages.start).sum::<u64>() as usize;
-                let (mut spans, mut places) = (Vec::with_capacity(count), Vec::with_capacity(count));
-                for run in runs {
-                    let begin = offset(run.part, run.pages.start);
-                    for number in 0..(run.pages.end - run.pages.start) as usize {
-                        spans.push(cache::Span {
-                            offset: begin + (number * PAGE) as u64,
-                            bytes: PAGE as u32,
-                        });
-                        places.push(run.place + number * PAGE);
-                    }
-                }
-                cache.visit(&spans, &mut |number, pages| {
-                    pages.copy_to(&mut frame[places[number]..places[number] + PAGE]);
-                })?;
-            }
+            });
+        };
+        if !cache.is_checked() {
+            let reason = "its pages were not looked at when they came to the page cache";
+            return Err(StoreError::unsupported(&self.path, reason));
         }
-        if cache.is_some_and(CachedFile::is_checked) {
-            return Ok(());
-        }
-        for run in runs {
-            let sums = section.checksums(run.part, run.pages.clone());
-            let found = frame[run.place..].chunks_exact(PAGE).zip(sums);
-            let wrong = found
-                .zip(run.pages.clone())
-                .find(|((page, sum), _)| crc32c(page) != **sum);
-            if let Some((_, page)) = wrong {
-                return Err(self.other_page(offset(run.part, page)));
-            }
-        }
-        Ok(())
+        let runs = runs.iter().map(|run| PageRun {
+            first: offset(run) / PAGE as u64,
+            pages: run.pages.end - run.pages.start,
+            place: run.place,
+        });
+        cache.fill(&runs.collect::<Vec<_>>(), frame, keeps)
     }
 }
 

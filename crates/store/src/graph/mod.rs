@@ -17,6 +17,6 @@ mod file;
 mod header;
 mod writer;
 
-pub use file::{Direction, GraphFile, Part, PlacedRun, Section};
+pub use file::{Caching, Direction, GraphFile, Part, PlacedRun, Section};
 pub use header::{parse_graph, GraphShape};
 pub use writer::GraphWriter;

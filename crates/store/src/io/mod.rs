@@ -2,6 +2,7 @@
 
 mod backend;
 mod faults;
+mod parts;
 mod queue;
 #[allow(unsafe_code)] // buffers that the kernel fills
 mod ring;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode, Placed, Watch};
 pub use faults::{FaultKind, Faults};
+pub use parts::PlacedPart;
 pub use queue::{Done, Queue};
 pub(crate) use ring::{descriptor, Bell, Ring, DEPTH};
 pub use ring::{Stable, StableMut};

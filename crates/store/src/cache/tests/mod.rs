@@ -1,6 +1,7 @@
 //! The cache as its users see it: every byte right, nothing lost, nobody left waiting.
 
 mod faults;
+mod filling;
 mod flusher;
 mod hit_rates;
 mod load;
