@@ -15,8 +15,11 @@ use crate::{AlignedBuffer, StoreError};
 /// Pages that are looked for together: what is known of them, and they themselves, come to the processor meanwhile.
 const TOGETHER: usize = 8;
 
+/// The part of a cache that a call has under way at most.
+const USED: usize = 16;
+
 /// Pages in a row that are read although they are there, where they lie between others that are not: one request for two.
-const BRIDGE: u64 = 4;
+const BRIDGE: u64 = 2;
 
 /// Pages that follow on each other in the file, and in a buffer from a byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +112,8 @@ impl Fill<'_> {
     }
 
     fn run(mut self, mut wanted: Vec<Wanted>, mut buffer: AlignedBuffer) -> Result<AlignedBuffer, StoreError> {
-        let window = self.cache.window();
+        // What is under way is in use: of many pages of a set at once, some could not be kept.
+        let window = (self.cache.pages() / USED).max(TOGETHER);
         while !wanted.is_empty() {
             let mut rest = &wanted[..];
             while !rest.is_empty() {

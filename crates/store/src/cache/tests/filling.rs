@@ -67,12 +67,14 @@ fn what_is_there_is_copied_and_the_rest_read_in_few_requests() {
     };
     assert_eq!(cost(&[(10, 20), (40, 1), (200, 50)], true), (3, 71, 0, 71));
     assert_eq!(cost(&[(10, 20), (40, 1), (200, 50)], true), (0, 0, 71, 0));
-    // Four pages that are there are read over, five are not.
     assert_eq!(cost(&[(35, 10)], true), (1, 10, 1, 9));
     assert_eq!(cost(&[(5, 30)], true), (2, 10, 20, 10));
     assert_eq!(cost(&[(34, 12)], true), (1, 1, 11, 1));
     assert_eq!(cost(&[(100, 1), (102, 1)], true), (2, 2, 0, 2));
     assert_eq!(cost(&[(99, 6)], true), (1, 6, 2, 4));
+    // Two pages that are there are read over, three are not.
+    assert_eq!(cost(&[(260, 2), (270, 3)], true), (2, 5, 0, 5));
+    assert_eq!(cost(&[(259, 4), (269, 5)], true), (3, 6, 5, 4));
     // What is not kept is read again.
     assert_eq!(cost(&[(110, 30)], false), (1, 30, 0, 30));
     assert_eq!(cost(&[(110, 30)], false), (1, 30, 0, 30));
