@@ -56,7 +56,7 @@ fn fill(file: &CachedFile, of: &[(usize, usize)], keeps: bool) -> Result<(), Sto
 #[test]
 fn what_is_there_is_copied_and_the_rest_read_in_few_requests() {
     let io = Io::memory();
-    let (cache, file) = opened(&io, 64);
+    let (cache, file) = opened(&io, 256);
     let cost = |of: &[(usize, usize)], keeps| {
         let (before, known) = (io.counters(), cache.counters());
         fill(&file, of, keeps).unwrap();
