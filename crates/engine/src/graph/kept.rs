@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use outcore_graph::{has_any, Malformed, Vertex};
 use outcore_store::GraphFile;
 
+use super::bits::SharedBits;
 use super::gaps::{get, put};
 use super::means::each_part;
 use crate::EngineError;
@@ -113,29 +114,32 @@ impl Kept {
         self.bytes
     }
 
-    /// Calls `take` with the vertices that have one of some neighbours; forgets their lists, and those of vertices that look
-    /// for none any more.
+    /// Calls `take` with the vertices that have one of some neighbours, and are met then; forgets their lists, and those of all
+    /// that were met before.
     ///
     /// # Errors
-    /// Bytes that are no list; what `take` says.
+    /// Bytes that are no list.
     pub fn search(
         &mut self,
         file: &GraphFile,
         threads: usize,
-        looks: impl Fn(Vertex) -> bool + Sync,
+        met: &SharedBits,
         is: impl Fn(Vertex) -> bool + Sync,
-        mut take: impl FnMut(Vec<Vertex>) -> Result<(), EngineError>,
+        mut take: impl FnMut(Vec<Vertex>),
     ) -> Result<(), EngineError> {
         let threads = if self.bytes < FEW_BYTES { 1 } else { threads.max(1) };
         let look = |piece: &mut Piece| {
             let (mut found, mut rest) = (vec![], Piece::default());
             rest.bytes.reserve_exact(piece.bytes.len());
             piece.each(|vertex, list| {
-                if looks(vertex) {
-                    match has_any(vertex, list, file.shape().vertices, &is)? {
-                        true => found.push(vertex),
-                        false => rest.push(vertex, list),
-                    }
+                if met.has(vertex) {
+                    return Ok(());
+                }
+                if has_any(vertex, list, file.shape().vertices, &is)? {
+                    met.insert(vertex);
+                    found.push(vertex);
+                } else {
+                    rest.push(vertex, list);
                 }
                 Ok(())
             })?;
@@ -151,7 +155,7 @@ impl Kept {
                 *outcome = look(piece);
             });
             for outcome in outcomes {
-                take(outcome.map_err(|Malformed(what)| EngineError::Store(file.malformed(what)))?)?;
+                take(outcome.map_err(|Malformed(what)| EngineError::Store(file.malformed(what)))?);
             }
         }
         self.pieces.retain(|piece| !piece.bytes.is_empty());

@@ -105,7 +105,6 @@ impl Search<'_> {
         means: &Means<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
-        let along = self.directions[place];
         let kept_bytes: u64 = known.kept.iter().flatten().map(Kept::bytes).sum();
         let means = &Means {
             memory: means.memory - kept_bytes,
@@ -119,68 +118,24 @@ impl Search<'_> {
             active,
             next,
         } = known;
-        let (active, met, vertices) = (&*active, &*met, levels.len());
+        let (active, met) = (&*active, &*met);
         let mut take = |found: Vec<Vertex>| {
             for vertex in found {
                 levels[vertex as usize] = distance as i32 + 1;
                 next.insert(vertex);
             }
-            Ok(())
         };
-        let bytes = |direction| active.chosen().list_bytes(&self.file.section(direction).index);
-        let read = |direction, chosen| {
-            let wanted = Wanted {
-                file: self.file,
-                direction,
-                chosen,
-                weights: None,
-            };
-            Sweep::in_parts(wanted, means)
+        let way = match &kept[place] {
+            Some(lists) => self.way_beside(lists, place, active, means),
+            None => self.way(place, &mut left[place], active, met, unmet, means),
         };
-        let straight = || read(along, active.chosen());
-        let (sweep, is_turned) = if let Some(lists) = &mut kept[place] {
-            // A list of those that are active takes a byte at least.
-            let pays = |ahead: u64| lists.bytes() < TURNED * ahead;
-            let sweep = (!pays(active.count()))
-                .then(straight)
-                .filter(|sweep| !pays(sweep.list_bytes()));
-            let Some(sweep) = sweep else {
-                let looks = |vertex| !met.has(vertex);
-                let found = |found: Vec<Vertex>| {
-                    found.iter().for_each(|vertex| {
-                        met.insert(*vertex);
-                    });
-                    take(found)
-                };
-                lists.search(
-                    self.file,
-                    means.threads,
-                    looks,
-                    |neighbour| active.has(neighbour),
-                    found,
-                )?;
+        let (sweep, is_turned) = match way {
+            Way::Straight(sweep) => (sweep, false),
+            Way::Turned(sweep) => (sweep, true),
+            Way::Kept => {
+                let lists = kept[place].as_mut().expect("they were looked at");
+                lists.search(self.file, means.threads, met, |vertex| active.has(vertex), take)?;
                 return watch();
-            };
-            (sweep, false)
-        } else {
-            let ahead = bytes(along);
-            left[place] -= bytes(against(along));
-            let mut turned = None;
-            if left[place] < TURNED * ahead {
-                met.complement(vertices, unmet);
-                turned = Some(read(against(along), Chosen::Of(unmet)));
-            }
-            match turned {
-                Some(turned) if turned.list_bytes() < TURNED * ahead => (turned, true),
-                // Where lists are spread over many pages, that is what decides.
-                Some(turned) => {
-                    let straight = straight();
-                    match turned.list_bytes() < TURNED * straight.list_bytes() {
-                        true => (turned, true),
-                        false => (straight, false),
-                    }
-                }
-                None => (straight(), false),
             }
         };
         let keeping = Keeping::new(if is_turned { means.memory / KEPT } else { 0 });
@@ -197,15 +152,13 @@ impl Search<'_> {
             };
             if is_turned {
                 let keeps = keeping.is_on();
-                lists.each_with(
-                    |neighbour| active.has(neighbour),
-                    |vertex, looked| match looked {
-                        Looked::Has => find(vertex),
-                        Looked::HasNot(list) if keeps => piece.push(vertex, list),
-                        Looked::HasNot(_) => (),
-                        Looked::HasNotInPart => keeping.give_up(),
-                    },
-                )?;
+                let take = |vertex, looked: Looked<'_>| match looked {
+                    Looked::Has => find(vertex),
+                    Looked::HasNot(list) if keeps => piece.push(vertex, list),
+                    Looked::HasNot(_) => (),
+                    Looked::HasNotInPart => keeping.give_up(),
+                };
+                lists.each_with(|neighbour| active.has(neighbour), take)?;
             } else {
                 lists.each(scratch, |list| list.neighbours.iter().for_each(|vertex| find(*vertex)))?;
             }
@@ -221,7 +174,8 @@ impl Search<'_> {
         while let Some(round) = rest {
             let found = |(found, piece)| {
                 pieces.push(piece);
-                take(found)
+                take(found);
+                Ok(())
             };
             rest = round.run_within(means, &room, Scratch::default, look, found, watch)?;
         }
@@ -230,6 +184,80 @@ impl Search<'_> {
         }
         Ok(())
     }
+
+    fn sweep<'s>(&self, direction: Direction, chosen: Chosen<'s>, means: &Means<'s>) -> Sweep<'s>
+    where
+        Self: 's,
+    {
+        let wanted = Wanted {
+            file: self.file,
+            direction,
+            chosen,
+            weights: None,
+        };
+        Sweep::in_parts(wanted, means)
+    }
+
+    /// How an iteration goes whose active vertices have lists of their own to read, or others, those that are left, to look for them.
+    fn way<'s>(
+        &self,
+        place: usize,
+        left: &mut u64,
+        active: &'s Frontier,
+        met: &SharedBits,
+        unmet: &'s mut Bits,
+        means: &Means<'s>,
+    ) -> Way<'s>
+    where
+        Self: 's,
+    {
+        let along = self.directions[place];
+        let bytes = |direction| active.chosen().list_bytes(&self.file.section(direction).index);
+        let straight = || self.sweep(along, active.chosen(), means);
+        let ahead = bytes(along);
+        *left -= bytes(against(along));
+        if *left >= TURNED * ahead {
+            return Way::Straight(straight());
+        }
+        met.complement(active.vertices(), unmet);
+        let turned = self.sweep(against(along), Chosen::Of(unmet), means);
+        if turned.list_bytes() < TURNED * ahead {
+            return Way::Turned(turned);
+        }
+        // Where lists are spread over many pages, that is what decides.
+        let straight = straight();
+        match turned.list_bytes() < TURNED * straight.list_bytes() {
+            true => Way::Turned(turned),
+            false => Way::Straight(straight),
+        }
+    }
+
+    /// The same where the lists of those that are left are in memory.
+    fn way_beside<'s>(&self, kept: &Kept, place: usize, active: &'s Frontier, means: &Means<'s>) -> Way<'s>
+    where
+        Self: 's,
+    {
+        let pays = |ahead: u64| kept.bytes() < TURNED * ahead;
+        // A list takes a byte at least.
+        if pays(active.count()) {
+            return Way::Kept;
+        }
+        let straight = self.sweep(self.directions[place], active.chosen(), means);
+        match pays(straight.list_bytes()) {
+            true => Way::Kept,
+            false => Way::Straight(straight),
+        }
+    }
+}
+
+/// How an iteration goes in a direction.
+enum Way<'s> {
+    /// The lists of the active vertices are read.
+    Straight(Sweep<'s>),
+    /// Those of all that were not met are, which look for an active neighbour.
+    Turned(Sweep<'s>),
+    /// So they do, in lists that were kept.
+    Kept,
 }
 
 fn against(direction: Direction) -> Direction {
