@@ -9,7 +9,7 @@ use super::batch::{Chosen, WeightIndex};
 use super::heading::Heading;
 use super::means::{Means, Watch};
 use super::sweep::{parts_round, Lists, Sweep};
-use super::wanted::{List, Scratch, Wanted};
+use super::wanted::{Scratch, Wanted};
 use crate::EngineError;
 
 /// Lists of vertices, one behind the other.
@@ -34,17 +34,15 @@ impl Found {
         }
     }
 
-    /// Takes the vertices before a place for ones without neighbours.
-    fn skip_to(&mut self, place: usize) {
+    /// The lists of the vertices before a place end at a neighbour, if they do not before.
+    fn end(&mut self, place: usize, neighbour: usize) {
         self.places.end = place;
-        self.begins.resize(self.places.len() + 1, self.neighbours.len() as i64);
+        self.begins.resize(self.places.len() + 1, neighbour as i64);
     }
 
-    fn push(&mut self, place: usize, list: &List<'_>) {
-        self.skip_to(place);
-        self.neighbours.extend_from_slice(list.neighbours);
-        self.weights.extend_from_slice(list.weights);
-        self.skip_to(place + 1);
+    /// How many neighbours the lists have.
+    fn count(&self) -> usize {
+        self.begins.last().map_or(0, |end| *end as usize)
     }
 }
 
@@ -88,7 +86,7 @@ impl Asked<'_> {
             parts.into_iter().try_for_each(|part| {
                 if taken < part.places.start {
                     let mut before = Found::behind(taken);
-                    before.skip_to(part.places.start);
+                    before.end(part.places.start, 0);
                     take(before)?;
                 }
                 taken = part.places.end;
@@ -106,7 +104,7 @@ impl Asked<'_> {
         }
         if taken < self.vertices.len() {
             let mut rest = Found::behind(taken);
-            rest.skip_to(self.vertices.len());
+            rest.end(self.vertices.len(), 0);
             take(rest)?;
         }
         Ok(())
@@ -118,20 +116,21 @@ impl Asked<'_> {
         let (mut place, end) = (self.place(range.start), self.place(range.end));
         let mut parts = vec![];
         let mut part = Found::behind(place);
-        lists.each(scratch, |list| {
+        lists.append(scratch, neighbours, |scratch, vertex| {
             // Those without neighbours have no list.
-            let behind = self.vertices[place..]
-                .iter()
-                .take_while(|vertex| **vertex < list.vertex);
+            let behind = self.vertices[place..].iter().take_while(|other| **other < vertex);
             place += behind.count();
-            if !part.neighbours.is_empty() && part.neighbours.len() + list.neighbours.len() > neighbours {
-                part.skip_to(place);
+            let before = part.count();
+            part.end(place, before);
+            if before > 0 && scratch.neighbours.len() > neighbours {
+                (part.neighbours, part.weights) = scratch.cut(before);
                 parts.push(std::mem::replace(&mut part, Found::behind(place)));
             }
-            part.push(place, list);
             place += 1;
+            part.end(place, scratch.neighbours.len());
         })?;
-        part.skip_to(end);
+        part.end(end, part.count());
+        (part.neighbours, part.weights) = scratch.cut(part.count());
         parts.push(part);
         Ok(parts)
     }

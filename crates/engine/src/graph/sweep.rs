@@ -150,7 +150,7 @@ impl<'a> Lists<'a> {
             scratch.weights.clear();
             if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
                 if span.bytes != scratch.neighbours.len() as u64 * index.item {
-                    return Err(Malformed("a list with more or fewer neighbours than its degree"));
+                    return Err(OTHER_DEGREE);
                 }
                 scratch.take_weights(dtype, &weights[batch.weights.place(span, &mut weight_run)]);
             }
@@ -160,6 +160,47 @@ impl<'a> Lists<'a> {
                 weights: &scratch.weights,
                 part: None,
             });
+            Ok(())
+        })
+    }
+
+    /// Puts the lists into `scratch`, by ascending vertices, one behind the other, and calls `each` with the vertex of each when it is
+    /// there. Those without neighbours are left out. Memory is taken for so many neighbours, or all, at once.
+    ///
+    /// # Errors
+    /// Bytes that are no list.
+    pub fn append(
+        &self,
+        scratch: &mut Scratch,
+        neighbours: usize,
+        mut each: impl FnMut(&mut Scratch, Vertex),
+    ) -> Result<(), EngineError> {
+        scratch.neighbours.clear();
+        scratch.weights.clear();
+        let (wanted, batch, frame) = match &self.0 {
+            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            Held::Part(list) => {
+                scratch.neighbours.extend_from_slice(list.neighbours);
+                scratch.weights.extend_from_slice(list.weights);
+                each(scratch, list.vertex);
+                return Ok(());
+            }
+        };
+        let most = batch.most_neighbours(wanted.weights).min(neighbours as u64) as usize;
+        let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
+        let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
+        let mut weight_run = 0;
+        each_encoded(wanted, wanted.weights, batch, lists, |vertex, bytes, span| {
+            let before = scratch.neighbours.len();
+            scratch.neighbours.reserve(if before == 0 { most } else { 0 });
+            decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
+            if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
+                if span.bytes != (scratch.neighbours.len() - before) as u64 * index.item {
+                    return Err(OTHER_DEGREE);
+                }
+                scratch.append_weights(dtype, &weights[batch.weights.place(span, &mut weight_run)]);
+            }
+            each(scratch, vertex);
             Ok(())
         })
     }
@@ -239,6 +280,8 @@ pub enum Looked<'a> {
     HasNot(&'a [u8]),
     HasNotInPart,
 }
+
+const OTHER_DEGREE: Malformed = Malformed("a list with more or fewer neighbours than its degree");
 
 /// Calls `each` with the bytes of every list of a batch, by ascending vertices, and where the weights lie.
 fn each_encoded(

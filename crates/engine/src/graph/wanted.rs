@@ -77,9 +77,33 @@ impl Scratch {
     /// Takes weights from their bytes.
     pub(super) fn take_weights(&mut self, dtype: DType, bytes: &[u8]) {
         self.weights.clear();
-        self.weights.resize(bytes.len() / dtype.size(), 0.0);
-        cast_kernel(dtype, DType::F64)(bytes, bytemuck::cast_slice_mut(&mut self.weights));
+        self.append_weights(dtype, bytes);
     }
+
+    /// Takes weights behind those that are there.
+    pub(super) fn append_weights(&mut self, dtype: DType, bytes: &[u8]) {
+        let before = self.weights.len();
+        self.weights.resize(before + bytes.len() / dtype.size(), 0.0);
+        let new = &mut self.weights[before..];
+        cast_kernel(dtype, DType::F64)(bytes, bytemuck::cast_slice_mut(new));
+    }
+
+    /// Gives the first so many neighbours and their weights away; the others stay.
+    pub(super) fn cut(&mut self, neighbours: usize) -> (Vec<Vertex>, Vec<f64>) {
+        let weights = neighbours.min(self.weights.len());
+        (cut(&mut self.neighbours, neighbours), cut(&mut self.weights, weights))
+    }
+}
+
+/// The first so many of some values; the others stay, with room for as many as there was.
+fn cut<T: Copy>(values: &mut Vec<T>, count: usize) -> Vec<T> {
+    let mut rest = vec![];
+    if count < values.len() {
+        rest.reserve(values.capacity());
+        rest.extend_from_slice(&values[count..]);
+        values.truncate(count);
+    }
+    std::mem::replace(values, rest)
 }
 
 impl Wanted<'_> {
