@@ -61,43 +61,40 @@ def compiled() -> tuple[type[graph.VertexProgram], type[graph.VertexProgram]]:
     import numba
 
     @numba.njit
-    def reach(neighbours: Any, level: Any, now: Any, met: Any) -> Any:
-        count = 0
-        for vertex in neighbours:
+    def reach(ids: Any, level: Any, now: Any) -> Any:
+        new, count = np.empty_like(ids), 0
+        for vertex in ids:
             if level[vertex] < 0:
                 level[vertex] = now
-                met[count] = vertex
+                new[count] = vertex
                 count += 1
-        return count
+        return new[:count]
 
     @numba.njit
     def tell(vertices: Any, begins: Any, neighbours: Any, label: Any, told: Any) -> None:
-        """The lowest label around each vertex, for it and for all around; and what it was at first."""
+        """The lowest label around each vertex, for it and for all around; and the highest that each was told."""
         for place in range(len(vertices)):
             vertex, lists = vertices[place], neighbours[begins[place] : begins[place + 1]]
             lowest = label[vertex]
-            for neighbour in lists:
-                lowest = min(lowest, label[neighbour])
+            if lowest > 0:  # none is lower than 0
+                for neighbour in lists:
+                    lowest = min(lowest, label[neighbour])
             for neighbour in lists:
                 if label[neighbour] > lowest:
                     label[neighbour] = lowest
+                if lowest > 0:
+                    told[neighbour] = max(told[neighbour], lowest)
             label[vertex] = lowest
             told[vertex] = max(told[vertex], lowest)
 
     class CompiledSearch(graph.VertexProgram):
         level = graph.state("int32", fill=-1)
-        met = np.empty(0, np.uint32)  # for all calls: a new array each time is memory the system has to clear
 
         def run(self, v: Any) -> None:
-            if self.iteration == 0:
-                self.level[v.ids] = 0
-            self.request(v.ids)
+            self.request(reach(v.ids, self.level, self.iteration))
 
         def on_edges(self, e: Any) -> None:
-            if len(self.met) < len(e.neighbours):
-                self.met = np.empty(len(e.neighbours) * 5 // 4, np.uint32)
-            count = reach(e.neighbours, self.level, self.iteration + 1, self.met)
-            self.activate(self.met[:count])
+            self.activate(e.neighbours)
 
     class CompiledComponents(graph.VertexProgram):
         label = graph.state("uint32")
@@ -107,7 +104,7 @@ def compiled() -> tuple[type[graph.VertexProgram], type[graph.VertexProgram]]:
             if self.iteration == 0:
                 self.label[v.ids] = v.ids
             self.told[v.ids] = 0
-            self.request(v.ids, "both")
+            self.request(v.ids, "both" if self.iteration else "out")
 
         def on_edges(self, e: Any) -> None:
             tell(e.vertices, e.begins, e.neighbours, self.label, self.told)
