@@ -12,7 +12,6 @@ use super::program::{run, Delivery, Graph, Outbox, VertexProgram};
 use super::ranking::{gather, incoming};
 use super::strength::{Strength, SHARED};
 use super::sums::{taken, Sums};
-
 use super::wanted::List;
 use crate::EngineError;
 
