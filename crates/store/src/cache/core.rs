@@ -348,6 +348,22 @@ impl PageCache {
         })
     }
 
+    /// As `claim`, but writes the pages of its set where none can go before. Others may make them dirty anew: after some tries
+    /// that is what is told.
+    ///
+    /// # Errors
+    /// Those of a write.
+    pub(super) fn claim_cleaning(&self, name: Name) -> Result<Claim<'_>, StoreError> {
+        let mut claim = self.claim(name);
+        for _ in 0..3 {
+            if let Claim::Dirty = claim {
+                self.clean_set(name)?;
+                claim = self.claim(name);
+            }
+        }
+        Ok(claim)
+    }
+
     /// As `claim`, but only if the page is there or on its way.
     pub(super) fn look(&self, name: Name) -> Option<Claim<'_>> {
         self.locked(name, |set| self.present(set, name))

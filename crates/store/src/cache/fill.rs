@@ -153,33 +153,27 @@ impl Fill<'_> {
         }
         for (wanted, pinned) in these.iter().zip(&mut pinned) {
             match pinned.take() {
-                Some(page) => {
-                    self.hits += 1;
-                    buffer[wanted.place..][..page.len()].copy_from_slice(&page);
-                }
+                Some(page) => self.copy(*wanted, &page, buffer),
                 None => self.claim(*wanted, buffer)?,
             }
         }
         Ok(())
     }
 
+    fn copy(&mut self, wanted: Wanted, page: &[u8], buffer: &mut [u8]) {
+        self.hits += 1;
+        buffer[wanted.place..][..page.len()].copy_from_slice(page);
+    }
+
     fn claim(&mut self, wanted: Wanted, buffer: &mut [u8]) -> Result<(), StoreError> {
         let name = self.name(wanted.page);
-        let mut claim = match self.keeps {
-            true => self.cache.claim(name),
+        let claim = match self.keeps {
+            true => self.cache.claim_cleaning(name)?,
             false => self.cache.look(name).unwrap_or(Claim::Full),
         };
-        // Others may make the set's pages dirty anew.
-        for _ in 0..3 {
-            if let Claim::Dirty = claim {
-                self.cache.clean_set(name)?;
-                claim = self.cache.claim(name);
-            }
-        }
         let room = match claim {
             Claim::Hit(page) => {
-                self.hits += 1;
-                buffer[wanted.place..][..page.len()].copy_from_slice(&page);
+                self.copy(wanted, &page, buffer);
                 return Ok(());
             }
             Claim::Joined(joint) => {

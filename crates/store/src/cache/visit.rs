@@ -309,21 +309,7 @@ impl<'a> Visit<'a> {
             self.wanted_too.push((page, place));
             return Ok(());
         }
-        let claim = self.cache.claim(self.name(page));
-        self.take(place, claim, each)
-    }
-
-    /// Goes by what became of the wish for a page.
-    fn take(&mut self, place: Place, mut claim: Claim<'a>, each: &mut Task) -> Result<(), StoreError> {
-        let page = self.page_of(place);
-        // Others may make the set's pages dirty anew; a stalled page is asked for again.
-        for _ in 0..3 {
-            if let Claim::Dirty = claim {
-                self.cache.clean_set(self.name(page))?;
-                claim = self.cache.claim(self.name(page));
-            }
-        }
-        match claim {
+        match self.cache.claim_cleaning(self.name(page))? {
             Claim::Hit(pinned) => {
                 self.hits += 1;
                 self.arrived(place, pinned, each);
