@@ -23,7 +23,7 @@ pub struct Means<'a> {
     /// Pages of lists and weights of which it is known at once which are to be read: that is beside `memory`.
     pub portion_pages: u64,
     pub threads: usize,
-    /// Threads that read long runs; short ones are read by more.
+    /// Threads that the session has for reading: a sweep has twice as many.
     pub io_threads: usize,
     pub io: &'a Io,
     pub frames: &'a Frames,

@@ -21,6 +21,9 @@ use crate::EngineError;
 /// Batches that are worked on and not handed over, for each thread; and those that are read and not handed over.
 const BACKLOG: usize = 4;
 const AHEAD: usize = 12;
+/// Threads that read, for each that the session has for it: while one checks and copies what has come, the disk has the requests of
+/// another.
+const READERS: usize = 2;
 const POLL: Duration = Duration::from_millis(50);
 
 /// The least memory that a sweep does with, where each neighbour is sent a message of so many bytes.
@@ -723,7 +726,7 @@ impl<'r> Round<'r> {
         let room = room.map(|room| (room, wanted.weights));
         let queue = Queue::new(memory, means.threads, room, ahead.take());
         std::thread::scope(|scope| {
-            for _ in 0..means.io_threads.clamp(1, stretch.batches.len()) {
+            for _ in 0..(means.io_threads * READERS).clamp(1, stretch.batches.len()) {
                 scope.spawn(|| queue.run(|| queue.read(stretch, read)));
             }
             for _ in 0..means.threads.max(1) {
