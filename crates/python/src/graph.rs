@@ -192,7 +192,7 @@ impl PyGraph {
 
     /// The cache for lists that Python asks for, beside what is held: that which is there, if it is not smaller than a new one.
     fn cached_beside(&self, session: &Arc<Session>, is_turn: bool) -> Option<Arc<CachedFile>> {
-        let wanted = (session.spare() / 2).min(READING_MAX);
+        let wanted = session.spare() / 2;
         let pages = self.pages.of(session);
         let is_enough = |file: &Arc<CachedFile>| file.cache().bytes() as u64 >= self.cache_bytes(wanted);
         let there = pages.held().filter(is_enough);

@@ -61,14 +61,7 @@ impl Frontier {
     /// # Errors
     /// One that is no vertex; none is added then.
     pub fn extend(&mut self, vertices: &[Vertex]) -> Result<(), EngineError> {
-        if let Some(highest) = vertices
-            .iter()
-            .max()
-            .filter(|highest| **highest as usize >= self.vertices())
-        {
-            let text = format!("activate: {highest} is no vertex; there are {}", self.vertices());
-            return Err(EngineError::Index(text));
-        }
+        are_vertices("activate", vertices, self.vertices())?;
         if vertices.len() <= self.most() {
             vertices.iter().for_each(|vertex| self.insert(*vertex));
         } else {
@@ -197,6 +190,17 @@ impl Frontier {
         } else if self.bits.count() <= self.most() as u64 {
             self.few.extend(self.bits.iter());
             self.is_few = true;
+        }
+    }
+}
+
+/// Refuses what a call is given if one of it is none of so many vertices.
+pub(super) fn are_vertices(call: &str, given: &[Vertex], vertices: usize) -> Result<(), EngineError> {
+    match given.iter().max().filter(|highest| **highest as usize >= vertices) {
+        None => Ok(()),
+        Some(highest) => {
+            let text = format!("{call}: {highest} is no vertex; there are {vertices}");
+            Err(EngineError::Index(text))
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Messages that are combined as they come: a value for each vertex, whatever is sent.
 
 use outcore_graph::Vertex;
+use outcore_store::large_vec;
 
-use super::frontier::Frontier;
+use super::frontier::{are_vertices, Frontier};
 use crate::EngineError;
 
 /// What messages to one vertex become.
@@ -74,8 +75,10 @@ pub struct Mail<T> {
 
 impl<T: Number> Mail<T> {
     pub fn new(vertices: usize, combine: Combine) -> Mail<T> {
+        let mut values = large_vec(vertices);
+        values.resize(vertices, neutral(combine));
         Mail {
-            values: vec![neutral(combine); vertices],
+            values,
             told: Frontier::none(vertices),
             combine,
         }
@@ -89,68 +92,57 @@ impl<T: Number> Mail<T> {
     /// A value to each of some vertices.
     ///
     /// # Errors
-    /// A vertex that is none.
+    /// A vertex that is none: nobody is told then.
     pub fn send(&mut self, to: &[Vertex], values: &[T]) -> Result<(), EngineError> {
-        self.put(to.iter().copied().zip(values.iter().copied()))
+        are_vertices("send", to, self.values.len())?;
+        self.put(to.chunks(1).zip(values.iter().copied()));
+        Ok(())
     }
 
     /// A value to each neighbour of each of some lists, that of `begins[i]` to `begins[i + 1]` the i-th.
     ///
     /// # Errors
-    /// A vertex that is none, or lists that are not among the neighbours.
+    /// A vertex that is none, or lists that are not among the neighbours: nobody is told then.
     pub fn multicast(&mut self, begins: &[i64], neighbours: &[Vertex], values: &[T]) -> Result<(), EngineError> {
-        for (ends, value) in begins.windows(2).zip(values) {
-            let list = neighbours.get(ends[0] as usize..ends[1] as usize);
-            let list = list.ok_or_else(|| {
-                let text = format!("multicast: there are {} neighbours, not {ends:?}", neighbours.len());
-                EngineError::Argument(text)
-            })?;
-            self.put(list.iter().map(|neighbour| (*neighbour, *value)))?;
+        let list = |ends: &[i64]| neighbours.get(ends[0] as usize..ends[1] as usize);
+        if let Some(ends) = begins.windows(2).find(|ends| list(ends).is_none()) {
+            let text = format!("multicast: there are {} neighbours, not {ends:?}", neighbours.len());
+            return Err(EngineError::Argument(text));
         }
+        are_vertices("send", neighbours, self.values.len())?;
+        self.put(begins.windows(2).filter_map(list).zip(values.iter().copied()));
         Ok(())
     }
 
-    fn put(&mut self, messages: impl Iterator<Item = (Vertex, T)>) -> Result<(), EngineError> {
-        // NaN stays; a value that is still neutral may be that of a vertex that has not been told.
+    fn put<'a>(&mut self, lists: impl Iterator<Item = (&'a [Vertex], T)>) {
+        // NaN stays.
         match self.combine {
-            Combine::Min => self.fold(messages, |held, value| {
-                let (is_new, counts) = (*held == T::HIGHEST, value < *held || value.is_nan());
-                if counts {
+            Combine::Min => self.fold(lists, |held, value| {
+                if value < *held || value.is_nan() {
                     *held = value;
                 }
-                is_new || counts
             }),
-            Combine::Max => self.fold(messages, |held, value| {
-                let (is_new, counts) = (*held == T::LOWEST, value > *held || value.is_nan());
-                if counts {
+            Combine::Max => self.fold(lists, |held, value| {
+                if value > *held || value.is_nan() {
                     *held = value;
                 }
-                is_new || counts
             }),
-            Combine::Sum => self.fold(messages, |held, value| {
-                *held = held.plus(value);
-                true
-            }),
+            Combine::Sum => self.fold(lists, |held, value| *held = held.plus(value)),
         }
     }
 
-    /// Changes what is held; `fold` says whether the vertex may not have been told before.
-    fn fold(
-        &mut self,
-        messages: impl Iterator<Item = (Vertex, T)>,
-        fold: impl Fn(&mut T, T) -> bool,
-    ) -> Result<(), EngineError> {
-        let vertices = self.values.len();
-        for (to, value) in messages {
-            let Some(held) = self.values.get_mut(to as usize) else {
-                let text = format!("send: {to} is no vertex; there are {vertices}");
-                return Err(EngineError::Index(text));
-            };
-            if fold(held, value) {
-                self.told.insert(to);
+    fn fold<'a>(&mut self, lists: impl Iterator<Item = (&'a [Vertex], T)>, fold: impl Fn(&mut T, T)) {
+        let neutral = neutral(self.combine);
+        for (list, value) in lists {
+            for to in list {
+                let held = &mut self.values[*to as usize];
+                // That of a vertex which was told may be neutral too.
+                if *held == neutral {
+                    self.told.insert(*to);
+                }
+                fold(held, value);
             }
         }
-        Ok(())
     }
 
     /// How many vertices were told something.
@@ -261,5 +253,6 @@ mod tests {
                 Err(EngineError::Argument(_))
             ));
         }
+        assert_eq!(mail.count(), 0, "nobody is told what was refused");
     }
 }

@@ -62,7 +62,7 @@ fn all_list_bytes(file: &GraphFile) -> u64 {
 /// What a call takes at least. A session lets less go beyond its limit, and without a turn.
 const CALL_BYTES: u64 = 20 << 20;
 const BATCH_BYTES: u64 = BATCH_PAGES * PAGE as u64;
-/// Threads that look at lists that are handed over: one who takes them does not keep pace with more.
+/// Threads that look at lists that are handed over, at most: one who takes them, and has a processor too, does not keep pace with more.
 const PARTS_THREADS: usize = 4;
 
 /// Bytes of lists that may be read before the first of them is taken: where one is larger than a batch, those that wait are
@@ -80,7 +80,7 @@ pub fn for_parts<'a>(file: &GraphFile, in_parts: bool, means: Means<'a>) -> (u64
     let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
     // A neighbour takes a byte of a list at least; it is decoded with its weight, in what has grown.
     let neighbour = 4 + 8 * u64::from(weight > 0);
-    let threads = means.threads.clamp(1, PARTS_THREADS);
+    let threads = means.threads.saturating_sub(1).clamp(1, PARTS_THREADS);
     let frames = 4 * BATCH_BYTES + (1 + weight) * largest;
     let waiting = ((threads * BACKLOG + 2) as u64 * BATCH_BYTES).max(2 * largest);
     let means = Means {
