@@ -42,8 +42,8 @@ impl PyFrontier {
 trait Sent: Send {
     fn send(&mut self, to: &[u32], values: &Bound<'_, PyAny>) -> PyResult<()>;
     fn multicast(&mut self, begins: &[i64], neighbours: &[u32], values: &Bound<'_, PyAny>) -> PyResult<()>;
-    fn count(&self) -> u64;
-    fn take<'py>(&mut self, py: Python<'py>) -> (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>);
+    fn count(&mut self) -> PyResult<u64>;
+    fn take<'py>(&mut self, py: Python<'py>) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>)>;
 }
 
 impl<T: Number + Element> Sent for Mail<T> {
@@ -57,15 +57,17 @@ impl<T: Number + Element> Sent for Mail<T> {
         Mail::multicast(self, begins, neighbours, values.as_slice()?).map_err(to_python)
     }
 
-    fn count(&self) -> u64 {
-        Mail::count(self)
+    fn count(&mut self) -> PyResult<u64> {
+        Mail::count(self).map_err(to_python)
     }
 
-    fn take<'py>(&mut self, py: Python<'py>) -> (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>) {
-        let (ids, values) = Mail::take(self);
-        (PyArray1::from_vec(py, ids), PyArray1::from_vec(py, values).into_any())
+    fn take<'py>(&mut self, py: Python<'py>) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>)> {
+        let (ids, values) = Mail::take(self).map_err(to_python)?;
+        Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, values).into_any()))
     }
 }
+
+const OPERATOR: &str = "graph: messages";
 
 fn mail<T: Number + Element + 'static>(
     py: Python<'_>,
@@ -73,8 +75,9 @@ fn mail<T: Number + Element + 'static>(
     vertices: usize,
     combine: Combine,
 ) -> PyResult<Box<dyn Sent>> {
-    run.hold_for(py, "graph: messages", Mail::<T>::memory_bytes(vertices as u64))?;
-    Ok(Box::new(Mail::<T>::new(vertices, combine)))
+    run.hold_for(py, OPERATOR, Mail::<T>::memory_bytes(vertices as u64))?;
+    let has_thread = run.threads() > 1 && run.hold_for(py, OPERATOR, Mail::<T>::thread_bytes()).is_ok();
+    Ok(Box::new(Mail::<T>::new(vertices, combine, has_thread)))
 }
 
 /// Messages that are combined as they come.
@@ -142,12 +145,12 @@ impl PyMail {
     }
 
     /// How many vertices were told something.
-    fn __len__(&self) -> usize {
-        self.sent().count() as usize
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.sent().count()? as usize)
     }
 
     /// Who was told something, ascending, and what; then there are no messages.
-    fn take<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>) {
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>)> {
         self.sent().take(py)
     }
 }

@@ -57,13 +57,18 @@ impl PyGraphRun {
         Means {
             memory,
             portion_pages: PORTION_PAGES,
-            threads: self.session.options().threads,
+            threads: self.threads(),
             io_threads: self.session.options().io_threads,
             io: self.session.io(),
             frames,
             cache,
             activity: &self.activity,
         }
+    }
+
+    /// Threads that work.
+    pub fn threads(&self) -> usize {
+        self.session.options().threads
     }
 
     /// Has memory for what is known of vertices until it is released: computations run in what is left.

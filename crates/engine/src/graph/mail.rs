@@ -1,5 +1,8 @@
 //! Messages that are combined as they come: a value for each vertex, whatever is sent.
 
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::thread::JoinHandle;
+
 use outcore_graph::Vertex;
 use outcore_store::large_vec;
 
@@ -15,7 +18,7 @@ pub enum Combine {
 }
 
 /// A number that messages may be.
-pub trait Number: Copy + PartialOrd + Send {
+pub trait Number: Copy + Default + PartialOrd + Send + 'static {
     const LOWEST: Self;
     const HIGHEST: Self;
     const ZERO: Self;
@@ -64,23 +67,48 @@ macro_rules! floats {
 whole_numbers!(i8, i16, i32, i64, u8, u16, u32, u64);
 floats!(f32, f64);
 
-/// Messages of an iteration. They are combined in the order in which they are sent, so that sums have the same bits.
-///
-/// Invariant: a vertex that is not in `told` has the neutral value.
-pub struct Mail<T> {
-    values: Vec<T>,
-    told: Frontier,
-    combine: Combine,
+/// Messages of an iteration. They are combined in the order in which they are sent, so that sums have the same bits; with a
+/// thread of its own, behind the back of who sends them.
+pub struct Mail<T: Number> {
+    vertices: usize,
+    held: Where<T>,
+    has_thread: bool,
 }
 
+/// Who has the messages.
+enum Where<T> {
+    Here(Held<T>),
+    /// A thread that combines what it is given, until nobody gives it more.
+    Away {
+        letters: SyncSender<Letter<T>>,
+        emptied: Receiver<Letter<T>>,
+        thread: JoinHandle<Held<T>>,
+    },
+    /// The thread panicked.
+    Lost,
+}
+
+/// A copy of what `multicast` is given.
+#[derive(Default)]
+struct Letter<T> {
+    begins: Vec<i64>,
+    neighbours: Vec<Vertex>,
+    values: Vec<T>,
+}
+
+/// Messages in a letter for which another thread pays, and those and lists for which there is memory.
+const FEW: usize = 1 << 14;
+const MOST: usize = 1 << 19;
+const MOST_LISTS: usize = 1 << 17;
+/// Letters that wait for the thread.
+const WAITING: usize = 2;
+
 impl<T: Number> Mail<T> {
-    pub fn new(vertices: usize, combine: Combine) -> Mail<T> {
-        let mut values = large_vec(vertices);
-        values.resize(vertices, neutral(combine));
+    pub fn new(vertices: usize, combine: Combine, has_thread: bool) -> Mail<T> {
         Mail {
-            values,
-            told: Frontier::none(vertices),
-            combine,
+            vertices,
+            held: Where::Here(Held::new(vertices, combine)),
+            has_thread,
         }
     }
 
@@ -89,13 +117,19 @@ impl<T: Number> Mail<T> {
         vertices * size_of::<T>() as u64 + vertices / 8
     }
 
+    /// Bytes that it takes besides, with a thread of its own.
+    pub fn thread_bytes() -> u64 {
+        let letter = MOST * size_of::<Vertex>() + MOST_LISTS * (size_of::<i64>() + size_of::<T>());
+        ((WAITING + 2) * letter) as u64
+    }
+
     /// A value to each of some vertices.
     ///
     /// # Errors
     /// A vertex that is none: nobody is told then.
     pub fn send(&mut self, to: &[Vertex], values: &[T]) -> Result<(), EngineError> {
-        are_vertices("send", to, self.values.len())?;
-        self.put(to.chunks(1).zip(values.iter().copied()));
+        are_vertices("send", to, self.vertices)?;
+        self.here()?.put(to.chunks(1).zip(values.iter().copied()));
         Ok(())
     }
 
@@ -104,14 +138,130 @@ impl<T: Number> Mail<T> {
     /// # Errors
     /// A vertex that is none, or lists that are not among the neighbours: nobody is told then.
     pub fn multicast(&mut self, begins: &[i64], neighbours: &[Vertex], values: &[T]) -> Result<(), EngineError> {
-        let list = |ends: &[i64]| neighbours.get(ends[0] as usize..ends[1] as usize);
-        if let Some(ends) = begins.windows(2).find(|ends| list(ends).is_none()) {
+        if let Some(ends) = begins.windows(2).find(|ends| part(neighbours, ends).is_none()) {
             let text = format!("multicast: there are {} neighbours, not {ends:?}", neighbours.len());
             return Err(EngineError::Argument(text));
         }
-        are_vertices("send", neighbours, self.values.len())?;
-        self.put(begins.windows(2).filter_map(list).zip(values.iter().copied()));
-        Ok(())
+        are_vertices("send", neighbours, self.vertices)?;
+        let fits = (FEW..=MOST).contains(&neighbours.len()) && begins.len() <= MOST_LISTS && values.len() <= MOST_LISTS;
+        if !(self.has_thread && fits) {
+            self.here()?.multicast(begins, neighbours, values);
+            return Ok(());
+        }
+        self.go_away();
+        let Where::Away { letters, emptied, .. } = &self.held else {
+            return Err(lost());
+        };
+        let mut letter = emptied.try_recv().unwrap_or_default();
+        letter.begins.extend_from_slice(begins);
+        letter.neighbours.extend_from_slice(neighbours);
+        letter.values.extend_from_slice(values);
+        letters.send(letter).map_err(|_| lost())
+    }
+
+    /// Has a thread have the messages.
+    fn go_away(&mut self) {
+        self.held = match std::mem::replace(&mut self.held, Where::Lost) {
+            Where::Here(mut held) => {
+                let (letters, inbox) = sync_channel::<Letter<T>>(WAITING);
+                let (empties, emptied) = sync_channel(WAITING + 2);
+                let thread = std::thread::spawn(move || {
+                    for mut letter in inbox {
+                        held.multicast(&letter.begins, &letter.neighbours, &letter.values);
+                        letter.clear();
+                        let _ = empties.try_send(letter);
+                    }
+                    held
+                });
+                Where::Away {
+                    letters,
+                    emptied,
+                    thread,
+                }
+            }
+            other => other,
+        };
+    }
+
+    /// The messages, when all that were sent are combined.
+    fn here(&mut self) -> Result<&mut Held<T>, EngineError> {
+        self.held = match std::mem::replace(&mut self.held, Where::Lost) {
+            Where::Away { letters, thread, .. } => {
+                drop(letters);
+                thread.join().map_or(Where::Lost, Where::Here)
+            }
+            other => other,
+        };
+        match &mut self.held {
+            Where::Here(held) => Ok(held),
+            _ => Err(lost()),
+        }
+    }
+
+    /// How many vertices were told something.
+    ///
+    /// # Errors
+    /// The thread panicked.
+    pub fn count(&mut self) -> Result<u64, EngineError> {
+        Ok(self.here()?.told.count())
+    }
+
+    /// The vertices that were told something, ascending, and what; then there are no messages.
+    ///
+    /// # Errors
+    /// The thread panicked.
+    pub fn take(&mut self) -> Result<(Vec<Vertex>, Vec<T>), EngineError> {
+        Ok(self.here()?.take())
+    }
+}
+
+impl<T: Number> Drop for Mail<T> {
+    /// Its memory is free when it is gone.
+    fn drop(&mut self) {
+        let _ = self.here();
+    }
+}
+
+fn lost() -> EngineError {
+    EngineError::Internal("the thread that combines messages panicked".into())
+}
+
+impl<T> Letter<T> {
+    fn clear(&mut self) {
+        self.begins.clear();
+        self.neighbours.clear();
+        self.values.clear();
+    }
+}
+
+/// A list, if it is among the neighbours.
+fn part<'a>(neighbours: &'a [Vertex], ends: &[i64]) -> Option<&'a [Vertex]> {
+    neighbours.get(ends[0] as usize..ends[1] as usize)
+}
+
+/// What was sent.
+///
+/// Invariant: a vertex that is not in `told` has the neutral value.
+struct Held<T> {
+    values: Vec<T>,
+    told: Frontier,
+    combine: Combine,
+}
+
+impl<T: Number> Held<T> {
+    fn new(vertices: usize, combine: Combine) -> Held<T> {
+        let mut values = large_vec(vertices);
+        values.resize(vertices, neutral(combine));
+        Held {
+            values,
+            told: Frontier::none(vertices),
+            combine,
+        }
+    }
+
+    fn multicast(&mut self, begins: &[i64], neighbours: &[Vertex], values: &[T]) {
+        let lists = begins.windows(2).filter_map(|ends| part(neighbours, ends));
+        self.put(lists.zip(values.iter().copied()));
     }
 
     fn put<'a>(&mut self, lists: impl Iterator<Item = (&'a [Vertex], T)>) {
@@ -145,13 +295,7 @@ impl<T: Number> Mail<T> {
         }
     }
 
-    /// How many vertices were told something.
-    pub fn count(&self) -> u64 {
-        self.told.count()
-    }
-
-    /// The vertices that were told something, ascending, and what; then there are no messages.
-    pub fn take(&mut self) -> (Vec<Vertex>, Vec<T>) {
+    fn take(&mut self) -> (Vec<Vertex>, Vec<T>) {
         let ids = self.told.take();
         let neutral = neutral(self.combine);
         let values = ids
@@ -182,7 +326,7 @@ mod tests {
         plain: impl Fn(T, T) -> T,
         sent: &[(u32, u8)],
     ) {
-        let mut mail = Mail::new(100, combine);
+        let mut mail = Mail::new(100, combine, false);
         for _ in 0..2 {
             let mut wanted: BTreeMap<u32, T> = BTreeMap::new();
             for (to, value) in sent {
@@ -196,14 +340,14 @@ mod tests {
             let (front, back) = (to.len() / 2, to.len());
             mail.send(&to[..front], &values[..front]).unwrap();
             mail.send(&to[front..back], &values[front..]).unwrap();
-            assert_eq!(mail.count(), wanted.len() as u64);
-            let (ids, found) = mail.take();
+            assert_eq!(mail.count().unwrap(), wanted.len() as u64);
+            let (ids, found) = mail.take().unwrap();
             assert_eq!(ids, wanted.keys().copied().collect::<Vec<_>>());
             assert_eq!(
                 format!("{found:?}"),
                 format!("{:?}", wanted.values().collect::<Vec<_>>())
             );
-            assert!(mail.take().0.is_empty());
+            assert!(mail.take().unwrap().0.is_empty());
         }
     }
 
@@ -234,14 +378,43 @@ mod tests {
 
     #[test]
     fn lists_are_told_as_their_neighbours_are() {
-        let mut mail = Mail::<u32>::new(5, Combine::Sum);
+        let mut mail = Mail::<u32>::new(5, Combine::Sum, true);
         mail.multicast(&[0, 2, 2, 3], &[4, 1, 4], &[10, 7, 1]).unwrap();
-        assert_eq!(mail.take(), (vec![1, 4], vec![10, 11]));
+        assert_eq!(mail.take().unwrap(), (vec![1, 4], vec![10, 11]));
+    }
+
+    #[test]
+    fn a_thread_of_its_own_makes_no_difference() {
+        let vertices = 1000;
+        let neighbours: Vec<Vertex> = (0..FEW as u32).map(|at| at * at % 997).collect();
+        let begins: Vec<i64> = (0..=64).map(|list| list * FEW as i64 / 64).collect();
+        let mut found = vec![];
+        for has_thread in [false, true] {
+            let mut mail = Mail::<f64>::new(vertices, Combine::Sum, has_thread);
+            for _ in 0..2 {
+                for letter in 0..3 * WAITING {
+                    let values: Vec<f64> = (0..64).map(|list| 0.1 * (list + 64 * letter) as f64).collect();
+                    mail.multicast(&begins, &neighbours, &values).unwrap();
+                    if letter == WAITING {
+                        mail.send(&[998, 3], &[0.3, 1e9]).unwrap();
+                    }
+                    assert_eq!(matches!(mail.held, Where::Away { .. }), has_thread && letter != WAITING);
+                }
+                assert_eq!(mail.count().unwrap(), 500, "squares of a prime, and a vertex more");
+                found.push(mail.take().unwrap());
+            }
+            // What is too much for a letter waits for those that are under way.
+            mail.multicast(&begins, &neighbours, &[1.0; 64]).unwrap();
+            mail.multicast(&[0, 1 + MOST as i64], &vec![5; 1 + MOST], &[2.0])
+                .unwrap();
+            assert!(matches!(mail.held, Where::Here(_)));
+        }
+        assert!(found.windows(2).all(|same| same[0] == same[1]));
     }
 
     #[test]
     fn what_is_no_vertex_or_no_list_is_refused() {
-        let mut mail = Mail::<u32>::new(5, Combine::Min);
+        let mut mail = Mail::<u32>::new(5, Combine::Min, true);
         assert!(matches!(mail.send(&[4, 5], &[1, 1]), Err(EngineError::Index(_))));
         assert!(matches!(
             mail.multicast(&[0, 1], &[5], &[1]),
@@ -253,6 +426,6 @@ mod tests {
                 Err(EngineError::Argument(_))
             ));
         }
-        assert_eq!(mail.count(), 0, "nobody is told what was refused");
+        assert_eq!(mail.count().unwrap(), 0, "nobody is told what was refused");
     }
 }
