@@ -68,6 +68,8 @@ impl<T: Number + Element> Sent for Mail<T> {
 }
 
 const OPERATOR: &str = "graph: messages";
+/// A thread of messages' own takes no more than this part of the memory that is left: lists need it too.
+const SPARED: u64 = 8;
 
 fn mail<T: Number + Element + 'static>(
     py: Python<'_>,
@@ -76,7 +78,9 @@ fn mail<T: Number + Element + 'static>(
     combine: Combine,
 ) -> PyResult<Box<dyn Sent>> {
     run.hold_for(py, OPERATOR, Mail::<T>::memory_bytes(vertices as u64))?;
-    let has_thread = run.threads() > 1 && run.hold_for(py, OPERATOR, Mail::<T>::thread_bytes()).is_ok();
+    let bytes = Mail::<T>::thread_bytes();
+    let is_little = bytes <= run.session.spare() / SPARED;
+    let has_thread = run.threads() > 1 && is_little && run.hold_for(py, OPERATOR, bytes).is_ok();
     Ok(Box::new(Mail::<T>::new(vertices, combine, has_thread)))
 }
 

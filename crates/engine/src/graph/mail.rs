@@ -1,71 +1,13 @@
-//! Messages that are combined as they come: a value for each vertex, whatever is sent.
+//! Messages of vertex programs in Python, which are combined as they come: a value for each vertex, whatever is sent.
 
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
 use outcore_graph::Vertex;
-use outcore_store::large_vec;
 
-use super::frontier::{are_vertices, Frontier};
+use super::combine::{Combine, Combined, Number};
+use super::frontier::are_vertices;
 use crate::EngineError;
-
-/// What messages to one vertex become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Combine {
-    Min,
-    Max,
-    Sum,
-}
-
-/// A number that messages may be.
-pub trait Number: Copy + Default + PartialOrd + Send + 'static {
-    const LOWEST: Self;
-    const HIGHEST: Self;
-    const ZERO: Self;
-
-    /// The sum; of whole numbers the low bits of it.
-    fn plus(self, other: Self) -> Self;
-    fn is_nan(self) -> bool;
-}
-
-macro_rules! whole_numbers {
-    ($($T:ty),*) => {$(
-        impl Number for $T {
-            const LOWEST: $T = <$T>::MIN;
-            const HIGHEST: $T = <$T>::MAX;
-            const ZERO: $T = 0;
-
-            fn plus(self, other: $T) -> $T {
-                self.wrapping_add(other)
-            }
-
-            fn is_nan(self) -> bool {
-                false
-            }
-        }
-    )*};
-}
-
-macro_rules! floats {
-    ($($T:ty),*) => {$(
-        impl Number for $T {
-            const LOWEST: $T = <$T>::NEG_INFINITY;
-            const HIGHEST: $T = <$T>::INFINITY;
-            const ZERO: $T = 0.0;
-
-            fn plus(self, other: $T) -> $T {
-                self + other
-            }
-
-            fn is_nan(self) -> bool {
-                <$T>::is_nan(self)
-            }
-        }
-    )*};
-}
-
-whole_numbers!(i8, i16, i32, i64, u8, u16, u32, u64);
-floats!(f32, f64);
 
 /// Messages of an iteration. They are combined in the order in which they are sent, so that sums have the same bits; with a
 /// thread of its own, behind the back of who sends them.
@@ -77,12 +19,12 @@ pub struct Mail<T: Number> {
 
 /// Who has the messages.
 enum Where<T> {
-    Here(Held<T>),
+    Here(Combined<T>),
     /// A thread that combines what it is given, until nobody gives it more.
     Away {
         letters: SyncSender<Letter<T>>,
         emptied: Receiver<Letter<T>>,
-        thread: JoinHandle<Held<T>>,
+        thread: JoinHandle<Combined<T>>,
     },
     /// The thread panicked.
     Lost,
@@ -107,7 +49,7 @@ impl<T: Number> Mail<T> {
     pub fn new(vertices: usize, combine: Combine, has_thread: bool) -> Mail<T> {
         Mail {
             vertices,
-            held: Where::Here(Held::new(vertices, combine)),
+            held: Where::Here(Combined::new(vertices, combine)),
             has_thread,
         }
     }
@@ -145,7 +87,7 @@ impl<T: Number> Mail<T> {
         are_vertices("send", neighbours, self.vertices)?;
         let fits = (FEW..=MOST).contains(&neighbours.len()) && begins.len() <= MOST_LISTS && values.len() <= MOST_LISTS;
         if !(self.has_thread && fits) {
-            self.here()?.multicast(begins, neighbours, values);
+            put(self.here()?, begins, neighbours, values);
             return Ok(());
         }
         self.go_away();
@@ -153,9 +95,9 @@ impl<T: Number> Mail<T> {
             return Err(lost());
         };
         let mut letter = emptied.try_recv().unwrap_or_default();
-        letter.begins.extend_from_slice(begins);
-        letter.neighbours.extend_from_slice(neighbours);
-        letter.values.extend_from_slice(values);
+        copy(&mut letter.begins, begins);
+        copy(&mut letter.neighbours, neighbours);
+        copy(&mut letter.values, values);
         letters.send(letter).map_err(|_| lost())
     }
 
@@ -166,9 +108,8 @@ impl<T: Number> Mail<T> {
                 let (letters, inbox) = sync_channel::<Letter<T>>(WAITING);
                 let (empties, emptied) = sync_channel(WAITING + 2);
                 let thread = std::thread::spawn(move || {
-                    for mut letter in inbox {
-                        held.multicast(&letter.begins, &letter.neighbours, &letter.values);
-                        letter.clear();
+                    for letter in inbox {
+                        put(&mut held, &letter.begins, &letter.neighbours, &letter.values);
                         let _ = empties.try_send(letter);
                     }
                     held
@@ -184,7 +125,7 @@ impl<T: Number> Mail<T> {
     }
 
     /// The messages, when all that were sent are combined.
-    fn here(&mut self) -> Result<&mut Held<T>, EngineError> {
+    fn here(&mut self) -> Result<&mut Combined<T>, EngineError> {
         self.held = match std::mem::replace(&mut self.held, Where::Lost) {
             Where::Away { letters, thread, .. } => {
                 drop(letters);
@@ -203,7 +144,7 @@ impl<T: Number> Mail<T> {
     /// # Errors
     /// The thread panicked.
     pub fn count(&mut self) -> Result<u64, EngineError> {
-        Ok(self.here()?.told.count())
+        Ok(self.here()?.count())
     }
 
     /// The vertices that were told something, ascending, and what; then there are no messages.
@@ -226,12 +167,11 @@ fn lost() -> EngineError {
     EngineError::Internal("the thread that combines messages panicked".into())
 }
 
-impl<T> Letter<T> {
-    fn clear(&mut self) {
-        self.begins.clear();
-        self.neighbours.clear();
-        self.values.clear();
-    }
+/// Makes a vector what a slice is, in no more memory than it needs.
+fn copy<T: Copy>(to: &mut Vec<T>, from: &[T]) {
+    to.clear();
+    to.reserve_exact(from.len());
+    to.extend_from_slice(from);
 }
 
 /// A list, if it is among the neighbours.
@@ -239,79 +179,9 @@ fn part<'a>(neighbours: &'a [Vertex], ends: &[i64]) -> Option<&'a [Vertex]> {
     neighbours.get(ends[0] as usize..ends[1] as usize)
 }
 
-/// What was sent.
-///
-/// Invariant: a vertex that is not in `told` has the neutral value.
-struct Held<T> {
-    values: Vec<T>,
-    told: Frontier,
-    combine: Combine,
-}
-
-impl<T: Number> Held<T> {
-    fn new(vertices: usize, combine: Combine) -> Held<T> {
-        let mut values = large_vec(vertices);
-        values.resize(vertices, neutral(combine));
-        Held {
-            values,
-            told: Frontier::none(vertices),
-            combine,
-        }
-    }
-
-    fn multicast(&mut self, begins: &[i64], neighbours: &[Vertex], values: &[T]) {
-        let lists = begins.windows(2).filter_map(|ends| part(neighbours, ends));
-        self.put(lists.zip(values.iter().copied()));
-    }
-
-    fn put<'a>(&mut self, lists: impl Iterator<Item = (&'a [Vertex], T)>) {
-        // NaN stays.
-        match self.combine {
-            Combine::Min => self.fold(lists, |held, value| {
-                if value < *held || value.is_nan() {
-                    *held = value;
-                }
-            }),
-            Combine::Max => self.fold(lists, |held, value| {
-                if value > *held || value.is_nan() {
-                    *held = value;
-                }
-            }),
-            Combine::Sum => self.fold(lists, |held, value| *held = held.plus(value)),
-        }
-    }
-
-    fn fold<'a>(&mut self, lists: impl Iterator<Item = (&'a [Vertex], T)>, fold: impl Fn(&mut T, T)) {
-        let neutral = neutral(self.combine);
-        for (list, value) in lists {
-            for to in list {
-                let held = &mut self.values[*to as usize];
-                // That of a vertex which was told may be neutral too.
-                if *held == neutral {
-                    self.told.insert(*to);
-                }
-                fold(held, value);
-            }
-        }
-    }
-
-    fn take(&mut self) -> (Vec<Vertex>, Vec<T>) {
-        let ids = self.told.take();
-        let neutral = neutral(self.combine);
-        let values = ids
-            .iter()
-            .map(|vertex| std::mem::replace(&mut self.values[*vertex as usize], neutral))
-            .collect();
-        (ids, values)
-    }
-}
-
-fn neutral<T: Number>(combine: Combine) -> T {
-    match combine {
-        Combine::Min => T::HIGHEST,
-        Combine::Max => T::LOWEST,
-        Combine::Sum => T::ZERO,
-    }
+fn put<T: Number>(held: &mut Combined<T>, begins: &[i64], neighbours: &[Vertex], values: &[T]) {
+    let lists = begins.windows(2).filter_map(|ends| part(neighbours, ends));
+    held.put(lists.zip(values.iter().copied()));
 }
 
 #[cfg(test)]
