@@ -366,6 +366,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda p: p.request([5]), IndexingError, "request: 5 is no vertex; there are 5"),
     (lambda p: p.request(np.array([5], np.uint32)), IndexingError, "request: 5 is no vertex"),
     (lambda p: p.activate([-1]), IndexingError, "activate: -1 is no vertex"),
+    (lambda p: p.activate(np.array([5], np.uint32)), IndexingError, "activate: 5 is no vertex; there are 5"),
     (lambda p: p.send([2**40], 1), IndexingError, "send: 1099511627776 is no vertex"),
     (lambda p: p.request([0.0]), IndexingError, "request: vertices are whole numbers in a row, not float64"),
     (lambda p: p.activate([True]), IndexingError, "not bool"),

@@ -172,7 +172,7 @@ class VertexProgram:
 
     def activate(self, ids: Any) -> None:
         """Makes vertices active in the next iteration."""
-        found = self._checked("activate", ids)  # that the program runs comes first
+        found = self._checked("activate", ids, True)  # that the program runs comes first
         self._next.extend(np.ascontiguousarray(found))
 
     def send(self, ids: Any, values: Any) -> None:
@@ -221,19 +221,17 @@ class VertexProgram:
         if not hasattr(self, "_seen"):
             raise ArgumentError(f"{name}: the program does not run")
 
-    def _checked(self, name: str, given: Any) -> npt.NDArray[np.uint32]:
+    def _checked(self, name: str, given: Any, is_checked_again: bool = False) -> npt.NDArray[np.uint32]:
+        """Vertices; with `is_checked_again`, whoever takes those of the right type looks whether there are so many."""
         self._runs(name)
         ids: npt.NDArray[Any] = np.asarray(given)
-        if ids.dtype == np.uint32:
-            highest = int(ids.max()) if ids.size else -1
-            if highest < self.graph.number_of_vertices and ids.ndim == 1:
-                return ids
         if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
             raise IndexingError(f"{name}: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
-        outside = ids[(ids < 0) | (ids >= self.graph.number_of_vertices)]
-        if outside.size:
-            raise IndexingError(f"{name}: {outside[0]} is no vertex; there are {self.graph.number_of_vertices}")
-        return ids.astype(np.uint32)
+        if ids.size and not (is_checked_again and ids.dtype == np.uint32):
+            for outermost in (int(ids.min()), int(ids.max())):
+                if not 0 <= outermost < self.graph.number_of_vertices:
+                    raise IndexingError(f"{name}: {outermost} is no vertex; there are {self.graph.number_of_vertices}")
+        return ids.astype(np.uint32, copy=False)
 
     def _begin(self, graph: Graph, seen: _core.GraphRun) -> None:
         self.graph, self._seen = graph, seen

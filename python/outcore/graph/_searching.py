@@ -10,7 +10,7 @@ import numpy.typing as npt
 from outcore._arguments import real, whole
 from outcore.errors import ArgumentError, IndexingError
 from outcore.graph._activity import running
-from outcore.graph._graph import Graph, ids_of, stored
+from outcore.graph._graph import Graph, directions, ids_of, stored
 
 _FARTHEST = 2**32 - 1  # no path is longer
 
@@ -31,6 +31,7 @@ def bfs(G: Graph, source: Any, *, direction: str = "out", cutoff: float | None =
     array([ 0,  1, -1, -1], dtype=int32)
     """
     sources = ids_of("bfs", G, source)
+    directions("bfs", G, direction)
     farthest = _FARTHEST if cutoff is None else cutoff
     real("bfs", "a number from 0 on, or None,", cutoff=farthest)
     if farthest < 0:
@@ -58,6 +59,7 @@ def shortest_paths(
     array([0., 1., 3.])
     """
     sources = ids_of("shortest_paths", G, source)
+    directions("shortest_paths", G, direction)
     if step is not None:
         real("shortest_paths", "a positive number, or None,", step=step)
         if step <= 0:
