@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from benchmarks import child
+
 ROOT = Path(__file__).parent.parent
 SETTLE_SECONDS = 5.0
 # What is left of a limit when memory is touched up to it.
@@ -209,16 +211,16 @@ def run_limited(
         path = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
         started = time.perf_counter()
         known = os.environ | {"PYTHONPATH": path} | dict(environment or {})
-        child = subprocess.Popen(command, env=known, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        process = subprocess.Popen(command, env=known, stderr=subprocess.PIPE, text=True, cwd=ROOT)
         try:
-            _, stderr = child.communicate(timeout=timeout_seconds)
+            _, stderr = process.communicate(timeout=timeout_seconds)
         except subprocess.TimeoutExpired:
-            child.kill()
-            _, stderr = child.communicate()
+            process.kill()
+            _, stderr = process.communicate()
             return Outcome(None, time.perf_counter() - started, made.label, stderr=stderr, **made.counters())
         wall = time.perf_counter() - started
         said = json.loads(report.read_text()) if report.exists() else {}
-        return Outcome(child.returncode, wall, made.label, stderr=stderr, **said, **made.counters())
+        return Outcome(process.returncode, wall, made.label, stderr=stderr, **said, **made.counters())
 
 
 def drop_page_cache(*paths: Path) -> str:
@@ -244,9 +246,8 @@ def touch_memory(size: int = 4 << 30) -> None:
 def touch_own_memory(limit: int) -> int:
     """As `touch_memory`, for what this process takes next, up to a resident size of `limit` bytes. The kernel's peak
     begins anew; gives that until now, in bytes."""
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    resident, peak = (int(status[name].split()[0]) << 10 for name in ("VmRSS", "VmHWM"))
-    size = limit - resident - TOUCH_MARGIN_BYTES
+    peak = child.peak_rss_bytes()
+    size = limit - child.status_bytes("VmRSS") - TOUCH_MARGIN_BYTES
     if size > 0:
         with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
             memory.madvise(mmap.MADV_HUGEPAGE)

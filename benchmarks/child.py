@@ -16,11 +16,16 @@ def io_counters() -> dict[str, int]:
     }
 
 
-def peak_rss_bytes() -> int:
+def status_bytes(name: str) -> int:
+    """A size that the kernel tells of this process: VmRSS is what is resident, VmHWM its peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
-    raise RuntimeError("/proc/self/status has no VmHWM")
+    raise RuntimeError(f"/proc/self/status has no {name}")
+
+
+def peak_rss_bytes() -> int:
+    return status_bytes("VmHWM")
 
 
 def describe(error: BaseException) -> dict[str, Any]:
