@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
@@ -28,6 +30,21 @@ def check_device(device: object) -> None:
     """Refuses every device but "cpu", and None, which leaves the choice."""
     if device is not None and device != "cpu":
         raise ArgumentError(f"device {device!r} is not known; outcore computes on 'cpu'")
+
+
+_RUNNING = ("outcore._run", "outcore._session")  # what computes expressions is no part of them
+
+
+def called(frame: FrameType | None) -> str | None:
+    """The function of outcore that the caller called, seen from a frame inside of it; None where it is an operator."""
+    name = None
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith("outcore") or module in _RUNNING:
+            break
+        name = frame.f_code.co_name
+        frame = frame.f_back
+    return None if name is None or name.startswith(("_", "<")) else name
 
 
 def _operand(value: object) -> bool:
@@ -57,6 +74,9 @@ class Array:
         if not isinstance(expr, _core.Expr):
             raise DTypeError(f"Array is not made from {type(expr).__name__}; use outcore.asarray() or outcore.open()")
         self._expr = expr
+        function = called(sys._getframe(1))
+        if function is not None:
+            expr.call_as(function)
 
     # -- what it is ---------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from threading import Lock
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from outcore import _core
-from outcore._array import Array
+from outcore._array import Array, called
 from outcore.errors import IndexingError
 
 _COUNTED_MAX = 16
@@ -20,11 +21,12 @@ _lock = Lock()
 class Chosen(Array):
     """An array whose node is made when something needs it, because its shape depends on data."""
 
-    __slots__ = ("_found", "_make")
+    __slots__ = ("_called", "_found", "_make")
 
     def __init__(self, make: Callable[[], _core.Expr]) -> None:
         self._make: Callable[[], _core.Expr] | None = cache(make)  # copies share what is found
         self._found: _core.Expr | None = None
+        self._called = called(sys._getframe(1))
 
     def __copy__(self) -> Array:
         return Array(self._expr) if self._make is None else Chosen(self._make)
@@ -35,6 +37,8 @@ class Chosen(Array):
             assert self._make is not None
             self._found = self._make()
             self._make = None
+            if self._called is not None:
+                self._found.call_as(self._called)
         return self._found
 
     @_expr.setter

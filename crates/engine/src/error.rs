@@ -1,6 +1,6 @@
 //! What can go wrong, each with the numbers that explain it.
 
-use outcore_store::StoreError;
+use outcore_store::{show_size, show_size_up, StoreError};
 
 /// What a function over tiles raised.
 pub type FunctionError = Box<dyn std::error::Error + Send + Sync>;
@@ -17,7 +17,7 @@ pub enum EngineError {
     #[error("{0}")]
     Index(String),
     /// A plan that cannot fit, refused before anything ran.
-    #[error("{operator}: needs {need} bytes of memory at once, the limit leaves {available} ({detail}); {} {smallest} bytes", if *exact { "the smallest limit that works is" } else { "a limit that works is above" })]
+    #[error("{operator}: needs {} of memory at once, the limit leaves {} ({detail}); {} {}", show_size(*need), show_size(*available), if *exact { "the smallest limit that works is" } else { "a limit that works is above" }, show_size_up(*smallest))]
     Memory {
         operator: String,
         need: u64,

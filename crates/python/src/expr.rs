@@ -1,7 +1,8 @@
 //! Expression nodes and the functions that build them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::PyUntypedArray;
 use outcore_dtype::{DType, Scalar};
@@ -74,11 +75,28 @@ impl PyExpr {
         self.0.nbytes()
     }
 
+    /// Says of which function the caller has it: a refusal names that. The first that is named stays.
+    fn call_as(&self, function: &str) {
+        self.0.call_as(Some(name_of_call(function)));
+    }
+
     /// What makes this node of its inputs: a function of this module and its further arguments, or what kind of source it
     /// is. Nothing where no such call is known.
     fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         recipe(py, &self.0)
     }
+}
+
+/// The names of functions, of which there are few, each once.
+fn name_of_call(function: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(name) = names.get(function) {
+        return name;
+    }
+    let name: &'static str = Box::leak(function.into());
+    names.insert(name);
+    name
 }
 
 type Built = PyResult<PyExpr>;

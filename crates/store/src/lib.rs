@@ -40,6 +40,7 @@ mod selection;
 #[allow(unsafe_code)] // disjoint mutable ranges of one buffer
 mod shared;
 mod sink;
+mod size;
 mod source;
 mod sparse;
 mod stamp;
@@ -73,6 +74,7 @@ pub use scratch::{clean, scratch_room, Scratch, ScratchFolder, Slot, StagesFolde
 pub use selection::{Positions, Selection};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, target_of, Sink, SinkPlan};
+pub use size::{show_size, show_size_up};
 pub use source::{open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
 pub use sparse::{
     open_rows, open_sparse, parse_sparse, CheckTileRow, CompressedRows, Encoding, SparseFile, SparseShape,

@@ -28,6 +28,7 @@ impl Node {
             id: 0,
             digest: digest(&op, &inputs, &shape, dtype, &tile),
             handles: AtomicU32::new(0),
+            called: OnceLock::new(),
             op,
             inputs,
             shape,

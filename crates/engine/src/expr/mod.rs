@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
@@ -35,6 +35,8 @@ pub struct Node {
     digest: Digest,
     /// Handles that the caller has on it: its value may be asked for again.
     handles: AtomicU32,
+    /// The function of which the caller had it first, if that is known.
+    called: OnceLock<&'static str>,
     pub op: Op,
     pub inputs: Vec<Expr>,
     pub shape: Vec<u64>,
@@ -263,6 +265,18 @@ impl Node {
         self.handles.load(Ordering::Relaxed) > 0
     }
 
+    /// The function of which the caller had it.
+    pub fn called(&self) -> Option<&'static str> {
+        self.called.get().copied()
+    }
+
+    /// Says of which function the caller had it; the first that is named stays.
+    pub fn call_as(&self, function: Option<&'static str>) {
+        if let Some(function) = function {
+            let _ = self.called.set(function);
+        }
+    }
+
     fn computes_what(&self, other: &Node) -> bool {
         let ids = |node: &Node| node.inputs.iter().map(|input| input.id).collect::<Vec<_>>();
         (&self.op, &self.shape, self.dtype, &self.tile) == (&other.op, &other.shape, other.dtype, &other.tile)
@@ -399,18 +413,23 @@ impl Hash for StagedKey {
 
 /// All nodes that `roots` depend on, inputs before the nodes that use them.
 pub fn topological(roots: &[Expr]) -> Vec<Expr> {
+    topological_above(roots, &|_| false)
+}
+
+/// As `topological`, without the nodes that `is_known` and what only they depend on.
+pub fn topological_above(roots: &[Expr], is_known: &dyn Fn(&Expr) -> bool) -> Vec<Expr> {
     let mut order = Vec::new();
     let mut seen = std::collections::HashSet::new();
     let mut stack: Vec<(Expr, usize)> = Vec::new();
     for root in roots {
-        if seen.insert(root.id) {
+        if !is_known(root) && seen.insert(root.id) {
             stack.push((root.clone(), 0));
         }
         while let Some((node, next)) = stack.last_mut() {
             cancel::check();
             if let Some(input) = node.inputs.get(*next).cloned() {
                 *next += 1;
-                if seen.insert(input.id) {
+                if !is_known(&input) && seen.insert(input.id) {
                     stack.push((input, 0));
                 }
             } else {

@@ -42,7 +42,7 @@ pub use reshape::reshape;
 pub use scan::scan;
 pub use search::{check_search, search};
 pub use source::source;
-pub use staged::{first_staged, staged, substitute, Waiting};
+pub use staged::{has_staged, resolve, staged, Waiting};
 pub use tally::tallied;
 pub use view::{broadcast_to, expand_dims, permute, slice, squeeze};
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use outcore_store::Source;
 
 use super::arrays::{ArrayInfo, ArrayKind};
-use super::compile::{Pass, PassRoot, Step};
+use super::compile::{Pass, PassRoot, Step, StepKind};
 use super::gather::ArrayId;
 use super::work::WorkStep;
+use crate::task::Access;
 
 /// What gives a program its tasks.
 #[derive(Debug)]
@@ -45,6 +46,30 @@ impl Producer {
         match self {
             Producer::Pass(_) => None,
             Producer::Work(step) => Some(step),
+        }
+    }
+
+    /// The arrays whose tiles its tasks take, each once.
+    pub fn reads(&self) -> Vec<ArrayId> {
+        let mut arrays = match self {
+            Producer::Pass(_) => vec![],
+            Producer::Work(step) => step.accessed(|access| access == Access::Read),
+        };
+        for step in self.pass().iter().flat_map(|pass| &pass.steps) {
+            if let StepKind::Gather(gather) = &step.kind {
+                gather.arrays(&mut arrays);
+            }
+        }
+        arrays.sort_unstable();
+        arrays.dedup();
+        arrays
+    }
+
+    /// The arrays whose tiles its tasks make.
+    pub fn writes(&self) -> Vec<ArrayId> {
+        match self {
+            Producer::Pass(pass) => pass.roots.iter().map(|root| root.array).collect(),
+            Producer::Work(step) => step.accessed(|access| access != Access::Read),
         }
     }
 }

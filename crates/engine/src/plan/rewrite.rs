@@ -48,6 +48,7 @@ pub fn reassociate(roots: &[Expr]) -> Result<(Vec<Expr>, Vec<String>), EngineErr
                 }
             }
         }
+        new.call_as(node.called());
         rewritten.insert(node.id, new);
     }
     Ok((roots.iter().map(|root| rewritten[&root.id].clone()).collect(), log))
@@ -81,6 +82,7 @@ pub fn read_in_shape(roots: &[Expr]) -> Result<Vec<Expr>, EngineError> {
             Some(source) => Node::intern(source, vec![], node.shape.clone(), node.dtype, node.tile.clone()),
             None => in_tiles(&rebuild(node, &rewritten)?),
         };
+        new.call_as(node.called());
         rewritten.insert(node.id, new);
     }
     Ok(roots.iter().map(|root| rewritten[&root.id].clone()).collect())

@@ -451,25 +451,21 @@ fn tiles_of_different_sizes_are_for_algorithms_alone() {
 
 /// The programs of a computation, as if the facts of each were the worst there can be.
 fn programs(outputs: &[Expr], room: Room) -> Vec<Vec<Expr>> {
-    let mut outputs = outputs.to_vec();
     let mut programs = Vec::new();
-    while let Some(waiting) = ops::first_staged(&outputs) {
+    let outputs = ops::resolve(outputs, &mut |waiting| {
         let mut stages = waiting.key.0.begin(&waiting.inputs, room).expect("room enough");
         let mut next = stages.next(&[], room, &Io::memory()).expect("a first stage");
         let mut after = 0;
-        let results = loop {
+        loop {
             match next {
-                Next::Done(results) => break results,
+                Next::Done(results) => return Ok::<_, EngineError>(results),
                 Next::Stage { outputs, .. } => programs.push(outputs.into_iter().map(|(node, _)| node).collect()),
             }
             after += 1;
-            next = stages.assume(after, room).expect("room enough");
-        };
-        let replaced = waiting.nodes.iter();
-        let replaced = replaced.map(|(index, node)| (node.id, results[*index].clone()));
-        outputs = ops::substitute(&outputs, &replaced.collect());
-    }
-    programs.push(outputs);
+            next = stages.assume(after, room)?;
+        }
+    });
+    programs.push(outputs.expect("room enough"));
     programs
 }
 
@@ -625,28 +621,24 @@ fn run(name: &str, outputs: &[Expr], (pool, threads, policy): (u64, usize, Polic
         .collect()
 }
 
-/// The smallest pool in which a computation is planned. What a refusal calls the smallest has to be that; where a
-/// computation has several programs it may name what one of them needs.
+/// The pool that the first refusal of a computation names: it is planned there.
 fn smallest_pool(name: &str, outputs: &[Expr], threads: usize, policy: Policy) -> u64 {
     let targets = vec![Target::Memory; outputs.len()];
-    let (mut pool, mut is_said_to_work) = (1 << 20, false);
-    loop {
+    let plan = |pool| {
         let session = session(pool, threads, policy, PlanOptions::ALL);
-        let chain = session.plan_chain(outputs, &targets, &mut || Ok(()));
-        match chain.map(drop) {
-            Ok(()) => return pool,
-            Err(error) if is_said_to_work => panic!("{name}: {pool} bytes were said to work: {error}"),
-            Err(EngineError::Memory { smallest, exact, .. }) => {
-                assert!(
-                    smallest > pool,
-                    "{name}: refused with {pool} bytes, which are said to be enough"
-                );
-                (pool, is_said_to_work) = (smallest, exact);
-            }
-            // What lies near a quantile does not fit.
-            Err(EngineError::Plan(_)) => pool *= 2,
-            Err(error) => panic!("{name}: {error}"),
-        }
+        session.plan_chain(outputs, &targets, &mut || Ok(())).map(drop)
+    };
+    let least = 64 << 10;
+    let named = match plan(least) {
+        Err(EngineError::Memory {
+            smallest, exact: true, ..
+        }) => smallest,
+        Err(error) => panic!("{name}: {error}"),
+        Ok(()) => return least,
+    };
+    match plan(named) {
+        Err(error) => panic!("{name}: {named} bytes were said to work: {error}"),
+        Ok(()) => named,
     }
 }
 

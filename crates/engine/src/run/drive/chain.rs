@@ -1,6 +1,5 @@
 //! Computations in stages: facts of one program make the next, and one turn lasts for all of them.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,9 +9,10 @@ use super::resume::{self, Resuming};
 use super::Outcome;
 use crate::expr::staged::{Found, Keep, Next, Room, Stages};
 use crate::expr::Expr;
-use crate::ops::{first_staged, substitute, Waiting};
-use crate::run::prepare::planning::{Asker, Now};
+use crate::ops::{has_staged, resolve, Waiting};
+use crate::run::prepare::planning::{Asker, Asking, Now, Supposed};
 use crate::run::prepare::program::Program;
+use crate::run::prepare::refusal::{Fit, Looking};
 use crate::run::prepare::report::{list, quoted};
 use crate::run::session::progress::{Progress, ProgressReport};
 use crate::run::session::{nesting, Session, Target};
@@ -35,6 +35,7 @@ pub struct Chain {
     session: Arc<Session>,
     outputs: Vec<Expr>,
     targets: Vec<Target>,
+    asking: Asking,
     /// The room in which the first operator with a stage was begun, and the files of that stage.
     first: Option<(Room, Vec<Kept>)>,
     resuming: Option<Resuming>,
@@ -82,29 +83,30 @@ enum Step {
 /// An operator that was begun: in which room, and what its first step is.
 type Begun = (Room, Box<dyn Stages>, Step);
 
-fn replacements(waiting: &Waiting, results: &[Expr]) -> HashMap<u64, Expr> {
-    let nodes = waiting.nodes.iter();
-    nodes.map(|(index, node)| (node.id, results[*index].clone())).collect()
-}
-
-/// The refusal of one program of several: what that one needs is not yet what the others need.
-fn of_one_stage(mut error: EngineError) -> EngineError {
-    if let EngineError::Memory { exact, .. } = &mut error {
-        *exact = false;
+/// Bytes that a refusal says are needed; nothing for another error.
+fn need_of(error: &EngineError) -> Option<u64> {
+    match error {
+        EngineError::Memory { need, .. } => Some(*need),
+        _ => None,
     }
-    error
 }
 
-/// The refusal that names the smaller limit.
+/// The refusal that needs less.
 fn lesser(before: Option<EngineError>, now: EngineError) -> EngineError {
-    let smallest = |error: &EngineError| match error {
-        EngineError::Memory { smallest, .. } => *smallest,
-        _ => 0,
-    };
     match before {
-        Some(before) if smallest(&before) <= smallest(&now) => before,
+        Some(before) if need_of(&before) <= need_of(&now) => before,
         _ => now,
     }
+}
+
+/// The refusal of an operator by the name of the function that the caller called for it.
+fn by_call(waiting: &Waiting, mut error: EngineError) -> EngineError {
+    if let (EngineError::Memory { operator, .. }, Some(called)) = (&mut error, waiting.node.called()) {
+        if *operator == waiting.key.0.name() {
+            *operator = called.into();
+        }
+    }
+    error
 }
 
 /// Takes a step with all the room, and with less of it where that does not fit.
@@ -129,7 +131,7 @@ impl Session {
     /// Plans what `prepare` plans, also where it contains operators that are computed in stages.
     ///
     /// # Errors
-    /// As `prepare`.
+    /// As `prepare`: a refusal names a limit under which all stages were planned.
     pub fn plan_chain(
         self: &Arc<Session>,
         outputs: &[Expr],
@@ -138,72 +140,69 @@ impl Session {
     ) -> Result<Chain, EngineError> {
         self.check_usable()?;
         let (outputs, targets) = resume::hold_outputs(self, outputs, targets)?;
-        let resuming = match first_staged(&outputs) {
-            Some(_) => Resuming::hold(self, &outputs, &targets)?,
-            None => None,
+        let is_staged = has_staged(&outputs);
+        let resuming = match is_staged {
+            true => Resuming::hold(self, &outputs, &targets)?,
+            false => None,
         };
         let outputs = resume::without_complete(outputs, &targets);
-        let mut chain = Chain {
-            session: self.clone(),
-            outputs: outputs.clone(),
-            targets: targets.clone(),
-            first: None,
-            resuming,
-            at_once: vec![],
-            halvings: 0,
-            stages: vec![],
+        let asking = Asking {
+            memory: match is_staged {
+                true => Supposed::Unnamed,
+                false => Supposed::Nothing,
+            },
+            ..Asking::of(Asker::here())
         };
-        let asker = Asker::here();
-        let mut refusal = None;
-        let mut best: Option<(usize, Vec<Room>, Program)> = None;
-        for halvings in 0..=HALVES_MAX {
-            chain.halvings = halvings;
-            chain.at_once.clear();
-            let mut nodes = outputs.clone();
-            while let Some(waiting) = first_staged(&nodes) {
-                let results = chain.assume(&waiting, asker, watch).map_err(of_one_stage)?;
-                nodes = substitute(&nodes, &replacements(&waiting, &results));
+        let mut chain = Chain::new(self, &outputs, &targets, asking);
+        chain.resuming = resuming;
+        match chain.planned(watch) {
+            Err(refused @ EngineError::Memory { .. }) if is_staged => {
+                Err(self.with_limit(refused, &outputs, &targets, asking, watch)?)
             }
-            let is_one_program = chain.stages.is_empty();
-            let may_take_less = is_one_program && !chain.at_once.is_empty();
-            let program = match self.prepare_for(asker, chain.now(), &nodes, &targets, watch) {
-                Err(EngineError::Memory { .. }) if best.is_some() => break,
-                // Operators of one program that each count on all of the room may do with less.
-                Err(error @ EngineError::Memory { .. }) if may_take_less => {
-                    refusal = Some(lesser(refusal, error));
-                    continue;
-                }
-                program if is_one_program => program?,
-                program => program.map_err(of_one_stage)?,
-            };
-            let saves = |(_, _, before): &(_, _, Program)| program.moved_bytes() < before.moved_bytes();
-            if !best.as_ref().is_none_or(saves) {
-                break;
-            }
-            // With less room for each, more of what passes between them may stay in memory.
-            let is_enough = !may_take_less || program.moves_least() || program.plan.tasks() > TASKS_TO_COMPARE;
-            best = Some((halvings, std::mem::take(&mut chain.at_once), program));
-            if is_enough {
-                break;
-            }
+            planned => planned,
         }
-        let Some((halvings, at_once, program)) = best else {
-            return Err(refusal.expect("every round that plans nothing is refused"));
+    }
+
+    /// The refusal of stages with a limit under which all of them fit: found by planning them with more memory.
+    fn with_limit(
+        self: &Arc<Session>,
+        mut refused: EngineError,
+        outputs: &[Expr],
+        targets: &[Target],
+        asking: Asking,
+        watch: Watch<'_>,
+    ) -> Result<EngineError, EngineError> {
+        let EngineError::Memory {
+            smallest, exact, need, ..
+        } = &mut refused
+        else {
+            return Ok(refused);
         };
-        (chain.halvings, chain.at_once) = (halvings, at_once);
-        chain.stages.push(PlannedStage {
-            label: "results".into(),
-            awaits: None,
-            exact: chain.stages.is_empty(),
-            program,
-            lookup_bytes: 0,
-        });
-        Ok(chain)
+        let held = self.held();
+        let mut fits = |budget: u64| {
+            let memory = Supposed::Bytes(budget);
+            match Chain::new(self, outputs, targets, Asking { memory, ..asking }).planned(watch) {
+                Ok(_) => Ok(Fit::Yes),
+                Err(error) => need_of(&error).map(|need| Fit::No { need }).ok_or(error),
+            }
+        };
+        let refused_with = self.budget_beside(held);
+        let looking = Looking {
+            refused: refused_with,
+            // What the first stage needs that fails says little of the others.
+            need: (*need).clamp(refused_with, 2 * refused_with),
+            needs_are_least: false,
+            parts: 64,
+        };
+        if let Some(budget) = looking.find(|budget| self.fits_as_named(budget, held, &mut fits))? {
+            (*smallest, *exact) = (self.limit_for(budget, held), true);
+        }
+        Ok(refused)
     }
 
     /// What a program of a stage may take for tiles.
-    fn stage_room(&self) -> Room {
-        let beside = self.budget_beside(self.held());
+    fn stage_room(&self, memory: Supposed) -> Room {
+        let beside = self.budget_for(memory);
         Room {
             // Buffers of I/O threads, workspaces of passes and the program itself are beside them.
             memory: beside - beside / 16,
@@ -216,7 +215,7 @@ impl Session {
         self: &Arc<Session>,
         next: Next,
         resuming: Option<&Resuming>,
-        (asker, now): (Asker, Now),
+        asking: Asking,
         watch: Watch<'_>,
     ) -> Result<Step, EngineError> {
         let (label, awaits, outputs) = match next {
@@ -249,7 +248,7 @@ impl Session {
         }
         let program = match missing.is_empty() {
             true => None,
-            false => Some(Box::new(self.prepare_for(asker, now, &missing, &targets, watch)?)),
+            false => Some(Box::new(self.prepare_for(asking, &missing, &targets, watch)?)),
         };
         Ok(Step::Stage {
             label,
@@ -275,12 +274,83 @@ impl Kept {
 }
 
 impl Chain {
+    fn new(session: &Arc<Session>, outputs: &[Expr], targets: &[Target], asking: Asking) -> Chain {
+        Chain {
+            session: session.clone(),
+            outputs: outputs.to_vec(),
+            targets: targets.to_vec(),
+            asking,
+            first: None,
+            resuming: None,
+            at_once: vec![],
+            halvings: 0,
+            stages: vec![],
+        }
+    }
+
+    /// Plans all stages.
+    fn planned(mut self, watch: Watch<'_>) -> Result<Chain, EngineError> {
+        let mut refusal = None;
+        let mut best: Option<(usize, Vec<Room>, Program)> = None;
+        let outputs = self.outputs.clone();
+        for halvings in 0..=HALVES_MAX {
+            self.halvings = halvings;
+            self.at_once.clear();
+            let nodes = resolve(&outputs, &mut |waiting| self.assume(waiting, watch))?;
+            let is_one_program = self.stages.is_empty();
+            let may_take_less = is_one_program && !self.at_once.is_empty();
+            let program = match self
+                .session
+                .prepare_for(self.asking_now(), &nodes, &self.targets, watch)
+            {
+                Err(EngineError::Memory { .. }) if best.is_some() => break,
+                // Operators of one program that each count on all of the room may do with less.
+                Err(error @ EngineError::Memory { .. }) if may_take_less => {
+                    refusal = Some(lesser(refusal, error));
+                    continue;
+                }
+                program => program?,
+            };
+            let saves = |(_, _, before): &(_, _, Program)| program.moved_bytes() < before.moved_bytes();
+            if !best.as_ref().is_none_or(saves) {
+                break;
+            }
+            // With less room for each, more of what passes between them may stay in memory.
+            let is_enough = !may_take_less || program.moves_least() || program.plan.tasks() > TASKS_TO_COMPARE;
+            best = Some((halvings, std::mem::take(&mut self.at_once), program));
+            if is_enough {
+                break;
+            }
+        }
+        let Some((halvings, at_once, program)) = best else {
+            return Err(refusal.expect("every round that plans nothing is refused"));
+        };
+        (self.halvings, self.at_once) = (halvings, at_once);
+        self.stages.push(PlannedStage {
+            label: "results".into(),
+            awaits: None,
+            exact: self.stages.is_empty(),
+            program,
+            lookup_bytes: 0,
+        });
+        Ok(self)
+    }
+
     /// Plans the stages of an operator as far as can be told, and gives nodes that stand for its results.
-    fn assume(&mut self, waiting: &Waiting, asker: Asker, watch: Watch<'_>) -> Result<Vec<Expr>, EngineError> {
+    fn assume(&mut self, waiting: &Waiting, watch: Watch<'_>) -> Result<Vec<Expr>, EngineError> {
+        self.assume_stages(waiting, watch)
+            .map_err(|error| by_call(waiting, error))
+    }
+
+    fn assume_stages(&mut self, waiting: &Waiting, watch: Watch<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = self.session.clone();
+        let asking = Asking {
+            called: waiting.node.called(),
+            ..self.asking_now()
+        };
         // What is begun later is begun again when its turn comes, and then goes on with what there is.
         let resuming = self.resuming.as_ref().filter(|_| self.first.is_none());
-        let (room, mut stages, mut step) = self.begin(waiting, resuming, (asker, self.now()), watch)?;
+        let (room, mut stages, mut step) = self.begin(waiting, resuming, asking, watch)?;
         for after in 1.. {
             let (label, awaits, kept, program) = match step {
                 Step::Done(results) => {
@@ -299,29 +369,31 @@ impl Chain {
             if self.first.is_none() {
                 self.first = Some((room, if program.is_some() { kept } else { vec![] }));
             }
+            let is_first = self.stages.is_empty();
             self.stages.extend(program.map(|program| PlannedStage {
                 label,
                 awaits: Some(awaits),
-                exact: true,
+                exact: is_first,
                 program: *program,
                 lookup_bytes: stages.lookup_bytes(),
             }));
-            let several = self.stages.len() > 1;
-            if let Some(stage) = self.stages.last_mut() {
-                stage.exact = !several;
-            }
+            let asking = Asking {
+                now: Now::MayPass,
+                ..asking
+            };
             step = with_less(room, |room| {
-                session.prepare_step(stages.assume(after, room)?, None, (asker, Now::MayPass), watch)
+                session.prepare_step(stages.assume(after, room)?, None, asking, watch)
             })?;
         }
         unreachable!("stages end")
     }
 
-    /// Whether the next program to be planned finds what is in memory now.
-    fn now(&self) -> Now {
-        match self.stages.is_empty() {
-            true => Now::IsThen,
-            false => Now::MayPass,
+    /// How the next program is to be planned: what is in memory now may have passed when others have run before.
+    fn asking_now(&self) -> Asking {
+        let is_first = self.stages.is_empty() && !matches!(self.asking.memory, Supposed::Bytes(_));
+        Asking {
+            now: if is_first { Now::IsThen } else { Now::MayPass },
+            ..self.asking
         }
     }
 
@@ -330,7 +402,7 @@ impl Chain {
         &self,
         waiting: &Waiting,
         resuming: Option<&Resuming>,
-        asking: (Asker, Now),
+        asking: Asking,
         watch: Watch<'_>,
     ) -> Result<Begun, EngineError> {
         let session = &self.session;
@@ -339,7 +411,7 @@ impl Chain {
             let next = stages.next(&[], room, &session.io)?;
             Ok((room, stages, session.prepare_step(next, resuming, asking, watch)?))
         };
-        let node = &waiting.nodes[0].1;
+        let node = &waiting.node;
         if let Some(resuming) = resuming {
             match resuming.room(node).map(&mut begin) {
                 Some(Err(EngineError::Memory { .. })) => resuming.forget_room()?,
@@ -347,7 +419,7 @@ impl Chain {
                 None => {}
             }
         }
-        let mut room = session.stage_room();
+        let mut room = session.stage_room(asking.memory);
         room.memory >>= self.halvings;
         let begun = with_less(room, begin)?;
         if let (Some(resuming), (room, _, Step::Stage { .. })) = (resuming, &begun) {
@@ -433,16 +505,12 @@ impl Chain {
             bytes: self.moved_bytes(),
             ran: 0,
         };
-        let mut outputs = self.outputs.clone();
         let mut at_once = self.at_once.iter();
-        while let Some(waiting) = first_staged(&outputs) {
-            let results = match at_once.next() {
-                Some(room) => run.at_once(&waiting, *room)?,
-                None => run.operator(&waiting, progress)?,
-            };
-            outputs = substitute(&outputs, &replacements(&waiting, &results));
-        }
-        let program = session.prepare_for(Asker::InTurn, Now::IsThen, &outputs, &self.targets, &mut || {
+        let outputs = resolve(&self.outputs, &mut |waiting| match at_once.next() {
+            Some(room) => run.at_once(waiting, *room),
+            None => run.operator(waiting, progress).map_err(|error| by_call(waiting, error)),
+        })?;
+        let program = session.prepare_for(Asking::of(Asker::InTurn), &outputs, &self.targets, &mut || {
             progress(&ProgressReport::default())
         })?;
         let results = run.program(&program, progress)?.results;
@@ -485,6 +553,10 @@ impl Running<'_> {
     fn operator(&mut self, waiting: &Waiting, progress: Progress<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = &self.chain.session;
         let watch = |progress: Progress<'_>| progress(&ProgressReport::default());
+        let asking = Asking {
+            called: waiting.node.called(),
+            ..Asking::of(Asker::InTurn)
+        };
         let (mut room, mut stages, mut step) = match &self.chain.first {
             // As the first stage was planned.
             Some((room, kept)) if self.ran == 0 && !kept.is_empty() => {
@@ -493,12 +565,8 @@ impl Running<'_> {
                 (*room, stages, Err(kept.clone()))
             }
             _ => {
-                let (room, stages, step) = self.chain.begin(
-                    waiting,
-                    self.chain.resuming.as_ref(),
-                    (Asker::InTurn, Now::IsThen),
-                    &mut || watch(progress),
-                )?;
+                let resuming = self.chain.resuming.as_ref();
+                let (room, stages, step) = self.chain.begin(waiting, resuming, asking, &mut || watch(progress))?;
                 (room, stages, Ok(step))
             }
         };
@@ -519,14 +587,14 @@ impl Running<'_> {
             };
             let found = find(session, &kept, outcome, self.chain.resuming.is_some())?;
             room = Room {
-                memory: room.memory.max(session.stage_room().memory),
+                memory: room.memory.max(session.stage_room(Supposed::Nothing).memory),
                 ..room
             };
             let before = session.io.counters();
             let next = with_less(room, |room| {
                 let next = stages.next(&found, room, &session.io)?;
                 let resuming = self.chain.resuming.as_ref();
-                session.prepare_step(next, resuming, (Asker::InTurn, Now::IsThen), &mut || watch(progress))
+                session.prepare_step(next, resuming, asking, &mut || watch(progress))
             })?;
             self.total.read_bytes += session.io.counters().since(&before).bytes_read;
             step = Ok(next);

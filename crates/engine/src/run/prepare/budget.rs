@@ -6,6 +6,8 @@ use outcore_store::{FramePool, Reclaim, GROUP_STAGING_BYTES};
 use crate::place::window::InBytes;
 use crate::place::{self, Limits, Placed, Shortage, Window};
 use crate::plan::Plan;
+use crate::run::prepare::planning::Supposed;
+use crate::run::prepare::refusal::{Fit, Looking};
 use crate::run::session::residency::KeptKey;
 use crate::run::session::Session;
 use crate::schedule::tiles::tasks_per_read;
@@ -26,6 +28,9 @@ pub(in crate::run) struct Wanted<'a> {
     pub(in crate::run) tiles: &'a TileTable,
     /// Bytes of values computed before that stand in the plan.
     pub(in crate::run) used: u64,
+    pub(in crate::run) memory: Supposed,
+    /// The function that the caller called for it, where its nodes do not know.
+    pub(in crate::run) called: Option<&'static str>,
     /// Whether a refusal is to name the smallest limit that works.
     pub(in crate::run) last: bool,
 }
@@ -56,7 +61,7 @@ pub(in crate::run) struct Placement {
 #[derive(Clone, Copy)]
 pub(in crate::run) struct Held {
     pub(in crate::run) here: u64,
-    elsewhere: u64,
+    pub(in crate::run) elsewhere: u64,
 }
 
 impl Session {
@@ -67,22 +72,54 @@ impl Session {
         start: Vec<(TileId, KeptKey)>,
     ) -> Result<Placement, EngineError> {
         let held = self.held();
-        let budget = self.budget_beside(held);
-        // Values computed before are left alone where there is room: what they cost is more than what tiles would save.
-        let values = self.kept.value_bytes().max(wanted.used);
+        let (budget, values) = match wanted.memory {
+            Supposed::Bytes(budget) => (budget, wanted.used),
+            // Values computed before are left alone where there is room: what they cost is more than what tiles would save.
+            _ => (self.budget_beside(held), self.kept.value_bytes().max(wanted.used)),
+        };
         let mut placed = self.attempt(wanted, fixed_bytes, budget.saturating_sub(values), &start);
         if placed.is_err() && values > wanted.used {
             placed = self.attempt(wanted, fixed_bytes, budget.saturating_sub(wanted.used), &start);
         }
-        placed.map_err(|shortage| {
-            if !wanted.last {
-                return self.refuse(wanted.plan, &shortage, held, shortage.need);
-            }
-            let shortest = self.options.window.unwrap_or(1);
-            let fits = |budget| self.attempt_within(wanted, fixed_bytes, budget, &[], shortest).is_ok();
-            let smallest = smallest_budget(shortage.need, &fits);
-            self.refuse(wanted.plan, &shortage, held, smallest)
+        placed.or_else(|shortage| {
+            let smallest = match wanted.memory {
+                Supposed::Nothing if wanted.last => self.least_budget(wanted, fixed_bytes, held, &shortage)?,
+                _ => None,
+            };
+            Err(self.refuse(wanted, &shortage, held, smallest))
         })
+    }
+
+    /// The smallest budget that a program fits into which was refused.
+    fn least_budget(
+        &self,
+        wanted: Wanted<'_>,
+        fixed_bytes: u64,
+        held: Held,
+        shortage: &Shortage,
+    ) -> Result<Option<u64>, EngineError> {
+        let shortest = self.options.window.unwrap_or(1);
+        let mut fits = |budget| {
+            Ok(match self.attempt_within(wanted, fixed_bytes, budget, &[], shortest) {
+                Ok(_) => Fit::Yes,
+                Err(Shortage { need, .. }) => Fit::No { need },
+            })
+        };
+        let looking = Looking {
+            refused: shortage.available,
+            need: shortage.need,
+            needs_are_least: true,
+            parts: u64::MAX,
+        };
+        looking.find(|budget| self.fits_as_named(budget, held, &mut fits))
+    }
+
+    /// What a program may take, or would take.
+    pub(in crate::run) fn budget_for(&self, memory: Supposed) -> u64 {
+        match memory {
+            Supposed::Bytes(budget) => budget,
+            _ => self.budget_beside(self.held()),
+        }
     }
 
     /// What a program may take: kept tiles and idle frames, here and in other sessions, give way to it.
@@ -289,50 +326,11 @@ impl Session {
         })
     }
 
-    /// Where the limit's bytes are.
-    pub(in crate::run) fn describe_limit(&self, held: Held) -> String {
-        let Held { here, elsewhere } = held;
-        format!(
-            "limit {} bytes, of which {} are the process itself, {here} are held by earlier results and {elsewhere} by \
-             results of other sessions",
-            self.options.memory_limit,
-            self.overhead()
-        )
-    }
-
-    /// The limit under which `budget` bytes are there beside what is held: of the pool where that is what binds, else of
-    /// the process.
-    pub(in crate::run) fn limit_for(&self, budget: u64, held: Held) -> u64 {
-        let pool = self.options.pool_limit.filter(|&pool| budget + held.here > pool);
-        match pool {
-            Some(_) => budget + held.here,
-            None => budget + held.here + held.elsewhere + self.overhead(),
-        }
-    }
-
     /// What results take that the caller still has.
     pub(in crate::run) fn held(&self) -> Held {
         Held {
             here: self.ledger().held() as u64,
             elsewhere: self.ledger().held_by_others() as u64,
-        }
-    }
-
-    /// The error for a program that does not fit, with the smallest limit that would do: of the pool where that is what
-    /// it does not fit, else of the process.
-    pub(in crate::run) fn refuse(&self, plan: &Plan, shortage: &Shortage, held: Held, budget: u64) -> EngineError {
-        let smallest = self.limit_for(budget, held);
-        let operator = plan
-            .producers
-            .get(shortage.pass as usize)
-            .map_or_else(String::new, |producer| producer.label().to_string());
-        EngineError::Memory {
-            operator,
-            need: shortage.need,
-            available: self.budget_beside(held),
-            smallest,
-            exact: true,
-            detail: self.describe_limit(held),
         }
     }
 }
@@ -360,24 +358,6 @@ fn may_save(wanted: Wanted<'_>, placement: &Placement) -> bool {
 /// Whether some of it are tasks of algorithms.
 fn has_works(plan: &Plan) -> bool {
     plan.works().next().is_some()
-}
-
-/// The smallest budget that fits, by bisection from a guess.
-fn smallest_budget(guess: u64, fits: &dyn Fn(u64) -> bool) -> u64 {
-    let (mut low, mut high) = (0, guess.max(1 << 20));
-    while high <= 1 << 60 && !fits(high) {
-        low = high;
-        high *= 2;
-    }
-    while high - low > 64 << 10 {
-        let middle = low + (high - low) / 2;
-        if fits(middle) {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    high
 }
 
 /// Room for frames that wait to be used again.

@@ -3,6 +3,7 @@
 pub mod budget;
 pub mod planning;
 pub mod program;
+pub mod refusal;
 mod remember;
 pub mod report;
 
@@ -23,7 +24,7 @@ use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
 use crate::run::compute::workspace::workspace_bytes;
 use crate::run::play::state::stopped;
 use crate::run::prepare::budget::{Placement, Wanted};
-use crate::run::prepare::planning::{Asker, Now, PlanningMemory, ReturnFreed};
+use crate::run::prepare::planning::{Asker, Asking, Now, PlanningMemory, ReturnFreed};
 use crate::run::prepare::program::{Output, Program};
 use crate::run::prepare::remember::Request;
 use crate::run::session::residency::KeptKey;
@@ -76,22 +77,20 @@ impl Session {
         targets: &[Target],
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
     ) -> Result<Program, EngineError> {
-        let asker = Asker::here();
-        self.prepare_for(asker, Now::IsThen, outputs, targets, watch)
+        self.prepare_for(Asking::of(Asker::here()), outputs, targets, watch)
     }
 
     /// As `prepare_watched`, for somebody who may have the turn already, or for a program that others will run before.
     pub(in crate::run) fn prepare_for(
         self: &Arc<Session>,
-        asker: Asker,
-        now: Now,
+        asking: Asking,
         outputs: &[Expr],
         targets: &[Target],
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
     ) -> Result<Program, EngineError> {
         if is_small(outputs) {
             watch()?;
-            let plan = AssertUnwindSafe(|| self.prepare_here(outputs, targets, asker, now));
+            let plan = AssertUnwindSafe(|| self.prepare_here(outputs, targets, asking));
             return catch_unwind(|| cancel::until(&Arc::default(), plan))
                 .unwrap_or_else(|panic| Err(stopped("the planner", panic)));
         }
@@ -104,7 +103,7 @@ impl Session {
             .name("outcore-plan".into())
             .stack_size(1 << 30)
             .spawn(move || {
-                let program = cancel::until(&seen, || session.prepare_here(&outputs, &targets, asker, now));
+                let program = cancel::until(&seen, || session.prepare_here(&outputs, &targets, asking));
                 drop((session, outputs, targets));
                 // Nobody takes the program when the caller has gone.
                 let _ = sender.send(program);
@@ -134,8 +133,7 @@ impl Session {
         self: &Arc<Session>,
         outputs: &[Expr],
         targets: &[Target],
-        asker: Asker,
-        now: Now,
+        asking: Asking,
     ) -> Result<Program, EngineError> {
         self.check_usable()?;
         self.overhead.settle();
@@ -145,15 +143,15 @@ impl Session {
             .zip(targets)
             .map(|(output, target)| in_chunks(output, target))
             .collect();
-        let plain = || self.prepare_request(&Request::plain(&requested), false, targets, asker, now, true);
-        if now == Now::MayPass {
+        let plain = || self.prepare_request(&Request::plain(&requested), false, targets, asking, true);
+        if asking.now == Now::MayPass {
             return plain();
         }
         let in_memory: Vec<bool> = targets.iter().map(|target| matches!(target, Target::Memory)).collect();
-        let budget = self.budget_beside(self.held());
+        let budget = self.budget_for(asking.memory);
         let request = remember::cut(&requested, &in_memory, &self.kept, budget);
         request.used.iter().try_for_each(|value| value.check(false))?;
-        let program = self.prepare_remembering(request, targets, asker);
+        let program = self.prepare_remembering(request, targets, asking);
         // Without what earlier programs know, the memory of that is free.
         let program = program.unwrap_or_else(plain)?;
         Ok(Program {
@@ -168,11 +166,11 @@ impl Session {
         self: &Arc<Session>,
         request: Request,
         targets: &[Target],
-        asker: Asker,
+        asking: Asking,
     ) -> Option<Result<Program, EngineError>> {
         let prepare = |remember: bool| {
             let last = !remember && request.used.is_empty();
-            match self.prepare_request(&request, remember, targets, asker, Now::IsThen, last) {
+            match self.prepare_request(&request, remember, targets, asking, last) {
                 Err(EngineError::Memory { .. }) if !last => None,
                 program => Some(program),
             }
@@ -203,8 +201,7 @@ impl Session {
         request: &Request,
         remember: bool,
         targets: &[Target],
-        asker: Asker,
-        now: Now,
+        asking: Asking,
         last: bool,
     ) -> Result<Program, EngineError> {
         let (mut wanted, mut targets) = (request.outputs.clone(), targets.to_vec());
@@ -217,7 +214,7 @@ impl Session {
             }
         }
         let (requested, targets) = (request.outputs.len(), &targets[..]);
-        let mut memory = PlanningMemory::new(self, asker);
+        let mut memory = PlanningMemory::new(self, asking.asker);
         let operators = topological(&wanted).len();
         memory.reserve_operators(operators)?;
         let mut plan = plan::plan(&wanted, self.options.plan)?;
@@ -230,7 +227,7 @@ impl Session {
         plan.needed = needed(&plan, &tiles, &outputs);
         let unseen_bytes = self.io_bytes(&plan, &tiles, &outputs) + program_bytes;
         let fixed_bytes = self.fixed_bytes(&plan, &outputs) + unseen_bytes;
-        let start = match now {
+        let start = match asking.now {
             Now::IsThen => self.find_start(&plan),
             Now::MayPass => vec![],
         };
@@ -238,6 +235,8 @@ impl Session {
             plan: &plan,
             tiles: &tiles,
             used: request.used_bytes(),
+            memory: asking.memory,
+            called: asking.called,
             last,
         };
         let Placement {

@@ -43,6 +43,38 @@ pub(in crate::run) enum Now {
     MayPass,
 }
 
+/// For whom and for when a program is planned, and in how much memory.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) struct Asking {
+    pub asker: Asker,
+    pub now: Now,
+    pub memory: Supposed,
+    /// The function that the caller called for what is planned, where its nodes do not know.
+    pub called: Option<&'static str>,
+}
+
+/// The memory that a plan is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::run) enum Supposed {
+    /// What there is. A refusal names the smallest limit that works.
+    Nothing,
+    /// What there is. Whoever asks looks for the limit that works by itself.
+    Unnamed,
+    /// So many bytes beside what is held, as a limit would leave that is looked for.
+    Bytes(u64),
+}
+
+impl Asking {
+    pub fn of(asker: Asker) -> Asking {
+        Asking {
+            asker,
+            now: Now::IsThen,
+            memory: Supposed::Nothing,
+            called: None,
+        }
+    }
+}
+
 /// Memory reserved for a plan while it is made. A large one waits for its turn, as programs do: what it takes, kept tiles
 /// and idle frames give up, of all sessions.
 pub(in crate::run) struct PlanningMemory<'a> {

@@ -78,6 +78,7 @@ pub(in crate::run) fn cut(outputs: &[Expr], in_memory: &[bool], kept: &Kept, bud
             Some(value) => value.array.clone(),
             None => rebuild(node, &rebuilt),
         };
+        new.call_as(node.called());
         rebuilt.insert(node.id, new);
     }
     let mut look = Look {

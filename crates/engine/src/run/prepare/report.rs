@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use crate::plan::{ArrayKind, Producer, StepKind};
+use crate::plan::{ArrayKind, Producer};
 use crate::run::prepare::program::Program;
-use crate::task::Access;
 
 pub(in crate::run) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
@@ -133,7 +132,8 @@ impl Program {
             producer.tasks(),
             list(self.input_names(index).iter().map(|name| quoted(name))),
             list(
-                self.pass_results(index)
+                self.plan.producers[index]
+                    .writes()
                     .into_iter()
                     .flat_map(|array| self.result_labels(array))
                     .map(|label| quoted(&label))
@@ -144,33 +144,11 @@ impl Program {
 
     /// The arrays a pass reads by name, those of one name once: several parts of a file are that file.
     fn input_names(&self, index: usize) -> Vec<String> {
-        let arrays = self.pass_inputs(index).into_iter();
+        let arrays = self.plan.producers[index].reads().into_iter();
         let mut seen = HashSet::new();
         let mut names: Vec<String> = arrays.map(|array| self.plan.arrays[array as usize].label()).collect();
         names.retain(|name| seen.insert(name.clone()));
         names
-    }
-
-    fn pass_inputs(&self, index: usize) -> Vec<u32> {
-        let mut arrays = match &self.plan.producers[index] {
-            Producer::Pass(_) => vec![],
-            Producer::Work(step) => step.accessed(|access| access == Access::Read),
-        };
-        for step in self.plan.producers[index].pass().iter().flat_map(|pass| &pass.steps) {
-            if let StepKind::Gather(gather) = &step.kind {
-                gather.arrays(&mut arrays);
-            }
-        }
-        arrays.sort_unstable();
-        arrays.dedup();
-        arrays
-    }
-
-    fn pass_results(&self, index: usize) -> Vec<u32> {
-        match &self.plan.producers[index] {
-            Producer::Pass(pass) => pass.roots.iter().map(|root| root.array).collect(),
-            Producer::Work(step) => step.accessed(|access| access != Access::Read),
-        }
     }
 
     /// The passes and the arrays between them, in the DOT language: one node or edge per line.
@@ -200,10 +178,10 @@ impl Program {
                 producer.tasks()
             );
             let _ = writeln!(out, "  p{index} [shape=box, label=\"{label}\"];");
-            for array in self.pass_inputs(index) {
+            for array in self.plan.producers[index].reads() {
                 let _ = writeln!(out, "  a{array} -> p{index};");
             }
-            for array in self.pass_results(index) {
+            for array in self.plan.producers[index].writes() {
                 let _ = writeln!(out, "  p{index} -> a{array};");
             }
         }

@@ -7,7 +7,8 @@ use outcore_store::{have_few_arenas, return_freed_memory, Ledger, PAGE};
 /// Thread stacks, packing buffers of products, small plans, the allocator's slack: allowances beside what is measured.
 const FIXED: u64 = 24 << 20;
 const PER_WORKER: u64 = 6 << 20;
-const STEP: u64 = 8 << 20;
+/// The process is taken to be so much larger at a time.
+pub(in crate::run) const STEP: u64 = 8 << 20;
 /// What the process may grow or shrink by, within the allowances, before its share of the limit is settled anew: two
 /// forecasts in a row should be of the same memory.
 const TOLERANCE: u64 = 12 << 20;

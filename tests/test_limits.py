@@ -1,0 +1,148 @@
+"""A refusal names the function that was called, and a limit under which all of it works."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import LARGE
+from support.running import session
+
+import outcore as oc
+from outcore._sizes import parse_size
+from outcore.errors import MemoryLimitError
+
+PROGRAMS = 2_000 if LARGE else 40
+
+# Operators whose shape follows from data, and the runs that find it while they are built or explained: a mask that is
+# computed is held in scratch, then counted; of labels the range is found, then which there are.
+COUNTED = {"mask": 2, "mean of groups": 2}
+
+Operator = Callable[[oc.Array, np.random.Generator], Any]
+
+
+def row(x: oc.Array) -> oc.Array:
+    return oc.reshape(x, -1)
+
+
+def keys(x: oc.Array, most: int) -> oc.Array:
+    return oc.astype(oc.floor(row(x) * most), oc.int64)
+
+
+def square(x: oc.Array) -> oc.Array:
+    side = min(*x.shape, 300)
+    return x[:side, :side] + 2 * oc.eye(side) * side
+
+
+OPERATORS: dict[str, Operator] = {
+    "element-wise": lambda x, _: oc.exp(x) * 2 - x,
+    "sum": lambda x, random: (x * 2).sum(axis=int(random.integers(2))),
+    "var": lambda x, _: oc.var(x, axis=0),
+    "product": lambda x, _: x.T @ x[:, :50],
+    "transpose": lambda x, _: x.T + 1,
+    "reshape of a transpose": lambda x, _: oc.reshape(x.T, -1) * 2,
+    "sort": lambda x, _: oc.sort(row(x)),
+    "argsort": lambda x, _: oc.argsort(row(x)),
+    "sort of a sort": lambda x, _: oc.sort(oc.sort(row(x)) * -1.0),
+    "median": lambda x, _: oc.median(row(x)),
+    "quantile": lambda x, random: oc.quantile(x, [0.1, 0.5], axis=int(random.integers(2))),
+    "mean of groups": lambda x, _: oc.groupby(keys(x, 50)).mean(row(x)),
+    "take": lambda x, random: oc.take(x, random.integers(0, x.shape[0], 1000), axis=0),
+    "take along": lambda x, _: oc.take_along_axis(row(x), keys(x, x.size), axis=0),
+    "repeat": lambda x, _: oc.repeat(row(x), 3),
+    "scan": lambda x, random: oc.cumulative_sum(x, axis=int(random.integers(2))),
+    "qr": lambda x, _: oc.linalg.qr(x[:, :40]),
+    "solve": lambda x, _: oc.linalg.solve(square(x), square(x)[:, :3]),
+    "svdvals": lambda x, _: oc.linalg.svdvals(x[:, :30]),
+    "fft": lambda x, random: oc.fft.fft(x, axis=int(random.integers(2))),
+    "window": lambda x, _: oc.rolling_sum(x, 5, axis=0),
+    "search": lambda x, _: oc.searchsorted(oc.sort(row(x)), row(x) * 0.5),
+    "lexsort": lambda x, _: oc.lexsort((row(x), keys(x, 9))),
+    "mask": lambda x, _: x[x > 0.5],
+}
+
+
+def drawn(random: np.random.Generator) -> tuple[str, list[Any]]:
+    shape = int(10 ** random.uniform(2, 4.5)), int(10 ** random.uniform(0.5, 2))
+    x = oc.random.uniform(shape, seed=int(random.integers(9)))
+    if random.random() < 0.5:
+        x = oc.asarray(np.random.default_rng(7).random(shape))
+    names = random.choice(list(OPERATORS), int(random.integers(1, 3)), replace=False)
+    made: list[Any] = []
+    for name in names:
+        found = OPERATORS[name](x, random)
+        made += found if isinstance(found, tuple) else [found]
+    return f"{', '.join(names)} of {shape}", made
+
+
+def refusal(option: str, limit: int, seed: int) -> tuple[MemoryLimitError | None, int]:
+    """The refusal of a drawn program under a limit, if there is one, and how many runs the program has."""
+    runs = 1 + sum(COUNTED.values())
+    try:
+        with session(**{option: limit}):
+            names, made = drawn(np.random.default_rng(seed))
+            # What is counted for it first is a run of its own, whose refusal knows nothing of the next.
+            runs = 1 + sum(names.count(name) * count for name, count in COUNTED.items())
+            oc.explain(*made)
+    except MemoryLimitError as error:
+        return error, runs
+    return None, runs
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_limit_that_a_refusal_names_is_accepted(part: int) -> None:
+    refused = 0
+    for number in range(part, PROGRAMS, 4):
+        random = np.random.default_rng(number)
+        option = ["pool_limit", "memory_limit"][int(random.random() < 0.3)]
+        limit = int(2 ** random.uniform(16, 23)) if option == "pool_limit" else 64 << 20
+        seed, tries = int(random.integers(1 << 30)), 0
+        error, _ = refusal(option, limit, seed)
+        while error is not None:
+            refused, tries = refused + 1, tries + 1
+            assert error.smallest is not None
+            assert error.smallest > limit
+            limit = error.smallest
+            error, runs = refusal(option, limit, seed)
+            assert error is None or tries < runs, f"program {number}, {option} {limit}: {error}"
+    assert refused > 2
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: oc.linalg.solve(square(x), square(x)[:, :3]), "solve"),
+        (lambda x: oc.quantile(x, 0.3, axis=0), "quantile"),
+        (lambda x: oc.lexsort((row(x), oc.arange(x.size))), "lexsort"),
+        (lambda x: oc.take_along_axis(row(x), keys(x, x.size), axis=0), "take_along_axis"),
+        (lambda x: oc.sort(row(x)), "sort"),
+    ],
+)
+def test_a_refusal_names_the_function_that_was_called(call: Callable[[oc.Array], Any], name: str) -> None:
+    x = oc.asarray(np.random.default_rng(0).random((4000, 100)))
+    with session(pool_limit=1 << 18), pytest.raises(MemoryLimitError) as refused:
+        oc.explain(call(x))
+    assert refused.value.operator == name
+    assert str(refused.value).startswith(f"{name}: needs")
+
+
+def test_a_refusal_shows_sizes_that_can_be_typed_in() -> None:
+    x = oc.asarray(np.random.default_rng(0).random(400_000))
+    with session(pool_limit=1 << 18), pytest.raises(MemoryLimitError) as refused:
+        oc.explain(oc.sort(x))
+    shown = re.search(r"the smallest limit that works is ([\d.]+ [KMG]iB)$", str(refused.value))
+    assert shown is not None
+    assert refused.value.smallest is not None
+    assert refused.value.smallest <= parse_size(shown.group(1)) <= 1.02 * refused.value.smallest
+
+
+def test_a_long_chain_of_sorts_is_planned_in_linear_time() -> None:
+    """3,000 took two minutes: each was looked for, and put in its place, by a walk over all of them."""
+    x = oc.asarray(np.random.default_rng(0).random(10))
+    for _ in range(3000):
+        x = oc.sort(x * 1.0)
+    with session():
+        np.testing.assert_array_equal(x.compute(), np.sort(np.random.default_rng(0).random(10)))
