@@ -16,6 +16,7 @@ use crate::run::prepare::program::Program;
 use crate::run::prepare::report::{list, quoted};
 use crate::run::session::progress::{Progress, ProgressReport};
 use crate::run::session::{nesting, Session, Target};
+use crate::sort::restacked;
 use crate::EngineError;
 
 /// How often a step that does not fit is taken again with half the room.
@@ -126,11 +127,31 @@ fn with_less<T>(mut room: Room, mut step: impl FnMut(Room) -> Result<T, EngineEr
 }
 
 impl Session {
-    /// Plans what `prepare` plans, also where it contains operators that are computed in stages.
+    /// Plans what `prepare` plans, also where it contains operators that are computed in stages, or does not fit the memory
+    /// but in stages.
     ///
     /// # Errors
     /// As `prepare`.
     pub fn plan_chain(
+        self: &Arc<Session>,
+        outputs: &[Expr],
+        targets: &[Target],
+        watch: Watch<'_>,
+    ) -> Result<Chain, EngineError> {
+        let refusal = match self.plan_as_it_is(outputs, targets, watch) {
+            Err(refusal @ EngineError::Memory { .. }) => refusal,
+            planned => return planned,
+        };
+        match restacked(outputs)? {
+            None => Err(refusal),
+            Some(outputs) => {
+                let planned = self.plan_as_it_is(&outputs, targets, watch);
+                planned.map_err(|error| lesser(Some(refusal), error))
+            }
+        }
+    }
+
+    fn plan_as_it_is(
         self: &Arc<Session>,
         outputs: &[Expr],
         targets: &[Target],
@@ -156,12 +177,15 @@ impl Session {
         let asker = Asker::here();
         let mut refusal = None;
         let mut best: Option<(usize, Vec<Room>, Program)> = None;
-        for halvings in 0..=HALVES_MAX {
+        'rounds: for halvings in 0..=HALVES_MAX {
             chain.halvings = halvings;
             chain.at_once.clear();
             let mut nodes = outputs.clone();
             while let Some(waiting) = first_staged(&nodes) {
-                let results = chain.assume(&waiting, asker, watch).map_err(of_one_stage)?;
+                let results = match chain.assume(&waiting, asker, watch) {
+                    Err(EngineError::Memory { .. }) if best.is_some() => break 'rounds,
+                    results => results.map_err(of_one_stage)?,
+                };
                 nodes = substitute(&nodes, &replacements(&waiting, &results));
             }
             let is_one_program = chain.stages.is_empty();
