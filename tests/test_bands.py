@@ -204,7 +204,7 @@ def test_sorts_along_the_first_axis_are_those_of_numpy(drawn: Any, descending: b
 def test_columns_are_sorted_and_ranked_in_bands_that_fit(
     kind: str, files: dict[str, Path], grid: Any, scratch: Path, tmp_path: Path
 ) -> None:
-    for pool in (64 << 20, 200 << 20):
+    for pool in (24 << 20, 200 << 20):
         with session(scratch, pool_limit=pool):
             x = oc.open(files[kind])
             quantiles = oc.quantile(x, [0.1, 0.5, 0.95], axis=0)
@@ -225,7 +225,7 @@ def test_chunks_of_single_steps_are_cut_into_bands_by_a_copy(tmp_path: Path, scr
     x = np.random.default_rng(2).normal(size=(300, 50, 800)).astype(np.float32)
     stored = zarr.create_array(str(tmp_path / "x.zarr"), shape=x.shape, dtype="f4", chunks=(1, 50, 800))
     stored[...] = x
-    with session(scratch, pool_limit=64 << 20):
+    with session(scratch, pool_limit=32 << 20):
         found = oc.median(oc.open(tmp_path / "x.zarr"), axis=0)
         said = oc.explain(found)
         assert said.bytes_written <= 1.1 * x.nbytes
