@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,12 +13,12 @@ from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
-from outcore._sorted_groups import upright
+from outcore._sorted_groups import codes_of, rows_in_order, upright
 from outcore.creation import arange, zeros
 from outcore.elementwise import isnan
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take
-from outcore.manipulation import broadcast_to, concat, flip, moveaxis, reshape, stack
+from outcore.manipulation import broadcast_to, concat, flip, moveaxis, reshape
 from outcore.searching import where
 from outcore.sets import first_of_equal
 from outcore.sorting import sort_by
@@ -62,23 +62,24 @@ class GroupRows(ABC):
 
     def _scanned(self, fold: str, values: Array) -> Array:
         """A running fold within the groups, of each column of the values."""
-        return self._each_column(values, lambda column: self._scanned_column(fold, column))
-
-    def _each_column(self, values: Array, make: Callable[[Array], Array]) -> Array:
         if values.size == 0:
             return values
-        flat = reshape(values, (values.shape[0], math.prod(values.shape[1:])))
-        return reshape(stack([make(flat[:, place]) for place in range(flat.shape[1])], axis=1), values.shape)
-
-    def _scanned_column(self, fold: str, column: Array) -> Array:
-        labels, positions, ordered = sort_by(self._labels, arange(column.shape[0]), column)
+        rows = arange(values.shape[0])
+        if values.ndim == 1:
+            labels, positions, ordered = sort_by(self._labels, rows, values)
+        else:
+            labels, positions = sort_by(self._labels, rows)
+            ordered = rows_in_order(self._labels, positions, values)
         found = Array(_core.scan(fold, ordered._expr, 0, first_of_equal(labels._expr)))
-        return sort_by(positions, found)[1]
+        if values.ndim == 1:
+            return sort_by(positions, found)[1]
+        return rows_in_order(positions, sort_by(positions, rows)[1], found)
 
     def cumsum(self, x: Operand) -> Array:
         """Running sums within each group: the shape of `x`, in the types of `oc.sum`.
 
-        I/O: two sorts, of the labels with the values and of the results by position, for each column; one scan between.
+        I/O: two sorts, of the labels with the values and of the results by position; one scan between. Rows that are
+        held in bands of columns take one read and one write instead of each sort.
 
         >>> import numpy as np, outcore as oc
         >>> oc.groupby(np.asarray([3, 1, 3])).cumsum(np.asarray([1.0, 2.0, 4.0])).compute()
@@ -130,7 +131,7 @@ class GroupRows(ABC):
 
         Equal values share the mean of their places, or by `method` the least or the greatest ("min", "max"), or count
         as one ("dense"), or keep their order ("first"): pandas' ranks. NaN has rank NaN. Raises ArgumentError for
-        another method. I/O: for each column a sort by value, one by label, and one back by position.
+        another method. I/O: three sorts of all elements: by value, by group, and back by position.
 
         >>> import numpy as np, outcore as oc
         >>> oc.groupby(np.asarray([3, 1, 3, 3])).rank(np.asarray([5, 2, 4, 5])).compute()
@@ -139,11 +140,15 @@ class GroupRows(ABC):
         if method not in get_args(RankMethod):
             raise ArgumentError(f"groupby.rank: method={method!r} is none of {', '.join(get_args(RankMethod))}")
         values = self._facing("rank", x)
-        ranks = self._each_column(values, lambda column: self._ranked(column, method)).astype(np.float64)
+        ranks = self._ranked(values, method).astype(np.float64)
         return self._turned(where(isnan(values), np.nan, ranks) if values.dtype.kind == "f" else ranks)
 
-    def _ranked(self, column: Array, method: RankMethod) -> Array:
-        labels, values, positions = self._in_order(column, self._labels)
+    def _ranked(self, columns: Array, method: RankMethod) -> Array:
+        if columns.size == 0:
+            return columns
+        is_row = columns.ndim == 1
+        row = (columns, self._labels) if is_row else self._as_row(columns, codes_of(self._labels))
+        labels, values, positions = self._in_order(*row)
         begins = first_of_equal(labels._expr)
         is_new = Array(begins) | Array(first_of_equal(values._expr))
         ones = zeros(labels.shape, dtype=np.int64) + 1
@@ -165,7 +170,13 @@ class GroupRows(ABC):
                 last = concat([is_new[1:], Array(_core.full([1], True, "bool"))])
                 greatest = flip(along("max", flip(where(last, place, 0)), flip(last)._expr))
                 found = greatest if method == "max" else (least + greatest) / 2
-        return sort_by(positions, found)[1]
+        return reshape(sort_by(positions, found)[1], columns.shape)
+
+    def _as_row(self, values: Array, codes: Array) -> tuple[Array, Array]:
+        """All elements in one row, and for each a number that is that of its group and its column."""
+        columns = math.prod(values.shape[1:])
+        places = upright(codes, 2) * columns + reshape(arange(columns), (1, columns))
+        return reshape(values, (values.size,)), reshape(places, (values.size,))
 
     def _in_order(self, column: Array, labels: Array) -> tuple[Array, Array, Array]:
         """Labels, values and positions, in order of labels, and of values within each."""
@@ -187,9 +198,12 @@ class GroupRows(ABC):
         return self._turned(self._of_own_group(x, function))
 
     def _of_own_group(self, x: Operand, function: str) -> Array:
-        (found,), codes = self._results(x, [function]), self._codes()
-        if function != "count" and self._axis:
-            found = moveaxis(found, self._axis, 0)
+        (found,) = self._results(x, [function])
+        return self._spread(moveaxis(found, self._axis, 0) if function != "count" and self._axis else found)
+
+    def _spread(self, found: Array) -> Array:
+        """For each label the row of its group."""
+        codes = self._codes()
         nothing = Array(node(found.dtype.type(np.nan if found.dtype.kind == "f" else 0)))
         if found.shape[0] == 0:
             return broadcast_to(nothing, (codes.shape[0], *found.shape[1:]))

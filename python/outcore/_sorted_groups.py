@@ -1,15 +1,18 @@
-"""Groups of rows by sorted labels: any number of groups, in two reads and writes and one read more."""
+"""Groups of rows by sorted labels, for any number of groups and of columns: all columns at once."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
 
 from outcore import _core, _masks
 from outcore._array import Array
-from outcore.creation import zeros
-from outcore.indexing import take
-from outcore.manipulation import concat, reshape, stack
+from outcore.creation import arange, zeros
+from outcore.elementwise import isnan
+from outcore.manipulation import concat, reshape
+from outcore.searching import where
 from outcore.sets import first_of_equal, last_of_equal
 from outcore.sorting import sort_by
 
@@ -21,22 +24,55 @@ def upright(row: Array, ndim: int) -> Array:
     return reshape(row, (row.shape[0], *(1,) * (ndim - 1))) if ndim > 1 else row
 
 
-class Sorted:
-    """Labels in order, held in scratch with the columns of the values; sorted when something needs it, once."""
+def rows_in_order(labels: Array, order: Array, values: Array) -> Array:
+    """Rows of values, or single ones, as their labels are sorted; `order` says where each was."""
+    if values.ndim == 1:
+        return sort_by(labels, values)[1]
+    return Array(_core.rows_by(labels._expr, order._expr, values._expr)) if values.size else values
 
-    def __init__(self, labels: Array, values: Array | None) -> None:
-        self._labels = labels
+
+def codes_of(labels: Array) -> Array:
+    """For each label its place among the distinct ones, int64; lazy, by two sorts. Each NaN is one of its own."""
+    ordered, positions = sort_by(labels, arange(labels.shape[0]))
+    number = Array(_core.scan("sum", _core.astype(first_of_equal(ordered._expr), "int64"), 0, None)) - 1
+    return sort_by(positions, number)[1]
+
+
+class Order:
+    """Labels in order and where each was, held in scratch; sorted when something needs it, once."""
+
+    def __init__(self, labels: Array) -> None:
+        self.labels = labels
+        self._held: list[_core.Expr] | None = None
+
+    def held(self) -> list[_core.Expr]:
+        if self._held is None:
+            ordered = [array._expr for array in sort_by(self.labels, arange(self.labels.shape[0]))]
+            self._held = _masks.hold_counted(ordered, lambda held: last_of_equal(held[0]))
+        return self._held
+
+
+class Sorted:
+    """Values in the order of their labels: single ones held with these, rows brought into order where they are used."""
+
+    def __init__(self, order: Order, values: Array | None, dtype: str = "int64") -> None:
+        self._order = order
         self._values = values
+        self._dtype = dtype  # in which values are added up
         self._held: list[_core.Expr] | None = None
 
     def _columns(self) -> list[_core.Expr]:
+        """The labels in order, and the values if there are any."""
         if self._held is None:
-            columns = []
-            if self._values is not None:
-                flat = reshape(self._values, (self._values.shape[0], math.prod(self._values.shape[1:])))
-                columns = [flat[:, place] for place in range(flat.shape[1])]
-            ordered = [array._expr for array in sort_by(self._labels, *columns)]
-            self._held = _masks.hold_counted(ordered, lambda held: last_of_equal(held[0]))
+            if self._values is None:
+                self._held = self._order.held()[:1]
+            elif self._values.ndim == 1:
+                ordered = [array._expr for array in sort_by(self._order.labels, self._values.astype(self._dtype))]
+                self._held = _masks.hold_counted(ordered, lambda held: last_of_equal(held[0]))
+            else:
+                labels, positions = self._order.held()
+                rows = rows_in_order(self._order.labels, Array(positions), self._values)
+                self._held = [labels, rows.astype(self._dtype)._expr]
         return self._held
 
     def keys(self) -> Array:
@@ -51,40 +87,39 @@ class Sorted:
 
         return _masks.Chosen(make)
 
-    def _each(self, fold: Fold, prepare: Any) -> Array:
+    def _each(self, fold: Fold, prepare: Callable[[Array], Array]) -> Array:
         """A fold over every group of every column: accumulated from each first row on, of which the last is taken."""
-        shape = () if self._values is None else self._values.shape[1:]
 
         def make() -> _core.Expr:
-            labels, *columns = self._columns()
-            if not columns:
-                return zeros((self.counts().shape[0], *shape))._expr
-            first, last = first_of_equal(labels), last_of_equal(labels)
-            chosen = []
-            for column in columns:
-                sums = Array(_core.scan(fold, prepare(Array(column))._expr, 0, first))
-                chosen.append(_masks.choose(sums._expr, last))
-            groups = chosen[0].shape[0]
-            return reshape(stack(chosen, axis=1), (groups, *shape))._expr
+            assert self._values is not None
+            if self._values.size == 0:
+                return zeros((self.counts().shape[0], *self._values.shape[1:]), dtype=self._dtype)._expr
+            labels, values = self._columns()
+            sums = _core.scan(fold, prepare(Array(values))._expr, 0, first_of_equal(labels))
+            return _masks.choose(sums, last_of_equal(labels))._expr
 
         return _masks.Chosen(make)
 
     def folded(self, fold: Fold) -> Array:
-        return self._each(fold, lambda column: column)
+        return self._each(fold, lambda values: values)
 
-    def squares(self) -> Array:
+    def squares(self, skipna: bool) -> Array:
         """Sums of squared distances from the mean of the own group."""
-        means = self.folded("sum") / upright(self.counts(), 1 if self._values is None else self._values.ndim)
-        flat = reshape(means, (means.shape[0], -1))
-        labels = self._columns()[0]
-        number = Array(_core.scan("sum", _core.astype(first_of_equal(labels), "int64"), 0, None)) - 1
-        place = iter(range(flat.shape[1]))
+        assert self._values is not None
+        if skipna:
+            sums = self._each("sum", lambda values: where(isnan(values), 0.0, values))
+            means = sums / self._each("sum", lambda values: (~isnan(values)).astype(np.int64))
+        else:
+            means = self.folded("sum") / upright(self.counts(), self._values.ndim)
 
-        def prepare(column: Array) -> Array:
-            apart = column - take(flat[:, next(place)], number)
-            return apart * apart
+        def apart(values: Array) -> Array:
+            first = first_of_equal(self._columns()[0])
+            number = Array(_core.scan("sum", _core.astype(first, "int64"), 0, None)) - 1
+            distance = values - Array(_core.take_ascending(means._expr, number._expr))
+            squared = distance * distance
+            return where(isnan(values), 0.0, squared) if skipna else squared
 
-        return self._each("sum", prepare)
+        return self._each("sum", apart)
 
 
-__all__ = ["Fold", "Sorted", "upright"]
+__all__ = ["Fold", "Order", "Sorted", "codes_of", "rows_in_order", "upright"]

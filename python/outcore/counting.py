@@ -31,8 +31,10 @@ def row_of(x: Operand) -> Array:
 
 def counted(numbers: Array, weights: Array | None, bins: int) -> Array:
     """How often each number below `bins` occurs, or the sums of its weights; all others are left out."""
-    beside = None if weights is None else weights.astype(np.float64)._expr
-    return Array(_core.tally("count" if beside is None else "sum", numbers.astype(np.int64)._expr, beside, bins))
+    places = numbers.astype(np.int64)._expr
+    if weights is None:
+        return Array(_core.tally("count", places, None, None, bins, "int64"))
+    return Array(_core.tally("sum", places, weights.astype(np.float64)._expr, None, bins, "float64"))
 
 
 def bincount(x: Operand, /, *, weights: Operand | None = None, minlength: int = 0) -> Array:

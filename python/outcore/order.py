@@ -12,22 +12,21 @@ from outcore._array import Array
 from outcore._node import Operand, axes_of, node
 from outcore._reduction import Axis
 from outcore.creation import full
-from outcore.elementwise import isnan
+from outcore.elementwise import isfinite, isinf
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.indexing import take_along_axis
 from outcore.manipulation import expand_dims, permute_dims, reshape, stack
 from outcore.searching import where
-from outcore.sorting import sort
-from outcore.statistical import sum
 
 Method = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
-# More columns than these are sorted whole instead: a few keys of each would be too many.
+# More columns than these are sorted whole, band by band: a few keys of each would be too many.
 _COLUMNS_MAX = 1 << 12
+# Columns of up to so many bytes are so where those behind several axes would have to be brought into a matrix.
+_COLUMN_BYTES_MAX = 8 << 20
 
 
 def _columns(name: str, x: Operand, axis: Axis) -> tuple[Array, list[int], tuple[int, ...]]:
-    """The array as a matrix whose columns are what is reduced; the axes, and the shape of the others."""
+    """The array with columns along its first axis, which are what is reduced; the axes, and the shape of the others."""
     array = Array(node(x))
     if array.dtype.kind not in "biuf":
         raise DTypeError(f"{name}: {array.dtype} has no order")
@@ -37,23 +36,19 @@ def _columns(name: str, x: Operand, axis: Axis) -> tuple[Array, list[int], tuple
     order = (*axes, *others)
     moved = array if order == tuple(range(array.ndim)) else permute_dims(array, order)
     rows = math.prod(array.shape[place] for place in axes)
-    return reshape(moved, (rows, math.prod(rest))), axes, rest
+    return moved if len(axes) == 1 else reshape(moved, (rows, *rest)), axes, rest
 
 
-def _statistics(matrix: Array, fractions: list[float]) -> list[Array]:
+def _statistics(array: Array, fractions: list[float]) -> list[Array]:
     """The elements on both sides of each place, how far between them it is, and how many elements are not NaN."""
-    if matrix.shape[1] <= _COLUMNS_MAX:
-        return [Array(expr) for expr in _core.order_statistics(matrix._expr, fractions)]
-    lanes = sort(matrix, axis=0)
-    rows = matrix.shape[0]
-    counts = full((matrix.shape[1],), rows, dtype=np.int64)
-    if matrix.dtype.kind == "f":
-        counts = sum((~isnan(matrix)).astype(np.int64), axis=0)
-    last = where(counts > 0, counts - 1, 0)
-    place = stack([last.astype(np.float64) * fraction for fraction in fractions])
-    first = place.astype(np.int64)
-    second = where(first + 1 < counts, first + 1, first)
-    return [take_along_axis(lanes, first, axis=0), take_along_axis(lanes, second, axis=0), place - first, counts]
+    rows, *rest = array.shape
+    columns = math.prod(rest)
+    is_short = len(rest) > 1 and rows * array.dtype.itemsize <= _COLUMN_BYTES_MAX
+    if columns > _COLUMNS_MAX or is_short:
+        return [Array(expr) for expr in _core.column_statistics(array._expr, fractions)]
+    found = _core.order_statistics(reshape(array, (rows, columns))._expr, fractions)
+    shapes = [(len(fractions), *rest)] * 3 + [tuple(rest)]
+    return [reshape(Array(expr), shape) for expr, shape in zip(found, shapes, strict=True)]
 
 
 def _between(low: Array, high: Array, part: Array, method: str) -> Array:
@@ -68,7 +63,16 @@ def _between(low: Array, high: Array, part: Array, method: str) -> Array:
         part = where(part > 0, 0.5, part)
     part = part.astype(floats)
     distance = high - low
-    return where(part >= 0.5, high - distance * (1 - part), low + distance * part)
+    inside = where(part >= 0.5, high - distance * (1 - part), low + distance * part)
+    # Between finite numbers too far apart, or beside an infinity, both are weighed by themselves.
+    inside = where(isfinite(distance), inside, low * (1 - part) + high * part)
+    return where((part == 0) | (low == high), low, inside)
+
+
+def middle_of(low: Array, high: Array) -> Array:
+    """The mean of two neighbours in order, however large they are."""
+    middle = (low + high) / 2
+    return where(isinf(middle) & isfinite(low) & isfinite(high), low / 2 + high / 2, middle)
 
 
 def _nearest(low: Array, high: Array, part: Array, counts: Array, fractions: list[float]) -> Array:
@@ -86,22 +90,22 @@ def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims:
     outside = [fraction for fraction in fractions if not 0 <= fraction <= 1]
     if outside:
         raise ArgumentError(f"{name}: q={outside[0]} is not between 0 and 1")
-    matrix, axes, rest = _columns(name, x, axis)
-    if matrix.dtype.kind == "b":
+    columns, axes, rest = _columns(name, x, axis)
+    if columns.dtype.kind == "b":
         raise DTypeError(f"{name}: differences of bool are not defined; cast the array first")
-    if matrix.shape[0] == 0 and matrix.shape[1] > 0:
+    if columns.shape[0] == 0 and 0 not in rest:
         raise ShapeError(f"{name}: shape {tuple(node(x).shape)} has no elements along axes {tuple(axes)}")
     shape = (*given.shape, *rest)
-    floats = matrix.dtype if matrix.dtype.kind == "f" else np.dtype(np.float64)
-    if not fractions or matrix.shape[1] == 0:
+    floats = columns.dtype if columns.dtype.kind == "f" else np.dtype(np.float64)
+    if not fractions or 0 in rest:
         return full(shape, 0, dtype=floats)
-    low, high, part, counts = _statistics(matrix, fractions)
+    low, high, part, counts = _statistics(columns, fractions)
     nearest = method == "nearest"
     values = _nearest(low, high, part, counts, fractions) if nearest else _between(low, high, part, method)
-    if matrix.dtype.kind == "f":
+    if columns.dtype.kind == "f":
         # Both zeros are one place in the order, and which of them is met there depends on the memory: +0 for either.
         values = values + 0.0
-        least = 1 if omit else matrix.shape[0]
+        least = 1 if omit else columns.shape[0]
         values = where(expand_dims(counts, axis=0) < least, np.nan, values)
     result = reshape(values, shape)
     if keepdims:
@@ -118,8 +122,9 @@ def quantile(x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "line
     there are no elements.
 
     I/O: two reads of `x`, for any number of quantiles: runs of each column are sorted and a few of their keys noted,
-    which bounds where the quantiles lie (Munro and Paterson 1980); what lies between is kept in the second.
-    More than 4096 columns are sorted whole.
+    which bounds where the quantiles lie (Munro and Paterson 1980); what lies between is kept in the second. More than
+    4096 columns, and those of up to 8 MiB behind several axes, are held whole, in bands of as many as fit: one read, or
+    one read and write more where chunks cannot be read in such bands.
 
     >>> import numpy as np, outcore as oc
     >>> oc.quantile(np.asarray([4.0, 1.0, 3.0, 2.0]), [0, 0.5]).compute()

@@ -52,8 +52,10 @@ def sort_by(
     return tuple(Array(expr) for expr in sorted_columns)
 
 
-# Longer lanes are sorted one by one with as many programs' worth of I/O; shorter ones whole, within a pass.
+# Longer lanes are sorted as rows; shorter ones whole.
 _LANE_BYTES_MAX = 32 << 20
+# More of them are sorted as one row, by value and then by lane.
+_LANES_MAX = 64
 
 
 def _lanes(name: str, x: Operand, axis: int, descending: bool, method: Method | None, positions: bool) -> Array:
@@ -64,12 +66,27 @@ def _lanes(name: str, x: Operand, axis: int, descending: bool, method: Method | 
     place = axis_of(name, axis, len(expr.shape))
     if len(expr.shape) == 1:
         return Array(_sorted_row(expr, descending, method, positions))
+    if expr.shape[place] * expr_dtype(expr).itemsize <= _LANE_BYTES_MAX:
+        if place == len(expr.shape) - 1:
+            return Array(_core.sort_lanes(expr, descending, positions))
+        columns = moveaxis(Array(expr), place, 0)
+        return moveaxis(Array(_core.sort_columns(columns._expr, descending, positions)), 0, place)
     array = moveaxis(Array(expr), place, -1)
-    if array.shape[-1] * array.dtype.itemsize <= _LANE_BYTES_MAX:
-        return moveaxis(Array(_core.sort_lanes(array._expr, descending, positions)), -1, place)
     rows = reshape(array, (-1, array.shape[-1])) if array.ndim != 2 else array
+    if rows.shape[0] > _LANES_MAX:
+        return moveaxis(reshape(_together(rows, descending, method, positions), array.shape), -1, place)
     lanes = [Array(_sorted_row(rows[row]._expr, descending, method, positions)) for row in range(rows.shape[0])]
     return moveaxis(reshape(stack(lanes), array.shape), -1, place)
+
+
+def _together(rows: Array, descending: bool, method: Method | None, positions: bool) -> Array:
+    """Rows in one, each in order: sorted by value, then by the number of the row, which keeps that order."""
+    place = Array(_core.arange(0, 1, rows.size, "int64"))
+    lane, within = place // rows.shape[1], place % rows.shape[1]
+    values, lanes, *found = sort_by(
+        reshape(rows, (rows.size,)), lane, *([within] if positions else []), descending=descending, method=method
+    )
+    return sort_by(lanes, *(found or [values]), method=method)[1]
 
 
 def _sorted_row(row: _core.Expr, descending: bool, method: Method | None, positions: bool) -> _core.Expr:
@@ -84,7 +101,9 @@ def sort(
     """The elements in order along an axis: NaN last, -0 equal to +0, always stable.
 
     I/O: a row as `sort_by` without columns, by that `method`. Along an axis of several, lanes of up to 32 MiB are
-    sorted whole within the pass that makes them: one read, no write; longer ones each as a row.
+    sorted whole: within the pass that makes them along the last, else in bands of as many as fit, which takes one read,
+    or one read and write more where chunks cannot be read in such bands. Up to 64 longer ones are each a row, more of
+    them are sorted together, by value and by lane.
 
     >>> import numpy as np, outcore as oc
     >>> oc.sort(np.asarray([[3, 1, 2], [0, 5, 4]]), axis=1).compute()

@@ -119,6 +119,10 @@ def reductions(x: oc.Array) -> None:
     assert_type([groups.cumsum(x), groups.cumprod(x), groups.cummin(x), groups.cummax(x)], list[oc.Array])
     assert_type([groups.cumcount(), groups.rank(x, method="dense"), groups.transform(x, "mean")], list[oc.Array])
     assert_type(groups.aggregate(x, ["min", "max"]), tuple[oc.Array, ...])
+    assert_type([groups.agg(x, "mean"), groups.mean(x, skipna=True)], list[oc.Array])
+    assert_type(groups.agg(x, ["min", "max"]), tuple[oc.Array, ...])
+    assert_type([groups.agg(x, {"low": "min"}), groups.agg(x, high="max")], list[dict[str, oc.Array]])
+    assert_type(oc.groupby((x, x)), oc.GroupBy)
 
 
 def graphs() -> None:

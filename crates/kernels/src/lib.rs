@@ -48,4 +48,4 @@ pub use generate::{generate, Generator};
 pub use layout::copy_strided;
 pub use reduce::{Finish, Reduce, Reducer};
 pub use scan::{scan, Scan};
-pub use tally::{clear_tally, merge_tallies, tally, Tally};
+pub use tally::{clear_tally, merge_tallies, tally, tally_places, tally_squares, Tally, TallyTypes};

@@ -378,6 +378,38 @@ fn take(x: &PyExpr, index: &PyExpr) -> Built {
     built(outcore_engine::sort::take(&x.0, &index.0))
 }
 
+/// The same in the order of an index that ascends.
+#[pyfunction]
+fn take_ascending(x: &PyExpr, index: &PyExpr) -> Built {
+    built(outcore_engine::sort::take_ascending(&x.0, &index.0))
+}
+
+/// Rows as keys are sorted, of which `order` says where each was.
+#[pyfunction]
+fn rows_by(keys: &PyExpr, order: &PyExpr, x: &PyExpr) -> Built {
+    built(outcore_engine::sort::rows_by(&keys.0, &order.0, &x.0))
+}
+
+/// Columns along the first axis sorted whole, or where their elements were.
+#[pyfunction]
+fn sort_columns(x: &PyExpr, descending: bool, positions: bool) -> Built {
+    built(outcore_engine::sort::sort_columns(&x.0, descending, positions))
+}
+
+/// As `order_statistics`, of columns along the first axis of an array.
+#[pyfunction]
+fn column_statistics(x: &PyExpr, fractions: Vec<f64>) -> PyResult<Vec<PyExpr>> {
+    let found = outcore_engine::sort::column_statistics(&x.0, &fractions).map_err(to_python)?;
+    Ok(found.into_iter().map(PyExpr::new).collect())
+}
+
+/// The elements on both sides of the middle of every group, by columns.
+#[pyfunction]
+fn group_middles(x: &PyExpr, codes: &PyExpr, groups: u64, omit: bool) -> PyResult<Vec<PyExpr>> {
+    let found = outcore_engine::sort::group_middles(&x.0, &codes.0, groups, omit).map_err(to_python)?;
+    Ok(found.into_iter().map(PyExpr::new).collect())
+}
+
 /// The elements on both sides of places among the sorted elements of every column, how far between them each place is, and
 /// how many elements are not NaN.
 #[pyfunction]
@@ -395,7 +427,14 @@ fn searchsorted(sorted: &PyExpr, values: &PyExpr, right: bool) -> Built {
 
 /// How often each number below `rows` occurs, or what is made of the values beside it.
 #[pyfunction]
-fn tally(name: &str, numbers: &PyExpr, values: Option<PyRef<'_, PyExpr>>, rows: u64) -> Built {
+fn tally(
+    name: &str,
+    numbers: &PyExpr,
+    values: Option<PyRef<'_, PyExpr>>,
+    centers: Option<PyRef<'_, PyExpr>>,
+    rows: u64,
+    dtype: &str,
+) -> Built {
     let op = match name {
         "count" => Tally::Count,
         "sum" => Tally::Sum,
@@ -405,7 +444,22 @@ fn tally(name: &str, numbers: &PyExpr, values: Option<PyRef<'_, PyExpr>>, rows: 
         _ => return Err(to_python(EngineError::Plan(format!("no tally is called {name}")))),
     };
     let values = values.map(|values| values.0.clone());
-    built(ops::tallied(op, &numbers.0, values.as_ref(), rows))
+    let centers = centers.map(|centers| centers.0.clone());
+    let dtype = dtype_named(dtype)?;
+    built(ops::tallied(
+        op,
+        &numbers.0,
+        values.as_ref(),
+        centers.as_ref(),
+        rows,
+        dtype,
+    ))
+}
+
+/// Bytes of the table of the narrowest band of columns that values are tallied by.
+#[pyfunction]
+fn least_table_bytes(values: &PyExpr, rows: u64) -> u64 {
+    ops::least_table_bytes(&values.0, rows)
 }
 
 /// What a summary is made of, for each column.
@@ -536,6 +590,12 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sort_by, module)?)?;
     module.add_function(wrap_pyfunction!(take, module)?)?;
     module.add_function(wrap_pyfunction!(order_statistics, module)?)?;
+    module.add_function(wrap_pyfunction!(take_ascending, module)?)?;
+    module.add_function(wrap_pyfunction!(rows_by, module)?)?;
+    module.add_function(wrap_pyfunction!(sort_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(column_statistics, module)?)?;
+    module.add_function(wrap_pyfunction!(group_middles, module)?)?;
+    module.add_function(wrap_pyfunction!(least_table_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(searchsorted, module)?)?;
     module.add_function(wrap_pyfunction!(tally, module)?)?;
     module.add_function(wrap_pyfunction!(describe, module)?)?;

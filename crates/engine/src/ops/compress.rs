@@ -10,14 +10,16 @@ use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 use outcore_dtype::DType;
 
-/// Rows that are counted together, at least.
+/// Rows that are counted together, at least, of masks that have many of them.
 const GRANULE: u64 = 1024;
+/// Counts of a mask for which they are fewer: short masks choose from wide rows, whose tiles have few.
+const COUNTS_MIN: u64 = 1 << 14;
 /// Counts of one mask, at most.
 const COUNTS_MAX: u64 = 1 << 20;
 
 /// Rows that are counted together of a mask of `length`.
 pub fn granule(length: u64) -> u64 {
-    let mut rows = GRANULE;
+    let mut rows = length.div_ceil(COUNTS_MIN).next_power_of_two().min(GRANULE);
     while length.div_ceil(rows) > COUNTS_MAX {
         rows *= 2;
     }

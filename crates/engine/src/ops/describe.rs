@@ -63,7 +63,7 @@ impl Tabled for Describing {
     fn clear(&self, table: &mut [u8]) {
         clear_facts(table);
     }
-    fn add(&self, tiles: &[&[u8]], table: &mut [u8]) {
+    fn add(&self, _below: u64, tiles: &[&[u8]], table: &mut [u8]) {
         describe(tiles[0], tiles[1], table);
     }
     fn merge(&self, from: &[u8], into: &mut [u8]) {

@@ -3,6 +3,7 @@
 //! A builder checks its operands, names both sides when they do not go together, and interns the node.
 
 mod algorithm;
+mod bands;
 mod blocks;
 mod compress;
 mod concat;
@@ -25,6 +26,7 @@ mod tally;
 mod view;
 
 pub use algorithm::algorithm;
+pub(crate) use bands::{copied_in, in_bands, is_cut_freely, narrower, narrowest, rows_of};
 pub use blocks::{blocks, Blocks};
 pub use compress::{compress, count_granules, nonzero};
 pub use concat::concat;
@@ -42,8 +44,8 @@ pub use reshape::reshape;
 pub use scan::scan;
 pub use search::{check_search, search};
 pub use source::source;
-pub use staged::{has_staged, resolve, staged, Waiting};
-pub use tally::tallied;
+pub use staged::{has_staged, resolve, staged, with_inputs, Waiting};
+pub use tally::{least_table_bytes, tallied};
 pub use view::{broadcast_to, expand_dims, permute, slice, squeeze};
 
 use crate::expr::{Expr, Op};

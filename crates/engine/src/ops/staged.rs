@@ -157,17 +157,7 @@ impl Resolving {
             return Ok(());
         }
         let inputs: Vec<Expr> = node.inputs.iter().map(|input| self.get(input)).collect();
-        let new = match same(&inputs, &node.inputs) {
-            true => node.clone(),
-            false => Node::intern(
-                node.op.clone(),
-                inputs,
-                node.shape.clone(),
-                node.dtype,
-                node.tile.clone(),
-            ),
-        };
-        new.call_as(node.called());
+        let new = with_inputs(node, inputs);
         let Op::Staged(key, index) = &node.op else {
             self.settle(node, new);
             return Ok(());
@@ -227,6 +217,17 @@ impl Resolving {
             }
         }
     }
+}
+
+/// The same node over other inputs; it keeps its tile.
+pub fn with_inputs(node: &Expr, inputs: Vec<Expr>) -> Expr {
+    if same(&inputs, &node.inputs) {
+        return node.clone();
+    }
+    let (shape, tile) = (node.shape.clone(), node.tile.clone());
+    let new = Node::intern(node.op.clone(), inputs, shape, node.dtype, tile);
+    new.call_as(node.called());
+    new
 }
 
 fn same(left: &[Expr], right: &[Expr]) -> bool {

@@ -9,7 +9,7 @@ use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
 /// Tables that tasks add to at once. A constant, so that sums of floating-point numbers have the same bits everywhere.
-const TABLES: u64 = 4;
+pub(super) const TABLES: u64 = 4;
 
 /// What a table holds, and how a tile gets into it.
 pub(super) trait Tabled: Clone + Debug + Send + Sync + 'static {
@@ -21,20 +21,27 @@ pub(super) trait Tabled: Clone + Debug + Send + Sync + 'static {
     fn operations(&self) -> f64;
     /// Makes a table that of nothing.
     fn clear(&self, table: &mut [u8]);
-    /// Adds what the tiles of a task tell.
-    fn add(&self, tiles: &[&[u8]], table: &mut [u8]);
+    /// Adds what the tiles of a task tell, which are so many tiles below the first.
+    fn add(&self, below: u64, tiles: &[&[u8]], table: &mut [u8]);
     fn merge(&self, from: &[u8], into: &mut [u8]);
 }
 
-/// The table of all tiles of `inputs`; `table` is an array of one tile.
+/// The table of all tiles of `inputs`. Where `table` is an array of several tiles side by side, each of them is the table
+/// of one band of columns, and the inputs that have as many tiles side by side are cut into the same bands.
 pub(super) fn gathered(of: impl Tabled, inputs: &[Expr], table: Grid) -> Result<Expr, EngineError> {
-    let tiles = inputs[0].grid().tiles();
+    let bands = table.counts()[1..].iter().product();
+    let tiles = inputs[0].grid().counts()[0];
     let count = TABLES.min(tiles);
     let mut several = table.clone();
     several.shape[0] *= count;
+    let is_banded = |(at, input): (usize, &Expr)| {
+        let rows = if at < of.tiled() { tiles } else { 1 };
+        bands > 1 && input.grid().tiles() == rows * bands
+    };
     let gathering = Gathering {
-        inputs: inputs.len(),
+        banded: inputs.iter().enumerate().map(is_banded).collect(),
         tiles,
+        bands,
         tables: count,
         results: [table, several],
         of,
@@ -45,8 +52,11 @@ pub(super) fn gathered(of: impl Tabled, inputs: &[Expr], table: Grid) -> Result<
 #[derive(Clone, Debug)]
 struct Gathering<T> {
     of: T,
-    inputs: usize,
+    /// Which inputs are cut into bands.
+    banded: Vec<bool>,
+    /// One above the other.
     tiles: u64,
+    bands: u64,
     tables: u64,
     /// The result, and the tables.
     results: [Grid; 2],
@@ -66,7 +76,18 @@ impl<T: Tabled> Algorithm for Gathering<T> {
         if self.results[0].tiles() == 0 {
             return vec![];
         }
-        vec![Arc::new(self.clone()), Arc::new(Total(self.clone()))]
+        vec![Arc::new(self.clone())]
+    }
+}
+
+impl<T: Tabled> Gathering<T> {
+    /// The band of a task, and the tile in it; behind the last tile its tables are taken together.
+    fn place(&self, task: u64) -> (u64, u64) {
+        (task / (self.tiles + 1), task % (self.tiles + 1))
+    }
+
+    fn table(&self, number: u64, band: u64) -> u64 {
+        number * self.bands + band
     }
 }
 
@@ -75,54 +96,41 @@ impl<T: Tabled> Work for Gathering<T> {
         self.of.name()
     }
     fn tasks(&self) -> u64 {
-        self.tiles
+        self.bands * (self.tiles + 1)
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        for input in 0..self.inputs {
-            each(input, if input < self.of.tiled() { task } else { 0 }, Access::Read);
+        let ((band, tile), inputs) = (self.place(task), self.banded.len());
+        if tile == self.tiles {
+            (0..self.tables).for_each(|number| each(inputs + 1, self.table(number, band), Access::Read));
+            return each(inputs, band, Access::Create);
         }
-        let access = if task < self.tables {
+        for (input, &is_banded) in self.banded.iter().enumerate() {
+            let row = if input < self.of.tiled() { tile } else { 0 };
+            let place = if is_banded { row * self.bands + band } else { row };
+            each(input, place, Access::Read);
+        }
+        let access = if tile < self.tables {
             Access::Create
         } else {
             Access::Update
         };
-        each(self.inputs + 1, task % self.tables, access);
+        each(inputs + 1, self.table(tile % self.tables, band), access);
     }
     fn operations(&self) -> f64 {
-        self.of.operations() * self.tiles as f64
+        let tables = self.results[1].shape.iter().product::<u64>() as f64;
+        self.of.operations() * (self.tiles * self.bands) as f64 + tables
     }
     fn run(&self, task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
-        let table = &mut *tiles.writes[0];
-        if task < self.tables {
+        let ((_, tile), table) = (self.place(task), &mut *tiles.writes[0]);
+        if tile == self.tiles {
+            self.of.clear(table);
+            tiles.reads.iter().for_each(|part| self.of.merge(part, table));
+            return Ok(());
+        }
+        if tile < self.tables {
             self.of.clear(table);
         }
-        self.of.add(&tiles.reads, table);
-        Ok(())
-    }
-}
-
-/// The tables as one.
-#[derive(Clone, Debug)]
-struct Total<T>(Gathering<T>);
-
-impl<T: Tabled> Work for Total<T> {
-    fn label(&self) -> String {
-        "total".into()
-    }
-    fn tasks(&self) -> u64 {
-        1
-    }
-    fn operands(&self, _task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        (0..self.0.tables).for_each(|table| each(self.0.inputs + 1, table, Access::Read));
-        each(self.0.inputs, 0, Access::Create);
-    }
-    fn operations(&self) -> f64 {
-        self.0.results[1].shape.iter().product::<u64>() as f64
-    }
-    fn run(&self, _task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
-        let result = &mut *tiles.writes[0];
-        self.0.of.clear(result);
-        tiles.reads.iter().for_each(|table| self.0.of.merge(table, result));
+        self.of.add(tile, &tiles.reads, table);
         Ok(())
     }
 }

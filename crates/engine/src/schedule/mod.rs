@@ -26,7 +26,7 @@ pub struct Candidate {
     pub backwards: bool,
     /// Tasks of a consuming pass run as soon as their inputs exist.
     pub pipeline: bool,
-    /// Two-dimensional passes walk columns first.
+    /// Passes over several dimensions walk down columns first.
     pub columns: bool,
     /// Passes whose cells share tiles follow those tiles.
     pub shared: bool,
@@ -105,6 +105,13 @@ pub fn candidates(plan: &Plan, options: PlanOptions, resumes: bool) -> Vec<Candi
     }
     if options.alternate && plan.passes().any(|pass| pass.domain.shape.len() >= 2) {
         all.push(Candidate { columns: true, ..plain });
+        if options.pipeline && plan.producers.iter().any(|producer| producer.work().is_some()) {
+            all.push(Candidate {
+                columns: true,
+                pipeline: true,
+                ..plain
+            });
+        }
     }
     if options.share_tiles && plan.passes().any(sharing::may_share) {
         all.push(Candidate { shared: true, ..plain });

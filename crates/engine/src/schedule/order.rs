@@ -41,6 +41,10 @@ fn pass_cells(pass: &Pass, candidate: &Candidate, memory: u64) -> Vec<u32> {
         // Reduced dimensions innermost: the fewest partial results are open at a time.
         let kept = root.kept_dims();
         dims.sort_by_key(|dim| !kept.contains(dim));
+    } else if candidate.columns && candidate.pipeline {
+        // Down each band of columns, as the algorithms go that hold one whole.
+        let first = usize::from(!dims.is_empty());
+        dims.rotate_left(first);
     } else if candidate.columns {
         dims.reverse();
     }

@@ -11,6 +11,7 @@
 //! independent of each other, and no input can make one of them larger than planned.
 
 mod buckets;
+mod columns;
 mod cut;
 mod external;
 mod form;
@@ -18,6 +19,8 @@ mod merge;
 mod parted;
 mod quantile;
 mod records;
+mod restack;
+mod rows;
 mod search;
 mod segments;
 mod take;
@@ -26,12 +29,15 @@ pub(crate) use records::Records;
 
 use std::sync::Arc;
 
+pub use columns::{column_statistics, group_middles, sort_columns};
 pub use external::sample;
 pub use parted::{group_bytes, part, parting, Parting, Parts, Space};
 pub use quantile::order_statistics;
 pub use records::Method;
+pub use restack::restacked;
+pub use rows::rows_by;
 pub use search::search_sorted;
-pub use take::take;
+pub use take::{take, take_ascending};
 
 use crate::expr::Expr;
 use crate::{ops, EngineError};

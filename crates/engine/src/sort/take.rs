@@ -31,15 +31,29 @@ const SORT_TILES: u64 = 3;
 /// # Errors
 /// An index of another kind; at run time, one that names no row.
 pub fn take(x: &Expr, index: &Expr) -> Result<Expr, EngineError> {
+    taken(x, index, false)
+}
+
+/// The same of an index that ascends, whose tiles meet few tiles of rows each.
+///
+/// # Errors
+/// As `take`.
+pub fn take_ascending(x: &Expr, index: &Expr) -> Result<Expr, EngineError> {
+    taken(x, index, true)
+}
+
+fn taken(x: &Expr, index: &Expr, is_ascending: bool) -> Result<Expr, EngineError> {
     // Checks both.
     ops::gather(x, index, GatherOrder::AtOnce)?;
     let result = [ops::gather_grid(x, index)];
-    Ok(ops::staged(Arc::new(Take { result }), &[x.clone(), index.clone()])?.swap_remove(0))
+    let taking = Arc::new(Take { result, is_ascending });
+    Ok(ops::staged(taking, &[x.clone(), index.clone()])?.swap_remove(0))
 }
 
 #[derive(Debug)]
 struct Take {
     result: [Grid; 1],
+    is_ascending: bool,
 }
 
 impl Staged for Take {
@@ -47,7 +61,11 @@ impl Staged for Take {
         "take".into()
     }
     fn key(&self) -> Vec<u8> {
-        vec![]
+        if self.is_ascending {
+            vec![1]
+        } else {
+            vec![]
+        }
     }
     fn results(&self) -> &[Grid] {
         &self.result
@@ -56,6 +74,7 @@ impl Staged for Take {
         Ok(Box::new(Taking {
             x: inputs[0].clone(),
             index: inputs[1].clone(),
+            is_ascending: self.is_ascending,
         }))
     }
 }
@@ -63,6 +82,7 @@ impl Staged for Take {
 struct Taking {
     x: Expr,
     index: Expr,
+    is_ascending: bool,
 }
 
 impl Taking {
@@ -110,6 +130,15 @@ impl Taking {
         let bytes = picked.cost(&Region::full(&grid.shape), io)?.read_bytes;
         let is_worth = bytes.saturating_mul(WORTH) <= self.x.nbytes();
         Ok(is_worth.then(|| stored(Arc::new(picked), &grid.tile)))
+    }
+
+    /// Rows met in the order of the index.
+    fn met(&self) -> Result<Expr, EngineError> {
+        let met = InOrder {
+            results: [ops::gather_grid(&self.x, &self.index), self.index.grid()],
+        };
+        let inputs = [self.index.clone(), self.index.clone(), self.x.clone()];
+        Ok(ops::staged(Arc::new(met), &inputs)?.swap_remove(0))
     }
 
     /// The index sorted, rows met in its order, and sorted back.
@@ -225,6 +254,7 @@ impl Stages for Taking {
             return Ok(Next::Done(vec![picked]));
         }
         let result = match self.order(room) {
+            Some(GatherOrder::Sweeps(_)) | None if self.is_ascending => self.met()?,
             Some(order) => ops::gather(&self.x, &self.index, order)?,
             None => self.sorted(room)?,
         };

@@ -121,8 +121,9 @@ fn taken() -> Vec<Expr> {
 fn counted() -> Vec<Expr> {
     let (x, y) = (row("works-count-x"), row("works-count-y"));
     let numbers = whole(&x);
-    let bins = ops::tallied(Tally::Count, &numbers, None, 100_000).expect("numbers");
-    let weighted = ops::tallied(Tally::Sum, &numbers, Some(&y), 100_000).expect("numbers and weights");
+    let bins = ops::tallied(Tally::Count, &numbers, None, None, 100_000, DType::I64).expect("numbers");
+    let weighted =
+        ops::tallied(Tally::Sum, &numbers, Some(&y), None, 100_000, DType::F64).expect("numbers and weights");
     let sorted = scan(Scan::Sum, &row("works-sorted"), 0);
     let places = ops::search(&sorted, &y, Side::Left).expect("two rows");
     vec![
@@ -138,7 +139,7 @@ fn twice() -> Vec<Expr> {
     let numbers = whole(&x);
     vec![
         compress(&mask, &mask, &counts),
-        ops::tallied(Tally::Sum, &numbers, Some(&numbers), 100_000).expect("numbers"),
+        ops::tallied(Tally::Sum, &numbers, Some(&numbers), None, 100_000, DType::I64).expect("numbers"),
         gather(&numbers, &numbers, GatherOrder::Sweeps(2)),
     ]
 }
@@ -203,7 +204,7 @@ fn transformed() -> Vec<Expr> {
     let anew = ops::scan(Scan::Sum, &x, 0, Some(&marks)).expect("an axis to scan along");
     vec![
         across,
-        ops::tallied(Tally::Max, &numbers, Some(&x), 60).expect("numbers and rows"),
+        ops::tallied(Tally::Max, &numbers, Some(&x), None, 60, DType::F64).expect("numbers and rows"),
         sum(&anew, 1),
     ]
 }

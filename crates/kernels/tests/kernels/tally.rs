@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use outcore_dtype::DType;
-use outcore_kernels::{clear_tally, merge_tallies, tally, Tally};
+use outcore_kernels::{clear_tally, merge_tallies, tally, tally_places, tally_squares, Tally, TallyTypes};
 
 const NUMBERS: [i64; 6] = [0, 2, 2, -1, 3, i64::MAX];
 
@@ -11,7 +11,11 @@ fn gathered<T: Pod>(op: Tally, dtype: DType, values: &[T], columns: usize) -> Ve
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut table);
     clear_tally(op, dtype, bytes);
     let numbers = bytemuck::cast_slice(&NUMBERS);
-    tally(op, dtype, numbers, bytemuck::cast_slice(values), columns, bytes);
+    let types = TallyTypes {
+        values: dtype,
+        table: dtype,
+    };
+    tally(op, types, numbers, bytemuck::cast_slice(values), columns, bytes);
     table
 }
 
@@ -20,7 +24,10 @@ fn numbers_without_a_row_are_left_out() {
     let mut counts = [0i64; 3];
     tally(
         Tally::Count,
-        DType::I64,
+        TallyTypes {
+            values: DType::I64,
+            table: DType::I64,
+        },
         bytemuck::cast_slice(&NUMBERS),
         &[],
         1,
@@ -51,4 +58,73 @@ fn rows_are_combined_column_by_column() {
     let whole: Vec<i64> = (1..=12).collect();
     assert_eq!(gathered(Tally::Prod, DType::I64, &whole, 2), [1, 2, 1, 1, 15, 24]);
     assert_eq!(gathered(Tally::Max, DType::I64, &whole, 2)[4..], [5, 6]);
+}
+
+#[test]
+fn values_are_read_in_their_own_type() {
+    let types = |values, table| TallyTypes { values, table };
+    let numbers: &[u8] = bytemuck::cast_slice(&NUMBERS);
+    let single = [0.5f32, 1.0, 2.0, 9.0, 9.0, 9.0];
+    let mut sums = [0.0f64; 3];
+    let table = bytemuck::cast_slice_mut(&mut sums);
+    tally(
+        Tally::Sum,
+        types(DType::F32, DType::F64),
+        numbers,
+        bytemuck::cast_slice(&single),
+        1,
+        table,
+    );
+    assert_eq!(sums, [0.5, 0.0, 3.0]);
+    let bytes = [200u8, 100, 200, 1, 1, 1];
+    let mut whole = [0i64; 3];
+    tally(
+        Tally::Sum,
+        types(DType::U8, DType::I64),
+        numbers,
+        &bytes,
+        1,
+        bytemuck::cast_slice_mut(&mut whole),
+    );
+    assert_eq!(whole, [200, 0, 300]);
+}
+
+#[test]
+fn squares_are_of_distances_from_the_center_of_the_own_row() {
+    let values = [1.0f32, 5.0, f32::NAN, 9.0, 9.0, 9.0];
+    let squares = |centers: [f64; 3]| {
+        let mut table = [0.0f64; 3];
+        let numbers = bytemuck::cast_slice(&NUMBERS);
+        let (values, centers) = (bytemuck::cast_slice(&values), bytemuck::cast_slice(&centers));
+        tally_squares(
+            DType::F32,
+            numbers,
+            values,
+            centers,
+            1,
+            bytemuck::cast_slice_mut(&mut table),
+        );
+        table
+    };
+    assert_eq!(squares([3.0, 0.0, 4.0]), [4.0, 0.0, 1.0]);
+    // A center that is no number had the NaN in it.
+    assert!(squares([3.0, 0.0, f64::NAN])[2].is_nan());
+}
+
+#[test]
+fn places_are_the_first_rows_that_equal_the_center_or_are_nan() {
+    let values = [4i16, 7, 7, 0, 0, 0];
+    let mut table = [i64::MAX; 3];
+    let (numbers, centers) = (bytemuck::cast_slice(&NUMBERS), [4i64, 0, 7]);
+    let centers: &[u8] = bytemuck::cast_slice(&centers);
+    let types = (DType::I16, DType::I64);
+    let into = bytemuck::cast_slice_mut(&mut table);
+    tally_places(types, numbers, bytemuck::cast_slice(&values), (centers, 1), 10, into);
+    assert_eq!(table, [10, i64::MAX, 11]);
+    let (values, centers) = ([1.0, 2.0, f64::NAN, 0.0, 0.0, 0.0], [0.0, 0.0, f64::NAN]);
+    let mut table = [i64::MAX; 3];
+    let (values, centers) = (bytemuck::cast_slice(&values), bytemuck::cast_slice(&centers));
+    let into = bytemuck::cast_slice_mut(&mut table);
+    tally_places((DType::F64, DType::F64), numbers, values, (centers, 1), 0, into);
+    assert_eq!(table, [i64::MAX, i64::MAX, 2]);
 }

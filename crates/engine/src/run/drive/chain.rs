@@ -16,6 +16,7 @@ use crate::run::prepare::refusal::{Fit, Looking};
 use crate::run::prepare::report::{list, quoted};
 use crate::run::session::progress::{Progress, ProgressReport};
 use crate::run::session::{nesting, Session, Target};
+use crate::sort::restacked;
 use crate::EngineError;
 
 /// How often a step that does not fit is taken again with half the room.
@@ -128,11 +129,31 @@ fn with_less<T>(mut room: Room, mut step: impl FnMut(Room) -> Result<T, EngineEr
 }
 
 impl Session {
-    /// Plans what `prepare` plans, also where it contains operators that are computed in stages.
+    /// Plans what `prepare` plans, also where it contains operators that are computed in stages, or does not fit the memory
+    /// but in stages.
     ///
     /// # Errors
     /// As `prepare`: a refusal names a limit under which all stages were planned.
     pub fn plan_chain(
+        self: &Arc<Session>,
+        outputs: &[Expr],
+        targets: &[Target],
+        watch: Watch<'_>,
+    ) -> Result<Chain, EngineError> {
+        let refusal = match self.plan_as_it_is(outputs, targets, watch) {
+            Err(refusal @ EngineError::Memory { .. }) => refusal,
+            planned => return planned,
+        };
+        match restacked(outputs)? {
+            None => Err(refusal),
+            Some(outputs) => {
+                let planned = self.plan_as_it_is(&outputs, targets, watch);
+                planned.map_err(|error| lesser(Some(refusal), error))
+            }
+        }
+    }
+
+    fn plan_as_it_is(
         self: &Arc<Session>,
         outputs: &[Expr],
         targets: &[Target],
@@ -296,7 +317,10 @@ impl Chain {
         for halvings in 0..=HALVES_MAX {
             self.halvings = halvings;
             self.at_once.clear();
-            let nodes = resolve(&outputs, &mut |waiting| self.assume(waiting, watch))?;
+            let nodes = match resolve(&outputs, &mut |waiting| self.assume(waiting, watch)) {
+                Err(EngineError::Memory { .. }) if best.is_some() => break,
+                nodes => nodes?,
+            };
             let is_one_program = self.stages.is_empty();
             let may_take_less = is_one_program && !self.at_once.is_empty();
             let program = match self
@@ -325,6 +349,10 @@ impl Chain {
         let Some((halvings, at_once, program)) = best else {
             return Err(refusal.expect("every round that plans nothing is refused"));
         };
+        if halvings < self.halvings {
+            // The rounds after it may have begun stages; a round that others follow is one program.
+            (self.first, self.stages) = (None, vec![]);
+        }
         (self.halvings, self.at_once) = (halvings, at_once);
         self.stages.push(PlannedStage {
             label: "results".into(),

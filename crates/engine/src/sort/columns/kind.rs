@@ -1,0 +1,63 @@
+//! What becomes of each column.
+
+use outcore_dtype::DType;
+
+use crate::task::Grid;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Its elements in order.
+    Sorted,
+    /// Where the elements in order were.
+    Positions,
+    /// The elements on both sides of these places, from 0 to 1, in the order of those that are not NaN.
+    Quantiles(Vec<f64>),
+    /// The elements on both sides of the middle of each of so many groups; `omit` passes NaN over.
+    Middles { groups: u64, omit: bool },
+}
+
+impl Kind {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Kind::Sorted => "sort",
+            Kind::Positions => "argsort",
+            Kind::Quantiles(_) => "quantile",
+            Kind::Middles { .. } => "median of groups",
+        }
+    }
+
+    pub(super) fn key(&self) -> Vec<u8> {
+        match self {
+            Kind::Sorted | Kind::Positions => vec![],
+            Kind::Quantiles(fractions) => fractions.iter().flat_map(|fraction| fraction.to_ne_bytes()).collect(),
+            Kind::Middles { groups, omit } => [&groups.to_le_bytes()[..], &[u8::from(*omit)]].concat(),
+        }
+    }
+
+    /// How the results are cut where `x` has such a grid.
+    pub(super) fn results(&self, x: &Grid) -> Vec<Grid> {
+        let rows_of = |rows: u64, dtype| Grid {
+            shape: [&[rows], &x.shape[1..]].concat(),
+            tile: [&[rows.max(1)], &x.tile[1..]].concat(),
+            dtype,
+        };
+        match self {
+            Kind::Sorted => vec![x.clone()],
+            Kind::Positions => vec![Grid {
+                dtype: DType::I64,
+                ..x.clone()
+            }],
+            Kind::Quantiles(fractions) => {
+                let asked = fractions.len() as u64;
+                let numbers = Grid {
+                    shape: x.shape[1..].to_vec(),
+                    tile: x.tile[1..].to_vec(),
+                    dtype: DType::I64,
+                };
+                let sides = rows_of(asked, x.dtype);
+                vec![sides.clone(), sides, rows_of(asked, DType::F64), numbers]
+            }
+            Kind::Middles { groups, .. } => vec![rows_of(*groups, x.dtype); 2],
+        }
+    }
+}
