@@ -392,8 +392,8 @@ fn tally(name: &str, numbers: &PyExpr, values: Option<PyRef<'_, PyExpr>>, rows: 
 
 /// What a summary is made of, for each column.
 #[pyfunction]
-fn describe(x: &PyExpr, centers: &PyExpr) -> Built {
-    built(ops::described(&x.0, &centers.0))
+fn describe(x: &PyExpr) -> Built {
+    built(ops::described(&x.0))
 }
 
 /// Lanes along the last axis sorted whole, or where their elements were.
