@@ -97,25 +97,33 @@ def test_windows_of_a_file_larger_than_memory_are_one_read(name: str, pool: int,
 
 
 REFUSED: dict[str, tuple[type[OutcoreError], str, Callable[[], Any]]] = {
-    "window": (ArgumentError, r"window=0", lambda: oc.rolling_sum(oc.zeros(3), 0)),
-    "least": (ArgumentError, r"min_periods=4 of a window of 3", lambda: oc.rolling_sum(oc.zeros(3), 3, min_periods=4)),
-    "number": (ShapeError, r"no axis", lambda: oc.rolling_sum(oc.asarray(1.0), 3)),
+    "window": (ArgumentError, r"window must be at least 1, not 0", lambda: oc.rolling_sum(oc.zeros(3), 0)),
+    "least": (
+        ArgumentError,
+        r"min_periods must be between 0 and the window, 3, not 4",
+        lambda: oc.rolling_sum(oc.zeros(3), 3, min_periods=4),
+    ),
+    "number": (ShapeError, r"at least 1 axis", lambda: oc.rolling_sum(oc.asarray(1.0), 3)),
     "axis": (ShapeError, r"axis 1", lambda: oc.rolling_mean(oc.zeros(3), 3, axis=1)),
-    "order": (DTypeError, r"complex128 has no order", lambda: oc.rolling_min(oc.zeros(3, dtype=complex), 3)),
+    "order": (DTypeError, r"complex128 numbers have no order", lambda: oc.rolling_min(oc.zeros(3, dtype=complex), 3)),
     "variance": (DTypeError, r"complex128", lambda: oc.rolling_var(oc.zeros(3, dtype=complex), 3)),
-    "blocks": (ShapeError, r"\(7,\) is not of whole blocks of \(2,\)", lambda: oc.block_reduce(oc.zeros(7), 2)),
-    "no reduction": (ShapeError, r"it must take axis=", lambda: oc.block_reduce(oc.zeros(4), 2, lambda x, axis: x)),
-    "depth": (ArgumentError, r"depth 4 along axis 0", lambda: oc.map_overlap(np.abs, oc.zeros(3), depth=4)),
+    "blocks": (ShapeError, r"shape \(7,\) must be whole blocks of \(2,\)", lambda: oc.block_reduce(oc.zeros(7), 2)),
+    "no reduction": (
+        ShapeError,
+        r"must reduce the axes of axis=",
+        lambda: oc.block_reduce(oc.zeros(4), 2, lambda x, axis: x),
+    ),
+    "depth": (ArgumentError, r"depth along axis 0 .* not 4", lambda: oc.map_overlap(np.abs, oc.zeros(3), depth=4)),
     "boundary": (ArgumentError, r"'mirror'", lambda: oc.map_overlap(np.abs, oc.zeros(3), depth=1, boundary="mirror")),
     "sample": (
         ShapeError,
-        r"\(1,\) for a block of shape",
+        r"shape of a block, \(3,\), not return \(1,\)",
         lambda: oc.map_overlap(lambda b: b[:1], oc.zeros(3), depth=1),
     ),
     "sample fails": (DTypeError, r"pass dtype=", lambda: oc.map_overlap(lambda b: b[9], oc.zeros(3), depth=1)),
     "shape": (
         FunctionError,
-        r"\(1,\) for a block of shape \(5,\)",
+        r"shape of a block, \(5,\), not return \(1,\)",
         lambda: oc.map_overlap(lambda b: b[:1], oc.zeros(3), depth=1, boundary=0, dtype=float).compute(),
     ),
 }
