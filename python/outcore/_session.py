@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import warnings
 from collections import OrderedDict
@@ -200,6 +201,16 @@ def clear() -> None:
             session.clear()
 
 
+def leave_room(bytes: int, *, unless: str) -> None:
+    """Has kept tiles give way to a package that is loaded next and takes so much, unless a module of it is there."""
+    if unless in sys.modules:
+        return
+    with _lock:
+        sessions = {id(session): session for session in (*_implicit.values(), *_entered.get())}
+    for session in sessions.values():
+        session._core.leave_room(bytes)
+
+
 def _forget_inherited() -> None:
     """In a forked child: the parent's sessions have threads and locks that did not come along."""
     global _lock
@@ -209,4 +220,4 @@ def _forget_inherited() -> None:
 
 os.register_at_fork(after_in_child=_forget_inherited)
 
-__all__ = ["Outcome", "Session", "clear", "current"]
+__all__ = ["Outcome", "Session", "clear", "current", "leave_room"]

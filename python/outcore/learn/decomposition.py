@@ -210,7 +210,7 @@ class IncrementalPCA(_Principal):
         self._moments = found if first else self._moments.merge(found)
         self.n_samples_seen_: int = seen
         self.var_ = np.diag(self._moments.scatter) / seen
-        self._keep(_svd.of_moments(self._moments, seen, center=True), seen, count, data.x.dtype)
+        self._keep(_svd.of_moments(self._moments, seen), seen, count, data.x.dtype)
         return self
 
 

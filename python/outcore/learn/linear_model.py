@@ -34,8 +34,6 @@ class _Linear(Regressor):
         columns = oc.expand_dims(goal, axis=1) if single else goal
         weights = self._weights(sample_weight, data)
         found = (moments if self.fit_intercept else products)(data.x, columns, weights)
-        if not found.weight > 0:
-            raise ArgumentError(f"{type(self).__name__}: the weights of all observations add up to {found.weight}")
         return data, found, single
 
     def _keep(self, found: Moments, coefficients: Numbers, single: bool, dtype: Any) -> None:
@@ -127,7 +125,10 @@ class Ridge(_Linear):
         data, found, single = self._moments(X, y, sample_weight)
         penalties = np.asarray(self.alpha, dtype=np.float64)
         if penalties.ndim > 1 or penalties.size not in (1, found.cross.shape[1]) or np.any(penalties < 0):
-            raise ArgumentError(f"Ridge: alpha={self.alpha} for {found.cross.shape[1]} targets")
+            raise ArgumentError(
+                f"Ridge: alpha must be one number of at least 0, or one for each of {found.cross.shape[1]} targets, "
+                f"not {self.alpha}"
+            )
         columns = found.cross.T
         each = np.broadcast_to(penalties.ravel(), (len(columns),))
         eye = np.eye(len(found.scatter))

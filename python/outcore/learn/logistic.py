@@ -85,13 +85,14 @@ class LogisticRegression(Classifier):
         if self.solver not in _SOLVERS:
             raise ArgumentError(f"LogisticRegression: solver={self.solver!r} is none of {', '.join(_SOLVERS)}")
         if not self.C > 0:
-            raise ArgumentError(f"LogisticRegression: C={self.C} is not above zero")
+            raise ArgumentError(f"LogisticRegression: C must be above 0, not {self.C}")
         if not 0 <= self.l1_ratio <= 1:
-            raise ArgumentError(f"LogisticRegression: l1_ratio={self.l1_ratio} is not between 0 and 1")
+            raise ArgumentError(f"LogisticRegression: l1_ratio must be between 0 and 1, not {self.l1_ratio}")
         if self.l1_ratio > 0 and self.solver != "lbfgs":
             raise ArgumentError(
-                f"LogisticRegression: solver={self.solver!r} takes no absolute values (l1_ratio={self.l1_ratio}); "
-                f"solver='lbfgs' does"
+                f"LogisticRegression: solver={self.solver!r} has no penalty by absolute values "
+                f"(l1_ratio={self.l1_ratio}); "
+                f"use solver='lbfgs'"
             )
 
     def _learn(self, data: Data, y: Any, weights: Array | None, going: Course) -> tuple[int, bool]:

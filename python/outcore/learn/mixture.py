@@ -83,12 +83,13 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         self._check(data.x)
         with course(self, X) as going:
             random = going.random(self.random_state)
-            center = self._origin(data.x)
+            moments = column_moments(data.x)
+            center = self._origin(*moments)
             x = data.x.astype(np.float64)
             x = x - oc.asarray(center) if center.any() else x
             best = -np.inf
             for _ in range(self.n_init):
-                state, bounds, converged = self._maximize(x, self._begin(x, center, random), going)
+                state, bounds, converged = self._maximize(x, self._begin(x, center, moments, random), going)
                 if bounds[-1] > best:
                     best = bounds[-1]
                     self._keep(state, center, bounds, converged)
@@ -97,9 +98,8 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
             self._not_converged(self.max_iter)
         return self
 
-    def _origin(self, x: Array) -> Numbers:
+    def _origin(self, count: Numbers, mean: Numbers, scatter: Numbers) -> Numbers:
         """The mean of the data where second moments about zero would lose more than four digits, else zero."""
-        count, mean, scatter = column_moments(x)
         far = np.any(mean**2 * count > _FAR**2 * scatter)
         return mean if far else np.zeros_like(mean)
 
@@ -113,17 +113,20 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
                 f"GaussianMixture: n_samples={x.shape[0]} should be >= n_components={self.n_components}, and that >= 1"
             )
         if self.max_iter < 1 or self.n_init < 1:
-            raise ArgumentError(f"GaussianMixture: max_iter={self.max_iter}, n_init={self.n_init}: each is at least 1")
+            raise ArgumentError(
+                f"GaussianMixture: max_iter={self.max_iter} and n_init={self.n_init} must each be at least 1"
+            )
 
-    def _begin(self, x: Array, center: Numbers, random: Any) -> tuple[Numbers, Numbers, Numbers]:
+    def _begin(self, x: Array, center: Numbers, moments: Any, random: Any) -> tuple[Numbers, Numbers, Numbers]:
         """Weights, means (of shifted data) and factors of the precisions to start from. Few reads."""
         count, form = self.n_components, self.covariance_type
         given = (self.weights_init, self.means_init, self.precisions_init)
         if all(part is not None for part in given):
             return np.asarray(given[0], dtype=np.float64), np.asarray(given[1]) - center, self._given_factors()
         if self.init_params == "kmeans":
-            model = KMeans(count, n_init=1, random_state=random).fit(x)
-            nearest = model.predict(x)
+            weight, mean, scatter = moments
+            known = weight, mean - center, scatter
+            nearest = KMeans(count, n_init=1, random_state=random).fit_known(x, known)
         elif self.init_params in ("k-means++", "k-means||", "random_from_data"):
             name = "random" if self.init_params == "random_from_data" else self.init_params
             rows = _starts.STARTS[name](x, None, count, 1, random)[0]
