@@ -166,6 +166,24 @@ def test_clusters_that_do_not_fit_are_refused_before_a_read(tmp_path: Path) -> N
             model.fit(oc.open(tmp_path / "x.npy"))
 
 
+def test_mixtures_and_decompositions_that_do_not_fit_are_refused_before_a_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20_000, 40)))
+    with session(pool_limit=1 << 20) as one:
+        with pytest.raises(MemoryLimitError, match=r"GaussianMixture\.fit") as refused:
+            learn.GaussianMixture(6).fit(oc.open(tmp_path / "x.npy"))
+        assert one.counters()["bytes_read"] < 1 << 20
+    with session(pool_limit=refused.value.smallest), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        learn.GaussianMixture(6, max_iter=2, random_state=0).fit(oc.open(tmp_path / "x.npy"))
+    wide = oc.zeros((30_000, 20_000))  # a matrix of 20,000² numbers is 3 GiB
+    for model in (learn.PCA(), learn.TruncatedSVD(algorithm="gram"), learn.IncrementalPCA(), learn.Ridge()):
+        with session(memory_limit=2 << 30) as one:
+            with pytest.raises(MemoryLimitError, match=rf"{type(model).__name__}\.fit needs .* GiB") as refused:
+                model.fit(wide, oc.zeros(30_000))
+            assert refused.value.smallest > 17 << 30
+            assert one.counters()["bytes_read"] == 0
+
+
 def test_labels_may_be_floats_of_whole_numbers() -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=(200, 3))

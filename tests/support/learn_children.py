@@ -55,3 +55,19 @@ def fit(name: str, folder: str, memory_limit: int, filled: bool) -> int:
     else:
         model.fit(x)
     return len([key for key in vars(model) if key.endswith("_")])
+
+
+def components_of_a_product(rows: int, components: int | None, memory_limit: int, folder: str) -> list[float]:
+    """Principal components of a sparse matrix times an identity. Gives the first variances."""
+    import numpy as np
+    import scipy.sparse
+
+    import outcore as oc
+
+    oc.config.set(memory_limit=memory_limit, threads=2, progress=False)
+    made = scipy.sparse.random_array((rows, rows), density=20 / rows, rng=np.random.default_rng(0), format="csr")
+    matrix = oc.sparse.from_scipy(made, Path(folder) / "a.ocs")
+    from outcore import learn
+
+    model = learn.PCA(components, random_state=0).fit(matrix @ oc.eye(rows))
+    return [float(value) for value in model.explained_variance_[:2]]

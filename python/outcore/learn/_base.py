@@ -21,12 +21,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 import outcore as oc
 from outcore._array import Array
 from outcore._node import Operand, node
+from outcore._session import check_room
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.learn import metrics
 from outcore.learn._course import values
 
 Numbers = npt.NDArray[Any]
 FLOATS = (np.float64, np.float32)
+_LITTLE = 8 << 20  # within fixed allowances
 
 
 class Data(NamedTuple):
@@ -110,6 +112,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
                 f"{type(self).__name__}: sample_weight must have shape {data.x.shape[:1]}, not {row.shape}"
             )
         return row
+
+    def _check_room(self, numbers: int) -> None:
+        """Refuses a fit whose float64 numbers beside the data would not fit the memory, before any read."""
+        if 8 * numbers > _LITTLE:
+            check_room(f"{type(self).__name__}.fit", 8 * numbers)
 
     def _not_converged(self, rounds: int) -> None:
         warnings.warn(

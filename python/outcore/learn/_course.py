@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from outcore._node import Operand, node
 from outcore._progress import live
 from outcore._run import plan_and_run
-from outcore._session import current
+from outcore._session import current, leave_room
 from outcore._sizes import format_size
 from outcore.errors import ArgumentError, MemoryLimitError
 from outcore.learn._journal import Journal
@@ -23,6 +23,8 @@ from outcore.learn._journal import Journal
 Numbers = npt.NDArray[Any]
 _MEBIBYTE = 1 << 20
 _REMEMBERED = 1 << 18
+_LITTLE = 8 << 20
+_COPIED = 1 << 18
 
 
 class Beside:
@@ -107,8 +109,13 @@ class Course:
         """The values of lazy arrays from one program, or from the journal."""
         report = None if self.bar is None else self.bar.report
         nodes = [node(array) for array in arrays]
-        # Copies, for memory of results that are held would be missing to the next program.
-        return self._once(lambda: [np.array(v) for v in plan_and_run(nodes, [None] * len(nodes), report=report)[0]])
+
+        def run() -> list[Numbers]:
+            found = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes), report=report)[0]]
+            # Small ones as copies: memory of results that are held would be missing to the next program.
+            return [value.copy() if value.nbytes <= _COPIED else value for value in found]
+
+        return self._once(run)
 
     def sweep(self, arrays: Sequence[Operand]) -> list[Numbers]:
         """As `values`, with those results that are to come along."""
@@ -196,6 +203,12 @@ def restored(state: Sequence[Numbers]) -> np.random.RandomState:
     return random
 
 
+def clear_room(numbers: int) -> None:
+    """Has kept tiles give way to work of so many float64 numbers in memory. Little of it is within fixed allowances."""
+    if 8 * numbers > _LITTLE:
+        leave_room(8 * numbers)
+
+
 def values(arrays: Sequence[Operand]) -> list[Numbers]:
     """The values of lazy arrays from one program, as a list however few they are.
 
@@ -211,4 +224,4 @@ def sweep(arrays: Sequence[Operand]) -> list[Numbers]:
     return going.sweep(arrays)
 
 
-__all__ = ["Beside", "Course", "course", "generator_state", "restored", "sweep", "values"]
+__all__ = ["Beside", "Course", "clear_room", "course", "generator_state", "restored", "sweep", "values"]

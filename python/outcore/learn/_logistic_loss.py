@@ -10,10 +10,11 @@ import numpy.typing as npt
 import outcore as oc
 from outcore._array import Array
 from outcore.learn._base import total, weighted
-from outcore.learn._course import values
+from outcore.learn._course import clear_room, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 
 Numbers = npt.NDArray[Any]
+HESSIAN_ROOM = 6  # matrices as large as the Hessian, in memory at once while a step is found
 
 
 class Objective:
@@ -104,6 +105,7 @@ class Objective:
             blocks.append((x * weighted(mine * (1.0 - other) if j == k else mine * -other, self.weights)).T @ x)
         found = self._read([oc.sum(weighted(loss, self.weights)), x.T @ error, *blocks])
         rows = self.features + self.bias
+        clear_room(HESSIAN_ROOM * self.size**2)
         whole = np.zeros((rows, self.columns, rows, self.columns))
         for (j, k), block in zip(pairs, found[2:], strict=True):
             whole[:, j, :, k] = whole[:, k, :, j] = block / self.scale
@@ -114,4 +116,4 @@ class Objective:
         return value, self._regularized(point, [found[1][: self.features], *found[1][self.features :]]), matrix
 
 
-__all__ = ["Objective"]
+__all__ = ["HESSIAN_ROOM", "Objective"]

@@ -12,7 +12,7 @@ from outcore._array import Array
 from outcore._node import Operand
 from outcore.errors import ArgumentError
 from outcore.learn._base import total, weighted
-from outcore.learn._course import sweep, values
+from outcore.learn._course import clear_room, sweep, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._shift import far, shift
 
@@ -74,6 +74,7 @@ def _moments_about(centers: list[Array], x: Array, y: Array | None, weights: Arr
     refuse_flaws(found, row, X=x, y=y, sample_weight=weights)
     weight, sums = float(found[0]), found[2]
     _check_weight(weight)
+    clear_room(3 * found[3].size)
     scatter = found[3] - np.outer(sums, sums) / weight
     mean = found[1][0] + sums / weight
     is_far = far(found[0], sums / weight, np.diag(scatter), mean)

@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
-from outcore.learn._course import Course, sweep, values
+from outcore.learn._course import Course, clear_room, sweep, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._moments import Moments, moments
 from outcore.learn._shift import shift
 
 Numbers = npt.NDArray[np.float64]
+# Matrices as large as a Gram matrix, of columns by directions, that work in memory takes at once.
+GRAM_ROOM, RANGE_ROOM = 6, 8
 
 
 class Singular(NamedTuple):
@@ -34,6 +36,7 @@ def signed(vectors: Numbers) -> Numbers:
 
 def of_gram(gram: Numbers, rows: int, mean: Numbers, variances: Numbers) -> Singular:
     """From the eigenvalues of XᵀX = VΣ²Vᵀ: small values lose digits below √ε of the largest."""
+    clear_room(GRAM_ROOM * gram.size)
     squares, vectors = np.linalg.eigh(gram)
     count = min(rows, len(gram))
     found_values = np.sqrt(np.maximum(squares[::-1][:count], 0))
@@ -80,10 +83,12 @@ def by_range(
     whole = rows * float(np.sum(variances + (far * far if not center else 0.0)))
     for iteration in range(1, power + 1):
         product = product - rows * np.outer(offset, offset @ base)
+        clear_room(RANGE_ROOM * product.size)
         base, _ = np.linalg.qr(product)
         product = values([a.T @ (a @ oc.asarray(base))])[0]
         caught = float(np.sum(base * product)) - rows * float(np.sum((offset @ base) ** 2))
         going.tell(iteration, power, captured=caught / whole if whole > 0 else 1.0)
+    clear_room(RANGE_ROOM * product.size)
     crossed = (product - rows * np.outer(offset, offset @ base)).T
     weights, turns = np.linalg.eigh(crossed @ base)
     kept = weights > max(float(weights[-1]), 0.0) * width * np.finfo(np.float64).eps
@@ -95,4 +100,4 @@ def by_range(
     return Singular(found, signed(vectors), first[0][0] + far, variances)
 
 
-__all__ = ["Singular", "by_gram", "by_range", "of_gram", "of_moments", "signed"]
+__all__ = ["GRAM_ROOM", "RANGE_ROOM", "Singular", "by_gram", "by_range", "of_gram", "of_moments", "signed"]

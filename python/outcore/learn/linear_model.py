@@ -11,9 +11,11 @@ import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Data, Regressor
+from outcore.learn._course import clear_room
 from outcore.learn._moments import Moments, moments, products
 
 Numbers = npt.NDArray[Any]
+_ROOM = 8  # matrices as large as the scatter matrix, in memory at once
 
 
 class _Linear(Regressor):
@@ -33,6 +35,7 @@ class _Linear(Regressor):
         single = goal.ndim == 1
         columns = oc.expand_dims(goal, axis=1) if single else goal
         weights = self._weights(sample_weight, data)
+        self._check_room(_ROOM * data.x.shape[1] ** 2)
         found = (moments if self.fit_intercept else products)(data.x, columns, weights)
         return data, found, single
 
@@ -89,6 +92,7 @@ def _cutoff(values: Numbers) -> float:
 
 def _least_squares(scatter: Numbers, cross: Numbers) -> tuple[Numbers, Numbers]:
     """The solution of S·β = C, the shortest where there are several, and the eigenvalues of S, largest first."""
+    clear_room(_ROOM * scatter.size)
     values, vectors = np.linalg.eigh(scatter)
     scale = np.sqrt(np.diag(scatter))
     if np.all(scale > 0):

@@ -14,7 +14,7 @@ from outcore.errors import ArgumentError
 from outcore.learn import _quasi_newton
 from outcore.learn._base import Classifier, Data, weighted
 from outcore.learn._course import Course, course, values
-from outcore.learn._logistic_loss import Objective
+from outcore.learn._logistic_loss import HESSIAN_ROOM, Objective
 
 Numbers = npt.NDArray[Any]
 _SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky")
@@ -106,6 +106,8 @@ class LogisticRegression(Classifier):
         weights = self._class_weights(codes, weights)
         squares = (1.0 - self.l1_ratio) / self.C
         objective = Objective(data.x, codes, classes, weights, squares, self.fit_intercept)
+        if self.solver == "newton-cholesky":
+            self._check_room(HESSIAN_ROOM * objective.size**2)
         start = np.zeros(objective.size)
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (objective.columns, objective.features):
             start = np.vstack([self.coef_.T, self.intercept_] if self.fit_intercept else [self.coef_.T]).ravel()

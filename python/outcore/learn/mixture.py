@@ -14,12 +14,13 @@ from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts
 from outcore.learn._base import Data, Estimator
-from outcore.learn._course import Course, course, values
+from outcore.learn._course import Course, clear_room, course, values
 from outcore.learn._moments import column_moments
 from outcore.learn.cluster import KMeans
 
 Numbers = npt.NDArray[Any]
 _FAR = 100.0  # deviations
+_ROOM = 6  # matrices as large as the covariances, in memory at once
 
 
 class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
@@ -81,7 +82,10 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         """The parameters of greatest likelihood near the starts."""
         data = self._read(X, reset=True, rows_min=2)
         self._check(data.x)
+        matrices = {"full": self.n_components, "tied": 1}.get(self.covariance_type, 0)
+        self._check_room(_ROOM * matrices * data.x.shape[1] ** 2)
         with course(self, X) as going:
+            going.foresee(self._foreseen(data.x.astype(np.float64)))
             random = going.random(self.random_state)
             moments = column_moments(data.x)
             center = self._origin(*moments)
@@ -152,6 +156,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
 
     def _estimate(self, found: list[Numbers], rows: int) -> tuple[Numbers, Numbers, Numbers]:
         """The M step: weights, means and factors of the precisions from sums over the rows."""
+        clear_room(_ROOM * sum(part.size for part in found[2:]))
         found[0] = found[0] + 10 * np.finfo(np.float64).eps
         means = found[1] / found[0][:, None]
         self._covariances = _densities.covariances(found, means, self.covariance_type, self.reg_covar)
@@ -163,19 +168,28 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         """EM from one start: the state, the mean log-likelihood before each step, whether it converged."""
         bounds: list[float] = []
         for iteration in range(1, self.max_iter + 1):
-            joint = self._joint(x, *state)
-            top = oc.max(joint, axis=1, keepdims=True)
-            parts = oc.exp(joint - top)
-            norm = oc.sum(parts, axis=1, keepdims=True)
-            likelihood, *found = values(
-                [oc.mean(top + oc.log(norm)), *_densities.sums(x, parts / norm, self.covariance_type)]
-            )
+            likelihood, *found = values(self._step(x, *state))
             bounds.append(float(likelihood))
             state = self._estimate(found, x.shape[0])
             going.tell(iteration, self.max_iter, log_likelihood=bounds[-1])
             if iteration > 1 and abs(bounds[-1] - bounds[-2]) < self.tol:
                 return (*state, self._covariances), bounds, True
         return (*state, self._covariances), bounds, False
+
+    def _step(self, x: Array, weights: Numbers, means: Numbers, factors: Numbers) -> list[Any]:
+        """The mean log-likelihood, and the sums that the next state is made of."""
+        joint = self._joint(x, weights, means, factors)
+        top = oc.max(joint, axis=1, keepdims=True)
+        parts = oc.exp(joint - top)
+        norm = oc.sum(parts, axis=1, keepdims=True)
+        return [oc.mean(top + oc.log(norm)), *_densities.sums(x, parts / norm, self.covariance_type)]
+
+    def _foreseen(self, x: Array) -> list[Any]:
+        """A step of numbers that it will not have, of data that is shifted."""
+        count, features = self.n_components, x.shape[1]
+        shape = {"full": (count, features, features), "tied": (features, features), "diag": (count, features)}
+        factors = np.ones(shape.get(self.covariance_type, (count,)))
+        return self._step(x - oc.asarray(np.ones(features)), np.ones(count), np.ones((count, features)), factors)
 
     def _joint(self, x: Array, weights: Numbers, means: Numbers, factors: Numbers) -> Array:
         """log π_k + log N(x | μ_k, Σ_k)."""
