@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -210,3 +211,26 @@ def test_blocks_become_numbers(given_array: Any, data: st.DataObject) -> None:
             np.testing.assert_allclose(found, getattr(apart, name)(axis=(1, 3)), rtol=1e-5)
         filled = oc.block_reduce(lazy, sizes, np.sum, fill=0).compute()
         np.testing.assert_allclose(filled.sum(), x.sum(), rtol=1e-4, atol=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(sorted(overlap._REDUCTIONS)),
+    st.tuples(st.integers(1, 3), st.integers(1, 4)),
+)
+def test_blocks_are_reduced_by_numpys_function_of_the_name(seed: int, name: str, block: tuple[int, int]) -> None:
+    random = np.random.default_rng(seed)
+    x = np.round(random.normal(size=(block[0] * 3, block[1] * 2)), 1)
+    if name.startswith("nan"):
+        x[random.random(x.shape) < 0.1] = np.nan
+    apart = x.reshape(3, block[0], 2, block[1])
+    with session(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = getattr(np, name)(apart, axis=(1, 3))
+        np.testing.assert_allclose(oc.block_reduce(x, block, name).compute(), expected, rtol=1e-12)
+
+
+def test_a_reduction_of_another_name_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="'average' is none of 'mean', 'sum'"):
+        oc.block_reduce(np.zeros(4), 2, "average")

@@ -117,7 +117,8 @@ def choice(
     the order drawn. Which are drawn follows from `seed`, the number of rows and `size` alone.
 
     Raises ArgumentError for more rows than there are without `replace`, and for none to draw from; ShapeError for a
-    number. Memory: some numbers for each row drawn. I/O: the rows that are drawn, when the sample is computed.
+    number. Memory: some numbers for each row drawn. I/O: when the sample is computed, pages of the rows drawn; of more
+    than some thousand as `take`, one read of `x`.
 
     >>> import numpy as np, outcore as oc
     >>> x = oc.arange(20).reshape((10, 2))
