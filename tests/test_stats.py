@@ -172,3 +172,16 @@ def test_rows_beyond_a_thousand_take_the_mean_of_the_others_where_their_first_el
     with session():
         found = oc.stats.summary(near + 1.7e9, axis=1).compute()
     np.testing.assert_allclose(found.variance, np.nanvar(near, axis=1, ddof=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("first", [0, 5000])
+def test_covariances_are_numpys_whatever_the_type_and_the_first_rows(dtype: str, first: int) -> None:
+    x = np.random.default_rng(0).normal(size=(60_000, 3)) * 50
+    x[:16] += first
+    x = x.astype(dtype)
+    with session():
+        found, correlated = oc.compute(oc.cov(x, rowvar=False), oc.corrcoef(x, rowvar=False))
+    assert found.dtype == np.cov(x, rowvar=False).dtype
+    np.testing.assert_allclose(found, np.cov(x, rowvar=False), rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(correlated, np.corrcoef(x, rowvar=False), rtol=1e-9, atol=1e-9)
