@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -154,9 +156,9 @@ def test_the_first_sweep_of_a_fit_is_its_only_look_before_it_begins(tmp_path: Pa
 
 
 def test_clusters_that_do_not_fit_are_refused_before_a_read(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(60_000, 16)))
-    for init in ("k-means++", "k-means||", "random"):
-        model = learn.KMeans(40, init=init, n_init=2, max_iter=2, random_state=0)
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(40_000, 16)))
+    for init, clusters in (("k-means++", 36), ("k-means||", 12), ("random", 36)):
+        model = learn.KMeans(clusters, init=init, n_init=1, max_iter=1, random_state=0)
         with session(pool_limit=2 << 20) as one:
             with pytest.raises(MemoryLimitError, match=r"KMeans\.fit") as refused:
                 model.fit(oc.open(tmp_path / "x.npy"))
@@ -175,6 +177,16 @@ def test_mixtures_and_decompositions_that_do_not_fit_are_refused_before_a_read(t
     with session(pool_limit=refused.value.smallest), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         learn.GaussianMixture(6, max_iter=2, random_state=0).fit(oc.open(tmp_path / "x.npy"))
+    np.save(tmp_path / "y.npy", np.arange(20_000) % 2)
+    for solver in ("lbfgs", "newton-cholesky"):
+        model = learn.LogisticRegression(solver=solver, max_iter=1)
+        with session(pool_limit=1 << 20) as one:
+            with pytest.raises(MemoryLimitError, match=r"LogisticRegression\.fit") as refused:
+                model.fit(oc.open(tmp_path / "x.npy"), oc.open(tmp_path / "y.npy"))
+            assert one.counters()["bytes_read"] == 0
+        with session(pool_limit=refused.value.smallest), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(oc.open(tmp_path / "x.npy"), oc.open(tmp_path / "y.npy"))
     wide = oc.zeros((30_000, 20_000))  # a matrix of 20,000² numbers is 3 GiB
     for model in (learn.PCA(), learn.TruncatedSVD(algorithm="gram"), learn.IncrementalPCA(), learn.Ridge()):
         with session(memory_limit=2 << 30) as one:
@@ -262,3 +274,15 @@ def test_clusters_of_the_same_start_are_scikit_learns_beside_weightless_rows() -
     reference = theirs_cluster.KMeans(3, init=start, n_init=1, tol=0).fit(x[20:])
     np.testing.assert_allclose(model.cluster_centers_, reference.cluster_centers_, rtol=1e-9)
     assert model.inertia_ == pytest.approx(reference.inertia_, rel=1e-9)
+
+
+def test_scikit_learn_is_loaded_with_an_estimator_and_no_sooner() -> None:
+    program = (
+        "import sys, outcore as oc, outcore.learn as learn\n"
+        "learn.metrics.accuracy_score([0, 1], [0, 1]), learn.train_test_split(oc.arange(8), random_state=0)\n"
+        "assert not {'sklearn', 'scipy', 'pandas'} & set(sys.modules), sorted(sys.modules)\n"
+        "assert set(learn.__all__) <= set(dir(learn))\n"
+        "learn.StandardScaler\n"
+        "assert 'sklearn' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

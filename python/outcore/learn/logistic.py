@@ -97,6 +97,8 @@ class LogisticRegression(Classifier):
 
     def _learn(self, data: Data, y: Any, weights: Array | None, going: Course) -> tuple[int, bool]:
         """Finds the coefficients: the iterations that took, and whether the gradient is below `tol`."""
+        if isinstance(y, Array) and y.ndim == 1 and y.dtype.kind in "biuf":
+            going.foresee(self._foreseen(data.x, y, weights))
         codes = self._codes(y)
         classes = len(self.classes_)
         if classes < 2:
@@ -116,6 +118,15 @@ class LogisticRegression(Classifier):
         self.coef_ = np.ascontiguousarray(coefficients.T).astype(data.x.dtype)
         self.intercept_ = intercepts.astype(data.x.dtype)
         return rounds, converged
+
+    def _foreseen(self, x: Array, y: Array, weights: Array | None) -> list[Any]:
+        """The sweep of a step for two classes, of which there are no fewer; the labels need not be known for it."""
+        objective = Objective(x, (y != 0).astype(np.int64), 2, weights, 1.0, self.fit_intercept, scale=1.0)
+        point = np.full(objective.size, 0.5)
+        if self.solver == "newton-cholesky":
+            self._check_room(HESSIAN_ROOM * objective.size**2)
+            return objective.hessian_sums(point)[0]
+        return objective.gradient_sums(point)[0]
 
     def _class_weights(self, codes: Array, weights: Array | None) -> Array | None:
         """The weights of observations times those of their classes."""
