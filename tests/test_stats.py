@@ -185,3 +185,17 @@ def test_covariances_are_numpys_whatever_the_type_and_the_first_rows(dtype: str,
     assert found.dtype == np.cov(x, rowvar=False).dtype
     np.testing.assert_allclose(found, np.cov(x, rowvar=False), rtol=1e-9, atol=1e-7)
     np.testing.assert_allclose(correlated, np.corrcoef(x, rowvar=False), rtol=1e-9, atol=1e-9)
+
+
+def test_values_of_a_summary_keep_its_names() -> None:
+    x = np.arange(12.0).reshape(4, 3)
+    with session():
+        lazy = oc.stats.summary(x)
+        for found in (lazy.compute(), oc.compute(lazy)):
+            assert isinstance(found, oc.stats.Summary)
+            assert all(isinstance(part, np.ndarray) for part in found)
+            np.testing.assert_array_equal(found.max, x.max(axis=0))
+        described = oc.compute(oc.stats.describe(x))
+        assert isinstance(described, oc.stats.Description)
+        assert (described.nobs, described.minmax[1].tolist()) == (4, [9.0, 10.0, 11.0])
+        np.testing.assert_allclose(oc.compute(oc.linalg.svd(x)).S, np.linalg.svd(x)[1], atol=1e-12)
