@@ -8,6 +8,8 @@ needed here, as the extra `learn`, and nowhere else in the package.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +24,7 @@ import outcore as oc
 from outcore._array import Array
 from outcore._node import Operand, node
 from outcore._session import check_room
-from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.learn import metrics
 from outcore.learn._course import values
 
@@ -42,11 +44,33 @@ class Data(NamedTuple):
         return result if self.lazy else result.compute()
 
 
+def _naming_itself(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose refusals name it: users called that, and none of the operators that it is made of."""
+
+    @wraps(fit)
+    def named(self: Any, *given: Any, **options: Any) -> Any:
+        try:
+            return fit(self, *given, **options)
+        except MemoryLimitError as error:
+            method = f"{type(self).__name__}.{fit.__name__}"
+            if error.operator is not None and error.operator.endswith(f".{fit.__name__}"):
+                raise
+            raise MemoryLimitError(f"{method}: {error}", error.details | {"operator": method}) from error
+
+    return named
+
+
 class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator that takes lazy arrays beside what scikit-learn takes.
 
     With lazy input results are lazy; with any other they are NumPy arrays. Fitted attributes are NumPy arrays.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("fit", "partial_fit"):
+            if name in vars(cls):
+                setattr(cls, name, _naming_itself(vars(cls)[name]))
 
     def __getstate__(self) -> Any:
         """What is pickled: without lazy arrays, which refer to this process. `predict` makes such labels again."""

@@ -50,6 +50,32 @@ class Beside:
         return self._value
 
 
+def foresee(*programs: Sequence[Operand]) -> None:
+    """Refuses a fit whose later programs do not fit the memory before it begins, with the limit that all fit."""
+    refused: list[MemoryLimitError] = []
+    for wanted in programs:
+        nodes = [node(array) for array in wanted]
+        try:
+            current().plan(nodes, [None] * len(nodes))
+        except MemoryLimitError as error:
+            refused.append(error)
+    if refused:
+        raise _refusal(max(refused, key=lambda error: error.smallest or 0))
+
+
+def _refusal(error: MemoryLimitError) -> MemoryLimitError:
+    """A refusal with a limit in whole MiB, in which small results remembered on the way have room too."""
+    if error.smallest is None or error.need is None or error.limit is None:
+        return error
+    smallest = -(-(error.smallest + _REMEMBERED) // _MEBIBYTE) * _MEBIBYTE
+    need, left = format_size(error.need), format_size(error.limit)
+    return MemoryLimitError(
+        f"a sweep needs {need} of memory at once, and the limit leaves {left}; "
+        f"the smallest limit that works is {smallest // _MEBIBYTE} MiB",
+        error.details | {"smallest": smallest},
+    )
+
+
 class Course:
     """What happens to a fit on its way, of whichever estimator."""
 
@@ -63,30 +89,6 @@ class Course:
         beside = Beside(wanted, settle)
         self._beside.append(beside)
         return beside
-
-    def foresee(self, *programs: Sequence[Operand]) -> None:
-        """Refuses a fit whose later programs do not fit the memory before it begins, with the limit that all fit."""
-        refused: list[MemoryLimitError] = []
-        for wanted in programs:
-            nodes = [node(array) for array in wanted]
-            try:
-                current().plan(nodes, [None] * len(nodes))
-            except MemoryLimitError as error:
-                refused.append(error)
-        if refused:
-            raise self._refusal(max(refused, key=lambda error: error.smallest or 0))
-
-    def _refusal(self, error: MemoryLimitError) -> MemoryLimitError:
-        """A refusal with a limit in whole MiB, in which small results remembered on the way have room too."""
-        if error.smallest is None or error.need is None or error.limit is None:
-            return error
-        smallest = -(-(error.smallest + _REMEMBERED) // _MEBIBYTE) * _MEBIBYTE
-        need, left = format_size(error.need), format_size(error.limit)
-        return MemoryLimitError(
-            f"a sweep needs {need} of memory at once, and the limit leaves {left}; "
-            f"the smallest limit that works is {smallest // _MEBIBYTE} MiB",
-            error.details | {"smallest": smallest},
-        )
 
     def tell(self, step: int, most: int, unit: str = "iteration", **objective: float) -> None:
         """The objective after a step: into the history, the progress line, and what `verbose` prints."""
@@ -178,10 +180,6 @@ def course(estimator: Any, *data: Any, shown: bool = True, durable: bool = True)
         except ArgumentError:
             ended = True  # it would be refused again
             raise
-        except MemoryLimitError as error:
-            if outer is not None:
-                raise
-            raise MemoryLimitError(f"{name}.fit: {error}", error.details | {"operator": f"{name}.fit"}) from error
         finally:
             _running.reset(token)
             if journal is not None and outer is None:
@@ -224,4 +222,4 @@ def sweep(arrays: Sequence[Operand]) -> list[Numbers]:
     return going.sweep(arrays)
 
 
-__all__ = ["Beside", "Course", "clear_room", "course", "generator_state", "restored", "sweep", "values"]
+__all__ = ["Beside", "Course", "clear_room", "course", "foresee", "generator_state", "restored", "sweep", "values"]

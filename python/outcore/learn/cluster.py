@@ -16,7 +16,7 @@ from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts
 from outcore.learn._base import Data, Estimator, weighted
-from outcore.learn._course import Beside, Course, course, sweep, values
+from outcore.learn._course import Beside, Course, course, foresee, sweep, values
 from outcore.learn._moments import ColumnMoments
 from outcore.learn._shift import shift
 from outcore.learn._starts import least_distance, nearness, squared_distances
@@ -174,7 +174,7 @@ class KMeans(_Clusters):
         # Beside products of x, sums of what is less an unknown row would be a sweep of their own.
         center = None if weights is None else values([shift(x, weights)])[0][0]
         of = ColumnMoments(x, weights, center=center)
-        going.foresee(*self._foreseen(x, weights, of))
+        foresee(*self._foreseen(x, weights, of))
         found = going.along(of.wanted, lambda results: self._origin(*of.settle(results)))
         if known is not None:
             found.settled(self._origin(*known))

@@ -39,7 +39,7 @@ def _distinct(column: Any) -> Numbers:
         raise DTypeError(f"OneHotEncoder: categories: argument must be a string or a number ({error})") from None
 
 
-class LabelEncoder(TransformerMixin, Estimator, auto_wrap_output_keys=None):  # type: ignore[misc,call-arg]
+class LabelEncoder(TransformerMixin, Estimator, auto_wrap_output_keys=None):  # type: ignore[misc]
     """Labels as their places among all labels in order, 0 to classes − 1.
 
     Lazy labels are numbers; text is for NumPy arrays. Fitted: `classes_`. I/O: `fit` sorts the labels

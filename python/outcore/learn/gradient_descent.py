@@ -12,8 +12,8 @@ import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Classifier, Data, Estimator, Regressor
-from outcore.learn._blocks import batches
-from outcore.learn._course import Course, course, generator_state, restored
+from outcore.learn._blocks import batches, block_program
+from outcore.learn._course import Course, course, foresee, generator_state, restored
 from outcore.learn._losses import CLASS_LOSSES, Loss, regression_losses
 
 Numbers = npt.NDArray[Any]
@@ -192,6 +192,10 @@ class SGDClassifier(_Descent, Classifier):
     def _learn(self, X: Any, y: Any, classes: Any, weights: Any, fresh: bool) -> SGDClassifier:
         self._check(CLASS_LOSSES)
         data, y = self._read_pair(X, y, reset=fresh or not hasattr(self, "classes_"))
+        if isinstance(y, Array) and y.ndim == 1 and y.dtype.kind in "biuf":
+            # The classes are found in a read of y; blocks have to fit the memory behind it.
+            rows = [data.x.astype(np.float64), y.astype(np.float64)[:, None], y.astype(np.float64)]
+            foresee(block_program(rows))
         codes = self._codes(y, classes)
         count = len(self.classes_)
         if count < 2:

@@ -13,7 +13,7 @@ from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn import _quasi_newton
 from outcore.learn._base import Classifier, Data, weighted
-from outcore.learn._course import Course, course, values
+from outcore.learn._course import Course, course, foresee, values
 from outcore.learn._logistic_loss import HESSIAN_ROOM, Objective
 
 Numbers = npt.NDArray[Any]
@@ -98,7 +98,7 @@ class LogisticRegression(Classifier):
     def _learn(self, data: Data, y: Any, weights: Array | None, going: Course) -> tuple[int, bool]:
         """Finds the coefficients: the iterations that took, and whether the gradient is below `tol`."""
         if isinstance(y, Array) and y.ndim == 1 and y.dtype.kind in "biuf":
-            going.foresee(self._foreseen(data.x, y, weights))
+            foresee(self._foreseen(data.x, y, weights))
         codes = self._codes(y)
         classes = len(self.classes_)
         if classes < 2:

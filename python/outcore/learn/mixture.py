@@ -14,7 +14,7 @@ from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts
 from outcore.learn._base import Data, Estimator
-from outcore.learn._course import Course, clear_room, course, values
+from outcore.learn._course import Course, clear_room, course, foresee, values
 from outcore.learn._moments import column_moments
 from outcore.learn.cluster import KMeans
 
@@ -85,7 +85,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         matrices = {"full": self.n_components, "tied": 1}.get(self.covariance_type, 0)
         self._check_room(_ROOM * matrices * data.x.shape[1] ** 2)
         with course(self, X) as going:
-            going.foresee(self._foreseen(data.x.astype(np.float64)))
+            foresee(self._foreseen(data.x.astype(np.float64)))
             random = going.random(self.random_state)
             moments = column_moments(data.x)
             center = self._origin(*moments)
