@@ -138,9 +138,7 @@ fn group(x: &[f64], width: usize, used: usize) -> Facts {
         }
     });
     let count = facts[COUNT];
-    for lane in 0..LANES {
-        facts[BASE][lane] = if base[lane].is_nan() { 0.0 } else { base[lane] };
-    }
+    facts[BASE] = base.map(|x| if x.is_nan() { 0.0 } else { x });
     let base = facts[BASE];
     each_row(x, width, used, |values| {
         for lane in 0..LANES {
@@ -148,8 +146,8 @@ fn group(x: &[f64], width: usize, used: usize) -> Facts {
             facts[REST][lane] += if apart.is_nan() { 0.0 } else { apart };
         }
     });
-    for lane in 0..LANES {
-        facts[REST][lane] /= if count[lane] > 0.0 { count[lane] } else { 1.0 };
+    for (rest, count) in facts[REST].iter_mut().zip(count) {
+        *rest /= if count > 0.0 { count } else { 1.0 };
     }
     for lane in 0..LANES {
         if facts[REST][lane].is_finite() {
