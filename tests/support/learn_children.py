@@ -20,7 +20,16 @@ ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "KMeans, k-means||": ("", {"n_clusters": 8, "max_iter": 2, "init": "k-means||", "random_state": 0}),
     "MiniBatchKMeans": ("", {"n_clusters": 8, "max_iter": 1, "random_state": 0}),
     "GaussianMixture": ("", {"n_components": 3, "max_iter": 2, "init_params": "random_from_data", "random_state": 0}),
-    "GaussianMixture, diag": ("", {"n_components": 3, "max_iter": 2, "covariance_type": "diag", "random_state": 0}),
+    "GaussianMixture, diag": (
+        "",
+        {
+            "n_components": 3,
+            "max_iter": 2,
+            "covariance_type": "diag",
+            "init_params": "random_from_data",
+            "random_state": 0,
+        },
+    ),
     "PCA": ("", {"n_components": 5}),
     "PCA, randomized": ("", {"n_components": 5, "svd_solver": "randomized", "iterated_power": 2, "random_state": 0}),
     "IncrementalPCA": ("", {"n_components": 5}),
