@@ -104,6 +104,18 @@ def test_few_rows_of_chunks(tmp_path: Path) -> None:
     assert read <= 3 * 2 * PAGE
 
 
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_random_sample_reads_the_rows_that_are_drawn(table: Path, replace: bool) -> None:
+    x = oc.open(table)
+    values, read = compute(oc.random.choice(x, 50, replace, seed=5), pool_limit=8 << 20)
+    drawn = (values[:, 0] / COLUMNS).astype(int)
+    np.testing.assert_array_equal(values, rows(drawn))
+    assert len(set(drawn.tolist())) == 50
+    assert read <= 50 * 2 * PAGE
+    again, _ = compute(oc.random.choice(x, 50, replace, seed=5))
+    np.testing.assert_array_equal(again, values)
+
+
 def test_many_operators_make_a_short_message(table: Path) -> None:
     x = oc.open(table)
     with session(pool_limit=1 << 20), pytest.raises(oc.errors.MemoryLimitError) as refused:

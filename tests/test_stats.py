@@ -128,5 +128,74 @@ def test_refusals_name_what_is_wrong() -> None:
         oc.stats.summary(np.ones((0, 2)))
     with pytest.raises(DTypeError, match="complex128"):
         oc.stats.summary(np.ones(3, dtype=complex))
-    with pytest.raises(ArgumentError, match="order 5"):
+    with pytest.raises(ArgumentError, match="order must be 0, 1, 2, 3 or 4, not 5"):
         oc.stats.moment(np.ones(3), 5)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.7e9, 1e15]), st.integers(0, 90), st.sampled_from([0, 1]))
+def test_digits_do_not_depend_on_what_the_first_rows_hold(seed: int, far: float, first: int, axis: int) -> None:
+    """Missing, whichever the axis; whole numbers, so that those far from zero are exact."""
+    near = np.random.default_rng(seed).integers(0, 100, size=(100, 2)).astype(np.float64)
+    near[:first] = np.nan
+    x = near + far
+    with session():
+        found = oc.stats.summary(oc.rechunk(oc.asarray(x if axis == 0 else x.T), (7, 2)), axis=axis).compute()
+    np.testing.assert_allclose(found.mean, np.nanmean(near, axis=0) + far, rtol=1e-14)
+    np.testing.assert_allclose(found.variance, np.nanvar(near, axis=0, ddof=1), rtol=1e-10)
+    np.testing.assert_allclose(found.skewness, stats.skew(near, nan_policy="omit"), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found.kurtosis, stats.kurtosis(near, nan_policy="omit"), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("value", [0.1, -1e300, 5e-324, 1e9 + 0.1])
+def test_equal_elements_have_no_variance(value: float) -> None:
+    with session():
+        found = oc.stats.summary(np.full((1000, 3), value)).compute()
+    assert found.variance.tolist() == [0.0] * 3
+    assert found.mean.tolist() == [value] * 3
+
+
+def test_an_infinity_stays_in_its_column() -> None:
+    x = np.arange(600.0).reshape(200, 3)
+    x[0, 1], x[150, 2] = np.inf, -np.inf
+    with session():
+        found = oc.stats.summary(x).compute()
+        more = oc.stats.describe(x).compute()
+    assert found.mean.tolist() == [298.5, np.inf, -np.inf]
+    assert np.isnan(found.variance).tolist() == [False, True, True]
+    np.testing.assert_array_equal(more.minmax[1], found.max)
+
+
+def test_rows_beyond_a_thousand_take_the_mean_of_the_others_where_their_first_elements_are_missing() -> None:
+    near = np.random.default_rng(0).normal(size=(200, 50))
+    near[7, :20] = np.nan
+    with session():
+        found = oc.stats.summary(near + 1.7e9, axis=1).compute()
+    np.testing.assert_allclose(found.variance, np.nanvar(near, axis=1, ddof=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("first", [0, 5000])
+def test_covariances_are_numpys_whatever_the_type_and_the_first_rows(dtype: str, first: int) -> None:
+    x = np.random.default_rng(0).normal(size=(60_000, 3)) * 50
+    x[:16] += first
+    x = x.astype(dtype)
+    with session():
+        found, correlated = oc.compute(oc.cov(x, rowvar=False), oc.corrcoef(x, rowvar=False))
+    assert found.dtype == np.cov(x, rowvar=False).dtype
+    np.testing.assert_allclose(found, np.cov(x, rowvar=False), rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(correlated, np.corrcoef(x, rowvar=False), rtol=1e-9, atol=1e-9)
+
+
+def test_values_of_a_summary_keep_its_names() -> None:
+    x = np.arange(12.0).reshape(4, 3)
+    with session():
+        lazy = oc.stats.summary(x)
+        for found in (lazy.compute(), oc.compute(lazy)):
+            assert isinstance(found, oc.stats.Summary)
+            assert all(isinstance(part, np.ndarray) for part in found)
+            np.testing.assert_array_equal(found.max, x.max(axis=0))
+        described = oc.compute(oc.stats.describe(x))
+        assert isinstance(described, oc.stats.Description)
+        assert (described.nobs, described.minmax[1].tolist()) == (4, [9.0, 10.0, 11.0])
+        np.testing.assert_allclose(oc.compute(oc.linalg.svd(x)).S, np.linalg.svd(x)[1], atol=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -97,25 +98,33 @@ def test_windows_of_a_file_larger_than_memory_are_one_read(name: str, pool: int,
 
 
 REFUSED: dict[str, tuple[type[OutcoreError], str, Callable[[], Any]]] = {
-    "window": (ArgumentError, r"window=0", lambda: oc.rolling_sum(oc.zeros(3), 0)),
-    "least": (ArgumentError, r"min_periods=4 of a window of 3", lambda: oc.rolling_sum(oc.zeros(3), 3, min_periods=4)),
-    "number": (ShapeError, r"no axis", lambda: oc.rolling_sum(oc.asarray(1.0), 3)),
+    "window": (ArgumentError, r"window must be at least 1, not 0", lambda: oc.rolling_sum(oc.zeros(3), 0)),
+    "least": (
+        ArgumentError,
+        r"min_periods must be between 0 and the window, 3, not 4",
+        lambda: oc.rolling_sum(oc.zeros(3), 3, min_periods=4),
+    ),
+    "number": (ShapeError, r"at least 1 axis", lambda: oc.rolling_sum(oc.asarray(1.0), 3)),
     "axis": (ShapeError, r"axis 1", lambda: oc.rolling_mean(oc.zeros(3), 3, axis=1)),
-    "order": (DTypeError, r"complex128 has no order", lambda: oc.rolling_min(oc.zeros(3, dtype=complex), 3)),
+    "order": (DTypeError, r"complex128 numbers have no order", lambda: oc.rolling_min(oc.zeros(3, dtype=complex), 3)),
     "variance": (DTypeError, r"complex128", lambda: oc.rolling_var(oc.zeros(3, dtype=complex), 3)),
-    "blocks": (ShapeError, r"\(7,\) is not of whole blocks of \(2,\)", lambda: oc.block_reduce(oc.zeros(7), 2)),
-    "no reduction": (ShapeError, r"it must take axis=", lambda: oc.block_reduce(oc.zeros(4), 2, lambda x, axis: x)),
-    "depth": (ArgumentError, r"depth 4 along axis 0", lambda: oc.map_overlap(np.abs, oc.zeros(3), depth=4)),
+    "blocks": (ShapeError, r"shape \(7,\) must be whole blocks of \(2,\)", lambda: oc.block_reduce(oc.zeros(7), 2)),
+    "no reduction": (
+        ShapeError,
+        r"must reduce the axes of axis=",
+        lambda: oc.block_reduce(oc.zeros(4), 2, lambda x, axis: x),
+    ),
+    "depth": (ArgumentError, r"depth along axis 0 .* not 4", lambda: oc.map_overlap(np.abs, oc.zeros(3), depth=4)),
     "boundary": (ArgumentError, r"'mirror'", lambda: oc.map_overlap(np.abs, oc.zeros(3), depth=1, boundary="mirror")),
     "sample": (
         ShapeError,
-        r"\(1,\) for a block of shape",
+        r"shape of a block, \(3,\), not return \(1,\)",
         lambda: oc.map_overlap(lambda b: b[:1], oc.zeros(3), depth=1),
     ),
     "sample fails": (DTypeError, r"pass dtype=", lambda: oc.map_overlap(lambda b: b[9], oc.zeros(3), depth=1)),
     "shape": (
         FunctionError,
-        r"\(1,\) for a block of shape \(5,\)",
+        r"shape of a block, \(5,\), not return \(1,\)",
         lambda: oc.map_overlap(lambda b: b[:1], oc.zeros(3), depth=1, boundary=0, dtype=float).compute(),
     ),
 }
@@ -202,3 +211,26 @@ def test_blocks_become_numbers(given_array: Any, data: st.DataObject) -> None:
             np.testing.assert_allclose(found, getattr(apart, name)(axis=(1, 3)), rtol=1e-5)
         filled = oc.block_reduce(lazy, sizes, np.sum, fill=0).compute()
         np.testing.assert_allclose(filled.sum(), x.sum(), rtol=1e-4, atol=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(sorted(overlap._REDUCTIONS)),
+    st.tuples(st.integers(1, 3), st.integers(1, 4)),
+)
+def test_blocks_are_reduced_by_numpys_function_of_the_name(seed: int, name: str, block: tuple[int, int]) -> None:
+    random = np.random.default_rng(seed)
+    x = np.round(random.normal(size=(block[0] * 3, block[1] * 2)), 1)
+    if name.startswith("nan"):
+        x[random.random(x.shape) < 0.1] = np.nan
+    apart = x.reshape(3, block[0], 2, block[1])
+    with session(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = getattr(np, name)(apart, axis=(1, 3))
+        np.testing.assert_allclose(oc.block_reduce(x, block, name).compute(), expected, rtol=1e-12)
+
+
+def test_a_reduction_of_another_name_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="'average' is none of 'mean', 'sum'"):
+        oc.block_reduce(np.zeros(4), 2, "average")

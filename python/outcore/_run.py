@@ -7,7 +7,7 @@ import uuid
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy.typing as npt
 
@@ -28,6 +28,7 @@ _PLANS_MAX = 8
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Values: TypeAlias = "npt.NDArray[Any]"
 Item: TypeAlias = "Operand | Typed"
+Named = TypeVar("Named", bound="tuple[Any, ...]")
 Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
 
 
@@ -102,13 +103,17 @@ def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> li
 @overload
 def compute(array: Item, /) -> Values: ...
 @overload
+def compute(named: Named, /) -> Named: ...
+@overload
 def compute(array: Item, second: Item, /) -> tuple[Values, Values]: ...
 @overload
 def compute(array: Item, second: Item, third: Item, /) -> tuple[Values, Values, Values]: ...
 @overload
 def compute(*arrays: Item) -> Any: ...  # one gives values, and how many a list holds is not known here
-def compute(*arrays: Item) -> Any:
+def compute(*arrays: Any) -> Any:
     """The values of lazy arrays as NumPy arrays: one gives an array, several a tuple, from one common program.
+
+    A tuple with names, as `oc.linalg.svd` and `oc.stats.summary` give, keeps them.
 
     Shared parts are read and computed once. Results must fit the memory limit beside the work; raises MemoryLimitError
     before anything starts when they do not. I/O: as `explain(*arrays)` says.
@@ -123,6 +128,9 @@ def compute(*arrays: Item) -> Any:
     """
     if not arrays:
         return ()
+    if len(arrays) == 1 and isinstance(arrays[0], tuple) and hasattr(arrays[0], "_fields"):
+        named: Any = arrays[0]
+        return named.compute() if hasattr(named, "compute") else type(named)._make(compute(*named))
     computed, _ = plan_and_run([node(carried(array)) for array in arrays], [None] * len(arrays))
     results = tuple(decoded(array, value) for array, value in zip(arrays, computed, strict=True))
     return results[0] if len(arrays) == 1 else results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import warnings
 from collections import OrderedDict
@@ -19,10 +20,12 @@ import numpy.typing as npt
 from outcore import _core, _profile, config
 from outcore._progress import Report, watch
 from outcore._sizes import format_size
+from outcore.errors import MemoryLimitError
 
 # Sessions made from configuration, by their options. Only the one used last keeps tiles: nobody who changed the
 # configuration waits for those of the old one.
 _IMPLICIT_MAX = 4
+_MEBIBYTE = 1 << 20
 _implicit: OrderedDict[str, Session] = OrderedDict()
 _lock = threading.RLock()
 _entered: ContextVar[tuple[Session, ...]] = ContextVar("outcore_session", default=())  # innermost last
@@ -200,6 +203,37 @@ def clear() -> None:
             session.clear()
 
 
+def leave_room(bytes: int, *, unless: str | None = None) -> None:
+    """Has kept tiles give way to what the process takes next beside arrays of its sessions.
+
+    Nothing is done where that is a package of which the module `unless` is loaded already.
+    """
+    if unless in sys.modules:
+        return
+    with _lock:
+        sessions = {id(session): session for session in (*_implicit.values(), *_entered.get())}
+    for session in sessions.values():
+        session._core.leave_room(bytes)
+
+
+def check_room(operator: str, bytes: int) -> None:
+    """Raises MemoryLimitError where so many bytes beside arrays of the session would not fit the memory limit."""
+    session = current()
+    counted = session.counters()
+    if session.options["pool_limit"] is not None:
+        return  # a bound for arrays alone
+    left = counted["budget_bytes"] - (counted["reserved_bytes"] - counted["kept_bytes"])
+    if bytes <= left:
+        return
+    limit = session.options["memory_limit"]
+    smallest = -(-(limit + bytes - left) // _MEBIBYTE) * _MEBIBYTE
+    raise MemoryLimitError(
+        f"{operator} needs {format_size(bytes)} of memory at once, and the limit of {format_size(limit)} leaves "
+        f"{format_size(max(left, 0))}; the smallest limit that works is {smallest // _MEBIBYTE} MiB",
+        {"operator": operator, "need": bytes, "limit": max(left, 0), "smallest": smallest},
+    )
+
+
 def _forget_inherited() -> None:
     """In a forked child: the parent's sessions have threads and locks that did not come along."""
     global _lock
@@ -209,4 +243,4 @@ def _forget_inherited() -> None:
 
 os.register_at_fork(after_in_child=_forget_inherited)
 
-__all__ = ["Outcome", "Session", "clear", "current"]
+__all__ = ["Outcome", "Session", "check_room", "clear", "current", "leave_room"]

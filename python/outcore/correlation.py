@@ -8,7 +8,7 @@ import numpy as np
 
 from outcore._array import Array
 from outcore._node import Operand, axis_of, node
-from outcore._reduction import Axis, floating, mean_dtype
+from outcore._reduction import Axis, mean_dtype
 from outcore.creation import eye
 from outcore.elementwise import clip, conj, real, sqrt
 from outcore.errors import ArgumentError, ShapeError
@@ -76,8 +76,8 @@ def cov(
 ) -> Array:
     """Covariance of variables, which are rows (columns if not `rowvar`), with divisor n − ddof (1, or 0 if `bias`).
 
-    `y` gives further variables. Two observations at least are needed for a finite result. Raises ShapeError for arrays
-    of more than two axes and for different numbers of observations.
+    `y` gives further variables. Two observations at least are needed for a finite result, which is float64 or
+    complex128. Raises ShapeError for arrays of more than two axes and for different numbers of observations.
 
     I/O: one read of the data: sums and products are formed together, of distances from the mean of its first
     observations, which are read beforehand; Σ (x−c)(x−c)ᵀ − n·(m−c)(m−c)ᵀ (Chan, Golub, LeVeque 1983).
@@ -104,11 +104,11 @@ def cov(
 
 
 def _variables(x: Operand, rowvar: bool) -> Array:
-    """Observations as rows, variables as columns, in a floating type."""
+    """Observations as rows, variables as columns, in double precision, as sums of squares need."""
     array = Array(node(x))
     if array.ndim > 2:
         raise ShapeError(f"cov: an array of shape {array.shape} has more than two axes")
-    array = floating(array)
+    array = array.astype(np.result_type(array.dtype, np.float64))
     if array.ndim < 2:
         return reshape(array, (-1 if array.ndim else 1, 1))
     return array.T if rowvar else array

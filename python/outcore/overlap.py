@@ -16,9 +16,36 @@ from outcore.blocks import map_blocks
 from outcore.creation import arange
 from outcore.errors import ArgumentError, DTypeError, FunctionError, ShapeError
 from outcore.manipulation import concat, expand_dims, part_along, reshape
-from outcore.statistical import mean
+from outcore.missing import nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar
+from outcore.order import median, nanmedian
+from outcore.statistical import max as largest
+from outcore.statistical import mean, prod, std, var
+from outcore.statistical import min as smallest
+from outcore.statistical import sum as total
+from outcore.utility import all as every
+from outcore.utility import any as some
 
 _MODES: dict[str, PadMode] = {"reflect": "symmetric", "periodic": "wrap", "nearest": "edge"}
+_REDUCTIONS: dict[str, Callable[..., Array]] = {
+    "mean": mean,
+    "sum": total,
+    "min": smallest,
+    "max": largest,
+    "prod": prod,
+    "std": std,
+    "var": var,
+    "median": median,
+    "any": some,
+    "all": every,
+    "nanmean": nanmean,
+    "nansum": nansum,
+    "nanmin": nanmin,
+    "nanmax": nanmax,
+    "nanprod": nanprod,
+    "nanstd": nanstd,
+    "nanvar": nanvar,
+    "nanmedian": nanmedian,
+}
 _BLOCK_ELEMENTS = 1 << 20
 _EDGE_SHARE = 8  # a block is so many times as long as the edges it is given, where the array is
 _Depth = tuple[int, int]
@@ -31,7 +58,7 @@ def _for_each_axis(name: str, given: Any, ndim: int, default: Any) -> list[Any]:
         return [named.get(axis, default) for axis in range(ndim)]
     if isinstance(given, tuple):
         if len(given) != ndim:
-            raise ArgumentError(f"map_overlap: {name}={given!r} is not for {ndim} axes")
+            raise ArgumentError(f"map_overlap: {name}={given!r} must have {ndim} entries, one for each axis")
         return list(given)
     return [given] * ndim
 
@@ -42,7 +69,10 @@ def _depths(depth: Any, shape: tuple[int, ...]) -> list[_Depth]:
         both = integers(given)
         before, behind = both if len(both) == 2 else (both[0], both[0])
         if len(both) > 2 or min(before, behind) < 0 or max(before, behind) > shape[axis]:
-            raise ArgumentError(f"map_overlap: depth {given!r} along axis {axis} of {shape}; it is 0 to {shape[axis]}")
+            raise ArgumentError(
+                f"map_overlap: depth along axis {axis} of shape {shape} must be between 0 and {shape[axis]}, not "
+                f"{given!r}"
+            )
         found.append((before, behind))
     return found
 
@@ -57,7 +87,7 @@ def _padded(x: Array, depths: list[_Depth], boundaries: list[Any]) -> Array:
         if isinstance(boundary, str) and boundary != "none":
             if boundary not in _MODES:
                 known = ", ".join(map(repr, (*_MODES, "none")))
-                raise ArgumentError(f"map_overlap: boundary {boundary!r} is none of {known}, and no number")
+                raise ArgumentError(f"map_overlap: boundary must be a number or one of {known}, not {boundary!r}")
             x = pad(x, widths, _MODES[boundary])
         else:
             x = pad(x, widths, constant_values=0 if boundary in ("none", None) else boundary)
@@ -123,7 +153,8 @@ class _OnBlocks:
             found = np.asarray(self.function(block[shown]))
             if found.shape != block[shown].shape:
                 raise FunctionError(
-                    f"map_overlap: {self.__name__} gives shape {found.shape} for a block of shape {block[shown].shape}"
+                    f"map_overlap: {self.__name__} must keep the shape of a block, {block[shown].shape}, not return "
+                    f"{found.shape}"
                 )
             made = np.zeros(tile.shape, dtype=found.dtype) if made is None else made
             made[tuple(key)][shown] = found
@@ -212,38 +243,62 @@ def _probed(
             f"map_overlap: {name} failed on a block of shape {sample.shape} ({error}); pass dtype="
         ) from error
     if found.shape != sample.shape:
-        raise ShapeError(f"map_overlap: {name} gives shape {found.shape} for a block of shape {sample.shape}")
+        raise ShapeError(
+            f"map_overlap: {name} must keep the shape of a block, {sample.shape}, not return {found.shape}"
+        )
     return found.dtype
 
 
+def _reduction(function: Callable[..., Array] | str) -> Callable[..., Array]:
+    """The reduction itself, or the one of that name."""
+    if not isinstance(function, str):
+        return function
+    if function not in _REDUCTIONS:
+        known = ", ".join(map(repr, _REDUCTIONS))
+        raise ArgumentError(f"block_reduce: {function!r} is none of {known}; pass a function that takes axis=")
+    return _REDUCTIONS[function]
+
+
 def block_reduce(
-    x: Operand, block: int | Sequence[int], /, function: Callable[..., Array] = mean, *, fill: Any = None
+    x: Operand, block: int | Sequence[int], /, function: Callable[..., Array] | str = mean, *, fill: Any = None
 ) -> Array:
     """The array with each block of so many elements along each axis made one by a reduction, such as `oc.mean`.
 
-    `function` takes an array and `axis=`, and becomes nodes. Where an axis is not a whole number of blocks, `fill`
-    stands for what is missing; ShapeError without. I/O: one read of `x`.
+    `function` takes an array and `axis=`, and becomes nodes; or it is a name: "mean", "sum", "min", "max", "prod",
+    "std", "var", "median", "any", "all", and those of NaN passed over, such as "nanmean". Where an axis is not a whole
+    number of blocks, `fill` stands for the elements beyond its end; ShapeError without. Raises ArgumentError for other
+    names.
+    I/O: one read of `x`; of medians as of `oc.median`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.block_reduce(np.arange(12.0).reshape(2, 6), (2, 3), oc.max).compute()
     array([[ 8., 11.]])
+    >>> oc.block_reduce(np.arange(12.0).reshape(2, 6), (2, 3), "mean").compute()
+    array([[4., 7.]])
     """
+    reduction = _reduction(function)
     array = Array(node(x))
     sizes = integers(block)
     if len(sizes) == 1:
         sizes *= array.ndim
     if len(sizes) != array.ndim or any(size < 1 for size in sizes):
-        raise ShapeError(f"block_reduce: blocks of {sizes} for an array of shape {array.shape}")
+        raise ShapeError(
+            f"block_reduce: block must have one size of at least 1 for each axis of shape {array.shape}, not {sizes}"
+        )
     missing = [-length % size for length, size in zip(array.shape, sizes, strict=True)]
     if any(missing):
         if fill is None:
-            raise ShapeError(f"block_reduce: {array.shape} is not of whole blocks of {sizes}; pass fill=, or cut it")
+            raise ShapeError(
+                f"block_reduce: shape {array.shape} must be whole blocks of {sizes}; pass fill=, or cut the array"
+            )
         array = pad(array, [(0, count) for count in missing], constant_values=fill)
     apart = [part for length, size in zip(array.shape, sizes, strict=True) for part in (length // size, size)]
-    found = Array(node(function(reshape(array, tuple(apart)), axis=tuple(range(1, 2 * array.ndim, 2)))))
+    found = Array(node(reduction(reshape(array, tuple(apart)), axis=tuple(range(1, 2 * array.ndim, 2)))))
     expected = tuple(apart[::2])
     if found.shape != expected:
-        raise ShapeError(f"block_reduce: the function gives shape {found.shape}, not {expected}; it must take axis=")
+        raise ShapeError(
+            f"block_reduce: the function must reduce the axes of axis=, to shape {expected}, not {found.shape}"
+        )
     return found
 
 

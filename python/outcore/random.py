@@ -11,11 +11,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
-from outcore._node import DTypeLike, dtype_of, shape_of
-from outcore.errors import ArgumentError, DTypeError
+from outcore._node import DTypeLike, Operand, axis_of, dtype_of, node, shape_of
+from outcore.creation import arange
+from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.indexing import take
+
+_Places = npt.NDArray[np.int64]
 
 
 def _seed(seed: int | None) -> int:
@@ -103,4 +108,69 @@ def _check_range(low: int, high: int, kind: np.dtype[Any]) -> None:
         raise ArgumentError(f"random.integers: the upper bound {high} is above {drawn.max}, the largest outcore takes")
 
 
-__all__ = ["integers", "normal", "uniform"]
+def choice(
+    x: Operand | int, size: int | None = None, replace: bool = True, *, axis: int = 0, seed: int | None = None
+) -> Array:
+    """A sample of `size` rows of `x` (of one row, without its axis, unless told), each as likely as any other.
+
+    An integer stands for `arange` of so many. Without `replace` no row is drawn twice. Rows are those along `axis`, in
+    the order drawn. Which are drawn follows from `seed`, the number of rows and `size` alone.
+
+    Raises ArgumentError for more rows than there are without `replace`, and for none to draw from; ShapeError for a
+    number. Memory: some numbers for each row drawn. I/O: when the sample is computed, pages of the rows drawn; of more
+    than some thousand as `take`, one read of `x`.
+
+    >>> import numpy as np, outcore as oc
+    >>> x = oc.arange(20).reshape((10, 2))
+    >>> oc.random.choice(x, 3, replace=False, seed=7).shape
+    (3, 2)
+    """
+    array = arange(int(x)) if isinstance(x, (int, np.integer)) else Array(node(x))
+    if not array.ndim:
+        raise ShapeError("random.choice: a number has no rows; pass an array, or an integer n for arange(n)")
+    place = axis_of("random.choice", axis, array.ndim)
+    rows, count = array.shape[place], 1 if size is None else int(size)
+    if count < 0:
+        raise ArgumentError(f"random.choice: size must be at least 0, not {count}")
+    if count and not rows:
+        raise ArgumentError(f"random.choice: axis {place} of {array.shape} has no rows to draw from")
+    if not replace and count > rows:
+        raise ArgumentError(f"random.choice: size={count} of {rows} rows; pass replace=True, or at most {rows}")
+    drawn = _Draws(rows, _seed(seed))
+    places = drawn.take(count) if replace else drawn.distinct(count)
+    return take(array, places, axis=place) if size is not None else take(array, int(places[0]), axis=place)
+
+
+class _Draws:
+    """Whole numbers below `bound`, all alike likely, from a generator whose bits NumPy guarantees."""
+
+    def __init__(self, bound: int, seed: int) -> None:
+        self._bound, self._bits = bound, np.random.PCG64(seed)
+
+    def take(self, count: int) -> _Places:
+        """The next `count` of them."""
+        found: list[_Places] = []
+        # The last numbers of 64 bits, which would make some remainders likelier, are passed over.
+        last = 2**64 - 2**64 % self._bound if count else 0
+        missing = count
+        while missing:
+            bits = self._bits.random_raw(missing)
+            bits = bits if last == 2**64 else bits[bits < np.uint64(last)]
+            found.append((bits % np.uint64(self._bound)).astype(np.int64))
+            missing -= len(bits)
+        return np.concatenate([np.empty(0, dtype=np.int64), *found])
+
+    def distinct(self, count: int) -> _Places:
+        """The first `count` different ones as drawn; of more than half, those that a shuffle puts first."""
+        if 2 * count > self._bound:
+            order: _Places = np.argsort(self._bits.random_raw(self._bound), kind="stable")[:count]
+            return order
+        drawn = self.take(count)
+        while True:
+            _, first = np.unique(drawn, return_index=True)
+            if len(first) >= count:
+                return drawn[np.sort(first)[:count]]
+            drawn = np.concatenate([drawn[np.sort(first)], self.take(count - len(first))])
+
+
+__all__ = ["choice", "integers", "normal", "uniform"]

@@ -1,8 +1,9 @@
 """Descriptive statistics of columns, from one read: a summary, moments, standard scores, and `scipy.stats`'s like.
 
-Sums of powers are formed of distances from the mean of the first rows, in float64, so that variance, skewness and
-kurtosis do not cancel where values are large beside their spread (Chan, Golub, LeVeque 1983). They lose digits where
-those rows lie many deviations from the mean of all.
+Powers are of distances from the mean of some rows that lie together, in float64, and groups of rows are merged (Pébay
+2008), so that variance, skewness and kurtosis do not cancel where values are large beside their spread, whichever rows
+are missing. Along other axes than the first of some thousand columns distances are from the mean of the first elements
+that are finite: digits are lost where those lie many deviations from the mean of all.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from outcore import _core, correlation
 from outcore._array import Array
 from outcore._node import Operand, axis_of, node
 from outcore._reduction import Axis
+from outcore._run import compute
 from outcore.elementwise import abs, exp, isfinite, isnan, log, sqrt
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.manipulation import expand_dims, part_along, reshape
+from outcore.manipulation import part_along, reshape, squeeze
 from outcore.order import quantile
 from outcore.searching import count_nonzero, where
 from outcore.statistical import max, mean, min, std, sum
 
 # Elements along the axis whose mean is the shift.
 _SHIFT_BY = 16
-# Columns of which a tile has at least a few rows.
+# Columns of which a tile has at least a few rows; rows of which it has at least some pages.
 _COLUMNS_MAX = 1 << 14
+_ROWS_MAX = 1 << 6
 # Rows of the table that `_core.describe` makes.
-_FACTS = 10
+_FACTS = 11
 
 
 class Summary(NamedTuple):
@@ -45,6 +48,10 @@ class Summary(NamedTuple):
     kurtosis: Array
     missing: Array
 
+    def compute(self) -> Summary:
+        """The same names with NumPy arrays, all from one read."""
+        return Summary(*compute(*self))
+
 
 class Description(NamedTuple):
     """What `describe` gives; `minmax` is a pair, the others are lazy arrays with the shape of `x` without the axis."""
@@ -56,9 +63,14 @@ class Description(NamedTuple):
     skewness: Array
     kurtosis: Array
 
+    def compute(self) -> Description:
+        """The same names with NumPy arrays, all from one read."""
+        least, greatest, *others = compute(*self.minmax, *self[2:])
+        return Description(self.nobs, (least, greatest), *others)
+
 
 class _Facts(NamedTuple):
-    """What one look at every element tells of those that are not NaN; `sums` are Σa to Σa⁴ with a = x − center."""
+    """Facts from one look at every element that is not NaN; `sums` are Σd², Σd³, Σd⁴ of distances d from the mean."""
 
     number: Array
     nonzeros: Array
@@ -66,8 +78,8 @@ class _Facts(NamedTuple):
     greatest: Array
     l1: Array
     squares: Array
-    sums: tuple[Array, ...]
-    center: Array
+    mean: Array
+    sums: tuple[Array, Array, Array]
 
 
 class _Central(NamedTuple):
@@ -82,55 +94,74 @@ class _Central(NamedTuple):
 def _real(name: str, x: Operand) -> Array:
     array = Array(node(x))
     if array.dtype.kind not in "biuf":
-        raise DTypeError(f"{name}: {array.dtype} is not real")
+        raise DTypeError(f"{name}: elements must be real numbers, not {array.dtype}")
     return array.astype(np.float64)
 
 
 def _facts(x: Array, axis: int) -> _Facts:
     """Facts of what lies along an axis; where the others are no more than a few thousand columns, by one kernel."""
+    others = (*x.shape[:axis], *x.shape[axis + 1 :])
+    length, columns = x.shape[axis], math.prod(others)
+    if axis == 0 and 0 < columns <= _COLUMNS_MAX:
+        return _of_columns(reshape(x, (length, columns)), others)
+    if axis == x.ndim - 1 and 0 < columns <= _ROWS_MAX:
+        return _of_columns(reshape(x, (columns, length)).T, others)
+    return _about_first(x, axis)
+
+
+def _of_columns(x: Array, shape: tuple[int, ...]) -> _Facts:
+    rows = Array(_core.describe(x._expr))
+    count, nonzeros, least, greatest, l1, squares, base, rest, *sums = (
+        reshape(rows[row], shape) for row in range(_FACTS)
+    )
+    known = where(count > 0, base + rest, np.nan)
+    return _Facts(count, nonzeros, least, greatest, l1, squares, known, (sums[0], sums[1], sums[2]))
+
+
+def _first_mean(x: Array, axis: int) -> Array:
+    """The mean of the first elements along an axis that are finite; of all such where there are none, or 0."""
     first = part_along(x, axis, None, _SHIFT_BY)
     known = isfinite(first)
-    some = sum(known, axis=axis)
-    center = sum(where(known, first, 0.0), axis=axis) / where(some > 0, some, 1)
-    length, columns = x.shape[axis], math.prod(center.shape)
-    if axis == 0 and 0 < columns <= _COLUMNS_MAX:
-        rows = _core.describe(reshape(x, (length, columns))._expr, reshape(center, (columns,))._expr)
-        count, nonzeros, least, greatest, l1, squares, *sums = (
-            reshape(Array(rows)[row], center.shape) for row in range(_FACTS)
-        )
-        return _Facts(count, nonzeros, least, greatest, l1, squares, tuple(sums), center)
+    some = sum(known, axis=axis, keepdims=True)
+    center = sum(where(known, first / where(some > 0, some, 1), 0.0), axis=axis, keepdims=True)
+    others = sum(where(some > 0, center / where(some > 0, count_nonzero(some), 1), 0.0))
+    return where(some > 0, center, others)
+
+
+def _about_first(x: Array, axis: int) -> _Facts:
+    """Facts by sums sₖ of powers of distances from the mean of the first elements.
+
+    With r = s₁ / n: Σd² = s₂ − r s₁, Σd³ = s₃ − 3r s₂ + 2r² s₁, Σd⁴ = s₄ − 4r s₃ + 6r² s₂ − 3r³ s₁.
+    """
+    center = _first_mean(x, axis)
     gone = isnan(x)
     filled = where(gone, 0.0, x)
-    apart = where(gone, 0.0, x - expand_dims(center, axis=axis))
+    apart = where(gone, 0.0, x - center)
     square = apart * apart
+    number = (x.shape[axis] - sum(gone, axis=axis)).astype(np.float64)
+    s1, s2, s3, s4 = (sum(part, axis=axis) for part in (apart, square, square * apart, square * square))
+    r = s1 / where(number > 0, number, 1.0)
+    second = s2 - r * s1
     return _Facts(
-        (length - sum(gone, axis=axis)).astype(np.float64),
+        number,
         count_nonzero(filled, axis=axis),
         min(where(gone, np.inf, x), axis=axis),
         max(where(gone, -np.inf, x), axis=axis),
         sum(abs(filled), axis=axis),
         sum(filled * filled, axis=axis),
+        where(number > 0, squeeze(center, axis=axis) + r, np.nan),
         (
-            sum(apart, axis=axis),
-            sum(square, axis=axis),
-            sum(square * apart, axis=axis),
-            sum(square * square, axis=axis),
+            where(second < 0, 0.0, second),
+            s3 - r * s2 * 3.0 + r * r * s1 * 2.0,
+            s4 - r * s3 * 4.0 + r * r * s2 * 6.0 - r * r * r * s1 * 3.0,
         ),
-        center,
     )
 
 
 def _central(of: _Facts, number: Operand) -> _Central:
-    """Central moments of `number` elements from the means mᵖ of aᵖ.
-
-    μ₂ = m₂ − m₁², μ₃ = m₃ − 3m₁m₂ + 2m₁³, μ₄ = m₄ − 4m₁m₃ + 6m₁²m₂ − 3m₁⁴.
-    """
-    m1, m2, m3, m4 = (total / number for total in of.sums)
-    second = m2 - m1 * m1
-    second = where(second < 0, 0.0, second)
-    third = m3 - m1 * m2 * 3.0 + m1 * m1 * m1 * 2.0
-    fourth = m4 - m1 * m3 * 4.0 + m1 * m1 * m2 * 6.0 - m1 * m1 * m1 * m1 * 3.0
-    return _Central(of.center + m1, second, third, fourth)
+    """Central moments of `number` elements; NaN where that is."""
+    second, third, fourth = (total / number for total in of.sums)
+    return _Central(where(isnan(number), np.nan, of.mean), second, third, fourth)
 
 
 def _whole(x: Array, axis: int) -> tuple[_Facts, _Central]:
@@ -172,17 +203,19 @@ def summary(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Summary:
     data (biased), NaN for constant columns. Raises ShapeError where there are no elements along the axis, DTypeError
     for complex numbers.
 
-    I/O: one read of `x` for all of them, computed together: `oc.compute(*oc.stats.summary(x))`.
+    I/O: one read of `x` for all of them, computed together: `oc.stats.summary(x).compute()`, which keeps the names.
 
     >>> import numpy as np, outcore as oc
     >>> found = oc.stats.summary(np.asarray([[1.0, 0.0], [2.0, np.nan], [3.0, 5.0]]))
     >>> oc.compute(found.mean, found.variance, found.missing)
     (array([2. , 2.5]), array([ 1. , 12.5]), array([0, 1]))
+    >>> found.compute().nonzeros
+    array([3, 1])
     """
     array = _real("summary", x)
     place = axis_of("summary", axis, array.ndim)
     if array.shape[place] == 0:
-        raise ShapeError(f"summary: axis {place} of {array.shape} has no elements")
+        raise ShapeError(f"summary: axis {place} of shape {array.shape} must have at least 1 element")
     facts = _facts(array, place)
     count, left = facts.number, facts.number - ddof
     of = _central(facts, count)
@@ -235,7 +268,7 @@ def moment(x: Operand, /, order: int = 1, *, axis: int = 0) -> Array:
     """
     array = _real("moment", x)
     if order not in (0, 1, 2, 3, 4):
-        raise ArgumentError(f"moment: order {order!r} is none of 0, 1, 2, 3, 4")
+        raise ArgumentError(f"moment: order must be 0, 1, 2, 3 or 4, not {order!r}")
     _, of = _whole(array, axis_of("moment", axis, array.ndim))
     if order < 2:
         return of.mean * 0.0 + float(order == 0)

@@ -72,14 +72,14 @@ class _Call:
         if wide:  # long sums would use up the digits of half and single precision
             self.x = self.x.astype(np.result_type(self.dtype, np.float64))
         if not self.x.ndim:
-            raise ShapeError(f"{name}: a number has no axis to go along")
+            raise ShapeError(f"{name}: x must have at least 1 axis; a number has none")
         self.axis = axis_of(name, axis, self.x.ndim)
         self.window = integers(window)[0]
         if self.window < 1:
-            raise ArgumentError(f"{name}: window={self.window}; it has one element at least")
+            raise ArgumentError(f"{name}: window must be at least 1, not {self.window}")
         least = self.window if min_periods is None else integers(min_periods)[0]
         if not 0 <= least <= self.window:
-            raise ArgumentError(f"{name}: min_periods={least} of a window of {self.window}")
+            raise ArgumentError(f"{name}: min_periods must be between 0 and the window, {self.window}, not {least}")
         self.least = least
         # NaN spoils every window it lies in by itself; it is counted only where it may be passed over.
         self.counts = least < self.window
@@ -157,7 +157,7 @@ def rolling_mean(x: Operand, window: int, /, *, axis: int = -1, min_periods: int
 def _extreme(name: str, x: Operand, window: int, axis: int, min_periods: int | None) -> Array:
     call = _Call(name, x, window, axis, min_periods, wide=False)
     if call.x.dtype.kind == "c":
-        raise DTypeError(f"{name}: {call.x.dtype} has no order")
+        raise DTypeError(f"{name}: {call.x.dtype} numbers have no order; use their real and imag parts")
     smallest = name == "rolling_min"
     farthest = np.inf if smallest else -np.inf
     scan, better = (cummin, minimum) if smallest else (cummax, maximum)
@@ -243,7 +243,9 @@ def rolling_var(
     """
     call = _Call("rolling_var", x, window, axis, min_periods, wide=True)
     if call.x.dtype.kind == "c":
-        raise DTypeError(f"rolling_var: {call.x.dtype} is not supported; add those of its real and imag parts")
+        raise DTypeError(
+            f"rolling_var: elements must be real, not {call.x.dtype}; add the variances of real and imag parts"
+        )
     count, _, _, squares = call.run(_spreads, [0, 0, 0, 0], _merged)
     left = count - correction
     enough = (count >= max(call.least, 1)) & (left > 0)

@@ -79,7 +79,13 @@ def creation(x: oc.Array) -> None:
     assert_type([oc.meshgrid(x, x, indexing="ij"), oc.diag_indices_from(x), oc.ix_(x, x)], list[tuple[oc.Array, ...]])
     assert_type([oc.tril_indices_from(x, k=1), oc.triu_indices_from(x)], list[tuple[oc.Array, ...]])
     assert_type(
-        [oc.random.integers((3,), 0, 9, seed=1), oc.random.normal((3, 4)), oc.random.uniform(3)], list[oc.Array]
+        [
+            oc.random.integers((3,), 0, 9, seed=1),
+            oc.random.normal((3, 4)),
+            oc.random.uniform(3),
+            oc.random.choice(9, 2),
+        ],
+        list[oc.Array],
     )
 
 

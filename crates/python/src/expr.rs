@@ -464,8 +464,8 @@ fn least_table_bytes(values: &PyExpr, rows: u64) -> u64 {
 
 /// What a summary is made of, for each column.
 #[pyfunction]
-fn describe(x: &PyExpr, centers: &PyExpr) -> Built {
-    built(ops::described(&x.0, &centers.0))
+fn describe(x: &PyExpr) -> Built {
+    built(ops::described(&x.0))
 }
 
 /// Lanes along the last axis sorted whole, or where their elements were.

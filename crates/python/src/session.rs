@@ -185,6 +185,11 @@ impl PySession {
         self.0.clear();
     }
 
+    /// Has kept tiles give so many bytes back, for what the process takes beside.
+    fn leave_room(&self, py: Python<'_>, bytes: u64) {
+        py.detach(|| self.0.leave_room(bytes));
+    }
+
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }

@@ -20,28 +20,75 @@ element. Of lazy data it is found by the first sweep, in one more product of it:
 
 They inherit scikit-learn's `BaseEstimator`, whose contract (tags, cloning, routing, output containers) changes with
 its releases; a copy of it would be wrong with the next. Hence scikit-learn is an optional dependency, the extra
-`learn`, and this package is imported only where it is named.
+`learn`, and loaded when an estimator is named: kept tiles give way to it where the memory limit is full of them.
 """
 
-try:
-    import sklearn as _sklearn  # noqa: F401 - whether it is there
-except ImportError as error:
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from outcore._session import leave_room
+
+if find_spec("sklearn") is None:
     raise ImportError(
         "outcore.learn needs scikit-learn, whose interface its estimators follow: pip install 'outcore[learn]'"
-    ) from error
+    )
 
 from outcore.learn import metrics
-from outcore.learn.cluster import KMeans
-from outcore.learn.decomposition import PCA, IncrementalPCA, TruncatedSVD
-from outcore.learn.encoding import LabelEncoder, OneHotEncoder
-from outcore.learn.factorization import NMF
-from outcore.learn.gradient_descent import SGDClassifier, SGDRegressor
-from outcore.learn.linear_model import LinearRegression, Ridge
-from outcore.learn.logistic import LogisticRegression
-from outcore.learn.minibatch import MiniBatchKMeans
-from outcore.learn.mixture import GaussianMixture
 from outcore.learn.model_selection import KFold, train_test_split
-from outcore.learn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+
+if TYPE_CHECKING:
+    from outcore.learn.cluster import KMeans
+    from outcore.learn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+    from outcore.learn.encoding import LabelEncoder, OneHotEncoder
+    from outcore.learn.factorization import NMF
+    from outcore.learn.gradient_descent import SGDClassifier, SGDRegressor
+    from outcore.learn.linear_model import LinearRegression, Ridge
+    from outcore.learn.logistic import LogisticRegression
+    from outcore.learn.minibatch import MiniBatchKMeans
+    from outcore.learn.mixture import GaussianMixture
+    from outcore.learn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+
+# scikit-learn takes a second and 100 MB to load, with SciPy and pandas: it is, when an estimator is named.
+_HOMES = {
+    "GaussianMixture": "mixture",
+    "IncrementalPCA": "decomposition",
+    "KMeans": "cluster",
+    "LabelEncoder": "encoding",
+    "LinearRegression": "linear_model",
+    "LogisticRegression": "logistic",
+    "MinMaxScaler": "preprocessing",
+    "MiniBatchKMeans": "minibatch",
+    "NMF": "factorization",
+    "OneHotEncoder": "encoding",
+    "PCA": "decomposition",
+    "Ridge": "linear_model",
+    "RobustScaler": "preprocessing",
+    "SGDClassifier": "gradient_descent",
+    "SGDRegressor": "gradient_descent",
+    "StandardScaler": "preprocessing",
+    "TruncatedSVD": "decomposition",
+}
+_LOADED_BYTES = 128 << 20
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    leave_room(_LOADED_BYTES, unless="sklearn.base")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+# A module of estimators that is imported by its own name loads it without asking here.
+leave_room(_LOADED_BYTES, unless="sklearn.base")
 
 __all__ = [
     "GaussianMixture",

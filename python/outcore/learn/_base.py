@@ -8,6 +8,8 @@ needed here, as the extra `learn`, and nowhere else in the package.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +23,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 import outcore as oc
 from outcore._array import Array
 from outcore._node import Operand, node
-from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore._session import check_room
+from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.learn import metrics
 from outcore.learn._course import values
 
 Numbers = npt.NDArray[Any]
 FLOATS = (np.float64, np.float32)
+_LITTLE = 8 << 20  # within fixed allowances
 
 
 class Data(NamedTuple):
@@ -40,11 +44,33 @@ class Data(NamedTuple):
         return result if self.lazy else result.compute()
 
 
+def _naming_itself(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose refusals name it: users called that, and none of the operators that it is made of."""
+
+    @wraps(fit)
+    def named(self: Any, *given: Any, **options: Any) -> Any:
+        try:
+            return fit(self, *given, **options)
+        except MemoryLimitError as error:
+            method = f"{type(self).__name__}.{fit.__name__}"
+            if error.operator is not None and error.operator.endswith(f".{fit.__name__}"):
+                raise
+            raise MemoryLimitError(f"{method}: {error}", error.details | {"operator": method}) from error
+
+    return named
+
+
 class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator that takes lazy arrays beside what scikit-learn takes.
 
     With lazy input results are lazy; with any other they are NumPy arrays. Fitted attributes are NumPy arrays.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("fit", "partial_fit"):
+            if name in vars(cls):
+                setattr(cls, name, _naming_itself(vars(cls)[name]))
 
     def __getstate__(self) -> Any:
         """What is pickled: without lazy arrays, which refer to this process. `predict` makes such labels again."""
@@ -63,17 +89,17 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """Lazy data as it is, where its shape and type are right."""
         name = type(self).__name__
         if x.ndim != 2:
-            raise ShapeError(f"{name}: data of shape {x.shape} is not observations as rows, features as columns")
+            raise ShapeError(
+                f"{name}: X must be 2-D, observations as rows and features as columns, not of shape {x.shape}"
+            )
         if x.dtype.kind not in "biuf":
-            raise DTypeError(f"{name}: data of type {x.dtype} is not real")
+            raise DTypeError(f"{name}: X must be real numbers, not {x.dtype}; use X.astype('float64')")
         if x.shape[0] < rows_min or x.shape[1] < 1:
-            raise ShapeError(f"{name}: data of shape {x.shape}, and at least {rows_min} rows and 1 column are needed")
+            raise ShapeError(f"{name}: X must have at least {rows_min} rows and 1 column, not shape {x.shape}")
         if reset:
             self.n_features_in_ = x.shape[1]
         elif x.shape[1] != self.n_features_in_:
-            raise ShapeError(
-                f"{name}: X has {x.shape[1]} features, and it was fitted with {self.n_features_in_} features"
-            )
+            raise ShapeError(f"{name}: X has {x.shape[1]} features, and the fit was of {self.n_features_in_} features")
         return x
 
     def _read_fitted(self, x: Any, **checks: Any) -> Data:
@@ -92,7 +118,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         data = self._read(x, reset=reset)
         target = y if isinstance(y, Array) else np.asarray(y)
         if target.ndim == 0 or target.shape[0] != data.x.shape[0]:
-            raise ShapeError(f"{type(self).__name__}: {data.x.shape[0]} rows of X and y of shape {target.shape}")
+            raise ShapeError(
+                f"{type(self).__name__}: X has {data.x.shape[0]} rows and y has shape {target.shape}; both need as "
+                "many rows"
+            )
         return data, target
 
     def _weights(self, weights: Any, data: Data) -> Array | None:
@@ -103,8 +132,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             weights = _check_sample_weight(weights, np.empty((data.x.shape[0], 0)), dtype=np.float64)
         row = Array(node(weights)).astype(np.float64)
         if row.shape != data.x.shape[:1]:
-            raise ShapeError(f"{type(self).__name__}: sample_weight of shape {row.shape} for {data.x.shape[0]} rows")
+            raise ShapeError(
+                f"{type(self).__name__}: sample_weight must have shape {data.x.shape[:1]}, not {row.shape}"
+            )
         return row
+
+    def _check_room(self, numbers: int) -> None:
+        """Refuses a fit whose float64 numbers beside the data would not fit the memory, before any read."""
+        if 8 * numbers > _LITTLE:
+            check_room(f"{type(self).__name__}.fit", 8 * numbers)
 
     def _not_converged(self, rounds: int) -> None:
         warnings.warn(
@@ -121,7 +157,9 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
         """Targets as float64, one row per observation."""
         target = Array(node(y))
         if target.dtype.kind not in "biuf":
-            raise DTypeError(f"{type(self).__name__}: targets of type {target.dtype} are not real")
+            raise DTypeError(
+                f"{type(self).__name__}: targets must be real numbers, not {target.dtype}; use y.astype('float64')"
+            )
         return target.astype(np.float64)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -147,10 +185,25 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             if not np.array_equal(self.classes_[np.minimum(codes, len(self.classes_) - 1)], y):
                 raise ArgumentError(f"{type(self).__name__}: y has labels that are not among classes={self.classes_}")
             return oc.asarray(codes)
-        if y.ndim != 1 or y.dtype.kind not in "biu":
-            raise DTypeError(f"{type(self).__name__}: lazy labels are a row of integers, not {y.dtype} of {y.shape}")
-        self.classes_ = values([oc.unique_values(y)])[0] if classes is None else np.unique(classes)
+        y = self._label_row(y)
+        if classes is None:
+            self.classes_ = values([oc.unique_values(y)])[0]
+        else:
+            self.classes_ = np.unique(classes)
+            if not values([oc.all(oc.isin(y, oc.asarray(self.classes_)))])[0]:
+                raise ArgumentError(f"{type(self).__name__}: y has labels that are not among classes={self.classes_}")
         return oc.searchsorted(oc.asarray(self.classes_), y)
+
+    def _label_row(self, y: Array) -> Array:
+        """Lazy labels, which are integers or floats of whole numbers. I/O: one read of `y` where they are floats."""
+        name = type(self).__name__
+        if y.ndim != 1:
+            raise ShapeError(f"{name}: labels of shape {y.shape} must be 1-D; use y[:, 0] or oc.ravel(y)")
+        if y.dtype.kind not in "biuf":
+            raise DTypeError(f"{name}: labels must be 1-D integers, not {y.dtype}; use y.astype('int64')")
+        if y.dtype.kind == "f" and not values([oc.all(oc.isfinite(y) & (y == oc.floor(y)))])[0]:
+            raise ArgumentError(f"{name}: labels must be whole numbers; the targets of y are continuous")
+        return y
 
     def _labels(self, data: Data, codes: Array) -> Any:
         """The classes at the given places, lazy or not as the data."""

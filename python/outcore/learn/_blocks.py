@@ -17,6 +17,20 @@ Numbers = npt.NDArray[Any]
 _BLOCK_BYTES = 4 << 20
 
 
+def _length(arrays: list[Array]) -> int:
+    """Rows of a block."""
+    width = sum(array.nbytes for array in arrays) // max(arrays[0].shape[0], 1)
+    # Whole tiles, so that none is read for two blocks.
+    tile = max(arrays[0].tile[0], 1)
+    return tile * max(1, _BLOCK_BYTES // max(width * tile, 1))
+
+
+def block_program(arrays: list[Array]) -> list[Array]:
+    """What a block is read by."""
+    length = _length(arrays)
+    return [array[:length] for array in arrays]
+
+
 def blocks(named: dict[str, Array], random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
     """Neighbouring rows of all arrays as NumPy arrays: with `random`, blocks in random order and their rows shuffled.
 
@@ -24,10 +38,7 @@ def blocks(named: dict[str, Array], random: np.random.RandomState | None) -> Ite
     """
     arrays = list(named.values())
     rows = arrays[0].shape[0]
-    width = sum(array.nbytes for array in arrays) // max(rows, 1)
-    # Whole tiles, so that none is read for two blocks.
-    tile = max(arrays[0].tile[0], 1)
-    length = tile * max(1, _BLOCK_BYTES // max(width * tile, 1))
+    length = _length(arrays)
     starts = np.arange(0, rows, length)
     for start in starts if random is None else random.permutation(starts):
         # Rows, not sums: they are no results of a fit, which a journal would keep.
@@ -40,7 +51,9 @@ def blocks(named: dict[str, Array], random: np.random.RandomState | None) -> Ite
             yield found
         else:
             order = random.permutation(len(found[0]))
-            yield [part[order] for part in found]
+            shuffled = [part[order] for part in found]
+            del found, part  # memory of the session, which the next block needs
+            yield shuffled
 
 
 def batches(named: dict[str, Array], size: int, random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
@@ -50,4 +63,4 @@ def batches(named: dict[str, Array], size: int, random: np.random.RandomState | 
             yield [part[start : start + size] for part in block]
 
 
-__all__ = ["batches", "blocks"]
+__all__ = ["batches", "block_program", "blocks"]

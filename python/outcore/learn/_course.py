@@ -15,11 +15,65 @@ from sklearn.utils import check_random_state
 from outcore._node import Operand, node
 from outcore._progress import live
 from outcore._run import plan_and_run
-from outcore._session import current
-from outcore.errors import ArgumentError
+from outcore._session import current, leave_room
+from outcore._sizes import format_size
+from outcore.errors import ArgumentError, MemoryLimitError
 from outcore.learn._journal import Journal
 
 Numbers = npt.NDArray[Any]
+_MEBIBYTE = 1 << 20
+_REMEMBERED = 1 << 18
+_LITTLE = 8 << 20
+_COPIED = 1 << 18
+
+
+class Beside:
+    """Results that a fit needs beside those of its first sweep, from the same read where one comes before they are."""
+
+    def __init__(self, wanted: Sequence[Operand], settle: Callable[[list[Numbers]], Any]) -> None:
+        self.wanted, self._settle = list(wanted), settle
+        self._value: Any = None
+        self.is_due = True
+
+    def settled(self, value: Any) -> None:
+        """Has the value be this one, without results."""
+        self._value, self.is_due = value, False
+
+    def take(self, found: list[Numbers]) -> None:
+        """Makes the value of the results."""
+        self.settled(self._settle(found))
+
+    def value(self) -> Any:
+        """What is needed; a sweep of its own where there was none."""
+        if self.is_due:
+            self.take(values(self.wanted))
+        return self._value
+
+
+def foresee(*programs: Sequence[Operand]) -> None:
+    """Refuses a fit whose later programs do not fit the memory before it begins, with the limit that all fit."""
+    refused: list[MemoryLimitError] = []
+    for wanted in programs:
+        nodes = [node(array) for array in wanted]
+        try:
+            current().plan(nodes, [None] * len(nodes))
+        except MemoryLimitError as error:
+            refused.append(error)
+    if refused:
+        raise _refusal(max(refused, key=lambda error: error.smallest or 0))
+
+
+def _refusal(error: MemoryLimitError) -> MemoryLimitError:
+    """A refusal with a limit in whole MiB, in which small results remembered on the way have room too."""
+    if error.smallest is None or error.need is None or error.limit is None:
+        return error
+    smallest = -(-(error.smallest + _REMEMBERED) // _MEBIBYTE) * _MEBIBYTE
+    need, left = format_size(error.need), format_size(error.limit)
+    return MemoryLimitError(
+        f"a sweep needs {need} of memory at once, and the limit leaves {left}; "
+        f"the smallest limit that works is {smallest // _MEBIBYTE} MiB",
+        error.details | {"smallest": smallest},
+    )
 
 
 class Course:
@@ -28,6 +82,13 @@ class Course:
     def __init__(self, name: str, verbose: int, journal: Journal | None, bar: Any) -> None:
         self.name, self.verbose, self.journal, self.bar = name, verbose, journal, bar
         self.history: dict[str, list[float]] = {}
+        self._beside: list[Beside] = []
+
+    def along(self, wanted: Sequence[Operand], settle: Callable[[list[Numbers]], Any]) -> Beside:
+        """Has the next sweep find these results too; `settle` makes a value of them, or refuses the data."""
+        beside = Beside(wanted, settle)
+        self._beside.append(beside)
+        return beside
 
     def tell(self, step: int, most: int, unit: str = "iteration", **objective: float) -> None:
         """The objective after a step: into the history, the progress line, and what `verbose` prints."""
@@ -50,7 +111,24 @@ class Course:
         """The values of lazy arrays from one program, or from the journal."""
         report = None if self.bar is None else self.bar.report
         nodes = [node(array) for array in arrays]
-        return self._once(lambda: [np.asarray(v) for v in plan_and_run(nodes, [None] * len(nodes), report=report)[0]])
+
+        def run() -> list[Numbers]:
+            found = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes), report=report)[0]]
+            # Small ones as copies: memory of results that are held would be missing to the next program.
+            return [value.copy() if value.nbytes <= _COPIED else value for value in found]
+
+        return self._once(run)
+
+    def sweep(self, arrays: Sequence[Operand]) -> list[Numbers]:
+        """As `values`, with those results that are to come along."""
+        beside = [part for part in self._beside if part.is_due]
+        self._beside = []
+        found = self.values([*arrays, *(array for part in beside for array in part.wanted)])
+        rest = found[len(arrays) :]
+        for part in beside:
+            part.take(rest[: len(part.wanted)])
+            rest = rest[len(part.wanted) :]
+        return found[: len(arrays)]
 
     def _once(self, find: Callable[[], list[Numbers]]) -> list[Numbers]:
         found = None if self.journal is None else self.journal.recall()
@@ -123,6 +201,12 @@ def restored(state: Sequence[Numbers]) -> np.random.RandomState:
     return random
 
 
+def clear_room(numbers: int) -> None:
+    """Has kept tiles give way to work of so many float64 numbers in memory. Little of it is within fixed allowances."""
+    if 8 * numbers > _LITTLE:
+        leave_room(8 * numbers)
+
+
 def values(arrays: Sequence[Operand]) -> list[Numbers]:
     """The values of lazy arrays from one program, as a list however few they are.
 
@@ -132,4 +216,10 @@ def values(arrays: Sequence[Operand]) -> list[Numbers]:
     return going.values(arrays)
 
 
-__all__ = ["Course", "course", "generator_state", "restored", "values"]
+def sweep(arrays: Sequence[Operand]) -> list[Numbers]:
+    """As `values`, of a program that reads all of the data: what the fit needs beside comes along."""
+    going = _running.get() or Course("", 0, None, None)
+    return going.sweep(arrays)
+
+
+__all__ = ["Beside", "Course", "clear_room", "course", "foresee", "generator_state", "restored", "sweep", "values"]

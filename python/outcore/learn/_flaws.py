@@ -20,8 +20,7 @@ def first_flaw(*arrays: Array | None) -> Array:
     """The first row in which an array has an element that is not finite, as a lazy place; 0 where there is none.
 
     x·0 is 0 for finite rows and NaN for others. It is one product of few operations, in the sweep of the sums that it
-    is asked for with: those say whether there is a flaw, and this says where. Of data less the mean of its first rows a
-    flaw in one of them is one in all, and the place is 0.
+    is asked for with: those say whether there is a flaw, and this says where.
     """
     bad = []
     for array in arrays:
@@ -36,10 +35,11 @@ def first_flaw(*arrays: Array | None) -> Array:
     return oc.argmax(oc.logical_not(oc.isfinite(whole)))
 
 
-def refuse_flaws(sums: list[Any], row: Any, **arrays: Array | None) -> None:
+def refuse_flaws(sums: list[Any], row: Any, *, pass_nan: bool = False, **arrays: Array | None) -> None:
     """Raises ArgumentError where sums over the data are not finite, naming the first element that is not.
 
-    `row` is what `first_flaw` found. I/O: none where they are finite, else a few rows from there on.
+    `row` is what `first_flaw` found; NaN is none if `pass_nan`. I/O: none where they are finite, else a few rows from
+    there on.
     """
     if all(np.all(np.isfinite(value)) for value in sums):
         return
@@ -47,15 +47,15 @@ def refuse_flaws(sums: list[Any], row: Any, **arrays: Array | None) -> None:
     for name, array in arrays.items():
         if array is not None:
             rows = array[place : place + SHIFT_BY].compute()
-            refuse_row(name, rows, np.arange(place, place + len(rows)))
+            refuse_row(name, rows, np.arange(place, place + len(rows)), pass_nan=pass_nan)
     raise ArgumentError(
-        f"sums over the data are not finite, and {', '.join(arrays)} seem to be: values are too large for their type"
+        f"sums over {', '.join(arrays)} overflow although every element is finite; scale the columns down"
     )
 
 
-def refuse_row(name: str, rows: Numbers, places: Numbers) -> None:
+def refuse_row(name: str, rows: Numbers, places: Numbers, *, pass_nan: bool = False) -> None:
     """Raises ArgumentError naming the first element of some rows, which lie at `places`, that is not finite."""
-    bad = np.argwhere(~np.isfinite(rows))
+    bad = np.argwhere(np.isinf(rows) if pass_nan else ~np.isfinite(rows))
     if not len(bad):
         return
     value = rows[tuple(bad[0])]

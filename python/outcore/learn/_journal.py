@@ -63,7 +63,7 @@ class Journal:
 
     def __init__(self, every: int, name: str, parts: Sequence[Any]) -> None:
         if every < 1:
-            raise ArgumentError(f"{name}: checkpoint is {every}; results are stored every so many, at least 1")
+            raise ArgumentError(f"{name}: checkpoint must be at least 1, not {every}")
         key = "\n".join([name, oc.__version__, *map(_identity, parts)])
         digest = blake2b(key.encode(), digest_size=16).hexdigest()
         self._folder: _core.StagesFolder = current()._core.stages_folder(digest, f"a fit of {name}")

@@ -10,10 +10,11 @@ import numpy.typing as npt
 import outcore as oc
 from outcore._array import Array
 from outcore.learn._base import total, weighted
-from outcore.learn._course import values
+from outcore.learn._course import clear_room, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 
 Numbers = npt.NDArray[Any]
+HESSIAN_ROOM = 6  # matrices as large as the Hessian, in memory at once while a step is found
 
 
 class Objective:
@@ -23,12 +24,22 @@ class Objective:
     are flat: coefficients (features, columns), then intercepts.
     """
 
-    def __init__(self, x: Array, codes: Array, classes: int, weights: Array | None, penalty: float, bias: bool) -> None:
+    def __init__(
+        self,
+        x: Array,
+        codes: Array,
+        classes: int,
+        weights: Array | None,
+        penalty: float,
+        bias: bool,
+        scale: float | None = None,
+    ) -> None:
+        """`scale` is the sum of the weights, which is found in one read of them unless it is given."""
         self.x, self.weights, self.bias = x.astype(np.float64), weights, bias
         self.features, self.columns = x.shape[1], 1 if classes == 2 else classes
         places = oc.arange(1, 2) if classes == 2 else oc.arange(classes)
         self.goal = (codes[:, None] == places).astype(np.float64)
-        self.scale = float(values([total(weights, x.shape[0])])[0])
+        self.scale = float(values([total(weights, x.shape[0])])[0]) if scale is None else scale
         self.penalty = penalty / self.scale
         self.reads = 0
 
@@ -72,12 +83,20 @@ class Objective:
         rows[: self.features] += self.penalty * self.split(point)[0]
         return rows.ravel()
 
-    def gradient(self, point: Numbers) -> tuple[float, Numbers]:
-        """The value and the gradient Xᵀ(P − Y). One read."""
+    def gradient_sums(self, point: Numbers) -> tuple[list[Any], Any]:
+        """Lazy sums over the rows: the loss, and Xᵀ(P − Y); and the columns that they are made of.
+
+        Columns that are held while the sums are planned are values of their own, which both sums share in one read.
+        """
         chances, loss = self._chances(point)
         error = weighted(chances - self.goal, self.weights)
         along = self._joined(self.x.T @ error, oc.sum(error, axis=0))
-        found = self._read([oc.sum(weighted(loss, self.weights)), *along])
+        return [oc.sum(weighted(loss, self.weights)), *along], (chances, loss, error)
+
+    def gradient(self, point: Numbers) -> tuple[float, Numbers]:
+        """The value and the gradient. One read."""
+        sums, _held = self.gradient_sums(point)
+        found = self._read(sums)
         coefficients = self.split(point)[0]
         value = float(found[0]) / self.scale + 0.5 * self.penalty * float(np.sum(coefficients**2))
         return value, self._regularized(point, found[1:])
@@ -92,20 +111,28 @@ class Objective:
         found = self._read(self._joined(self.x.T @ bent, oc.sum(bent, axis=0)))
         return self._regularized(direction, found)
 
-    def hessian(self, point: Numbers) -> tuple[float, Numbers, Numbers]:
-        """The value, the gradient and the Hessian, whose blocks are Xᵀ diag(P_j (δ_jk − P_k)) X. One read."""
+    def _pairs(self) -> list[tuple[int, int]]:
+        return [(j, k) for j in range(self.columns) for k in range(j + 1)]
+
+    def hessian_sums(self, point: Numbers) -> tuple[list[Any], Any]:
+        """Lazy sums over the rows: the loss, Xᵀ(P − Y), and blocks Xᵀ diag(P_j (δ_jk − P_k)) X of the Hessian."""
         chances, loss = self._chances(point)
         error = weighted(chances - self.goal, self.weights)
         x = oc.concat([self.x, oc.ones((self.x.shape[0], 1))], axis=1) if self.bias else self.x
-        pairs = [(j, k) for j in range(self.columns) for k in range(j + 1)]
         blocks = []
-        for j, k in pairs:
+        for j, k in self._pairs():
             mine, other = chances[:, j : j + 1], chances[:, k : k + 1]
             blocks.append((x * weighted(mine * (1.0 - other) if j == k else mine * -other, self.weights)).T @ x)
-        found = self._read([oc.sum(weighted(loss, self.weights)), x.T @ error, *blocks])
+        return [oc.sum(weighted(loss, self.weights)), x.T @ error, *blocks], (chances, loss, error)
+
+    def hessian(self, point: Numbers) -> tuple[float, Numbers, Numbers]:
+        """The value, the gradient and the Hessian. One read."""
+        sums, _held = self.hessian_sums(point)
+        found = self._read(sums)
         rows = self.features + self.bias
+        clear_room(HESSIAN_ROOM * self.size**2)
         whole = np.zeros((rows, self.columns, rows, self.columns))
-        for (j, k), block in zip(pairs, found[2:], strict=True):
+        for (j, k), block in zip(self._pairs(), found[2:], strict=True):
             whole[:, j, :, k] = whole[:, k, :, j] = block / self.scale
         matrix = whole.reshape(self.size, self.size)
         count = self.features * self.columns
@@ -114,4 +141,4 @@ class Objective:
         return value, self._regularized(point, [found[1][: self.features], *found[1][self.features :]]), matrix
 
 
-__all__ = ["Objective"]
+__all__ = ["HESSIAN_ROOM", "Objective"]

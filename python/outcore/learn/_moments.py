@@ -9,9 +9,12 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
+from outcore._node import Operand
+from outcore.errors import ArgumentError
 from outcore.learn._base import total, weighted
-from outcore.learn._course import values
-from outcore.learn._flaws import SHIFT_BY, first_flaw, refuse_flaws
+from outcore.learn._course import clear_room, sweep, values
+from outcore.learn._flaws import first_flaw, refuse_flaws
+from outcore.learn._shift import far, shift
 
 Numbers = npt.NDArray[Any]
 
@@ -39,32 +42,48 @@ class Moments(NamedTuple):
         )
 
 
-def shift(x: Array) -> Array:
-    """The mean of the first rows, float64, as one row."""
-    return oc.mean(x[:SHIFT_BY].astype(np.float64), axis=0, keepdims=True)
-
-
 def moments(x: Array, y: Array | None = None, weights: Array | None = None) -> Moments:
     """Moments of the rows of `x`, and of `x` with `y`, by Σ w (x−c)(y−c)ᵀ − (Σ w (x−c)) (Σ w (y−c))ᵀ / Σ w.
 
-    The shift c is the mean of the first rows (Chan, Golub, LeVeque 1983). Raises ArgumentError naming an element that
-    is not finite. I/O: one read of the arguments.
+    The shift c is the mean of the first rows (Chan, Golub, LeVeque 1983); where that was far from the mean, the mean.
+    Raises ArgumentError naming an element that is not finite. I/O: one read of the arguments, or two.
     """
-    centers = [shift(x)] if y is None else [shift(x), shift(y)]
+    parts = [part for part in (x, y) if part is not None]
+    found, is_far = _moments_about([shift(part, weights) for part in parts], x, y, weights)
+    if is_far:
+        means = [found.mean_x] if y is None else [found.mean_x, found.mean_y]
+        found, _ = _moments_about([oc.asarray(mean[None, :]) for mean in means], x, y, weights)
+    return found
+
+
+def _check_weight(weight: float) -> None:
+    if not weight > 0:
+        raise ArgumentError(f"the sum of sample_weight must be above 0, not {weight}")
+
+
+def _moments_about(centers: list[Array], x: Array, y: Array | None, weights: Array | None) -> tuple[Moments, bool]:
+    """Moments from sums of distances from `centers`, and whether those were too far away."""
     apart = x - centers[0]
     heavy = weighted(apart, weights)
     wanted: list[Any] = [total(weights, x.shape[0]), centers[0], oc.sum(heavy, axis=0), heavy.T @ apart]
     beside = None if y is None else y - centers[1]
     if beside is not None:
-        wanted += [centers[1], oc.sum(weighted(beside, weights), axis=0), heavy.T @ beside]
-    *found, row = values([*wanted, first_flaw(apart, beside, weights)])
+        heavy_y = weighted(beside, weights)
+        wanted += [centers[1], oc.sum(heavy_y, axis=0), heavy.T @ beside, oc.sum(heavy_y * beside, axis=0)]
+    *found, row = sweep([*wanted, first_flaw(apart, beside, weights)])
     refuse_flaws(found, row, X=x, y=y, sample_weight=weights)
-    weight = float(found[0])
-    mean, sums = found[1][0] + found[2] / weight, found[2]
+    weight, sums = float(found[0]), found[2]
+    _check_weight(weight)
+    clear_room(3 * found[3].size)
     scatter = found[3] - np.outer(sums, sums) / weight
+    mean = found[1][0] + sums / weight
+    is_far = far(found[0], sums / weight, np.diag(scatter), mean)
     if y is None:
-        return Moments(weight, mean, mean, scatter, scatter)
-    return Moments(weight, mean, found[4][0] + found[5] / weight, scatter, found[6] - np.outer(sums, found[5]) / weight)
+        return Moments(weight, mean, mean, scatter, scatter), is_far
+    sums_y = found[5]
+    mean_y = found[4][0] + sums_y / weight
+    is_far = is_far or far(found[0], sums_y / weight, found[7] - sums_y**2 / weight, mean_y)
+    return Moments(weight, mean, mean_y, scatter, found[6] - np.outer(sums, sums_y) / weight), is_far
 
 
 def products(x: Array, y: Array, weights: Array | None = None) -> Moments:
@@ -73,31 +92,63 @@ def products(x: Array, y: Array, weights: Array | None = None) -> Moments:
     *found, row = values([total(weights, x.shape[0]), heavy.T @ x, heavy.T @ y, first_flaw(x, y, weights)])
     refuse_flaws(found, row, X=x, y=y, sample_weight=weights)
     weight, scatter, cross = found
+    _check_weight(float(weight))
     return Moments(float(weight), np.zeros(x.shape[1]), np.zeros(y.shape[1]), scatter, cross)
 
 
+class ColumnMoments:
+    """Weight, mean and Σ w (x−m)² of each column from one sweep; NaN is passed over, or refused.
+
+    `wanted` is what the sweep is to find, `settle` makes the moments of it. Where all rows weigh alike the engine's own
+    variance needs no shift; else distances are from `center`, or from the mean of the first rows.
+    """
+
+    def __init__(
+        self, x: Array, weights: Array | None = None, *, pass_nan: bool = False, center: Numbers | None = None
+    ) -> None:
+        self._x, self._weights, self._pass_nan = x, weights, pass_nan
+        self._center = center
+        self._is_plain = weights is None and not pass_nan
+        self.wanted: list[Operand] = self._plain() if self._is_plain else self._sums()
+
+    def _plain(self) -> list[Operand]:
+        x = self._x.astype(np.float64)
+        return [oc.mean(x, axis=0), oc.var(x, axis=0), first_flaw(x)]
+
+    def _sums(self) -> list[Operand]:
+        x, weights = self._x, self._weights
+        start = shift(x, weights) if self._center is None else oc.asarray(self._center[None, :])
+        if not self._pass_nan:
+            apart, counted = x - start, oc.zeros((x.shape[1],)) + total(weights, x.shape[0])
+        else:
+            distance = x - start  # the shift is finite; what is made of x itself would be a sweep of its own
+            missing = oc.isnan(distance)
+            apart = oc.where(missing, 0.0, distance)
+            counted = oc.sum(weighted(oc.astype(~missing, np.float64), weights), axis=0)
+        heavy = weighted(apart, weights)
+        return [counted, start, oc.sum(heavy, axis=0), oc.sum(heavy * apart, axis=0), first_flaw(apart, weights)]
+
+    def settle(self, found: list[Numbers]) -> tuple[Numbers, Numbers, Numbers]:
+        """Raises ArgumentError naming an element that is not finite. I/O: one read where the shift was too far away."""
+        *sums, row = found
+        refuse_flaws(sums, row, pass_nan=self._pass_nan, X=self._x, sample_weight=self._weights)
+        if self._is_plain:
+            rows = float(self._x.shape[0])
+            return np.full(self._x.shape[1], rows), sums[0], sums[1] * rows
+        count, start, moved, squares = sums
+        safe = np.where(count > 0, count, 1.0)
+        mean, squares = start[0] + moved / safe, np.maximum(squares - moved * moved / safe, 0)
+        if far(count, moved / safe, squares, mean) and not np.array_equal(start[0], mean):
+            return column_moments(self._x, self._weights, pass_nan=self._pass_nan, center=mean)
+        return count, mean, squares
+
+
 def column_moments(
-    x: Array, weights: Array | None = None, *, pass_nan: bool = False
+    x: Array, weights: Array | None = None, *, pass_nan: bool = False, center: Numbers | None = None
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Weight, mean and Σ w (x−m)² of each column; NaN is passed over, or refused. I/O: one read."""
-    center = shift(x)
-    if not pass_nan:
-        apart, counted = x - center, oc.zeros((x.shape[1],)) + total(weights, x.shape[0])
-    else:
-        center = oc.nan_to_num(center, nan=0.0)
-        missing = oc.isnan(x)
-        apart = oc.where(missing, 0.0, x - center)
-        counted = oc.sum(weighted(oc.astype(~missing, np.float64), weights), axis=0)
-    heavy = weighted(apart, weights)
-    wanted: list[Any] = [center, counted, oc.sum(heavy, axis=0), oc.sum(heavy * apart, axis=0)]
-    if pass_nan:
-        found = values(wanted)
-    else:
-        *found, row = values([*wanted, first_flaw(apart, weights)])
-        refuse_flaws(found, row, X=x, sample_weight=weights)
-    start, count, sums, squares = found
-    safe = np.where(count > 0, count, 1.0)
-    return count, start[0] + sums / safe, np.maximum(squares - sums * sums / safe, 0)
+    """`ColumnMoments` from a sweep of their own, of distances from `center` if it is given. I/O: as `moments`."""
+    of = ColumnMoments(x, weights, pass_nan=pass_nan, center=center)
+    return of.settle(values(of.wanted))
 
 
-__all__ = ["Moments", "column_moments", "moments", "products", "shift"]
+__all__ = ["ColumnMoments", "Moments", "column_moments", "moments", "products"]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import outcore as oc
 from outcore._array import Array
 from outcore._node import Operand
-from outcore.learn._course import values
+from outcore.learn._course import sweep, values
 
 Numbers = npt.NDArray[Any]
 _ROUNDS = 5  # of k-means||: Bahmani et al. find that five are enough
@@ -90,17 +90,14 @@ def plus_plus(
     Greedy as in the paper's section 5: of 2 + ⌊log k⌋ rows drawn the one that leaves the least inertia. A sweep tells
     the inertia of each, and draws for each the rows to come next. I/O: one read for each center, for all starts.
     """
-    trials = 2 + int(math.log(clusters))
-    heavy = _column(weights)
+    trials = _trials(clusters)
     chosen = [row[None, :] for row in _first(x, weights, starts, random)]
     offered: list[Numbers | None] = [None] * starts
     for count in range(1, clusters + (clusters > 1)):
         wanted: list[Array] = []
         for centers, candidates in zip(chosen, offered, strict=True):
-            left = _left(x, centers, candidates)
-            chances = left * heavy
-            wanted += [oc.sum(chances, axis=0), *_draws(chances, trials if count < clusters else 0, random)]
-        found = values(wanted)
+            wanted += _offers(x, weights, centers, candidates, trials if count < clusters else 0, random)
+        found = sweep(wanted)
         each = len(found) // starts
         for start in range(starts):
             inertia, *draws = found[start * each : (start + 1) * each]
@@ -111,6 +108,23 @@ def plus_plus(
             if draws:
                 offered[start] = rows(x, [draw[best] for draw in draws])
     return chosen
+
+
+def _trials(clusters: int) -> int:
+    return 2 + int(math.log(clusters))
+
+
+def _offers(
+    x: Array,
+    weights: Array | None,
+    centers: Numbers,
+    candidates: Numbers | None,
+    trials: int,
+    random: np.random.RandomState,
+) -> list[Array]:
+    """The inertia that each candidate leaves, and for each so many rows to come next."""
+    chances = _left(x, centers, candidates) * _column(weights)
+    return [oc.sum(chances, axis=0), *_draws(chances, trials, random)]
 
 
 def _left(x: Array, centers: Numbers, candidates: Numbers | None) -> Array:
@@ -133,22 +147,29 @@ def parallel(
     The rows drawn are weighed by the rows nearest to them (Bahmani, Moseley, Vattani, Kumar, Vassilvitskii 2012,
     algorithm 2, with so many rows exactly in every round). I/O: six reads, for all starts.
     """
-    heavy = _column(weights)
     drawn = [row[None, :] for row in _first(x, weights, starts, random)]
     for _ in range(_ROUNDS):
         wanted = []
         for centers in drawn:
-            left = least_distance(x, centers)
-            wanted += _draws(left * heavy, _OVERSAMPLING * clusters, random)
-        places = np.asarray(values(wanted)).reshape(starts, -1)
+            wanted += _round(x, weights, centers, clusters, random)
+        places = np.asarray(sweep(wanted)).reshape(starts, -1)
         drawn = [np.unique(np.vstack([c, rows(x, p)]), axis=0) for c, p in zip(drawn, places, strict=True)]
-    counts = []
-    for centers in drawn:
-        nearest = oc.argmin(nearness(x, centers), axis=1)
-        member = (nearest[:, None] == oc.arange(len(centers))).astype(np.float64)
-        counts.append(oc.sum(member * heavy, axis=0))
+    counts = [_followers(x, weights, centers) for centers in drawn]
     found = values(counts)
     return [plus_plus(oc.asarray(c), oc.asarray(w), clusters, 1, random)[0] for c, w in zip(drawn, found, strict=True)]
+
+
+def _round(
+    x: Array, weights: Array | None, centers: Numbers, clusters: int, random: np.random.RandomState
+) -> list[Array]:
+    return _draws(least_distance(x, centers) * _column(weights), _OVERSAMPLING * clusters, random)
+
+
+def _followers(x: Array, weights: Array | None, centers: Numbers) -> Array:
+    """The weight of the rows nearest to each center."""
+    nearest = oc.argmin(nearness(x, centers), axis=1)
+    member = (nearest[:, None] == oc.arange(len(centers))).astype(np.float64)
+    return oc.sum(member * _column(weights), axis=0)
 
 
 def at_random(
@@ -160,6 +181,49 @@ def at_random(
     return [rows(x, random.choice(x.shape[0], clusters, replace=False)) for _ in range(starts)]
 
 
+def foreseen(name: str, x: Array, weights: Array | None, clusters: int, starts: int) -> list[list[Array]]:
+    """The sweeps of a kind of start that need most memory, for other numbers than it will have."""
+    random = np.random.RandomState(0)
+
+    def some(count: int, start: int) -> Numbers:
+        return np.full((count, x.shape[1]), float(start))
+
+    if name == "k-means++" and clusters > 1:
+        trials = _trials(clusters)
+        programs = [[part for s in range(starts) for part in _offers(x, weights, some(1, s), None, trials, random)]]
+        for count in _fullest(x, clusters - 1 + trials):
+            if count > trials + 1:
+                offers = (
+                    _offers(x, weights, some(count - trials, s), some(trials, s), trials, random) for s in range(starts)
+                )
+                programs.append([part for offer in offers for part in offer])
+        return programs
+    if name == "k-means||":
+        drawn = _OVERSAMPLING * clusters
+        programs = [[_followers(x, weights, some(1 + _ROUNDS * drawn, s)) for s in range(starts)]]
+        for past in range(_ROUNDS):
+            draws = (_round(x, weights, some(1 + past * drawn, s), clusters, random) for s in range(starts))
+            programs.append([part for draw in draws for part in draw])
+        return programs
+    return []
+
+
+def _fullest(x: Array, most: int) -> list[int]:
+    """The numbers of centers up to `most` for which tiles of distances are fuller than for one more, and `most`."""
+    tiles = [nearness(x, np.zeros((count, x.shape[1]))).tile for count in range(1, most + 1)]
+    return [count for count in range(1, most) if tiles[count][0] < tiles[count - 1][0]] + [most]
+
+
 STARTS = {"k-means++": plus_plus, "k-means||": parallel, "random": at_random}
 
-__all__ = ["STARTS", "at_random", "parallel", "plus_plus", "least_distance", "nearness", "rows", "squared_distances"]
+__all__ = [
+    "STARTS",
+    "at_random",
+    "foreseen",
+    "parallel",
+    "plus_plus",
+    "least_distance",
+    "nearness",
+    "rows",
+    "squared_distances",
+]

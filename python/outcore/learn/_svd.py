@@ -9,11 +9,14 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
-from outcore.learn._course import Course, values
+from outcore.learn._course import Course, clear_room, sweep, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
-from outcore.learn._moments import Moments, moments, shift
+from outcore.learn._moments import Moments, moments
+from outcore.learn._shift import shift
 
 Numbers = npt.NDArray[np.float64]
+# Matrices as large as a Gram matrix, of columns by directions, that work in memory takes at once.
+GRAM_ROOM, RANGE_ROOM = 6, 8
 
 
 class Singular(NamedTuple):
@@ -31,18 +34,28 @@ def signed(vectors: Numbers) -> Numbers:
     return vectors * np.where(vectors[np.arange(len(vectors)), largest] < 0, -1.0, 1.0)[:, None]
 
 
-def of_moments(found: Moments, rows: int, center: bool) -> Singular:
-    """From the eigenvalues of the scatter matrix, XᵀX = VΣ²Vᵀ: small values lose digits below √ε of the largest."""
-    gram = found.scatter if center else found.scatter + found.weight * np.outer(found.mean_x, found.mean_x)
+def of_gram(gram: Numbers, rows: int, mean: Numbers, variances: Numbers) -> Singular:
+    """From the eigenvalues of XᵀX = VΣ²Vᵀ: small values lose digits below √ε of the largest."""
+    clear_room(GRAM_ROOM * gram.size)
     squares, vectors = np.linalg.eigh(gram)
     count = min(rows, len(gram))
     found_values = np.sqrt(np.maximum(squares[::-1][:count], 0))
-    return Singular(found_values, signed(vectors.T[::-1][:count]), found.mean_x, np.diag(found.scatter) / found.weight)
+    return Singular(found_values, signed(vectors.T[::-1][:count]), mean, variances)
+
+
+def of_moments(found: Moments, rows: int) -> Singular:
+    """Of data less its column means, whose scatter matrix is known."""
+    return of_gram(found.scatter, rows, found.mean_x, np.diag(found.scatter) / found.weight)
 
 
 def by_gram(x: Array, center: bool) -> Singular:
     """All singular values of the data, or of the data less its column means. I/O: one read of `x`."""
-    return of_moments(moments(x), x.shape[0], center)
+    if center:
+        return of_moments(moments(x), x.shape[0])
+    x = x.astype(np.float64)
+    *found, row = sweep([x.T @ x, oc.mean(x, axis=0), oc.var(x, axis=0), first_flaw(x)])
+    refuse_flaws(found, row, X=x)
+    return of_gram(found[0], x.shape[0], found[1], found[2])
 
 
 def by_range(
@@ -62,19 +75,20 @@ def by_range(
     base = random.normal(size=(columns, width))
     start = shift(x) if center else oc.zeros((1, columns))
     a = x - start
-    wanted = [start, oc.sum(a, axis=0), oc.sum(a * a, axis=0), a.T @ (a @ oc.asarray(base))]
-    *first, row = values([*wanted, first_flaw(a)])
+    wanted = [start, oc.mean(a, axis=0), oc.var(a, axis=0), a.T @ (a @ oc.asarray(base))]
+    *first, row = sweep([*wanted, first_flaw(a)])
     refuse_flaws(first, row, X=x)
-    far, product = first[1] / rows, first[3]
-    variances = first[2] / rows - far * far
+    far, variances, product = first[1:]
     offset = far if center else np.zeros(columns)
     whole = rows * float(np.sum(variances + (far * far if not center else 0.0)))
     for iteration in range(1, power + 1):
         product = product - rows * np.outer(offset, offset @ base)
+        clear_room(RANGE_ROOM * product.size)
         base, _ = np.linalg.qr(product)
         product = values([a.T @ (a @ oc.asarray(base))])[0]
         caught = float(np.sum(base * product)) - rows * float(np.sum((offset @ base) ** 2))
         going.tell(iteration, power, captured=caught / whole if whole > 0 else 1.0)
+    clear_room(RANGE_ROOM * product.size)
     crossed = (product - rows * np.outer(offset, offset @ base)).T
     weights, turns = np.linalg.eigh(crossed @ base)
     kept = weights > max(float(weights[-1]), 0.0) * width * np.finfo(np.float64).eps
@@ -86,4 +100,4 @@ def by_range(
     return Singular(found, signed(vectors), first[0][0] + far, variances)
 
 
-__all__ = ["Singular", "by_gram", "by_range", "of_moments", "signed"]
+__all__ = ["GRAM_ROOM", "RANGE_ROOM", "Singular", "by_gram", "by_range", "of_gram", "of_moments", "signed"]

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 
 import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts
 from outcore.learn._base import Data, Estimator, weighted
-from outcore.learn._course import Course, course, values
-from outcore.learn._moments import column_moments
+from outcore.learn._course import Beside, Course, course, foresee, sweep, values
+from outcore.learn._moments import ColumnMoments
+from outcore.learn._shift import shift
 from outcore.learn._starts import least_distance, nearness, squared_distances
 
 Numbers = npt.NDArray[Any]
+_ROUNDING = 1024 * np.finfo(np.float64).eps  # of the mean of many equal rows, beside their elements
 
 
 class Step:
@@ -78,12 +82,17 @@ class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type
             )
         if isinstance(self.init, str) and self.init not in _starts.STARTS:
             raise ArgumentError(f"{type(self).__name__}: init={self.init!r} is none of {', '.join(_starts.STARTS)}")
-        starts = self.n_init
-        if starts == "auto":
-            starts = 10 if isinstance(self.init, str) and self.init == "random" else 1
         if given is not None:
             return [given]
-        return _starts.STARTS[self.init](x, weights, self.n_clusters, int(starts), random)
+        return _starts.STARTS[self.init](x, weights, self.n_clusters, self._starts(), random)
+
+    def _starts(self) -> int:
+        """How many starts there are."""
+        if not isinstance(self.init, str):
+            return 1
+        if self.n_init == "auto":
+            return 10 if self.init == "random" else 1
+        return int(self.n_init)
 
     def predict(self, X: Any) -> Any:
         """The nearest center of each row, int64 (int32 of NumPy arrays, as in scikit-learn). I/O: one read of `X`."""
@@ -121,7 +130,7 @@ class KMeans(_Clusters):
 
     Fitted: `cluster_centers_`, `labels_` (lazy for lazy data), `inertia_`, `n_iter_`, `history_` ("inertia" before each
     iteration, of the start that was best), `n_features_in_`. I/O: `fit`
-    reads X for the start, once per iteration and twice beside; `predict`, `transform` and `score` once.
+    reads X for the start, once per iteration and once beside; `predict`, `transform` and `score` once.
 
     >>> import numpy as np
     >>> from outcore.learn import KMeans
@@ -134,49 +143,95 @@ class KMeans(_Clusters):
     tol: float = 1e-4
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
-        """Centers for the rows of `X`. I/O: one read, those of the starts, one per iteration, and one."""
+        """Centers for the rows of `X`. I/O: the reads of the starts, one per iteration, and one.
+
+        Raises MemoryLimitError before any read where a sweep does not fit. Warns (ConvergenceWarning) where there are
+        fewer distinct rows than clusters.
+        """
         data = self._data(X)
         weights = self._weights(sample_weight, data)
         x = data.x.astype(np.float64)
         with course(self, X, sample_weight) as going:
-            heavy, mean, scatter = column_moments(x, weights)
-            if not heavy[0] > 0:
-                raise ArgumentError(f"KMeans: the weights of all observations add up to {heavy[0]}")
-            about = _Origin(mean, float(scatter.sum()), self.tol * float(np.mean(scatter)) / float(heavy[0]))
-            starts = self._begin(x, weights, going.random(self.random_state))
-            centers, self.inertia_, self.n_iter_ = self._lloyd(x, weights, starts, about, going)
+            centers, few = self._learn(x, weights, None, going)
+        if few:
+            self._warn_of_few(few)
         self.cluster_centers_ = centers.astype(data.x.dtype)
         self.labels_ = self.predict(X) if data.lazy else Step(x, None, centers).labels.compute().astype(np.int32)
         return self
 
+    def fit_known(self, x: Array, moments: tuple[Numbers, Numbers, Numbers]) -> Array:
+        """Labels of data whose weight, mean and squared distances from it by column are known, after a fit to it."""
+        with course(self, x) as going:
+            self.cluster_centers_, few = self._learn(x, None, moments, going)
+        if few:
+            self._warn_of_few(few)
+        return Step(x, None, self.cluster_centers_).labels
+
+    def _learn(
+        self, x: Array, weights: Array | None, known: tuple[Numbers, Numbers, Numbers] | None, going: Course
+    ) -> tuple[Numbers, int]:
+        """As `_lloyd` from the starts. The moments of the columns come from the first sweep unless they are known."""
+        # Beside products of x, sums of what is less an unknown row would be a sweep of their own.
+        center = None if weights is None else values([shift(x, weights)])[0][0]
+        of = ColumnMoments(x, weights, center=center)
+        foresee(*self._foreseen(x, weights, of))
+        found = going.along(of.wanted, lambda results: self._origin(*of.settle(results)))
+        if known is not None:
+            found.settled(self._origin(*known))
+        starts = self._begin(x, weights, going.random(self.random_state))
+        return self._lloyd(x, weights, starts, found, going)
+
+    def _warn_of_few(self, rows: int) -> None:
+        warnings.warn(
+            f"KMeans: {rows} distinct row{'s' * (rows > 1)}, {self.n_clusters} clusters; "
+            f"decrease n_clusters to at most {rows}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _origin(self, weight: Numbers, mean: Numbers, squares: Numbers) -> _Origin:
+        if not weight[0] > 0:
+            raise ArgumentError(f"KMeans: the sum of sample_weight must be above 0, not {weight[0]}")
+        return _Origin(mean, float(squares.sum()), self.tol * float(np.mean(squares)) / float(weight[0]))
+
+    def _foreseen(self, x: Array, weights: Array | None, of: ColumnMoments) -> list[list[Any]]:
+        """The sweeps that need most memory: of the start, and of an iteration."""
+        starts = self._starts()
+        begins = _starts.foreseen(self.init, x, weights, self.n_clusters, starts) if isinstance(self.init, str) else []
+        some = [np.full((self.n_clusters, x.shape[1]), float(start)) for start in range(starts)]
+        step = [part for centers in some for part in Step(x, weights, centers).wanted]
+        return [[*program, *of.wanted] for program in (*begins, step)]
+
     def _lloyd(
-        self, x: Array, weights: Array | None, starts: list[Numbers], about: _Origin, going: Course
-    ) -> tuple[Numbers, float, int]:
-        """The best of the starts after Lloyd's iterations: centers, inertia, iterations."""
+        self, x: Array, weights: Array | None, starts: list[Numbers], about: Beside, going: Course
+    ) -> tuple[Numbers, int]:
+        """The best of the starts after Lloyd's iterations, and the distinct rows if they are fewer than its centers."""
         inertia, rounds = np.full(len(starts), np.inf), np.full(len(starts), self.max_iter)
-        moving = list(range(len(starts)))
+        moving, few = list(range(len(starts))), np.zeros(len(starts), dtype=np.int64)
         passed: list[list[float]] = [[] for _ in starts]
         stale: set[int] = set()
         for iteration in range(1, self.max_iter + 1):
             advanced = _advanced(x, weights, [starts[at] for at in moving], about)
-            for place, (new, value) in zip(moving, advanced, strict=True):
+            for place, (new, value, few[place]) in zip(moving, advanced, strict=True):
                 step = float(np.sum((new - starts[place]) ** 2))
+                least = float(np.sum((_ROUNDING * new) ** 2))
                 starts[place], inertia[place] = new, value
                 passed[place].append(value)
                 # Where a center moved the inertia is that of the centers before.
-                (stale.add if step > 0 else stale.discard)(place)
-                if step <= about.tolerance:
+                (stale.add if step > least else stale.discard)(place)
+                if step <= max(about.value().tolerance, least):
                     rounds[place] = iteration
             going.tell(iteration, self.max_iter, inertia=inertia.min())
             moving = [place for place in moving if rounds[place] > iteration]
             if not moving:
                 break
         due = sorted(stale)
-        for place, (_, value) in zip(due, _advanced(x, weights, [starts[at] for at in due], about), strict=True):
+        for place, (_, value, _) in zip(due, _advanced(x, weights, [starts[at] for at in due], about), strict=True):
             inertia[place] = value
         best = int(np.argmin(inertia))
         going.history = {"inertia": passed[best]}
-        return starts[best], float(inertia[best]), int(rounds[best])
+        self.inertia_, self.n_iter_ = float(inertia[best]), int(rounds[best])
+        return starts[best], int(few[best])
 
 
 class _Origin(NamedTuple):
@@ -193,27 +248,31 @@ class _Origin(NamedTuple):
         return max(float(self.scatter - explained + counts @ np.einsum("ij,ij->i", apart, apart)), 0.0)
 
 
-def _advanced(x: Array, weights: Array | None, starts: list[Numbers], about: _Origin) -> list[tuple[Numbers, float]]:
-    """The centers that follow each of some starts, and the inertia of those given. One read for all."""
+def _advanced(
+    x: Array, weights: Array | None, starts: list[Numbers], about: Beside
+) -> list[tuple[Numbers, float, int]]:
+    """The centers that follow each of some starts, the inertia of those given, and the number of distinct rows where
+    those are fewer than the centers, else 0. One read for all."""
     wanted = [part for centers in starts for part in Step(x, weights, centers).wanted]
-    found = values(wanted)
+    found = sweep(wanted) if wanted else []
     result = []
     for place, old in enumerate(starts):
         sums, counts = found[2 * place : 2 * place + 2]
-        value = about.inertia(sums, counts, old)
+        value, few = about.value().inertia(sums, counts, old), 0
         if np.any(counts == 0):
-            sums, counts = _refilled(x, weights, old, sums, counts)
+            sums, counts, few = _refilled(x, weights, old, sums, counts)
         new = np.where(counts[:, None] > 0, sums / np.where(counts > 0, counts, 1)[:, None], old)
-        result.append((new, value))
+        result.append((new, value, few))
     return result
 
 
 def _refilled(
     x: Array, weights: Array | None, centers: Numbers, sums: Numbers, counts: Numbers
-) -> tuple[Numbers, Numbers]:
+) -> tuple[Numbers, Numbers, int]:
     """Sums and weights where each cluster without rows took the row farthest from all centers out of its cluster.
 
-    I/O: one read for each such cluster; they are few, and rare.
+    Where no row is away from its center there are as many distinct rows as clusters that have some, which is the last
+    result, and nothing is taken. I/O: one read for each such cluster; they are few, and rare.
     """
     sums, counts = sums.copy(), counts.copy()
     apart = squared_distances(x, centers)
@@ -227,13 +286,15 @@ def _refilled(
         row = x[place]
         weight = oc.ones(()) if weights is None else weights[place]
         numbers, heavy, own = values([row, weight, oc.argmin(apart[place], axis=0)])
+        if np.all(np.abs(numbers - centers[own]) <= _ROUNDING * np.abs(numbers)) and not taken:
+            return sums, counts, int(np.count_nonzero(counts))
         if counts[own] <= heavy:
             break  # a cluster of one row would be empty in its turn
         sums[own] -= heavy * numbers
         counts[own] -= heavy
         sums[empty], counts[empty] = heavy * numbers, heavy
         taken.append(place)
-    return sums, counts
+    return sums, counts, 0
 
 
 __all__ = ["KMeans", "Step"]

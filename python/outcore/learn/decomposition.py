@@ -146,8 +146,11 @@ class PCA(_Principal):
         data = self._read(X, reset=True, rows_min=2)
         rows, columns = data.x.shape
         count = self._count(self.n_components, rows, columns)
+        is_randomized = self._randomized(columns, count)
+        width = min(count + self.n_oversamples, columns) if is_randomized else columns
+        self._check_room(width * columns * (_svd.RANGE_ROOM if is_randomized else _svd.GRAM_ROOM))
         with course(self, X) as going:
-            if self._randomized(columns, count):
+            if is_randomized:
                 power = self.iterated_power
                 if power == "auto":
                     power = 7 if count < 0.1 * min(rows, columns) else 4
@@ -206,11 +209,12 @@ class IncrementalPCA(_Principal):
         rows, columns = data.x.shape
         seen = rows if first else self.n_samples_seen_ + rows
         count = self._count(self.n_components, seen, columns)
+        self._check_room(columns * columns * (_svd.GRAM_ROOM + 2))
         found = moments(data.x)
         self._moments = found if first else self._moments.merge(found)
         self.n_samples_seen_: int = seen
         self.var_ = np.diag(self._moments.scatter) / seen
-        self._keep(_svd.of_moments(self._moments, seen, center=True), seen, count, data.x.dtype)
+        self._keep(_svd.of_moments(self._moments, seen), seen, count, data.x.dtype)
         return self
 
 
@@ -258,8 +262,11 @@ class TruncatedSVD(_Components):
         if not 1 <= self.n_components <= columns:
             raise ArgumentError(f"TruncatedSVD: n_components={self.n_components} must be <= n_features={columns}")
         count = min(self.n_components, rows)
+        by_gram = self.algorithm == "gram" or (self.algorithm == "auto" and columns <= _GRAM_COLUMNS_MAX)
+        width = columns if by_gram else min(count + self.n_oversamples, columns)
+        self._check_room(width * columns * (_svd.GRAM_ROOM if by_gram else _svd.RANGE_ROOM))
         with course(self, X) as going:
-            if self.algorithm == "gram" or (self.algorithm == "auto" and columns <= _GRAM_COLUMNS_MAX):
+            if by_gram:
                 found = _svd.by_gram(data.x, center=False)
             else:
                 options = {"oversamples": self.n_oversamples, "random_state": self.random_state}

@@ -39,7 +39,7 @@ def _distinct(column: Any) -> Numbers:
         raise DTypeError(f"OneHotEncoder: categories: argument must be a string or a number ({error})") from None
 
 
-class LabelEncoder(TransformerMixin, Estimator, auto_wrap_output_keys=None):  # type: ignore[misc,call-arg]
+class LabelEncoder(TransformerMixin, Estimator, auto_wrap_output_keys=None):  # type: ignore[misc]
     """Labels as their places among all labels in order, 0 to classes − 1.
 
     Lazy labels are numbers; text is for NumPy arrays. Fitted: `classes_`. I/O: `fit` sorts the labels
@@ -62,7 +62,7 @@ class LabelEncoder(TransformerMixin, Estimator, auto_wrap_output_keys=None):  # 
         if not isinstance(y, Array):
             return column_or_1d(y, warn=True)
         if y.ndim != 1:
-            raise ShapeError(f"LabelEncoder: labels of shape {y.shape} are not a row")
+            raise ShapeError(f"LabelEncoder: labels must be 1-D, not of shape {y.shape}; use y[:, 0] or oc.ravel(y)")
         return y
 
     def fit(self, y: Any) -> LabelEncoder:
@@ -94,7 +94,10 @@ class LabelEncoder(TransformerMixin, Estimator, auto_wrap_output_keys=None):  # 
         if isinstance(row, Array):
             return oc.take(oc.asarray(self.classes_), row)
         if np.setdiff1d(row, np.arange(len(self.classes_))).size:
-            raise ArgumentError(f"LabelEncoder: places beyond the {len(self.classes_)} known labels")
+            raise ArgumentError(
+                f"LabelEncoder: y must be between 0 and {len(self.classes_) - 1}, the places of the "
+                f"{len(self.classes_)} labels"
+            )
         return self.classes_[row]
 
 
@@ -139,14 +142,17 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         """Lazy data, or a NumPy array of any type."""
         if isinstance(X, Array):
             if X.dtype.kind not in "biuf":
-                raise DTypeError(f"OneHotEncoder: lazy categories are real numbers, not {X.dtype}")
+                raise DTypeError(f"OneHotEncoder: lazy categories must be real numbers, not {X.dtype}")
             return self._lazy(X, reset, 1)
         return validate_data(self, X, reset=reset, dtype=None)
 
     def fit(self, X: Any, y: Any = None) -> OneHotEncoder:
         """The categories of each column."""
         if self.drop not in (None, "first") or self.handle_unknown not in ("error", "ignore"):
-            raise ArgumentError(f"OneHotEncoder: drop={self.drop!r}, handle_unknown={self.handle_unknown!r}")
+            raise ArgumentError(
+                f"OneHotEncoder: drop={self.drop!r}, handle_unknown={self.handle_unknown!r}; drop must be None or "
+                "'first', handle_unknown 'error' or 'ignore'"
+            )
         table = self._table(X, reset=True)
         columns = [table[:, place] for place in range(table.shape[1])]
         if isinstance(self.categories, str):
@@ -154,7 +160,10 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         else:
             self.categories_ = [np.asarray(part) for part in self.categories]
             if len(self.categories_) != len(columns):
-                raise ShapeError(f"OneHotEncoder: {len(self.categories_)} lists of categories, {len(columns)} columns")
+                raise ShapeError(
+                    f"OneHotEncoder: categories has {len(self.categories_)} lists, and X {len(columns)} columns; pass "
+                    "one for each"
+                )
             self._refuse_unknown(columns)
         return self
 
@@ -184,7 +193,9 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         ends = np.cumsum([0, *(len(known) - first for known in self.categories_)])
         table = X if isinstance(X, Array) else np.asarray(X)
         if table.ndim != 2 or table.shape[1] != ends[-1]:
-            raise ShapeError(f"OneHotEncoder: {table.shape} is not rows of the {ends[-1]} columns of the categories")
+            raise ShapeError(
+                f"OneHotEncoder: X must have {ends[-1]} columns, one for each category, not shape {table.shape}"
+            )
         parts = [table[:, begin:end] for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
         pairs = list(zip(parts, self.categories_, strict=True))
         if isinstance(table, Array):

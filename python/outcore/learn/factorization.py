@@ -11,10 +11,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 import outcore as oc
 from outcore._array import Array
 from outcore._iterate import Loop
+from outcore._node import Operand
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
 from outcore.learn._base import Data, Estimator
-from outcore.learn._course import Course, course, values
+from outcore.learn._course import Beside, Course, course, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 
 Numbers = npt.NDArray[Any]
@@ -24,6 +25,21 @@ _UPDATES = 20  # of W in one sweep, while H stays
 
 def _ratio(above: Array, below: Array) -> Array:
     return above / oc.where(below == 0, _EPSILON, below)
+
+
+class _Facts:
+    """The mean of data and its sum of squares, once none of it is negative."""
+
+    def __init__(self, x: Array) -> None:
+        self._x, wide = x, x.astype(np.float64)
+        self.wanted: list[Operand] = [oc.min(x), oc.mean(wide), oc.sum(wide * wide), first_flaw(x)]
+
+    def settle(self, results: list[Numbers]) -> tuple[float, float]:
+        *found, row = results
+        refuse_flaws(found, row, X=self._x)
+        if found[0] < 0:
+            raise ArgumentError(f"Negative values in data passed to NMF (input X): the least is {found[0]}")
+        return float(found[1]), float(found[2])
 
 
 class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -92,12 +108,13 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         x = data.x.astype(np.float64)
         count = data.x.shape[1] if self.n_components is None else self.n_components
         if count < 1 or self.max_iter < 1:
-            raise ArgumentError(f"NMF: n_components={count}, max_iter={self.max_iter}: each is at least 1")
+            raise ArgumentError(f"NMF: n_components={count} and max_iter={self.max_iter} must each be at least 1")
         # `iterate` shows how far the loop is, and stores its large factors; the course does so for what comes before.
         with course(self, data.x, first, second, shown=False) as going:
-            mean, squares = self._facts(data.x)
-            left, right = self._begin(x, count, mean, first, second, going)
-            loop = self._loop(x, left, right, squares)
+            facts = _Facts(data.x)
+            told = going.along(facts.wanted, facts.settle)
+            left, right = self._begin(x, count, told, first, second, going)
+            loop = self._loop(x, left, right, told.value()[1])
             going.history = {name: list(found) for name, found in loop.history.items()}
         self.components_ = loop.state[1].compute().astype(data.x.dtype)
         self.n_components_ = count
@@ -106,31 +123,22 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         if self.tol > 0 and not loop.converged:
             self._not_converged(self.max_iter)
 
-    def _facts(self, x: Array) -> tuple[float, float]:
-        """The mean of the data and its sum of squares, once none of it is negative. I/O: one read."""
-        wide = x.astype(np.float64)
-        *found, row = values([oc.min(x), oc.mean(wide), oc.sum(wide * wide), first_flaw(x)])
-        refuse_flaws(found, row, X=x)
-        if found[0] < 0:
-            raise ArgumentError(f"Negative values in data passed to NMF (input X): the least is {found[0]}")
-        return float(found[1]), float(found[2])
-
-    def _begin(self, x: Array, count: int, mean: float, first: Any, second: Any, going: Course) -> tuple[Array, Array]:
+    def _begin(self, x: Array, count: int, told: Beside, first: Any, second: Any, going: Course) -> tuple[Array, Array]:
         """The factors to start from, lazy."""
         init = self.init or ("nndsvda" if count <= min(x.shape) else "random")
         if init == "custom":
             shapes = (x.shape[0], count), (count, x.shape[1])
             given = [oc.asarray(part).astype(np.float64) for part in (first, second)]
             if tuple(part.shape for part in given) != shapes:
-                raise ArgumentError(f"NMF: W, H of shapes {[part.shape for part in given]}, and {shapes} are needed")
+                raise ArgumentError(f"NMF: W and H must have shapes {shapes}, not {[part.shape for part in given]}")
             return given[0], given[1]
         seed = int(going.random(self.random_state).randint(np.iinfo(np.int32).max))
         if init == "random":
-            scale = float(np.sqrt(mean / count))
+            scale = float(np.sqrt(told.value()[0] / count))
             factors = [oc.random.normal(shape, seed=seed) for shape in ((x.shape[0], count), (count, x.shape[1]))]
             return oc.abs(factors[0]) * scale, oc.abs(factors[1]) * scale
         if init == "nndsvda":
-            return _from_singular(x, count, mean, seed, going)
+            return _from_singular(x, count, told, seed, going)
         raise ArgumentError(f"NMF: init={init!r} is none of random, nndsvda, custom")
 
     def _loop(self, x: Array, left: Array, right: Array, squares: float) -> Loop:
@@ -164,7 +172,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         x = data.x.astype(np.float64)
         small = self.components_.astype(np.float64)
         along, square = oc.asarray(small), small @ small.T
-        self._facts(data.x)
+        facts = _Facts(data.x)
+        facts.settle(values(facts.wanted))
         scale = float(np.mean(self.components_)) or 1.0
 
         def step(w: Array, target: Array) -> Any:
@@ -183,12 +192,13 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         return found if lazy else found.compute()
 
 
-def _from_singular(x: Array, count: int, mean: float, seed: int, going: Course) -> tuple[Array, Array]:
+def _from_singular(x: Array, count: int, told: Beside, seed: int, going: Course) -> tuple[Array, Array]:
     """NNDSVD with the mean for zeros: of each pair of singular vectors the larger of their two parts by sign."""
     if x.shape[1] <= 1000:
         found = _svd.by_gram(x, center=False)
     else:
         found = _svd.by_range(x, count, oversamples=10, power=4, center=False, random_state=seed, going=going)
+    mean = told.value()[0]
     sizes, vectors = found.values[:count], found.vectors[:count]
     directions = np.where(sizes > 0, 1 / np.where(sizes > 0, sizes, 1), 0)[:, None] * vectors
     left = x @ oc.asarray(np.ascontiguousarray(directions.T))

@@ -12,8 +12,8 @@ import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Classifier, Data, Estimator, Regressor
-from outcore.learn._blocks import batches
-from outcore.learn._course import Course, course, generator_state, restored
+from outcore.learn._blocks import batches, block_program
+from outcore.learn._course import Course, course, foresee, generator_state, restored
 from outcore.learn._losses import CLASS_LOSSES, Loss, regression_losses
 
 Numbers = npt.NDArray[Any]
@@ -67,11 +67,11 @@ class _Descent(_Parameters, Estimator):
                 f"{type(self).__name__}: penalty={self.penalty!r} is none of {', '.join(map(str, _PENALTIES))}"
             )
         if not 0 <= self.l1_ratio <= 1:
-            raise ArgumentError(f"{type(self).__name__}: l1_ratio={self.l1_ratio} is not between 0 and 1")
+            raise ArgumentError(f"{type(self).__name__}: l1_ratio must be between 0 and 1, not {self.l1_ratio}")
         if self.learning_rate not in _RATES:
             raise ArgumentError(f"{type(self).__name__}: learning_rate={self.learning_rate!r} is none of {_RATES}")
         if self.batch_size < 1 or self.max_iter < 1 or not self.alpha > 0 or not self.eta0 > 0:
-            raise ArgumentError(f"{type(self).__name__}: batch_size, max_iter, alpha and eta0 have to be above zero")
+            raise ArgumentError(f"{type(self).__name__}: batch_size, max_iter, alpha and eta0 must each be above 0")
 
     def _rate(self) -> float:
         if self.learning_rate == "optimal":
@@ -192,6 +192,10 @@ class SGDClassifier(_Descent, Classifier):
     def _learn(self, X: Any, y: Any, classes: Any, weights: Any, fresh: bool) -> SGDClassifier:
         self._check(CLASS_LOSSES)
         data, y = self._read_pair(X, y, reset=fresh or not hasattr(self, "classes_"))
+        if isinstance(y, Array) and y.ndim == 1 and y.dtype.kind in "biuf":
+            # The classes are found in a read of y; blocks have to fit the memory behind it.
+            rows = [data.x.astype(np.float64), y.astype(np.float64)[:, None], y.astype(np.float64)]
+            foresee(block_program(rows))
         codes = self._codes(y, classes)
         count = len(self.classes_)
         if count < 2:
@@ -251,7 +255,9 @@ class SGDRegressor(_Descent, Regressor):
         data, y = self._read_pair(X, y, reset=fresh or not hasattr(self, "t_"), y_numeric=True)
         goal = self._targets(y)
         if goal.ndim != 1:
-            raise ArgumentError(f"SGDRegressor: targets of shape {goal.shape} are not a row")
+            raise ArgumentError(
+                f"SGDRegressor: targets must be 1-D, not of shape {goal.shape}; use y[:, 0] or oc.ravel(y)"
+            )
         columns = oc.expand_dims(goal, axis=1)
         with course(self, X, y, weights, durable=fresh) as going:
             self._descend(data, columns, self._weights(weights, data), losses[self.loss], going, fresh)

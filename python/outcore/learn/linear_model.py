@@ -11,9 +11,11 @@ import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Data, Regressor
+from outcore.learn._course import clear_room
 from outcore.learn._moments import Moments, moments, products
 
 Numbers = npt.NDArray[Any]
+_ROOM = 8  # matrices as large as the scatter matrix, in memory at once
 
 
 class _Linear(Regressor):
@@ -33,9 +35,8 @@ class _Linear(Regressor):
         single = goal.ndim == 1
         columns = oc.expand_dims(goal, axis=1) if single else goal
         weights = self._weights(sample_weight, data)
+        self._check_room(_ROOM * data.x.shape[1] ** 2)
         found = (moments if self.fit_intercept else products)(data.x, columns, weights)
-        if not found.weight > 0:
-            raise ArgumentError(f"{type(self).__name__}: the weights of all observations add up to {found.weight}")
         return data, found, single
 
     def _keep(self, found: Moments, coefficients: Numbers, single: bool, dtype: Any) -> None:
@@ -91,6 +92,7 @@ def _cutoff(values: Numbers) -> float:
 
 def _least_squares(scatter: Numbers, cross: Numbers) -> tuple[Numbers, Numbers]:
     """The solution of S·β = C, the shortest where there are several, and the eigenvalues of S, largest first."""
+    clear_room(_ROOM * scatter.size)
     values, vectors = np.linalg.eigh(scatter)
     scale = np.sqrt(np.diag(scatter))
     if np.all(scale > 0):
@@ -127,7 +129,10 @@ class Ridge(_Linear):
         data, found, single = self._moments(X, y, sample_weight)
         penalties = np.asarray(self.alpha, dtype=np.float64)
         if penalties.ndim > 1 or penalties.size not in (1, found.cross.shape[1]) or np.any(penalties < 0):
-            raise ArgumentError(f"Ridge: alpha={self.alpha} for {found.cross.shape[1]} targets")
+            raise ArgumentError(
+                f"Ridge: alpha must be one number of at least 0, or one for each of {found.cross.shape[1]} targets, "
+                f"not {self.alpha}"
+            )
         columns = found.cross.T
         each = np.broadcast_to(penalties.ravel(), (len(columns),))
         eye = np.eye(len(found.scatter))

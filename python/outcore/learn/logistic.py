@@ -13,8 +13,8 @@ from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn import _quasi_newton
 from outcore.learn._base import Classifier, Data, weighted
-from outcore.learn._course import Course, course, values
-from outcore.learn._logistic_loss import Objective
+from outcore.learn._course import Course, course, foresee, values
+from outcore.learn._logistic_loss import HESSIAN_ROOM, Objective
 
 Numbers = npt.NDArray[Any]
 _SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky")
@@ -85,17 +85,20 @@ class LogisticRegression(Classifier):
         if self.solver not in _SOLVERS:
             raise ArgumentError(f"LogisticRegression: solver={self.solver!r} is none of {', '.join(_SOLVERS)}")
         if not self.C > 0:
-            raise ArgumentError(f"LogisticRegression: C={self.C} is not above zero")
+            raise ArgumentError(f"LogisticRegression: C must be above 0, not {self.C}")
         if not 0 <= self.l1_ratio <= 1:
-            raise ArgumentError(f"LogisticRegression: l1_ratio={self.l1_ratio} is not between 0 and 1")
+            raise ArgumentError(f"LogisticRegression: l1_ratio must be between 0 and 1, not {self.l1_ratio}")
         if self.l1_ratio > 0 and self.solver != "lbfgs":
             raise ArgumentError(
-                f"LogisticRegression: solver={self.solver!r} takes no absolute values (l1_ratio={self.l1_ratio}); "
-                f"solver='lbfgs' does"
+                f"LogisticRegression: solver={self.solver!r} has no penalty by absolute values "
+                f"(l1_ratio={self.l1_ratio}); "
+                f"use solver='lbfgs'"
             )
 
     def _learn(self, data: Data, y: Any, weights: Array | None, going: Course) -> tuple[int, bool]:
         """Finds the coefficients: the iterations that took, and whether the gradient is below `tol`."""
+        if isinstance(y, Array) and y.ndim == 1 and y.dtype.kind in "biuf":
+            foresee(self._foreseen(data.x, y, weights))
         codes = self._codes(y)
         classes = len(self.classes_)
         if classes < 2:
@@ -105,6 +108,8 @@ class LogisticRegression(Classifier):
         weights = self._class_weights(codes, weights)
         squares = (1.0 - self.l1_ratio) / self.C
         objective = Objective(data.x, codes, classes, weights, squares, self.fit_intercept)
+        if self.solver == "newton-cholesky":
+            self._check_room(HESSIAN_ROOM * objective.size**2)
         start = np.zeros(objective.size)
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (objective.columns, objective.features):
             start = np.vstack([self.coef_.T, self.intercept_] if self.fit_intercept else [self.coef_.T]).ravel()
@@ -113,6 +118,15 @@ class LogisticRegression(Classifier):
         self.coef_ = np.ascontiguousarray(coefficients.T).astype(data.x.dtype)
         self.intercept_ = intercepts.astype(data.x.dtype)
         return rounds, converged
+
+    def _foreseen(self, x: Array, y: Array, weights: Array | None) -> list[Any]:
+        """The sweep of a step for two classes, of which there are no fewer; the labels need not be known for it."""
+        objective = Objective(x, (y != 0).astype(np.int64), 2, weights, 1.0, self.fit_intercept, scale=1.0)
+        point = np.full(objective.size, 0.5)
+        if self.solver == "newton-cholesky":
+            self._check_room(HESSIAN_ROOM * objective.size**2)
+            return objective.hessian_sums(point)[0]
+        return objective.gradient_sums(point)[0]
 
     def _class_weights(self, codes: Array, weights: Array | None) -> Array | None:
         """The weights of observations times those of their classes."""

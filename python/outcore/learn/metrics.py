@@ -5,6 +5,7 @@ Each gives a number or a small NumPy array, by one program that reads what it is
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import outcore as oc
 from outcore._array import Array
 from outcore._node import Operand, node
 from outcore.errors import ArgumentError, ShapeError
+from outcore.learn._shift import far, shift
 
 Numbers = npt.NDArray[Any]
 
@@ -29,7 +31,7 @@ def _pair(name: str, first: Any, second: Any) -> tuple[Array, Array]:
     if one.shape != other.shape and {one.ndim, other.ndim} == {1, 2}:
         one, other = (part[:, 0] if part.ndim == 2 and part.shape[1] == 1 else part for part in (one, other))
     if one.shape != other.shape:
-        raise ShapeError(f"{name}: shapes {one.shape} and {other.shape} differ")
+        raise ShapeError(f"{name}: both arrays must have one shape, not {one.shape} and {other.shape}")
     return one, other
 
 
@@ -37,11 +39,17 @@ def _mean(name: str, values: Array, weights: Any) -> Array:
     """The mean over observations, which `weights` may weigh."""
     if weights is None:
         return oc.mean(values, axis=0)
-    row = Array(node(weights)).astype(np.float64)
-    if row.shape != values.shape[:1]:
-        raise ShapeError(f"{name}: sample_weight of shape {row.shape} for {values.shape[0]} observations")
+    row = _weights(name, weights, values.shape[0])
     heavy = oc.reshape(row, (-1, *(1,) * (values.ndim - 1)))
     return oc.sum(values.astype(np.float64) * heavy, axis=0) / oc.sum(row)
+
+
+def _weights(name: str, weights: Any, count: int) -> Array:
+    """Weights of observations as a row of float64."""
+    row = Array(node(weights if isinstance(weights, Array) else np.asarray(weights))).astype(np.float64)
+    if row.shape != (count,):
+        raise ShapeError(f"{name}: sample_weight must have shape {(count,)}, not {row.shape}")
+    return row
 
 
 def accuracy_score(y_true: Operand, y_pred: Operand, *, normalize: bool = True, sample_weight: Any = None) -> float:
@@ -116,7 +124,8 @@ def r2_score(
     """1 − Σ (true − predicted)² / Σ (true − mean)²; where all are equal 1 for right predictions, else 0.
 
     Several outputs as in `mean_squared_error`. NaN for fewer than two observations.
-    I/O: one read of both; squares are of distances from the first observation's target, so that they do not cancel.
+    I/O: one read of both, squares being of distances from the mean of the first targets; one more of the true ones
+    where that lies far from the mean of all.
 
     >>> from outcore.learn import metrics
     >>> metrics.r2_score([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
@@ -125,12 +134,21 @@ def r2_score(
     true, found = _pair("r2_score", y_true, y_pred)
     if true.shape[0] < 2:
         return float("nan")
-    apart, error = true.astype(np.float64) - true[:1], true.astype(np.float64) - found
-    parts = (error * error, apart, apart * apart)
-    left, mean, squares = oc.compute(*(_mean("r2_score", part, sample_weight) for part in parts))
-    spread = squares - mean * mean
+    true, error = true.astype(np.float64), true.astype(np.float64) - found
+    weights = None if sample_weight is None else Array(node(sample_weight))
+    wide = true if true.ndim == 2 else oc.expand_dims(true, axis=1)
+    center: Array = shift(wide, weights)[0] if true.ndim == 2 else shift(wide, weights)[0, 0]
+
+    def spread(center: Array) -> list[Array]:
+        apart = true - center
+        return [center, *(_mean("r2_score", part, sample_weight) for part in (apart, apart * apart))]
+
+    left, start, mean, squares = oc.compute(_mean("r2_score", error * error, sample_weight), *spread(center))
+    if far(np.asarray(1.0), mean, squares - mean * mean, start + mean):
+        start, mean, squares = oc.compute(*spread(oc.asarray(np.asarray(start + mean))))
+    spread_of = squares - mean * mean
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = np.where(spread > 0, 1 - left / spread, np.where(left > 0, 0.0, 1.0))
+        score = np.where(spread_of > 0, 1 - left / spread_of, np.where(left > 0, 0.0, 1.0))
     return float(np.mean(score)) if multioutput == "uniform_average" else score
 
 
@@ -184,7 +202,8 @@ def log_loss(
         chances = oc.stack([1 - chances, chances], axis=1)
     if chances.shape != (true.shape[0], len(classes)):
         raise ShapeError(
-            f"log_loss: probabilities of shape {chances.shape} for {true.shape[0]} of {len(classes)} classes"
+            f"log_loss: probabilities must have shape {(true.shape[0], len(classes))}, a column for each class, not "
+            f"{chances.shape}"
         )
     epsilon = float(np.finfo(chances.dtype).eps)
     held = oc.clip(chances, epsilon, 1 - epsilon)
@@ -192,9 +211,58 @@ def log_loss(
     loss = -oc.log(oc.sum(chosen, axis=1))
     if not normalize:
         if sample_weight is not None:
-            raise ArgumentError("log_loss: sample_weight with normalize=False is not defined here")
+            raise ArgumentError("log_loss: sample_weight needs normalize=True")
         return float(oc.sum(loss).compute())
     return float(_mean("log_loss", loss, sample_weight).compute())
+
+
+def roc_auc_score(y_true: Operand, y_score: Operand, *, sample_weight: Any = None) -> float:
+    """The area under the ROC curve of two classes: how likely a member of the second has the higher score.
+
+    A positive score counts what negatives lie below it, and half of those equal to it, by weight: Σ w⁺ (W⁻(< s) + ½
+    W⁻(= s)) / (W⁺ W⁻) (Hanley, McNeil 1982), which is exact with ties. The second class is the larger label. NaN, and a
+    warning, where one of the classes has no weight. Raises ArgumentError for more than two classes, and for scores that
+    are not finite.
+
+    I/O: a read of the labels for the classes, then a sort of the negatives' scores, and a search in them.
+
+    >>> from outcore.learn import metrics
+    >>> metrics.roc_auc_score([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.75
+    """
+    if not isinstance(y_true, Array):
+        y_true = np.unique(np.asarray(y_true), return_inverse=True)[1]
+    true, scores = _pair("roc_auc_score", y_true, y_score)
+    if true.ndim != 1 or not true.shape[0]:
+        raise ShapeError(f"roc_auc_score: labels and scores must be 1-D and not empty, not of shape {true.shape}")
+    low, high, finite = oc.compute(oc.min(true), oc.max(true), oc.all(oc.isfinite(scores)))
+    if not finite:
+        raise ArgumentError("roc_auc_score: y_score contains NaN or infinity")
+    positive, negative = true == high, true == low
+    weights = None if sample_weight is None else _weights("roc_auc_score", sample_weight, true.shape[0])
+    parts = [part.astype(np.float64) if weights is None else part * weights for part in (positive, negative)]
+    *sums, is_binary = oc.compute(*(oc.sum(part) for part in parts), oc.all(positive | negative))
+    if not is_binary:
+        raise ArgumentError("roc_auc_score: y_true has more than two classes; compare one with the others, y_true == c")
+    if low == high or not sums[0] * sums[1] > 0:
+        from sklearn.exceptions import UndefinedMetricWarning
+
+        said = "roc_auc_score: the labels have one class; the area under the curve is not defined"
+        warnings.warn(said, UndefinedMetricWarning, stacklevel=2)
+        return float("nan")
+    mine, theirs = scores[positive], scores[negative]
+    if weights is None:
+        ordered = oc.sort(theirs)
+        below, up_to = (oc.searchsorted(ordered, mine, side=side).astype(np.float64) for side in ("left", "right"))
+        won = oc.sum(below + up_to)
+    else:
+        order = oc.argsort(theirs)
+        ordered = oc.take(theirs, order)
+        running = oc.concat([oc.zeros((1,)), oc.cumulative_sum(oc.take(weights[negative], order))])
+        places = (oc.searchsorted(ordered, mine, side=side) for side in ("left", "right"))
+        below, up_to = (oc.take(running, place) for place in places)
+        won = oc.sum((below + up_to) * weights[positive])
+    return float(won.compute()) / 2 / float(sums[0]) / float(sums[1])
 
 
 __all__ = [
@@ -204,5 +272,6 @@ __all__ = [
     "mean_absolute_error",
     "mean_squared_error",
     "r2_score",
+    "roc_auc_score",
     "root_mean_squared_error",
 ]

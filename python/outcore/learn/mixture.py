@@ -14,12 +14,13 @@ from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts
 from outcore.learn._base import Data, Estimator
-from outcore.learn._course import Course, course, values
+from outcore.learn._course import Course, clear_room, course, foresee, values
 from outcore.learn._moments import column_moments
 from outcore.learn.cluster import KMeans
 
 Numbers = npt.NDArray[Any]
 _FAR = 100.0  # deviations
+_ROOM = 6  # matrices as large as the covariances, in memory at once
 
 
 class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
@@ -81,14 +82,18 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         """The parameters of greatest likelihood near the starts."""
         data = self._read(X, reset=True, rows_min=2)
         self._check(data.x)
+        matrices = {"full": self.n_components, "tied": 1}.get(self.covariance_type, 0)
+        self._check_room(_ROOM * matrices * data.x.shape[1] ** 2)
         with course(self, X) as going:
+            foresee(self._foreseen(data.x.astype(np.float64)))
             random = going.random(self.random_state)
-            center = self._origin(data.x)
+            moments = column_moments(data.x)
+            center = self._origin(*moments)
             x = data.x.astype(np.float64)
             x = x - oc.asarray(center) if center.any() else x
             best = -np.inf
             for _ in range(self.n_init):
-                state, bounds, converged = self._maximize(x, self._begin(x, center, random), going)
+                state, bounds, converged = self._maximize(x, self._begin(x, center, moments, random), going)
                 if bounds[-1] > best:
                     best = bounds[-1]
                     self._keep(state, center, bounds, converged)
@@ -97,9 +102,8 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
             self._not_converged(self.max_iter)
         return self
 
-    def _origin(self, x: Array) -> Numbers:
+    def _origin(self, count: Numbers, mean: Numbers, scatter: Numbers) -> Numbers:
         """The mean of the data where second moments about zero would lose more than four digits, else zero."""
-        count, mean, scatter = column_moments(x)
         far = np.any(mean**2 * count > _FAR**2 * scatter)
         return mean if far else np.zeros_like(mean)
 
@@ -113,17 +117,20 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
                 f"GaussianMixture: n_samples={x.shape[0]} should be >= n_components={self.n_components}, and that >= 1"
             )
         if self.max_iter < 1 or self.n_init < 1:
-            raise ArgumentError(f"GaussianMixture: max_iter={self.max_iter}, n_init={self.n_init}: each is at least 1")
+            raise ArgumentError(
+                f"GaussianMixture: max_iter={self.max_iter} and n_init={self.n_init} must each be at least 1"
+            )
 
-    def _begin(self, x: Array, center: Numbers, random: Any) -> tuple[Numbers, Numbers, Numbers]:
+    def _begin(self, x: Array, center: Numbers, moments: Any, random: Any) -> tuple[Numbers, Numbers, Numbers]:
         """Weights, means (of shifted data) and factors of the precisions to start from. Few reads."""
         count, form = self.n_components, self.covariance_type
         given = (self.weights_init, self.means_init, self.precisions_init)
         if all(part is not None for part in given):
             return np.asarray(given[0], dtype=np.float64), np.asarray(given[1]) - center, self._given_factors()
         if self.init_params == "kmeans":
-            model = KMeans(count, n_init=1, random_state=random).fit(x)
-            nearest = model.predict(x)
+            weight, mean, scatter = moments
+            known = weight, mean - center, scatter
+            nearest = KMeans(count, n_init=1, random_state=random).fit_known(x, known)
         elif self.init_params in ("k-means++", "k-means||", "random_from_data"):
             name = "random" if self.init_params == "random_from_data" else self.init_params
             rows = _starts.STARTS[name](x, None, count, 1, random)[0]
@@ -149,6 +156,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
 
     def _estimate(self, found: list[Numbers], rows: int) -> tuple[Numbers, Numbers, Numbers]:
         """The M step: weights, means and factors of the precisions from sums over the rows."""
+        clear_room(_ROOM * sum(part.size for part in found[2:]))
         found[0] = found[0] + 10 * np.finfo(np.float64).eps
         means = found[1] / found[0][:, None]
         self._covariances = _densities.covariances(found, means, self.covariance_type, self.reg_covar)
@@ -160,19 +168,28 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         """EM from one start: the state, the mean log-likelihood before each step, whether it converged."""
         bounds: list[float] = []
         for iteration in range(1, self.max_iter + 1):
-            joint = self._joint(x, *state)
-            top = oc.max(joint, axis=1, keepdims=True)
-            parts = oc.exp(joint - top)
-            norm = oc.sum(parts, axis=1, keepdims=True)
-            likelihood, *found = values(
-                [oc.mean(top + oc.log(norm)), *_densities.sums(x, parts / norm, self.covariance_type)]
-            )
+            likelihood, *found = values(self._step(x, *state))
             bounds.append(float(likelihood))
             state = self._estimate(found, x.shape[0])
             going.tell(iteration, self.max_iter, log_likelihood=bounds[-1])
             if iteration > 1 and abs(bounds[-1] - bounds[-2]) < self.tol:
                 return (*state, self._covariances), bounds, True
         return (*state, self._covariances), bounds, False
+
+    def _step(self, x: Array, weights: Numbers, means: Numbers, factors: Numbers) -> list[Any]:
+        """The mean log-likelihood, and the sums that the next state is made of."""
+        joint = self._joint(x, weights, means, factors)
+        top = oc.max(joint, axis=1, keepdims=True)
+        parts = oc.exp(joint - top)
+        norm = oc.sum(parts, axis=1, keepdims=True)
+        return [oc.mean(top + oc.log(norm)), *_densities.sums(x, parts / norm, self.covariance_type)]
+
+    def _foreseen(self, x: Array) -> list[Any]:
+        """A step of numbers that it will not have, of data that is shifted."""
+        count, features = self.n_components, x.shape[1]
+        shape = {"full": (count, features, features), "tied": (features, features), "diag": (count, features)}
+        factors = np.ones(shape.get(self.covariance_type, (count,)))
+        return self._step(x - oc.asarray(np.ones(features)), np.ones(count), np.ones((count, features)), factors)
 
     def _joint(self, x: Array, weights: Numbers, means: Numbers, factors: Numbers) -> Array:
         """log π_k + log N(x | μ_k, Σ_k)."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 import outcore as oc
 from outcore._array import Array
@@ -19,13 +18,21 @@ Numbers = npt.NDArray[Any]
 def _rows(name: str, arrays: tuple[Any, ...]) -> int:
     lengths = [part.shape[0] if hasattr(part, "shape") else len(part) for part in arrays]
     if not lengths or len(set(lengths)) > 1:
-        raise ShapeError(f"{name}: arrays of {lengths} rows; it takes one or more of one length")
+        raise ShapeError(f"{name}: arrays must have one number of rows, not {lengths}")
     return int(lengths[0])
+
+
+def _random(state: Any) -> np.random.RandomState:
+    """The generator that `random_state` means, as scikit-learn has it; that package need not be loaded for it."""
+    if isinstance(state, np.random.RandomState):
+        return state
+    found: np.random.RandomState = np.random.mtrand._rand if state is None else np.random.RandomState(state)
+    return found
 
 
 def _keys(rows: int, random_state: Any) -> Array:
     """A number for each row; their order is a seeded permutation of the rows, which is stored nowhere."""
-    return oc.random.uniform(rows, seed=int(check_random_state(random_state).randint(np.iinfo(np.int32).max)))
+    return oc.random.uniform(rows, seed=int(_random(random_state).randint(np.iinfo(np.int32).max)))
 
 
 def _bound(keys: Array, count: int) -> Array:
@@ -58,7 +65,10 @@ def _sizes(rows: int, test_size: Any, train_size: Any) -> tuple[int, int]:
     test = count(test_size, up=True)
     train = rows - test if train_size is None else count(train_size, up=False)
     if test < 1 or train < 1 or test + train > rows:
-        raise ArgumentError(f"train_test_split: {train} rows to train and {test} to test, of {rows}")
+        raise ArgumentError(
+            f"train_test_split: train_size and test_size, {train} and {test} rows, must each be at least 1 and at most "
+            f"{rows} together"
+        )
     return train, test
 
 
@@ -105,7 +115,7 @@ class KFold:
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
         if n_splits < 2:
-            raise ArgumentError(f"KFold: n_splits={n_splits}; at least 2 parts")
+            raise ArgumentError(f"KFold: n_splits must be at least 2, not {n_splits}")
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
@@ -121,7 +131,7 @@ class KFold:
         """Pairs (train, test) of masks or positions."""
         rows = _rows("KFold", (X,))
         if rows < self.n_splits:
-            raise ArgumentError(f"KFold: n_splits={self.n_splits} of {rows} rows")
+            raise ArgumentError(f"KFold: n_splits={self.n_splits} must be at most the number of rows, {rows}")
         share, more = divmod(rows, self.n_splits)
         ends = np.cumsum([0, *(share + (place < more) for place in range(self.n_splits))])
         keys = _keys(rows, self.random_state) if self.shuffle else oc.arange(rows)

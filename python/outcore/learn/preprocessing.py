@@ -13,6 +13,8 @@ import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Data, Estimator
+from outcore.learn._course import values
+from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._moments import column_moments
 
 Numbers = npt.NDArray[Any]
@@ -46,15 +48,22 @@ def _nonzero(scale: Numbers) -> Numbers:
     return np.where(scale == 0, 1.0, scale)
 
 
+def _refuse_infinite(x: Array, *bounds: Numbers) -> None:
+    """Raises ArgumentError naming an infinite element where one is a bound. I/O: none where none is, else one read."""
+    if any(np.isinf(bound).any() for bound in bounds):
+        row = values([first_flaw(oc.where(oc.isnan(x), 0.0, x))])[0]
+        refuse_flaws([np.inf], row, pass_nan=True, X=x)
+
+
 class StandardScaler(_Scaler):
     """Features less their mean, over their standard deviation: z = (x − mean_) / scale_, with the divisor n.
 
-    Means and variances of one read are formed of distances from the mean of the first rows, and those of further data
-    are merged with them, so `partial_fit` gives what `fit` of all would (Chan, Golub, LeVeque 1983). Features whose
-    deviation is nothing but rounding keep their scale.
+    Means and variances are formed of distances from the mean of the first rows, and again, of distances from the mean,
+    where that lies far from it. Those of further data are merged with them, so `partial_fit` gives what `fit` of all
+    would (Chan, Golub, LeVeque 1983). Features whose deviation is nothing but rounding keep their scale.
 
     Fitted: `mean_`, `var_`, `scale_`, `n_samples_seen_`, `n_features_in_`. I/O: `fit`, `partial_fit` and `transform`
-    read X once.
+    read X once; twice where the first rows are missing, weigh nothing or lie far away.
 
     >>> import numpy as np
     >>> from outcore.learn import StandardScaler
@@ -146,10 +155,14 @@ class MinMaxScaler(_Scaler):
         """As `fit` of all data so far and `X`."""
         low, high = self.feature_range
         if not low < high:
-            raise ArgumentError(f"MinMaxScaler: feature_range {self.feature_range} does not rise")
+            raise ArgumentError(
+                "MinMaxScaler: feature_range must rise from its first number to its second, not be "
+                f"{self.feature_range}"
+            )
         first = not hasattr(self, "n_samples_seen_")
         data = self._features(X, reset=first)
         least, most = oc.compute(oc.nanmin(data.x, axis=0), oc.nanmax(data.x, axis=0))
+        _refuse_infinite(data.x, least, most)
         if not first:
             least, most = np.fmin(least, self.data_min_), np.fmax(most, self.data_max_)
         self.n_samples_seen_ = data.x.shape[0] + (0 if first else self.n_samples_seen_)
@@ -200,9 +213,12 @@ class RobustScaler(_Scaler):
         """Medians and quantiles of the features of `X`."""
         low, high = self.quantile_range
         if not 0 <= low <= high <= 100:
-            raise ArgumentError(f"RobustScaler: quantile_range {self.quantile_range} is not two rising percentages")
+            raise ArgumentError(
+                f"RobustScaler: quantile_range must be two rising percentages from 0 to 100, not {self.quantile_range}"
+            )
         data = self._features(X)
         below, middle, above = oc.nanquantile(data.x, [low / 100, 0.5, high / 100], axis=0).compute()
+        _refuse_infinite(data.x, below, middle, above)
         self.center_ = middle if self.with_centering else None
         self.scale_ = None
         if self.with_scaling:

@@ -10,23 +10,19 @@ use crate::task::Grid;
 use crate::EngineError;
 
 /// Of each column of the float64 matrix `x`, NaN passed over: how many elements there are and are not 0, the least and the
-/// greatest, Σ|x|, Σx², and Σa to Σa⁴ of their distances a from `centers`, the rows of a matrix of float64.
+/// greatest, Σ|x|, Σx², the mean as the sum of two numbers, and Σd² to Σd⁴ of distances from it; the rows of a matrix.
 ///
 /// # Errors
-/// Operands of other types, or shapes that do not go together.
-pub fn described(x: &Expr, centers: &Expr) -> Result<Expr, EngineError> {
-    if x.ndim() != 2 || centers.shape != x.shape[1..] {
+/// Another type, or another number of axes.
+pub fn described(x: &Expr) -> Result<Expr, EngineError> {
+    if x.ndim() != 2 {
         return Err(EngineError::Shape(format!(
-            "summary: centers of shape {} are not those of columns of {}",
-            show(&centers.shape),
+            "summary: an array of shape {} is no matrix",
             show(&x.shape)
         )));
     }
-    if x.dtype != DType::F64 || centers.dtype != DType::F64 {
-        return Err(EngineError::DType(format!(
-            "summary: {} and {}",
-            x.dtype, centers.dtype
-        )));
+    if x.dtype != DType::F64 {
+        return Err(EngineError::DType(format!("summary: {} is not float64", x.dtype)));
     }
     let columns = x.shape[1];
     let x = in_tiles(x, grid::uncut(&x.shape, x.dtype, x.tile.clone(), &[1]));
@@ -38,7 +34,7 @@ pub fn described(x: &Expr, centers: &Expr) -> Result<Expr, EngineError> {
     let of = Describing {
         elements: x.tile.iter().product(),
     };
-    gathered(of, &[x, in_tiles(centers, vec![columns.max(1)])], table)
+    gathered(of, &[x], table)
 }
 
 #[derive(Clone, Debug)]
@@ -58,13 +54,13 @@ impl Tabled for Describing {
         1
     }
     fn operations(&self) -> f64 {
-        16.0 * self.elements as f64
+        24.0 * self.elements as f64
     }
     fn clear(&self, table: &mut [u8]) {
         clear_facts(table);
     }
     fn add(&self, _below: u64, tiles: &[&[u8]], table: &mut [u8]) {
-        describe(tiles[0], tiles[1], table);
+        describe(tiles[0], table);
     }
     fn merge(&self, from: &[u8], into: &mut [u8]) {
         merge_facts(from, into);

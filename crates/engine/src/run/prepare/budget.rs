@@ -309,6 +309,13 @@ impl Session {
         bytes.min(limit.saturating_sub(ledger.used() as u64))
     }
 
+    /// Has so many bytes of the limit be free for what no ledger counts, such as libraries that are loaded next.
+    pub fn leave_room(&self, bytes: u64) {
+        self.overhead.settle();
+        self.make_way(bytes, None, false);
+        self.pool.trim();
+    }
+
     /// Has a cache, which `holder` holds, be of so many bytes, or as large as can be: others give way as to `make_way`.
     pub fn resize_pages(&self, cache: &PageCache, holder: &dyn Reclaim, bytes: u64, is_turn: bool) {
         let missing = bytes.saturating_sub(cache.bytes() as u64);

@@ -1,5 +1,6 @@
 //! Memory of the process that no ledger counts.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use outcore_store::{have_few_arenas, return_freed_memory, Ledger, PAGE};
@@ -12,13 +13,17 @@ pub(in crate::run) const STEP: u64 = 8 << 20;
 /// What the process may grow or shrink by, within the allowances, before its share of the limit is settled anew: two
 /// forecasts in a row should be of the same memory.
 const TOLERANCE: u64 = 12 << 20;
+/// Growth of mapped files from which the kernel is asked which of them are libraries: it looks at every page for that.
+const LOADED: u64 = 2 << 20;
 
 /// What is resident beside the ledgers' bytes: measured when a session is made, and again before each plan, for the
 /// caller's own data and expressions grow in between.
 pub(in crate::run) struct Overhead {
     allowance: u64,
-    /// Resident bytes of mapped files when the session was made. The kernel takes later ones back when it needs to.
-    mapped: u64,
+    /// Resident bytes of mapped files, and of libraries among them, when last looked at. Libraries are the process's own
+    /// like its heap; pages of mapped data the kernel takes back when it needs to.
+    mapped: AtomicU64,
+    libraries: AtomicU64,
     own_at_least: u64,
     own: AtomicU64,
 }
@@ -40,7 +45,9 @@ impl Overhead {
         let own = Ledger::uncounted(resident as usize) as u64;
         Overhead {
             allowance: FIXED + workers * PER_WORKER,
-            mapped,
+            // What is mapped before any array is opened counts, of whatever kind it is.
+            mapped: AtomicU64::new(mapped),
+            libraries: AtomicU64::new(mapped),
             own_at_least: own,
             own: AtomicU64::new(own),
         }
@@ -68,7 +75,58 @@ impl Overhead {
     fn uncounted(&self) -> u64 {
         let (resident, mapped) = resident_bytes();
         let anonymous = resident.saturating_sub(mapped);
-        let now = Ledger::uncounted((anonymous + self.mapped) as usize) as u64;
+        if mapped.abs_diff(self.mapped.load(Ordering::Relaxed)) > LOADED {
+            self.mapped.store(mapped, Ordering::Relaxed);
+            self.libraries.fetch_max(library_bytes(), Ordering::Relaxed);
+        }
+        let libraries = self.libraries.load(Ordering::Relaxed);
+        let now = Ledger::uncounted((anonymous + libraries) as usize) as u64;
         now.max(self.own_at_least)
+    }
+}
+
+/// Resident bytes of mapped files that hold code: of all their parts, without pages that were written to.
+fn library_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    let mut files: HashMap<&str, (bool, u64)> = HashMap::new();
+    let mut path = "";
+    for line in text.lines() {
+        let mut fields = line.split_ascii_whitespace();
+        let first = fields.next().unwrap_or_default();
+        match first.strip_suffix(':') {
+            None => {
+                let permissions = fields.next().unwrap_or_default();
+                path = line.find('/').map_or("", |start| &line[start..]);
+                files.entry(path).or_default().0 |= permissions.contains('x');
+            }
+            Some(name @ ("Rss" | "Anonymous")) => {
+                let bytes = fields.next().and_then(|size| size.parse().ok()).unwrap_or(0) * 1024;
+                let file = &mut files.entry(path).or_default().1;
+                *file = if name == "Rss" {
+                    *file + bytes
+                } else {
+                    file.saturating_sub(bytes)
+                };
+            }
+            _ => {}
+        }
+    }
+    files.remove("");
+    files
+        .values()
+        .filter(|(is_code, _)| *is_code)
+        .map(|(_, bytes)| bytes)
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{library_bytes, resident_bytes};
+
+    #[test]
+    fn libraries_are_part_of_what_is_mapped() {
+        let libraries = library_bytes();
+        assert!(libraries > 0);
+        assert!(libraries <= resident_bytes().1 + (1 << 20));
     }
 }
