@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -193,14 +194,28 @@ def incomplete_lu(A: Any, drop_tol: float | None = None, fill_factor: float | No
     return _Factors(factors, floating_dtype(found.dtype))
 
 
-def factored(matrix: Any) -> Preconditioner:
-    """The inverse of a SciPy matrix in memory, by its complete LU factors. Raises LinAlgError where it is singular."""
+def factored(matrix: Any, singular: Callable[[], LinAlgError]) -> Any:
+    """SciPy's complete LU factors of a matrix in memory, by columns. Raises what `singular` makes."""
     from scipy.sparse.linalg import splu
 
     try:
-        return _Factors(splu(matrix.tocsc()), floating_dtype(matrix.dtype))
-    except RuntimeError as error:
-        raise LinAlgError(f"sigma: {error}; it is an eigenvalue") from None
+        return splu(matrix)
+    except RuntimeError:
+        raise singular() from None
 
 
-__all__ = ["Preconditioner", "block_jacobi", "factored", "ic0", "ilu0", "incomplete_lu", "jacobi"]
+def factored_operator(factors: Any, dtype: Any) -> Preconditioner:
+    """The inverse that factors in memory solve with."""
+    return _Factors(factors, dtype)
+
+
+__all__ = [
+    "Preconditioner",
+    "block_jacobi",
+    "factored",
+    "factored_operator",
+    "ic0",
+    "ilu0",
+    "incomplete_lu",
+    "jacobi",
+]

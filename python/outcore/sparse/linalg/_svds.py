@@ -10,7 +10,7 @@ import numpy.typing as npt
 import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
-from outcore.sparse.linalg._eigenvalues import eigsh
+from outcore.sparse.linalg._eigenvalues import columns_of, some_eigenvalues
 from outcore.sparse.linalg._operators import Normal, floating_dtype, operator
 from outcore.sparse.linalg._vectors import Holder
 
@@ -51,8 +51,9 @@ def svds(
     a = operator(A, "svds")
     normal = Normal(a)
     end = "LA" if which == "LM" else "SA"
-    options: dict[str, Any] = {"block_size": block_size, "seed": seed, "checkpoint": checkpoint}
-    _, vectors = eigsh(normal, k, which=end, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol, **options)
+    sizes, going = (ncv, block_size, maxiter), (seed, checkpoint)
+    values, vectors = some_eigenvalues("svds", normal, k, end, None, v0, tol, None, sizes, going)
+    vectors = columns_of(vectors, np.argsort(values))
     far = a @ vectors if normal.tall else a.adjoint(vectors)
     q, small, turns = _factored(far)
     if not return_singular_vectors:
