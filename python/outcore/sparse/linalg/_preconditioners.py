@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
-from outcore._session import current
-from outcore.errors import ArgumentError, LinAlgError, MemoryLimitError
+from outcore.errors import ArgumentError, LinAlgError
+from outcore.sparse._along import check_room
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._incomplete import factors_of
 from outcore.sparse.linalg._operators import Operator, floating_dtype
@@ -102,9 +102,9 @@ def block_jacobi(A: SparseMatrix, size: int) -> Preconditioner:
         raise ArgumentError(f"block_jacobi: blocks of {size} in a matrix {A.shape}")
     count = -(-rows // size)
     dtype = floating_dtype(A.dtype)
-    need, room = count * size * size * dtype.itemsize, current().counters()["budget_bytes"] // 3
-    if need > room:
-        raise MemoryLimitError(f"block_jacobi: blocks of {size} of {rows} rows take {need} bytes, there are {room}")
+    check_room(
+        "block_jacobi", 3 * count * size * size * dtype.itemsize, f"blocks of {size} of {rows} rows, three times"
+    )
     blocks = np.zeros((count, size, size), dtype=dtype)
     for r, c, values in A.blocks():
         inside = r // size == c // size
