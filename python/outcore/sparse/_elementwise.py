@@ -141,7 +141,7 @@ class Elementwise:
                 raise ArgumentError(f"sparse {how}: {type(other).__name__} is no number and no sparse matrix")
         if is_matrix and how == "==":
             raise ArgumentError(
-                "sparse: A == B holds wherever neither has an entry; (A != B).nnz == 0 tells whether they are equal"
+                "sparse: A == B holds wherever nothing is stored; (A != B).nnz == 0 tells whether they are equal"
             )
         if holds(0, 0 if is_matrix else other):
             raise ArgumentError(f"sparse: 0 {how} {'0' if is_matrix else other} holds wherever nothing is stored")

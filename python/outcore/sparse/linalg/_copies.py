@@ -13,7 +13,7 @@ from outcore.sparse.linalg._krylov import Krylov
 Numbers = npt.NDArray[Any]
 # How much better than the worst of some eigenvalues others are, by what is wanted.
 Gain = Callable[[Numbers, Numbers], Numbers]
-_CHANCE = 1e-6  # of a random vector, to have less than that much of its usual part along a given one
+_CHANCE = 1e-4  # of a random vector, to have less than that much of its usual part along a given one
 _ROUNDINGS = 1000  # of |A|, within which eigenvalues count as equal
 
 
@@ -43,11 +43,7 @@ class Copies:
         better = gains > margin
         if not better.any():
             return None
-        # Also between the worst and the next, where that is no way through the rest of the spectrum.
-        near = values[better][np.argmin(gains[better])]
-        worst = values[np.argmin(np.where(better, np.inf, np.abs(values - near)))]
-        between = np.asarray([(near + worst) / 2])
-        points = np.append(values[better], between[gain(values, between) > margin]).astype(np.complex128)
+        points = values[better].astype(np.complex128)
         width = len(space.b)
         growth = np.broadcast_to(np.eye(width, dtype=np.complex128), (len(points), width, width))
         return cls(points, growth, 0, hermitian)

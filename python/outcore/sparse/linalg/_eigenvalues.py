@@ -161,7 +161,7 @@ def eigsh(
     basis. Values count when true residuals |Ax − λx| are at most tol·|λ|, or as near to it as rounding lets them; an
     eigenvalue that is there several times comes as often. One block finds as many of its copies as it has vectors. So
     the vectors that converged are locked, and a space from random ones beside them either finds a copy, or shrinks
-    below 10⁻⁶ the chance that one was missed.
+    below 10⁻⁴ the chance that one was missed.
 
     Raises NotConvergedError after `maxiter` restarts (10 n unless told), of the search and of each one for copies, and
     where true residuals do not follow their estimates, as of a matrix that is not Hermitian; ArgumentError for k above
