@@ -221,6 +221,8 @@ def is_stored(value: object) -> bool:
 def _stored_type(value: Any) -> np.dtype[Any] | None:
     if isinstance(value, (np.ndarray, np.generic, list, tuple)) or not hasattr(type(value), "__getitem__"):
         return None
+    if isinstance(getattr(value, "_core", None), _core.Sparse):
+        raise DTypeError(f"{value!r} is no dense array; use its methods and A @ x, or A.toarray() where it is small")
     if not all(hasattr(value, name) for name in ("shape", "dtype", "__array__")):
         return None
     if any(hasattr(value, name) for name in _IN_MEMORY):

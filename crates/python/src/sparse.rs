@@ -420,9 +420,13 @@ impl Operands {
 
 /// What a session gives to the product of two sparse matrices.
 fn means(session: &Session) -> Means<'_> {
+    let (budget, options) = (session.budget(), session.options());
     Means {
-        memory: session.budget() / 4 * 3,
-        memory_limit: session.options().memory_limit,
+        memory: budget / 4 * 3,
+        memory_limit: match options.pool_limit {
+            Some(pool) if pool <= budget => pool,
+            _ => options.memory_limit,
+        },
         threads: session.options().threads,
         io: session.io(),
     }

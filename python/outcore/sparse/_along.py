@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from outcore._array import Array
 from outcore._reduction import sum_dtype
+from outcore._sizes import format_size
 from outcore.creation import asarray, ones
 from outcore.elementwise import maximum, minimum
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
@@ -17,6 +18,8 @@ from outcore.sparse._stream import Values, parts
 
 if TYPE_CHECKING:
     from outcore.sparse._matrix import SparseMatrix
+
+_GROWTH = 16 << 20  # of a process, between two tries
 
 
 class Along:
@@ -51,7 +54,7 @@ class Along:
             return sum(int(np.count_nonzero(part.values)) for part in parts(_of(self)))
         return _counted(_of(self), _axis("count_nonzero", axis), True)
 
-    def max(self, axis: int | None = None) -> Array:
+    def max(self, axis: int | None = None, out: None = None) -> Array:
         """The largest element, of all or of each column (`axis=0`) or row (`axis=1`), where no entry is 0; lazy.
 
         NaN is passed over, as by SciPy's `nanmax`. Integers come as int64. Raises DTypeError for complex and uint64,
@@ -62,10 +65,12 @@ class Along:
         >>> oc.sparse.from_coo([0, 0, 1], [0, 1, 0], [-3.0, -2.0, -1.0], (2, 2), path).max(axis=1).compute()
         array([-2.,  0.])
         """
+        no_out("max", out)
         return self._extreme("max", axis)
 
-    def min(self, axis: int | None = None) -> Array:
+    def min(self, axis: int | None = None, out: None = None) -> Array:
         """The smallest element; as `max`."""
+        no_out("min", out)
         return self._extreme("min", axis)
 
     def _extreme(self, name: Literal["max", "min"], axis: int | None) -> Array:
@@ -143,10 +148,11 @@ class Along:
         4.0
         """
         a = _of(self)
-        total = sum_dtype(a.dtype).type(0)
+        dtype = sum_dtype(a.dtype)
+        total = (np.result_type(dtype, np.float64) if dtype.kind in "fc" else dtype).type(0)
         for rows, columns, values in a.blocks():
             total += values[columns.astype(np.int64) - rows.astype(np.int64) == offset].sum(dtype=total.dtype)
-        return total
+        return dtype.type(total)
 
     def toarray(self) -> npt.NDArray[Any]:
         """The matrix as a dense NumPy array, zeros and all. I/O: one read, now. MemoryLimitError if too large.
@@ -176,12 +182,27 @@ def _axis(name: str, axis: int) -> int:
     return axis % 2
 
 
-def check_room(name: str, need: int, what: str) -> None:
+def no_out(name: str, out: None) -> None:
+    """Raises ArgumentError where a result is to go to an array that is there."""
+    if out is not None:
+        raise ArgumentError(f"sparse {name}: out= is not taken, the result is a new array; store it with outcore.store")
+
+
+def check_room(name: str, need: int, taking: str) -> None:
+    """Raises MemoryLimitError, with a limit that works, where so many bytes have no room in memory."""
     from outcore._session import current
 
-    room = current().counters()["budget_bytes"]
-    if need > room:
-        raise MemoryLimitError(f"sparse {name}: {what} take {need} bytes in memory, there are {room}")
+    session = current()
+    room, pool = int(session.counters()["budget_bytes"]), session.options.get("pool_limit")
+    if need <= room:
+        return
+    # The process itself may have grown when it is tried again.
+    smallest = need if pool is not None and pool <= room else session.options["memory_limit"] + need - room + _GROWTH
+    raise MemoryLimitError(
+        f"{name}: {taking} take {format_size(need)} in memory, the limit leaves {format_size(room)}; "
+        f"a limit that works is {smallest} bytes",
+        {"operator": name, "need": need, "limit": room, "smallest": smallest},
+    )
 
 
 def _room(name: str, shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -240,4 +261,4 @@ def _rank(values: Values, sign: int) -> npt.NDArray[np.int64] | npt.NDArray[np.u
     return np.where(np.isnan(values), np.iinfo(np.int64).min, -order if sign > 0 else order)
 
 
-__all__ = ["Along", "check_room"]
+__all__ = ["Along", "check_room", "no_out"]

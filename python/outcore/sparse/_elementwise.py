@@ -17,6 +17,7 @@ from outcore._array import Array
 from outcore._node import DTypeLike, dtype_of, is_weak
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._places import PathLike
+from outcore.sparse._refused import refuse_foreign
 from outcore.sparse._stream import Indices, Values, kind_of, merged, rewritten, sorted_as_read
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Elementwise:
             b = _same(a, _of(other), "multiply")
             dtype = np.result_type(a.dtype, b.dtype)
             return merged(a, b, lambda x, y, both: np.where(both, x * y, 0).astype(dtype), dtype, path, overwrite)
+        refuse_foreign("multiply", other)
         scale, dtype = _scale(a, other)
 
         def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
@@ -108,6 +110,7 @@ class Elementwise:
         self, other: Any, name: str, f: Callable[[Any, Any], Any], path: PathLike | None, overwrite: bool
     ) -> SparseMatrix:
         if not isinstance(other, Elementwise):
+            refuse_foreign(name, other)
             raise ArgumentError(f"sparse {name} of {type(other).__name__}: the result would be dense")
         a, b = _of(self), _same(_of(self), _of(other), name)
         dtype = np.result_type(a.dtype, b.dtype)
@@ -132,12 +135,28 @@ class Elementwise:
             raise ArgumentError(f"sparse compare: {how!r} is none of {', '.join(_COMPARISONS)}")
         holds, a = _COMPARISONS[how], _of(self)
         is_matrix = isinstance(other, Elementwise)
+        if not is_matrix:
+            refuse_foreign(how, other)
+            if not _is_number(other):
+                raise ArgumentError(f"sparse {how}: {type(other).__name__} is no number and no sparse matrix")
+        if is_matrix and how == "==":
+            raise ArgumentError(
+                "sparse: A == B holds wherever nothing is stored; (A != B).nnz == 0 tells whether they are equal"
+            )
         if holds(0, 0 if is_matrix else other):
             raise ArgumentError(f"sparse: 0 {how} {'0' if is_matrix else other} holds wherever nothing is stored")
         if is_matrix:
             b = _same(a, _of(other), how)
             return merged(a, b, lambda x, y, both: holds(x, y), None, path, overwrite)
         return self._where(lambda rows, columns, values: holds(values, other), path, overwrite, None)
+
+    def __eq__(self, other: Any) -> SparseMatrix:  # type: ignore[override]  # as arrays
+        return self.compare("==", other) if _is_compared(other) else NotImplemented
+
+    def __ne__(self, other: Any) -> SparseMatrix:  # type: ignore[override]
+        return self.compare("!=", other) if _is_compared(other) else NotImplemented
+
+    __hash__ = object.__hash__
 
     def __gt__(self, other: Any) -> SparseMatrix:
         return self.compare(">", other)
@@ -251,6 +270,15 @@ class Elementwise:
 
 def _of(matrix: object) -> SparseMatrix:
     return cast("SparseMatrix", matrix)
+
+
+def _is_number(value: object) -> bool:
+    return is_weak(value) or isinstance(value, np.number | np.bool_)
+
+
+def _is_compared(value: object) -> bool:
+    """Whether it has elements, or is one; of all else Python says that it is another object."""
+    return _is_number(value) or isinstance(value, Elementwise | Array | np.ndarray) or hasattr(value, "tocsr")
 
 
 def _same(a: SparseMatrix, b: SparseMatrix, name: str) -> SparseMatrix:

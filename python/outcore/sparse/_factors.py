@@ -11,6 +11,7 @@ from outcore._array import Array
 from outcore._iterate import Loop, iterate
 from outcore.errors import ArgumentError
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._ranking import check_signs
 
 _EPSILON = float(np.finfo(np.float32).eps)
 
@@ -40,8 +41,9 @@ def nmf(
     (Lee, Seung 2001; Zheng 2017, 4.4.3), from random factors, until a step changes |A|² − |A − WH|² by less than
     `tol` of it. What is not stored is 0, so |A − WH|² = |A|² − 2 tr(WᵀAHᵀ) + tr(WᵀW HHᵀ) needs no dense matrix. Zeros
     stay zeros. With `full_output` the loop comes as well, with `history["gain"]`. Memory: both factors, old and new,
-    which go to scratch where they take more than a third. Raises ArgumentError for k below 1 and complex matrices.
-    I/O: two reads of A per step, and those of products with factors that do not fit.
+    which go to scratch where they take more than a third. Raises ArgumentError for k below 1, complex matrices, and
+    entries that are negative or NaN. I/O: three reads of A before, for signs and the mean, and two per step, and those
+    of products with factors that do not fit.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -50,9 +52,11 @@ def nmf(
     >>> (W @ H).compute().round(6)[1]
     array([6., 0., 2.])
     """
+    _factors("nmf", A, k, seed, 1.0)
+    check_signs("nmf", A)
     mean = float(A.sum().compute()) / max(A.shape[0] * A.shape[1], 1)
-    if not mean >= 0:
-        raise ArgumentError(f"nmf: the entries of {A!r} have a mean of {mean}; none may be negative")
+    if not np.isfinite(mean):
+        raise ArgumentError(f"nmf: the entries of {A!r} add up to {mean}; all must be finite")
     start = _factors("nmf", A, k, seed, float(np.sqrt(mean / max(k, 1))))
 
     def ratio(above: Array, below: Array) -> Array:

@@ -13,16 +13,17 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
-from outcore._node import Operand, node
+from outcore._node import DTypeLike, Operand, dtype_of, node
 from outcore._reduction import sum_dtype
 from outcore.creation import ones
-from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError, SourceChangedError
+from outcore.errors import ArgumentError, DTypeError, ShapeError, SourceChangedError
 from outcore.manipulation import expand_dims, squeeze
 from outcore.searching import where
-from outcore.sparse._along import Along
+from outcore.sparse._along import Along, check_room, no_out
 from outcore.sparse._arranging import Arranging
 from outcore.sparse._called import Called
 from outcore.sparse._elementwise import Elementwise
+from outcore.sparse._refused import Refused, refuse_foreign
 from outcore.sparse._rowwise import ByRow, by_row
 from outcore.sparse._semirings import Multiply, by_functions, masked
 from outcore.sparse._spgemm import spgemm
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _WORKING: dict[str, type[Any]] = {"b": np.int64, "i": np.int64, "u": np.int64}
 
 
-class SparseMatrix(Elementwise, Along, Arranging, Called):
+class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
     """A sparse matrix on disk. Made by `outcore.sparse.open` and the functions that convert to its format.
 
     `A @ X`, `X @ A` and `A.T @ X` are lazy arrays: the entries pass by once for as many columns of `X` as fit into
@@ -115,14 +116,19 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
         return spgemm(self, other) if isinstance(other, SparseMatrix) else self.product(other)
 
     def __rmatmul__(self, other: Operand) -> Array:
+        refuse_foreign("product", other)
         x = Array(node(other))
         if x.ndim == 1:
             return self.T.product(x)
         return self.T.product(x.T).T
 
-    def dot(self, other: Operand) -> Array:
+    @overload
+    def dot(self, other: SparseMatrix) -> SparseMatrix: ...
+    @overload
+    def dot(self, other: Operand) -> Array: ...
+    def dot(self, other: Operand | SparseMatrix) -> Array | SparseMatrix:
         """As `A @ other`."""
-        return self.product(other)
+        return self @ other
 
     def product(
         self,
@@ -195,6 +201,9 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
         >>> A.product(np.asarray([0.0, 10.0]), ("max", lambda value, x: abs(x - value))).compute()
         array([7., 1.])
         """
+        if isinstance(other, Refused):
+            raise DTypeError("sparse product: both are sparse matrices; use A @ B, or outcore.sparse.spgemm")
+        refuse_foreign("product", other)
         x = Array(node(other))
         if x.ndim not in (1, 2):
             raise ShapeError(f"sparse product: {self.shape} @ {x.shape}: the second has one axis or two")
@@ -239,8 +248,10 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
             )
         return working, (working if dtype.kind == "b" or extreme else dtype)
 
-    def sum(self, axis: int | None = None) -> Array:
+    def sum(self, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
         """The sum of the entries, or of each column (`axis=0`) or row (`axis=1`), as SciPy's. I/O: one read.
+
+        Sums are formed in double precision, or as 64-bit integers, and come as `dtype`, that of `oc.sum` unless given.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -249,11 +260,30 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
         """
         if axis not in (None, 0, 1, -1, -2):
             raise ArgumentError(f"sparse sum: axis {axis} of a matrix")
-        dtype = np.dtype(np.int64) if self.is_pattern else sum_dtype(self.dtype)
-        if axis is None:
-            return (self @ ones(self.shape[1], dtype=dtype)).sum()
+        no_out("sum", out)
+        own = np.dtype(np.int64) if self.is_pattern else sum_dtype(self.dtype)
+        to = own if dtype is None else dtype_of(dtype)
+        # One after the other, thousands of small numbers would be lost in single precision.
+        working = np.result_type(own, to, np.float64) if {own.kind, to.kind} & {"f", "c"} else own
         of = self.T if axis in (0, -2) else self
-        return of @ ones(of.shape[1], dtype=dtype)
+        sums = of @ ones(of.shape[1], dtype=working)
+        return (sums.sum() if axis is None else sums).astype(to)
+
+    def mean(self, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
+        """The mean of the elements, zeros and all, or of each column (`axis=0`) or row (`axis=1`). I/O: as `sum`.
+
+        Of integers and bool it is float64. Of no elements it is NaN.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 3.0], [1.0, 0.0]]), path).mean(axis=1).compute()
+        array([1.5, 0.5])
+        """
+        no_out("mean", out)
+        to = dtype_of(dtype) if dtype is not None else self.dtype if self.dtype.kind in "fc" else np.dtype(np.float64)
+        total = self.sum(axis, np.result_type(to, np.float64))
+        count = self.shape[0] * self.shape[1] if axis is None else self.shape[axis]
+        return (total / float(count)).astype(to)
 
     def blocks(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[Any]]]:
         """The entries, some at a time: NumPy arrays of rows, columns and values (true for a pattern).
@@ -294,12 +324,8 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
         """
         import scipy.sparse
 
-        from outcore._session import current
-
         need = self.nnz * (2 * (16 + self.dtype.itemsize)) + 8 * (self.shape[0] + 1)
-        room = current().counters()["budget_bytes"]
-        if need > room:
-            raise MemoryLimitError(f"to_scipy: {self!r} takes {need} bytes in memory, there are {room}")
+        check_room("to_scipy", need, f"the entries of {self!r}")
         parts = list(self.blocks())
         rows, columns, values = (
             np.concatenate([part[which] for part in parts]) if parts else np.zeros(0, dtype=dtype)

@@ -21,6 +21,17 @@ def order_of(name: str, A: SparseMatrix) -> int:
     return A.shape[0]
 
 
+def check_signs(name: str, A: SparseMatrix) -> None:
+    """Raises ArgumentError for entries that are negative or NaN. I/O: two reads of A, where its type has such."""
+    if A.is_pattern or A.dtype.kind in "bu" or 0 in A.shape:
+        return
+    kept = oc.ones(A.shape[1], dtype=np.float64)
+    low, total = oc.compute(oc.min(A.product(kept, "min_first")), oc.sum(A.product(kept)))
+    if float(low) < 0 or np.isnan(total):
+        least = "one is NaN" if np.isnan(total) else f"the least is {float(low)}"
+        raise ArgumentError(f"{name}: entries of {A!r} must not be negative or NaN; {least}")
+
+
 def inverse_sums(A: SparseMatrix, order: int) -> Array:
     """1 over each row's sum, 0 for rows without entries, held. I/O: one read of A."""
     sums = A @ oc.ones(order)
@@ -48,7 +59,8 @@ def pagerank(
     `checkpoint` is that of `iterate`; with `full_output` the loop comes as well, with `history["change"]`.
 
     Memory: 4 vectors. Raises ShapeError for a matrix that is not square or another p, ArgumentError for a damping
-    outside 0 to 1. I/O: one read of A for its row sums and one per step, less what stays in memory.
+    outside 0 to 1 and for negative or NaN in A or p. I/O: one read of A for its row sums, two for signs, and one per
+    step, less what stays in memory.
 
     >>> import numpy as np, outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -64,10 +76,13 @@ def pagerank(
         spread = Array(node(personalization)).astype(np.float64)
         if spread.shape != (order,):
             raise ShapeError(f"pagerank: personalization {spread.shape} of {order} vertices")
-        total = float(oc.sum(spread).compute())
-        if not total > 0:
-            raise ArgumentError(f"pagerank: personalization adds up to {total}")
+        total, least = (float(part) for part in oc.compute(oc.sum(spread), oc.min(spread))) if order else (1.0, 0.0)
+        if not (np.isfinite(total) and total > 0 and least >= 0):
+            raise ArgumentError(
+                f"pagerank: personalization adds up to {total}, with {least} as the least: from 0 on, not all 0"
+            )
         spread = oc.persist(spread / total)
+    check_signs("pagerank", A)
     if order == 0:
         return (spread, None) if full_output else spread
 
@@ -124,4 +139,4 @@ def hits(
     return loop[0], loop[1]
 
 
-__all__ = ["hits", "inverse_sums", "order_of", "pagerank"]
+__all__ = ["check_signs", "hits", "inverse_sums", "order_of", "pagerank"]

@@ -20,6 +20,7 @@ use outcore_store::{Io, SparseShape, SparseWriter};
 
 use super::meeting::{decoded_bytes, Listed, Meeting, Wanted};
 use super::operands::{Means, Shares, SparseProduct, COPIES};
+use super::terms::most_entries;
 use super::{check, Matrix};
 use crate::EngineError;
 
@@ -77,7 +78,7 @@ pub fn multiply_sparse(
                     }
                     from = to;
                 }
-                None if to - from == 1 => return Err(run.no_room(group[from].own.number)),
+                None if to - from == 1 => return Err(run.no_room(group[from].own.number, next)?),
                 None => size = (to - from) / 2,
             }
         }
@@ -254,20 +255,27 @@ impl Run<'_> {
         COPIES * entries * (8 + self.item())
     }
 
-    fn no_room(&self, number: u64) -> EngineError {
-        let share = self.shares.sums;
-        EngineError::Memory {
+    /// The refusal of a tile row in or behind a tile, with a limit under which it and all behind it fit.
+    fn no_room(&mut self, number: u64, tile: usize) -> Result<EngineError, EngineError> {
+        let (share, workers) = (self.shares.sums, self.tables.len() as u64);
+        self.second.loaded.clear();
+        let means = (self.means.memory / 2, self.means.io);
+        let most = most_entries(self.what, &self.meeting, tile, means, self.watch)?;
+        let memory = Shares::memory_for(self.what, self.sum_bytes(most + 1), workers);
+        let more = memory.saturating_sub(self.means.memory).div_ceil(3).saturating_mul(4);
+        Ok(EngineError::Memory {
             operator: "spgemm".into(),
-            need: share + self.sum_bytes(1),
+            need: self.sum_bytes(most),
             available: share,
-            smallest: self.means.memory_limit + self.means.memory / 4,
+            // Other memory of the process may have grown when it is tried again.
+            smallest: self.means.memory_limit.saturating_add(more).saturating_add(more / 64 + (1 << 20)),
             exact: false,
             detail: format!(
                 "tile row {number} of the product has more than {} entries, a part of the memory that a matrix in smaller tiles \
                  (side=) makes larger",
                 share / self.sum_bytes(1)
             ),
-        }
+        })
     }
 
     /// Writes a tile row: its entries by column of tiles.

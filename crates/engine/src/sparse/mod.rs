@@ -15,6 +15,7 @@ mod multiply;
 mod operands;
 mod pieces;
 mod product;
+mod terms;
 mod times;
 mod transposed;
 

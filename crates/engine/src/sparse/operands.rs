@@ -29,7 +29,7 @@ pub struct SparseProduct<'a> {
 pub struct Means<'a> {
     /// Bytes that are held for it.
     pub memory: u64,
-    /// The limit that they are a part of.
+    /// The limit that they are three quarters of, but for what else counts against it.
     pub memory_limit: u64,
     pub threads: usize,
     pub io: &'a Io,
@@ -50,16 +50,28 @@ pub(super) struct Shares {
 
 impl Shares {
     pub(super) fn of(what: &SparseProduct<'_>, memory: u64, workers: u64) -> Shares {
-        let largest = |matrix: &Matrix| (0..matrix.file.tiles()).map(|tile| matrix.file.tile_bytes(tile)).max();
-        let files = [Some(what.first), Some(what.second), what.mask.map(|(mask, _)| mask)];
-        let passing = files.into_iter().flatten().filter_map(largest).max().unwrap_or(0);
-        let rest = memory.saturating_sub(2 * passing + workers * TABLE_BYTES);
+        let rest = memory.saturating_sub(Shares::beside(what, workers));
         Shares {
             first: rest / 8,
             second: rest / 2,
             sums: rest / 8 * 3 - rest / 64,
             heads: rest / 64,
         }
+    }
+
+    /// What is not shared out: tiles that pass by, and the tables of workers.
+    fn beside(what: &SparseProduct<'_>, workers: u64) -> u64 {
+        let largest = |matrix: &Matrix| (0..matrix.file.tiles()).map(|tile| matrix.file.tile_bytes(tile)).max();
+        let files = [Some(what.first), Some(what.second), what.mask.map(|(mask, _)| mask)];
+        let passing = files.into_iter().flatten().filter_map(largest).max().unwrap_or(0);
+        2 * passing + workers * TABLE_BYTES
+    }
+
+    /// The memory of which the share of sums is so much.
+    pub(super) fn memory_for(what: &SparseProduct<'_>, sums: u64, workers: u64) -> u64 {
+        // 3/8 less 1/64, each of which rounds down.
+        let rest = (sums.saturating_add(4)).saturating_mul(64).div_ceil(23);
+        rest.saturating_add(Shares::beside(what, workers))
     }
 }
 

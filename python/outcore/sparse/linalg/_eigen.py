@@ -14,14 +14,18 @@ from outcore._array import Array
 from outcore._checkpoints import Checkpoints, content
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse.linalg._krylov import Krylov
+from outcore.sparse.linalg._copies import Copies, Gain, margin_of
+from outcore.sparse.linalg._krylov import Krylov, check_range
 from outcore.sparse.linalg._operators import Operator, Shifted
-from outcore.sparse.linalg._preconditioners import factored
+from outcore.sparse.linalg._preconditioners import factored, factored_operator
 from outcore.sparse.linalg._restarts import Restarts
 
 Numbers = npt.NDArray[Any]
 _DENSE = 96  # matrices up to this order are solved whole
 _ROUNDINGS = 4  # of |A|, to which an estimate of a residual is brought where no tolerance is given
+_STRICTEST = 4.0**-6  # part of an estimate's limit, below which true residuals do not follow it
+_SKEW = 0.5  # power of a rounding, above which products of vectors tell that a matrix is not Hermitian
+_LOST = 0.2  # power of a rounding, above which the residual of a solution says that it has no digits
 _SLACK = 200  # roundings of |A|, to which a true residual can be brought
 
 
@@ -50,6 +54,7 @@ class Problem:
     tol: float
     dtype: np.dtype[Any]
     order_of: Callable[[Numbers], npt.NDArray[np.int64]]
+    gain: Gain
     hermitian: bool
     which: str
     sigma: complex | None
@@ -67,7 +72,19 @@ def inverse(name: str, A: Any, a: Operator, sigma: complex) -> Operator:
     import scipy.sparse
 
     dtype = Shifted(a, sigma).dtype
-    return factored(found.astype(dtype) - sigma * scipy.sparse.eye_array(a.shape[0], dtype=dtype))
+    shifted = found.astype(dtype) - sigma * scipy.sparse.eye_array(a.shape[0], dtype=dtype)
+    factors = factored(shifted.tocsc(), lambda: _singular(name, sigma))
+    # Pivots that are 0 but for rounding leave no digit of a solution.
+    x = np.random.default_rng(0).standard_normal((a.shape[0], 1)).astype(dtype)
+    with np.errstate(all="ignore"):
+        left = np.linalg.norm(shifted @ factors.solve(x, "N") - x)
+    if not left <= float(np.finfo(dtype).eps) ** _LOST * np.linalg.norm(x):
+        raise _singular(name, sigma)
+    return factored_operator(factors, dtype)
+
+
+def _singular(name: str, sigma: complex) -> LinAlgError:
+    return LinAlgError(f"{name}: A - sigma I is singular: sigma={sigma} is an eigenvalue; use a number beside it")
 
 
 def problem_checked(
@@ -94,27 +111,136 @@ def solved(problem: Problem, v0: Array | None, seed: int, checkpoint: int | None
     order = problem.a.shape[0]
     if order <= max(problem.capacity + problem.width, _DENSE):
         return _whole(problem)
-    space = Krylov(problem.inner, problem.width, problem.capacity, problem.dtype, seed)
-    restarts = Restarts(space, v0, None if checkpoint is None else _stored(problem, v0, seed, checkpoint))
-    while restarts.done < problem.most:
-        while len(space.basis) + problem.width <= problem.capacity:
-            space.expand()
-        found, weights = _pairs(problem, space.t)
-        ranks = problem.order_of(found)
-        wanted = ranks[: problem.k]
-        limit = _limit(problem, found[wanted], found) * restarts.stricter
-        done = np.linalg.norm(space.b @ weights[:, wanted], axis=0) <= limit
-        if done.all():
-            values, vectors, good = _judged(problem, found[wanted], space.vectors(weights[:, wanted]))
-            if good.all():
-                restarts.finish()
-                return values, vectors
-            restarts.stricter /= 4
-        _restart(problem, space, found, weights, int(done.sum()))
-        restarts.count(problem.most)
-    error = _not_converged(problem, space)
+    space = Krylov(problem.name, problem.inner, problem.width, problem.capacity, problem.dtype, seed)
+    saved = None if checkpoint is None else _stored(problem, v0, seed, checkpoint)
+    restarts = Restarts(space, v0, saved, problem.most, problem.hermitian)
+    while restarts.done < restarts.most and restarts.stricter >= _STRICTEST:
+        result = _sought(problem, space, restarts) if restarts.copies is None else _copied(problem, space, restarts)
+        if result is not None:
+            restarts.finish()
+            return result
+    error = _not_converged(problem, space, restarts)
     restarts.finish()
     raise error
+
+
+def _is_full(problem: Problem, space: Krylov) -> bool:
+    return len(space.basis) + problem.width > problem.capacity
+
+
+def _sought(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[Numbers, Array] | None:
+    """Looks for what is wanted, until a restart. Where all converged, copies are looked for, or there can be none."""
+    while not _is_full(problem, space):
+        space.expand()
+    if problem.hermitian and space.skew > max(float(np.finfo(problem.dtype).eps) ** _SKEW, 10 * problem.tol):
+        said = f"{problem.name}: the matrix is not Hermitian: x·Ay and Ax·y differ by {space.skew:.1%} of their size"
+        raise LinAlgError(f"{said}; use eigs")
+    found, weights = _pairs(problem, space.t)
+    wanted = problem.order_of(found)[: problem.k]
+    limit = _limit(problem, found[wanted], found) * restarts.stricter
+    done = np.linalg.norm(space.b @ weights[:, wanted], axis=0) <= limit
+    if done.all():
+        values, vectors, good = _judged(problem, found[wanted], space.vectors(weights[:, wanted]))
+        if good.all():
+            margin = margin_of(found[wanted], found, problem.tol, problem.dtype)
+            copies = Copies.begin(space, found[wanted], problem.gain, margin, problem.hermitian)
+            if copies is None:
+                return values, vectors
+            _lock(problem, space, found[wanted], vectors)
+            restarts.change(copies)
+            restarts.count()
+            return None
+        restarts.stricter /= 4
+    _restart(problem, space, found, weights, int(done.sum()))
+    restarts.count()
+    return None
+
+
+def _copied(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[Numbers, Array] | None:
+    """Looks for copies of what converged, until a restart: gives it where there are none that count."""
+    copies, locked = restarts.copies, space.locked
+    assert copies is not None
+    known = _of_locked(problem, space)[0]
+    while True:
+        found, weights = _pairs(problem, space.t[locked:, locked:])
+        margin = margin_of(known, np.append(known, found), problem.tol, problem.dtype)
+        left = np.linalg.norm(space.b[:, locked:] @ weights, axis=0)
+        better = problem.gain(known, found) > np.maximum(margin, 0.0 if _ends(problem) else left)
+        if better.any():
+            space.unlock(problem.hermitian)
+            restarts.change(None)
+            return None
+        if copies.excluded(space, problem.a.shape[0]):
+            return _result(problem, space)
+        if _is_full(problem, space):
+            break
+        space.expand()
+    _restart_beside(problem, space, copies, found, weights)
+    restarts.count()
+    return None
+
+
+def _lock(problem: Problem, space: Krylov, found: Numbers, vectors: Array) -> None:
+    """Keeps what converged, and goes on beside it."""
+    if problem.hermitian:
+        space.lock(vectors, np.diag(found))
+        return
+    t, turns, count = _schur(space.t, found)
+    space.lock(space.vectors(turns[:, :count]), t[:count, :count])
+
+
+def _of_locked(problem: Problem, space: Krylov) -> tuple[Numbers, Numbers]:
+    """Eigenvalues of the locked space that were found, in their order, and their vectors in it."""
+    t = space.t[: space.locked, : space.locked]
+    if problem.hermitian:
+        return np.diag(t).real, np.eye(len(t), dtype=problem.dtype)
+    values, weights = np.linalg.eig(t)
+    wanted = problem.order_of(values)[: problem.k]
+    return values[wanted], weights[:, wanted]
+
+
+def _result(problem: Problem, space: Krylov) -> tuple[Numbers, Array]:
+    values, weights = _of_locked(problem, space)
+    return problem.back(values), space.of_locked(weights)
+
+
+def _restart_beside(problem: Problem, space: Krylov, copies: Copies, found: Numbers, weights: Numbers) -> None:
+    """As `_restart`, of the vectors that are not locked."""
+    locked, size = space.locked, len(found)
+    count = max(min(size // 3, size - problem.width), 0)
+    kept = problem.order_of(found)[:count]
+    beside = space.t[locked:, locked:]
+    if not count:
+        own, turns = beside[:0, :0], beside[:, :0]
+    elif problem.hermitian:
+        own, turns = np.diag(found[kept]), weights[:, kept]
+    else:
+        t, whole, count = _schur(beside, found[kept])
+        own, turns = t[:count, :count], whole[:, :count]
+    copies.restarted(space, count)
+    across = space.t[:locked, locked:] @ turns
+    t = np.block([[space.t[:locked, :locked], across], [np.zeros_like(across.T), own]])
+    space.restart(_beside(locked, turns), t)
+
+
+def _beside(locked: int, turns: Numbers) -> Numbers:
+    """Weights that leave the first vectors as they are."""
+    found = np.zeros((locked + turns.shape[0], locked + turns.shape[1]), dtype=turns.dtype)
+    found[:locked, :locked], found[locked:, locked:] = np.eye(locked), turns
+    return found
+
+
+def _schur(t: Numbers, first: Numbers) -> tuple[Numbers, Numbers, int]:
+    """The Schur form with some eigenvalues first, its vectors, and how many these are."""
+    from scipy.linalg import schur
+
+    found: tuple[Numbers, Numbers, int] = schur(t, output="complex", sort=_Chosen(first))
+    return found
+
+
+def _ends(problem: Problem) -> bool:
+    """Whether what is wanted are ends of the spectrum of a Hermitian matrix, to which each Ritz value is a bound."""
+    return problem.hermitian and problem.which != "SM"
 
 
 def _stored(problem: Problem, v0: Array | None, seed: int, checkpoint: int) -> Checkpoints:
@@ -135,14 +261,21 @@ def _identity(problem: Problem, v0: Array | None, seed: int) -> Iterator[str]:
         yield content(v0)
 
 
-def _not_converged(problem: Problem, space: Krylov) -> NotConvergedError:
+def _not_converged(problem: Problem, space: Krylov, restarts: Restarts) -> NotConvergedError:
     """The error that has what did converge. I/O: one read of A."""
+    if space.locked:
+        said = f"{problem.k} eigenvalues converged, {problem.most} restarts more did not tell how often they are there"
+        return NotConvergedError(f"{problem.name}: {said}; use a larger ncv", *_result(problem, space))
     found, weights = _pairs(problem, space.t)
     wanted = problem.order_of(found)[: problem.k]
     values, vectors, good = _judged(problem, found[wanted], space.vectors(weights[:, wanted]))
     kept = [vectors[:, place] for place in np.flatnonzero(good)]
+    said = f"{problem.name}: {len(kept)} of {problem.k} eigenvalues converged in {restarts.done} restarts"
+    if restarts.stricter < _STRICTEST:
+        cause = "is not Hermitian, or tol is" if problem.hermitian else "has products that differ each time, or tol is"
+        said += f"; true residuals do not follow their estimates: the matrix {cause} too small for {problem.dtype}"
     return NotConvergedError(
-        f"{problem.name}: {len(kept)} of {problem.k} eigenvalues converged in {problem.most} restarts",
+        said,
         values[good],
         oc.stack(kept, axis=1) if kept else None,
     )
@@ -152,6 +285,7 @@ def _whole(problem: Problem) -> tuple[Numbers, Array]:
     """All eigenvalues of a small matrix, by LAPACK, of which the wanted ones are taken."""
     order = problem.a.shape[0]
     matrix = (problem.a @ oc.eye(order, dtype=problem.dtype)).compute()
+    check_range(problem.name, problem.dtype, [matrix], is_first=False)
     values, vectors = np.linalg.eigh(matrix) if problem.hermitian else np.linalg.eig(matrix)
     with np.errstate(divide="ignore"):
         wanted = problem.order_of(problem.forward(values))[: problem.k]
@@ -180,9 +314,7 @@ def _restart(problem: Problem, space: Krylov, found: Numbers, weights: Numbers, 
     if problem.hermitian:
         space.restart(weights[:, kept], np.diag(found[kept]))
         return
-    from scipy.linalg import schur
-
-    t, vectors, count = schur(space.t, output="complex", sort=_Chosen(found[kept]))
+    t, vectors, count = _schur(space.t, found[kept])
     space.restart(vectors[:, :count], t[:count, :count])
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from outcore._array import Array
 from outcore._checkpoints import interval
 from outcore.errors import ArgumentError
+from outcore.sparse.linalg._copies import Gain
 from outcore.sparse.linalg._eigen import Numbers, Problem, inverse, problem_checked, solved
 from outcore.sparse.linalg._operators import floating_dtype, operator, square
 from outcore.sparse.linalg._systems import vector
@@ -27,35 +28,60 @@ def _both_ends(values: Numbers) -> Order:
     return found
 
 
-_HERMITIAN: dict[str, Callable[[Numbers], Order]] = {
-    "LA": lambda values: np.argsort(-values),
-    "SA": lambda values: np.argsort(values),
-    "LM": lambda values: np.argsort(-np.abs(values)),
-    "SM": lambda values: np.argsort(np.abs(values)),
-    "BE": _both_ends,
+def _beyond_ends(found: Numbers, values: Numbers) -> Numbers:
+    """How far values lie outside of those that were found at both ends."""
+    up = np.sort(found)
+    low = len(up) // 2
+    above = values - up[low]
+    beyond: Numbers = np.maximum(above, up[low - 1] - values) if low else above
+    return beyond
+
+
+# By what eigenvalues are wanted: the largest first.
+_HERMITIAN: dict[str, Callable[[Numbers], Numbers]] = {
+    "LA": lambda values: values,
+    "SA": lambda values: -values,
+    "LM": np.abs,
+    "SM": lambda values: -np.abs(values),
 }
-_GENERAL: dict[str, Callable[[Numbers], Order]] = {
-    "LM": lambda values: np.argsort(-np.abs(values)),
-    "SM": lambda values: np.argsort(np.abs(values)),
-    "LR": lambda values: np.argsort(-values.real),
-    "SR": lambda values: np.argsort(values.real),
-    "LI": lambda values: np.argsort(-np.abs(values.imag)),
-    "SI": lambda values: np.argsort(np.abs(values.imag)),
+_GENERAL: dict[str, Callable[[Numbers], Numbers]] = {
+    "LM": np.abs,
+    "SM": lambda values: -np.abs(values),
+    "LR": np.real,
+    "SR": lambda values: -values.real,
+    "LI": lambda values: np.abs(values.imag),
+    "SI": lambda values: -np.abs(values.imag),
 }
+
+
+def _wanted(name: str, which: str) -> tuple[Callable[[Numbers], Order], Gain]:
+    """The order of what `which` asks for, and how much better than the worst of some values others are."""
+    is_general = name == "eigs"
+    measures = _GENERAL if is_general else _HERMITIAN
+    if which == "BE" and not is_general:
+        return _both_ends, _beyond_ends
+    if which not in measures:
+        known = [*measures, *([] if is_general else ["BE"])]
+        raise ArgumentError(f"{name}: which={which!r} is none of {', '.join(known)}")
+    measure = measures[which]
+
+    def gain(found: Numbers, values: Numbers) -> Numbers:
+        better: Numbers = measure(values) - measure(found).min()
+        return better
+
+    return lambda values: np.argsort(-measure(values)), gain
 
 
 def _same(values: Numbers) -> Numbers:
     return values
 
 
-def _found(
+def some_eigenvalues(
     name: str, A: Any, k: int, which: str, sigma: Any, v0: Any, tol: float, OPinv: Any, sizes: Any, going: Any
 ) -> tuple[Numbers, Array]:
     """Eigenvalues and vectors in the order of `which`; `sizes` are ncv, block_size and maxiter, `going` the seed and
     the interval of checkpoints."""
-    orders = _HERMITIAN if name == "eigsh" else _GENERAL
-    if which not in orders:
-        raise ArgumentError(f"{name}: which={which!r} is none of {', '.join(orders)}")
+    order_of, gain = _wanted(name, which)
     a = square(A, name)
     ncv, width, maxiter = sizes
     seed, checkpoint = going
@@ -81,17 +107,18 @@ def _found(
         most=most,
         tol=tol,
         dtype=dtype,
-        order_of=orders[which],
-        hermitian=name == "eigsh",
+        order_of=order_of,
+        gain=gain,
+        hermitian=name != "eigs",
         which=which,
         sigma=sigma,
         given=given,
     )
     values, vectors = solved(problem, None if v0 is None else vector(name, v0, a.shape[0], "v0"), seed, every)
-    return values if name == "eigsh" else values.astype(dtype), vectors
+    return values.astype(dtype) if name == "eigs" else values, vectors
 
 
-def _columns(vectors: Array, order: Order) -> Array:
+def columns_of(vectors: Array, order: Order) -> Array:
     """Columns in another order."""
     return vectors[:, order.tolist()] if (np.diff(order) < 0).any() else vectors
 
@@ -130,18 +157,24 @@ def eigsh(
     without `return_eigenvectors`.
 
     Thick-restart Lanczos with full reorthogonalization (Wu, Simon 2000) by blocks of `block_size` vectors (block
-    Krylov–Schur: Zhou, Saad 2008; Zheng 2017, 4.4.2), which take fewer reads of A for more work, and find eigenvalues
-    that are there several times. `ncv` bounds the basis. Values count when true residuals |Ax − λx| are at most
-    tol·|λ|, or as near to it as rounding lets them. Raises NotConvergedError after `maxiter` restarts, ArgumentError
-    for k above n or generalized problems.
+    Krylov–Schur: Zhou, Saad 2008; Zheng 2017, 4.4.2), which take fewer reads of A for more work. `ncv` bounds the
+    basis. Values count when true residuals |Ax − λx| are at most tol·|λ|, or as near to it as rounding lets them; an
+    eigenvalue that is there several times comes as often. One block finds as many of its copies as it has vectors. So
+    the vectors that converged are locked, and a space from random ones beside them either finds a copy, or shrinks
+    below 10⁻⁴ the chance that one was missed.
+
+    Raises NotConvergedError after `maxiter` restarts (10 n unless told), of the search and of each one for copies, and
+    where true residuals do not follow their estimates, as of a matrix that is not Hermitian; ArgumentError for k above
+    n or generalized problems, LinAlgError for a `sigma` that is an eigenvalue and for products that are not finite.
 
     `checkpoint` stores the state every so many restarts, as `iterate` says: the same call goes on from there after a
     kill, to the same bits. Matrices in memory, and what SciPy or a function multiplies with, are equal to themselves
     only, so those that should survive their process come from files. Some hundred rows are solved without restarts.
 
     Memory: `ncv` vectors and half as many more at restarts, in scratch where they take more than a third of it.
-    I/O: one read of A for each block, and one for residuals. A checkpoint writes the vectors that a restart keeps, k
-    and about a third of the rest of `ncv`, and the next block, and reads them once for their checksums.
+    I/O: one read of A for each block, and one for residuals; for copies about as many as one eigenvalue takes. A
+    checkpoint writes the vectors that a restart keeps, k and about a third of the rest of `ncv`, and the next block,
+    and reads them once for their checksums.
 
     >>> import numpy as np, outcore as oc
     >>> values, vectors = oc.sparse.linalg.eigsh(np.diag([1.0, 2.0, 3.0, 4.0]), k=2, which="LA")
@@ -150,11 +183,11 @@ def eigsh(
     """
     _refuse("eigsh", M=M, Minv=Minv, mode=None if mode == "normal" else mode)
     sizes = (ncv, block_size, maxiter)
-    values, vectors = _found("eigsh", A, k, which, sigma, v0, tol, OPinv, sizes, (seed, checkpoint))
+    values, vectors = some_eigenvalues("eigsh", A, k, which, sigma, v0, tol, OPinv, sizes, (seed, checkpoint))
     order = np.argsort(values)
     if not return_eigenvectors:
         return values[order]
-    return values[order], _columns(vectors, order)
+    return values[order], columns_of(vectors, order)
 
 
 def eigs(
@@ -188,8 +221,8 @@ def eigs(
     """
     _refuse("eigs", M=M, Minv=Minv)
     sizes = (ncv, block_size, maxiter)
-    values, vectors = _found("eigs", A, k, which, sigma, v0, tol, OPinv, sizes, (seed, checkpoint))
+    values, vectors = some_eigenvalues("eigs", A, k, which, sigma, v0, tol, OPinv, sizes, (seed, checkpoint))
     return (values, vectors) if return_eigenvectors else values
 
 
-__all__ = ["eigs", "eigsh"]
+__all__ = ["columns_of", "eigs", "eigsh", "some_eigenvalues"]

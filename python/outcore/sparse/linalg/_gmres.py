@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
-from outcore.errors import ArgumentError
+from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse.linalg._systems import System, system
 from outcore.sparse.linalg._vectors import Basis, Holder, norm, ratio
 
@@ -58,19 +58,23 @@ def gmres(
         return given.result(oc.zeros(order, dtype=given.dtype)), 0
     holder = Holder(order * given.dtype.itemsize, length + 4)
     tell = callback if callback is not None and callback_type != "x" else None
-    taken, before = 0, np.inf
+    taken, before, old = 0, np.inf, x
     for _ in range(given.most + 1):
         r = given.b - given.a @ x if taken or given.first is not None else given.b
         (x, r), (size,) = holder.held([x, r], [norm(r)])
+        if not np.isfinite(size):
+            given.check_products()
+            x = old
+            break
         if taken and callback is not None and tell is None:
-            callback(x)
+            given.told(callback)(x)
         if size <= given.limit or not size < before or taken >= given.most * length:
             break
         before = size
         basis, h = _arnoldi(given, r, float(size), length, holder, tell)
         y = _least(h, float(size))
         taken += len(y)
-        x = x + given.m @ basis.product(y[:, None], given.dtype)[:, 0]
+        old, x = x, x + given.m @ basis.product(y[:, None], given.dtype)[:, 0]
     return given.result(x), 0 if size <= given.limit else max(taken, 1)
 
 
@@ -87,6 +91,9 @@ def _arnoldi(
         long = norm(rest)
         (last,), found = holder.held([rest * ratio(oc.ones_like(long), long)], [long, *weights])
         h[: step + 1, step], h[step + 1, step] = np.vstack(found[1:])[:, 0], found[0]
+        if not np.isfinite(h[: step + 2, step]).all():
+            given.check_products()
+            raise LinAlgError(f"gmres: products with A are beyond the range of {given.dtype}; scale A")
         part = h[: step + 2, : step + 1]
         y = _least(part, size)
         left = np.linalg.norm(np.append(size, np.zeros(step + 1)) - part @ y)

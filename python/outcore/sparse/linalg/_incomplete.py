@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._session import current
 from outcore.errors import LinAlgError, MemoryLimitError
+from outcore.sparse._along import check_room
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._operators import floating_dtype, square
 
@@ -41,9 +41,10 @@ def factors_of(name: str, A: SparseMatrix, *, hermitian: bool, shift: float = 0.
     order = square(A, name).shape[0]
     dtype = floating_dtype(A.dtype)
     entries = A.nnz // 2 + order if hermitian else A.nnz
-    need, room = entries * (72 + 5 * dtype.itemsize) + 32 * order, current().counters()["budget_bytes"]
-    if need > room or order > _ORDER_MAX:
-        raise MemoryLimitError(f"{name}: the factors of {A!r} take {need} bytes while they are made, there are {room}")
+    need = entries * (72 + 5 * dtype.itemsize) + 32 * order
+    check_room(name, need, f"the factors of {A!r}, while they are made,")
+    if order > _ORDER_MAX:
+        raise MemoryLimitError(f"{name}: {A!r} has more than {_ORDER_MAX} rows, which factors in memory number")
     rows, columns, values = _by_row(A, dtype, lower=hermitian)
     starts = np.searchsorted(rows, np.arange(order + 1, dtype=np.uint64)).astype(np.uint64)
     made, broken = _core.incomplete_factors(

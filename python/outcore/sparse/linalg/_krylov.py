@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
+from outcore.errors import LinAlgError
 from outcore.sparse.linalg._operators import Operator
 from outcore.sparse.linalg._vectors import Basis, Holder, dot, norm, ratio
 
@@ -21,20 +22,25 @@ class Krylov:
     """Orthonormal vectors V with A V = V T + Q B, where Q is the next block (Stewart 2001; Zhou, Saad 2008).
 
     V and Q are held vectors (n, 1), all others small matrices: T (m, m), B (b, m). `reads` counts products, each
-    of them one read of A. There is no block before `begin` or `resume`.
+    of them one read of A. There is no block before `begin` or `resume`. The first `locked` vectors span a space of
+    their own, which A does not leave, and the others go on beside it.
     """
 
-    def __init__(self, a: Operator, width: int, capacity: int, dtype: np.dtype[Any], seed: int) -> None:
-        self._a, self.dtype, self._seed = a, dtype, seed
+    def __init__(self, name: str, a: Operator, width: int, capacity: int, dtype: np.dtype[Any], seed: int) -> None:
+        self._name, self._a, self.dtype, self._seed = name, a, dtype, seed
         self._holder = Holder(a.shape[0] * dtype.itemsize, 2 * capacity)
         self.basis = Basis(self._holder)
         self.t: Numbers = np.zeros((0, 0), dtype=dtype)
         self.b: Numbers = np.zeros((width, 0), dtype=dtype)
-        self.reads = 0
+        self.reads = self.locked = 0
+        self.skew = 0.0  # part of a product by which xᴴ(Ay) and (Ax)ᴴy differed at most
         self.next: list[Array] = []
 
     def begin(self, first: Array | None) -> None:
         """The first block: of `first`, or a random vector, and of random ones beside it."""
+        self._begin_block(first)
+
+    def _begin_block(self, first: Array | None) -> None:
         self.next = [self._fresh([], None if first is None else first[:, None])]
         for _ in range(1, len(self.b)):
             self.next.append(self._fresh(self.next))
@@ -44,12 +50,12 @@ class Krylov:
         small = (oc.asarray(np.ascontiguousarray(part)) for part in (self.t, self.b))
         return (self.basis.whole(), *small, *self.next), int(self._seed)
 
-    def resume(self, state: tuple[Array, ...], seed: int) -> None:
+    def resume(self, state: tuple[Array, ...], seed: int, locked: int) -> None:
         """Goes on from a `state`, which is copied: its files go with the next one that is stored."""
         basis, t, b, *block = state
         self.basis.replace(self._holder.held([basis])[0][0])
         self.next = [self._holder.held([vector])[0][0] for vector in block]
-        self.t, self.b, self._seed = t.compute(), b.compute(), seed
+        self.t, self.b, self._seed, self.locked = t.compute(), b.compute(), seed, locked
 
     def _fresh(self, others: list[Array], given: Array | None = None) -> Array:
         """A vector of length 1 that is orthogonal to the basis and the others: a given one's part, or a random one."""
@@ -86,6 +92,10 @@ class Krylov:
     def _grow(self, right: Numbers, found: list[Numbers]) -> None:
         """T and B of the basis with the block that joined it, from their inner products."""
         width, old, size = len(found), len(self.t), len(self.basis)
+        check_range(self._name, self.dtype, [right, *found], is_first=old == 0)
+        largest = max(np.abs(part).max(initial=0.0) for part in (self.t, right))
+        if largest > 0:
+            self.skew = max(self.skew, float(np.abs(right[:old] - self.b.conj().T).max(initial=0.0) / largest))
         r = np.zeros((width, width), dtype=self.dtype)
         for place, numbers in enumerate(found):
             r[: place + 1, place] = numbers[:-1]
@@ -105,6 +115,23 @@ class Krylov:
     def _others(self, place: int) -> list[Array]:
         return [vector for other, vector in enumerate(self.next) if other != place]
 
+    def lock(self, vectors: Array, t: Numbers) -> None:
+        """Keeps vectors that span an invariant space of A, on which it is `t`, and goes on from random ones beside."""
+        self.basis.replace(vectors)
+        self.locked = len(t)
+        self.t, self.b = np.asarray(t, dtype=self.dtype), np.zeros((len(self.b), len(t)), dtype=self.dtype)
+        self._begin_block(None)
+
+    def unlock(self, hermitian: bool) -> None:
+        """All vectors are equal again."""
+        if hermitian:
+            self.t[self.locked :, : self.locked] = self.t[: self.locked, self.locked :].conj().T
+        self.locked = 0
+
+    def of_locked(self, weights: Numbers) -> Array:
+        """The locked vectors · weights, held."""
+        return self._holder.held([self.basis.product(weights, self.dtype)])[0][0]
+
     def vectors(self, weights: Numbers) -> Array:
         """V · weights, held."""
         return self._holder.held([self.basis.product(weights, self.dtype)])[0][0]
@@ -113,6 +140,21 @@ class Krylov:
         """V ← V · weights, for columns that span an invariant subspace of T, on which it is `t`."""
         self.basis.replace(self.vectors(weights))
         self.t, self.b = np.asarray(t, dtype=self.dtype), np.asarray(self.b @ weights, dtype=self.dtype)
+
+
+def check_range(name: str, dtype: np.dtype[Any], products: list[Numbers], *, is_first: bool) -> None:
+    """Raises LinAlgError for products that are not finite, and for first ones whose squares underflow."""
+    largest = max((float(np.abs(part).max(initial=0.0)) for part in products), default=0.0)
+    if not all(np.isfinite(part).all() for part in products):
+        raise LinAlgError(
+            f"{name}: products with the matrix are not finite: it has NaN or infinity, or numbers whose squares "
+            f"{dtype} does not hold; scale it"
+        )
+    limits = np.finfo(dtype)
+    if is_first and 0 < largest < float(np.sqrt(limits.tiny / limits.eps)):
+        raise LinAlgError(
+            f"{name}: products with the matrix are at most {largest}, whose squares {dtype} loses; scale it"
+        )
 
 
 def _against(vector: Array, others: list[Array]) -> tuple[Array, list[Array]]:
@@ -128,4 +170,4 @@ def _unit(vector: Array) -> tuple[Array, Array]:
     return vector * ratio(oc.ones_like(size), size), size
 
 
-__all__ = ["Krylov"]
+__all__ = ["Krylov", "check_range"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def lobpcg(
 
     SciPy's arguments, without B and Y, which are refused: `M` approximates the inverse of A, `tol` (n √ε unless told)
     bounds the residuals |Ax − λx|, `maxiter` is 20 unless told. Gives λ, the best first, as NumPy's, and vectors (n, k)
-    as a lazy array whose value is held. Where `tol` is not reached the last iterate is given, as SciPy does.
+    as a lazy array whose value is held. Where `tol` is not reached the last iterate is given, with a warning.
 
     Each step takes the best of the span of X, the residuals MR and the last steps P, from the matrices of their inner
     products (3k, 3k). Memory: X, R, P and their images, old and new: 12 matrices (n, k). Raises ShapeError for X that
@@ -50,7 +51,6 @@ def lobpcg(
         raise ShapeError(f"lobpcg: matrix {a.shape}, X {x.shape}")
     m = Identity(a.shape, a.dtype) if M is None else square(M, "lobpcg")
     dtype = floating_dtype(a.dtype, x.dtype)
-    limit = a.shape[0] * np.sqrt(np.finfo(dtype).eps) if tol is None else tol
     limit = a.shape[0] * float(np.sqrt(np.finfo(dtype).eps)) if tol is None else tol
     holder = Holder(x.size * dtype.itemsize, 12)
     basis, images, grams = _extended(a, holder, [oc.linalg.qr(x.astype(dtype))[0]], [])
@@ -70,6 +70,9 @@ def lobpcg(
         steps = [_product(part[1:], turns[x.shape[1] :]) for part in (basis, images)] if len(basis) > 1 else None
         known = ([vectors], [image]) if steps is None else ([vectors, steps[0]], [image, steps[1]])
         basis, images, grams = _extended(a, holder, [known[0][0], near, *known[0][1:]], known[1])
+    if not (sizes <= limit).all():
+        said = f"lobpcg: residuals are up to {float(sizes.max())} after the last step, above tol={limit}"
+        warnings.warn(f"{said}; give a larger maxiter", stacklevel=2)
     return values, vectors
 
 

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
-from outcore.sparse.linalg._operators import Operator, floating_dtype, operator
-from outcore.sparse.linalg._systems import vector
+from outcore.errors import LinAlgError
+from outcore.sparse.linalg._operators import Damped, Operator, floating_dtype, operator
+from outcore.sparse.linalg._systems import largest_of, scale_for, unscaled, vector
 from outcore.sparse.linalg._vectors import Holder, norm, ratio
 
 
@@ -42,7 +43,8 @@ def lsmr(
 ) -> LSMRResult:
     """The x that makes |b − Ax|² + damp²|x|² least, for a matrix (m, n) of any shape (Fong, Saunders 2011).
 
-    Arguments and results are SciPy's: `istop` is 0 where `x0` solves it, 1 for Ax = b solved, 2 for least squares
+    Arguments and results are SciPy's, but for `x0`, from which the same x is sought whatever `damp` is, where SciPy's
+    damps x − x0: `istop` is 0 where `x0` solves it, 1 for Ax = b solved, 2 for least squares
     solved, 3 where cond(A) passes `conlim`, 7 where `maxiter` (least length of A) steps did not do. Norms of residuals
     are true ones, formed at the end, and `istop` goes by them. `show` shows a live line.
 
@@ -58,14 +60,24 @@ def lsmr(
     rows, columns = a.shape
     b = vector("lsmr", b, rows, "b")
     dtype = floating_dtype(a.dtype, b.dtype)
+    first = None if x0 is None else vector("lsmr", x0, columns, "x0").astype(dtype)
     b = b.astype(dtype)
-    x = oc.zeros(columns, dtype=dtype) if x0 is None else vector("lsmr", x0, columns, "x0").astype(dtype)
+    scale = scale_for(largest_of("lsmr", b=b, x0=first), dtype)
+    x = oc.zeros(columns, dtype=dtype) if first is None else first
+    if scale != 1:
+        b, x = b * scale, x * scale
+    if first is not None and damp:
+        # |b − Ax|² + damp²|x|² is what is left of a system with damp·x = 0 below.
+        a, damp = Damped(a, damp), 0.0
+        b = oc.concat([b, oc.zeros(columns, dtype=dtype)])
     most = min(rows, columns) if maxiter is None else int(maxiter)
     size = float(norm(b).compute())
     tests = _Tests(damp, atol, btol, conlim, size)
-    u, v, alpha, beta = _begun(a, b if x0 is None else b - a @ x)
+    u, v, alpha, beta = _begun(a, b if first is None else b - a @ x)
+    if not np.isfinite(alpha * beta):
+        raise LinAlgError(_NOT_FINITE)
     if alpha * beta == 0 or most < 1:
-        return _judged(a, b, x, tests, 0, (alpha, 1.0))
+        return _judged(a, b, x, tests, 0, (alpha, 1.0), scale)
 
     def step(x: Array, h: Array, hbar: Array, u: Array, v: Array, kept: Array) -> Any:
         old = dict(zip(_KEPT, (kept[place] for place in range(len(_KEPT))), strict=True))
@@ -88,9 +100,12 @@ def lsmr(
         progress=show or None,
     )
     facts = float(loop.history["norma"][-1]), float(loop.history["conda"][-1])
-    return _judged(a, b, loop.state[0], tests, loop.iterations, facts)
+    return _judged(a, b, loop.state[0], tests, loop.iterations, facts, scale)
 
 
+_NOT_FINITE = (
+    "lsmr: products with A are not finite: it has NaN or infinity, or numbers whose squares overflow; scale it"
+)
 # The numbers that a step hands on, in this order.
 _KEPT = (
     "alpha",
@@ -197,15 +212,20 @@ class _Tests(NamedTuple):
         return 3 if 0 < self.conlim < conda else 7
 
 
-def _judged(a: Operator, b: Array, x: Array, tests: _Tests, steps: int, facts: tuple[float, float]) -> LSMRResult:
+def _judged(
+    a: Operator, b: Array, x: Array, tests: _Tests, steps: int, facts: tuple[float, float], scale: float
+) -> LSMRResult:
     """The result with true norms. I/O: two reads of A."""
     r = b - a @ x
     gradient = a.adjoint(r) - tests.damp**2 * x
     long = oc.sqrt(norm(r) ** 2 + (tests.damp * norm(x)) ** 2)
     held, found = Holder(x.nbytes, 4).held([x], [long, norm(gradient), norm(x)])
     normr, normar, normx = (float(value) for value in found)
+    if not np.isfinite([normr, normar, normx, facts[0]]).all():
+        raise LinAlgError(_NOT_FINITE)
     why = 0 if steps == 0 and normar == 0 else tests.reason(normr, normar, facts[0], facts[1], normx)
-    return LSMRResult(held[0], why, steps, normr, normar, *facts, normx)
+    x = held[0] if scale == 1 else unscaled("lsmr", held[0], scale)
+    return LSMRResult(x, why, steps, normr / scale, normar / scale, *facts, normx / scale)
 
 
 __all__ = ["LSMRResult", "lsmr"]

@@ -122,6 +122,23 @@ class Shifted(Operator):
         return self._operator.adjoint(x) - self._conjugate * x
 
 
+class Damped(Operator):
+    """A with damp·I below it."""
+
+    def __init__(self, operator: Operator, damp: float) -> None:
+        rows, columns = operator.shape
+        super().__init__((rows + columns, columns), floating_dtype(operator.dtype))
+        self._operator, self._damp = operator, damp
+
+    def __matmul__(self, x: Array) -> Array:
+        x, product = self._operator.pair(x)
+        return oc.concat([product, self._damp * x], axis=0)
+
+    def adjoint(self, x: Array) -> Array:
+        rows = self._operator.shape[0]
+        return self._operator.adjoint(x[:rows]) + self._damp * x[rows:]
+
+
 class Normal(Operator):
     """A*A, or AA* where that is smaller: Hermitian, with the squares of A's singular values. Two products each."""
 
@@ -201,6 +218,7 @@ def aslinearoperator(A: Any) -> Any:
 
 
 __all__ = [
+    "Damped",
     "Identity",
     "Normal",
     "Operator",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
-from outcore._session import current
-from outcore.errors import ArgumentError, LinAlgError, MemoryLimitError
+from outcore.errors import ArgumentError, LinAlgError
+from outcore.sparse._along import check_room
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._incomplete import factors_of
 from outcore.sparse.linalg._operators import Operator, floating_dtype
@@ -101,9 +102,9 @@ def block_jacobi(A: SparseMatrix, size: int) -> Preconditioner:
         raise ArgumentError(f"block_jacobi: blocks of {size} in a matrix {A.shape}")
     count = -(-rows // size)
     dtype = floating_dtype(A.dtype)
-    need, room = count * size * size * dtype.itemsize, current().counters()["budget_bytes"] // 3
-    if need > room:
-        raise MemoryLimitError(f"block_jacobi: blocks of {size} of {rows} rows take {need} bytes, there are {room}")
+    check_room(
+        "block_jacobi", 3 * count * size * size * dtype.itemsize, f"blocks of {size} of {rows} rows, three times"
+    )
     blocks = np.zeros((count, size, size), dtype=dtype)
     for r, c, values in A.blocks():
         inside = r // size == c // size
@@ -193,14 +194,28 @@ def incomplete_lu(A: Any, drop_tol: float | None = None, fill_factor: float | No
     return _Factors(factors, floating_dtype(found.dtype))
 
 
-def factored(matrix: Any) -> Preconditioner:
-    """The inverse of a SciPy matrix in memory, by its complete LU factors. Raises LinAlgError where it is singular."""
+def factored(matrix: Any, singular: Callable[[], LinAlgError]) -> Any:
+    """SciPy's complete LU factors of a matrix in memory, by columns. Raises what `singular` makes."""
     from scipy.sparse.linalg import splu
 
     try:
-        return _Factors(splu(matrix.tocsc()), floating_dtype(matrix.dtype))
-    except RuntimeError as error:
-        raise LinAlgError(f"sigma: {error}; it is an eigenvalue") from None
+        return splu(matrix)
+    except RuntimeError:
+        raise singular() from None
 
 
-__all__ = ["Preconditioner", "block_jacobi", "factored", "ic0", "ilu0", "incomplete_lu", "jacobi"]
+def factored_operator(factors: Any, dtype: Any) -> Preconditioner:
+    """The inverse that factors in memory solve with."""
+    return _Factors(factors, dtype)
+
+
+__all__ = [
+    "Preconditioner",
+    "block_jacobi",
+    "factored",
+    "factored_operator",
+    "ic0",
+    "ilu0",
+    "incomplete_lu",
+    "jacobi",
+]

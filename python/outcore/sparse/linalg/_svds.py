@@ -10,7 +10,7 @@ import numpy.typing as npt
 import outcore as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
-from outcore.sparse.linalg._eigenvalues import eigsh
+from outcore.sparse.linalg._eigenvalues import columns_of, some_eigenvalues
 from outcore.sparse.linalg._operators import Normal, floating_dtype, operator
 from outcore.sparse.linalg._vectors import Holder
 
@@ -51,8 +51,9 @@ def svds(
     a = operator(A, "svds")
     normal = Normal(a)
     end = "LA" if which == "LM" else "SA"
-    options: dict[str, Any] = {"block_size": block_size, "seed": seed, "checkpoint": checkpoint}
-    _, vectors = eigsh(normal, k, which=end, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol, **options)
+    sizes, going = (ncv, block_size, maxiter), (seed, checkpoint)
+    values, vectors = some_eigenvalues("svds", normal, k, end, None, v0, tol, None, sizes, going)
+    vectors = columns_of(vectors, np.argsort(values))
     far = a @ vectors if normal.tall else a.adjoint(vectors)
     q, small, turns = _factored(far)
     if not return_singular_vectors:
@@ -74,14 +75,13 @@ def _factored(tall: Array) -> tuple[Array, Numbers, Numbers]:
 def randomized_svd(
     A: Any, k: int = 6, *, oversamples: int | None = None, seed: int = 0
 ) -> tuple[Array, Numbers, Array]:
-    """An approximation of the k largest singular values and vectors from one read of A: u, s (ascending), vh.
+    """An approximation of the k largest singular values and vectors from two reads of A: u, s (ascending), vh.
 
-    The sketches Y = AΩ and W = ΨA of random matrices Ω (n, r) and Ψ (l, m), with r = k + `oversamples` (k + 10 unless
-    told) and l = 2r + 1, are formed by one program. With Y = QR: A ≈ Q (ΨQ)⁺ W (Tropp, Yurtsever, Udell, Cevher 2017,
-    algorithm 4). Its error is that of the best approximation of rank r to a small factor, so it is for spectra that
-    fall quickly; `svds` is exact. Memory: Ω, Ψ and the sketches, some 3 (m + n) r values, in scratch where they do not
-    fit. I/O: one read of A forwards and one transposed by one program; of a matrix that does not fit into memory that
-    is two.
+    The sketch Y = AΩ of a random matrix Ω (n, r), with r = k + `oversamples` (k + 10 unless told), spans most of the
+    range of A. With Y = QR: A ≈ Q (QᴴA), cut to k (Halko, Martinsson, Tropp 2011, algorithm 5.1), which is never worse
+    than the zero matrix. Its error is that of the best approximation of rank k to a small factor where the spectrum
+    falls quickly; `svds` is exact. Memory: Ω and the sketch, some 3 (m + n) r values, in scratch where they do not fit.
+    I/O: one read of A forwards, and one transposed.
 
     >>> import numpy as np, outcore as oc
     >>> u, s, vh = oc.sparse.linalg.randomized_svd(np.outer(np.arange(4.0), np.ones(3)), k=1)
@@ -93,20 +93,14 @@ def randomized_svd(
     if not 1 <= k <= min(rows, columns):
         raise ArgumentError(f"randomized_svd: k={k} of a matrix {a.shape}")
     r = min(k + (k + 10 if oversamples is None else oversamples), rows, columns)
-    wide = min(2 * r + 1, rows)
     dtype = floating_dtype(a.dtype)
-    omega = oc.random.normal((columns, r), seed=seed).astype(dtype)
-    psi = oc.random.normal((rows, wide), seed=seed + 1).astype(dtype)
-    holder = Holder(max(rows, columns) * wide * dtype.itemsize, 4)
-    # Held, for every tile of a column would draw its rows of Ψ anew.
-    (omega, psi), _ = holder.held([omega, psi])
-    q, _ = oc.linalg.qr(a @ omega)
-    (q, across), (small,) = holder.held([q, a.adjoint(psi)], [oc.conj(psi.T) @ q])
-    # B = (ΨQ)⁺ W, of which the conjugate transpose is tall.
-    core = np.ascontiguousarray(np.linalg.pinv(small).conj().T)
-    right, s, turns = _factored(across @ oc.asarray(core))
+    holder = Holder(max(rows, columns) * r * dtype.itemsize, 4)
+    (omega,), _ = holder.held([oc.random.normal((columns, r), seed=seed).astype(dtype)])
+    (q,), _ = holder.held([oc.linalg.qr(a @ omega)[0]])
+    right, s, turns = _factored(a.adjoint(q))
     chosen = oc.asarray(np.ascontiguousarray(turns[:, -k:]))
-    return q @ chosen, s[-k:], oc.conj(right[:, -k:].T)
+    (u, v), _ = holder.held([q @ chosen, right[:, -k:]])
+    return u, s[-k:], oc.conj(v.T)
 
 
 __all__ = ["randomized_svd", "svds"]

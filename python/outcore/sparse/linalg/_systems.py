@@ -11,7 +11,7 @@ import numpy as np
 import outcore as oc
 from outcore._array import Array
 from outcore._node import node
-from outcore.errors import ArgumentError, ShapeError
+from outcore.errors import ArgumentError, LinAlgError, ShapeError
 from outcore.sparse.linalg._operators import Identity, Operator, floating_dtype, square
 from outcore.sparse.linalg._vectors import Holder, norm
 
@@ -22,7 +22,10 @@ _WORTH = 0.5  # a loop is begun again where the one before took the true residua
 
 @dataclass(frozen=True)
 class System:
-    """The arguments of a solver, checked and as lazy arrays. `limit` is the residual to reach."""
+    """The arguments of a solver, checked and as lazy arrays. `limit` is the residual to reach.
+
+    `b` and `first` are `scale` times those that were given, a power of two: squares of very large numbers overflow.
+    """
 
     name: str
     a: Operator
@@ -34,10 +37,54 @@ class System:
     size: float
     limit: float
     most: int
+    scale: float
 
     def result(self, x: Array) -> Array:
-        """A solution in the shape of the right side that was given."""
+        """A solution in the shape and the size of the right side that was given."""
+        if self.scale != 1:
+            x = unscaled(self.name, x, self.scale)
         return x if len(self.shape) == 1 else x[:, None]
+
+    def told(self, callback: Any) -> Any:
+        """`callback`, which sees iterates of the size that was given."""
+        if callback is None or self.scale == 1:
+            return callback
+        return lambda x: callback(x * (1 / self.scale))
+
+    def check_products(self) -> None:
+        """Raises LinAlgError where NaN comes from the matrix, or the preconditioner. I/O: one read of each."""
+        for what, product in (("A", self.a @ oc.ones(self.a.shape[0], dtype=self.dtype)), ("M", self.m @ self.b)):
+            if not bool(oc.all(oc.isfinite(product)).compute()):
+                raise LinAlgError(f"{self.name}: products with {what} are not finite: it has NaN or infinity; mend it")
+
+
+def scale_for(largest: float, dtype: np.dtype[Any]) -> float:
+    """The power of two that brings the largest of some numbers near 1, where its square would overflow or be lost."""
+    limits = np.finfo(dtype)
+    root = float(limits.eps)
+    if largest == 0 or float(np.sqrt(limits.tiny)) / root <= largest <= float(np.sqrt(limits.max)) * root:
+        return 1.0
+    most = limits.maxexp - 4  # so that the scale and its inverse are numbers
+    return float(np.ldexp(1.0, int(np.clip(-np.frexp(largest)[1], -most, most))))
+
+
+def unscaled(name: str, x: Array, scale: float) -> Array:
+    """x / scale, held. Raises LinAlgError where its type does not hold it."""
+    (found,), (largest,) = Holder(x.nbytes, 2).held([x * (1 / scale)], [oc.max(oc.abs(x))])
+    if not float(largest) <= float(np.finfo(x.dtype).max) * scale:
+        raise LinAlgError(f"{name}: the solution has numbers beyond the range of {x.dtype}; scale A or b")
+    return found
+
+
+def largest_of(name: str, **vectors: Array | None) -> float:
+    """The largest size of an element of the first vector. Raises ArgumentError for NaN and infinity. I/O: one read."""
+    given = {what: part for what, part in vectors.items() if part is not None and part.size}
+    found = oc.compute(*(oc.max(oc.abs(part)) for part in given.values())) if given else ()
+    sizes = [float(size) for size in (found if isinstance(found, tuple) else (found,))]
+    for what, size in zip(given, sizes, strict=True):
+        if not np.isfinite(size):
+            raise ArgumentError(f"{name}: {what} has NaN or infinity; replace them, as by nan_to_num")
+    return sizes[0] if sizes else 0.0
 
 
 def vector(name: str, x: Any, length: int, what: str) -> Array:
@@ -49,7 +96,7 @@ def vector(name: str, x: Any, length: int, what: str) -> Array:
 
 
 def system(name: str, A: Any, b: Any, x0: Any, rtol: float, atol: float, maxiter: int | None, M: Any) -> System:
-    """Checks what a solver was given. I/O: one read of b, for its norm."""
+    """Checks what a solver was given. I/O: one read of b, for its largest element, and its norm."""
     a = square(A, name)
     order = a.shape[0]
     m = Identity(a.shape, a.dtype) if M is None else square(M, name)
@@ -61,12 +108,14 @@ def system(name: str, A: Any, b: Any, x0: Any, rtol: float, atol: float, maxiter
     first = None if x0 is None else vector(name, x0, order, "x0")
     parts: list[Operator | Array] = [right, *([] if M is None else [m]), *([] if first is None else [first])]
     dtype = floating_dtype(a.dtype, *(part.dtype for part in parts))
-    right = right.astype(dtype)
+    scale = scale_for(largest_of(name, b=right, x0=first), dtype)
+    right, first = right.astype(dtype), None if first is None else first.astype(dtype)
+    if scale != 1:
+        right, first = right * scale, None if first is None else first * scale
     size = float(norm(right).compute())
     most = 10 * order if maxiter is None else int(maxiter)
     shape = Array(node(b)).shape
-    first = None if first is None else first.astype(dtype)
-    return System(name, a, right, first, m, shape, dtype, size, max(rtol * size, atol), most)
+    return System(name, a, right, first, m, shape, dtype, size, max(rtol * size, atol * scale), most, scale)
 
 
 def solve(given: System, begin: Begin, step: Step, callback: Any, checkpoint: int | None) -> tuple[Array, int]:
@@ -86,7 +135,7 @@ def solve(given: System, begin: Begin, step: Step, callback: Any, checkpoint: in
         (x, r), size = _residual(given, holder, x)
     taken = 0
     while size > given.limit and taken < given.most:
-        watched = _Watched(step, callback, skip=int(checkpoint is not None))
+        watched = _Watched(step, given.told(callback), skip=int(checkpoint is not None))
         loop = oc.iterate(
             watched,
             (x, *begin(r)),
@@ -99,7 +148,9 @@ def solve(given: System, begin: Begin, step: Step, callback: Any, checkpoint: in
         (x, r), size = _residual(given, holder, loop.state[0])
         watched.last(x)
         if not size < before:
-            x = x if np.isfinite(size) else old
+            if not np.isfinite(size):
+                given.check_products()
+                x = old
             break
         if size > _WORTH * before:
             break
@@ -130,4 +181,4 @@ class _Watched:
             self._callback(x)
 
 
-__all__ = ["System", "solve", "system", "vector"]
+__all__ = ["System", "largest_of", "scale_for", "solve", "system", "unscaled", "vector"]
