@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import threading
@@ -207,6 +208,16 @@ def _forget_inherited() -> None:
     _implicit.clear()
 
 
+def _end() -> None:
+    """At the end of the process: scratch of sessions made from configuration goes while threads are there for it."""
+    with _lock:
+        sessions = list(_implicit.values())
+        _implicit.clear()
+    for session in sessions:
+        session._core.close()
+
+
 os.register_at_fork(after_in_child=_forget_inherited)
+atexit.register(_end)
 
 __all__ = ["Outcome", "Session", "clear", "current"]
