@@ -48,6 +48,13 @@ class Outcome:
     compute_seconds: float = 0.0
     other: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        spilled = f" ({format_size(self.bytes_spilled)} of them spilled)" if self.bytes_spilled else ""
+        return (
+            f"Outcome({format_size(self.bytes_read)} read, {format_size(self.bytes_written)} written{spilled}, "
+            f"peak {format_size(self.peak_bytes)}, {self.seconds:.3g} s)"
+        )
+
     @classmethod
     def of(cls, counters: Mapping[str, Any]) -> Outcome:
         named = {part.name for part in fields(cls)} - {"other"}
