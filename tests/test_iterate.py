@@ -214,3 +214,13 @@ def test_what_a_step_hands_on_outlives_the_checkpoint_it_was_restored_from(tmp_p
     with pytest.raises(KeyboardInterrupt):
         run(stop)
     assert run(lambda old, new, k: k > 99).tolist() == [6.0 * 2048 * 1024] * 3
+
+
+def test_functions_of_arrays_take_a_loop_over_one_state(tmp_path: Path) -> None:
+    loop = oc.iterate(lambda x: x + 1, oc.zeros(3), max_iter=2)
+    oc.store({tmp_path / "x.npy": loop})
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), [2, 2, 2])
+    assert float(oc.sum(loop).compute()) == 6
+    pair = oc.iterate(lambda x, y: (y, x), (oc.zeros(3), oc.ones(3)), max_iter=1)
+    with pytest.raises(ArgumentError, match="2 arrays; use loop"):
+        oc.sum(pair)

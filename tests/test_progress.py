@@ -76,3 +76,18 @@ def test_the_bar_of_a_graph_shows_its_iteration(monkeypatch: pytest.MonkeyPatch)
     bar.close()
     assert "bfs" in shown.getvalue()
     assert "iteration 3, 1,200 active; 4,000 lists, 5.00 MiB read, 17 pages from the cache" in shown.getvalue()
+
+
+def test_the_first_frame_says_that_the_run_is_planned() -> None:
+    bar = _Bar()
+    try:
+        bar.report(0, 0, 0, 0, 0.0, None)
+        task = bar._bar.tasks[0]
+        assert (task.completed, task.fields["amount"]) == (0, "planning")
+    finally:
+        bar.close()
+
+
+def test_an_outcome_reads_in_one_line() -> None:
+    outcome = oc.Outcome(bytes_read=2048, bytes_written=100, bytes_spilled=50, peak_bytes=4096, seconds=1.25)
+    assert repr(outcome) == "Outcome(2.00 KiB read, 100 B written (50 B of them spilled), peak 4.00 KiB, 1.25 s)"

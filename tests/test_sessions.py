@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -197,3 +199,45 @@ def test_a_signal_is_seen_while_a_program_is_planned() -> None:
     outcome = child("long_plan")
     assert outcome.value == "interrupted"
     assert outcome.wall_seconds < 20
+
+
+def test_iteration_holds_one_small_block_at_a_time(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).random(2_000_000)
+    np.save(tmp_path / "x.npy", data)
+    with oc.Session(memory_limit="600MiB", progress=False) as session:
+        x = oc.open(tmp_path / "x.npy")
+
+        def held() -> int:
+            counted = session.counters()
+            return int(counted["reserved_bytes"] - counted["kept_bytes"])
+
+        values = iter(x)
+        assert next(values) == data[0]
+        assert held() <= 5 << 20
+        assert all(value == other for value, other in zip(values, data[1:], strict=True))
+        del values
+        assert held() == 0
+        np.testing.assert_array_equal(x[:5].to_numpy(), data[:5])
+
+
+def test_iteration_runs_stages_once(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).random(1_200_000)
+    np.save(tmp_path / "x.npy", data)
+    with oc.Session(memory_limit="600MiB", progress=False), oc.profile() as seen:
+        assert list(oc.sort(oc.open(tmp_path / "x.npy"))) == sorted(data.tolist())
+    assert seen.bytes_read <= 4 * data.nbytes
+
+
+@pytest.mark.parametrize("end", ["", "import sys; sys.exit(3)", "raise ValueError"])
+def test_scratch_goes_with_the_process(tmp_path: Path, end: str) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    code = f"""
+import numpy as np, outcore as oc
+oc.config.set(memory_limit="600MiB", scratch=[{str(scratch)!r}], progress=False)
+held = oc.argsort(oc.asarray(np.random.default_rng(0).random(3_000_000)))
+held[:3].compute()
+{end}
+"""
+    subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert list(scratch.iterdir()) == []

@@ -23,6 +23,7 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 tracing: ContextVar[str | None] = ContextVar("outcore_tracing", default=None)
 
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+_BLOCK_BYTES = 4 << 20  # of values that iteration has in memory
 _DLPACK_CPU = (1, 0)  # kDLCPU, and the only one of them
 
 
@@ -146,8 +147,9 @@ class Array:
     def __iter__(self) -> Iterator[Any]:
         """The elements along the first axis: values of a 1-D array, lazy arrays where there are further axes.
 
-        Values are computed a block at a time, as many as take a sixteenth of the memory budget, and come as NumPy
-        scalars: `list(x)`, `sum(x)` and plotting cost few programs. Rows are lazy, so that formulas may take an array
+        Values are computed a block at a time, of 4 MiB and a sixteenth of the memory budget at most, and come as NumPy
+        scalars, so that `sum(x)` holds one block; a block is given back before the next is computed. An array that is
+        computed in stages is held in scratch first. Rows are lazy, so that formulas may take an array
         apart; each that is computed alone is a program of its own. While `map` traces, all elements are lazy.
         """
         if not self.shape:
@@ -157,12 +159,16 @@ class Array:
         return self._values()
 
     def _values(self) -> Iterator[Any]:
+        from outcore._masks import hold
         from outcore._session import current
 
-        room = current().counters()["budget_bytes"] // (16 * self.dtype.itemsize)
-        length = max(room, self.tile[0], 1)
+        room = min(current().counters()["budget_bytes"] // 16, _BLOCK_BYTES)
+        length = max(room // self.dtype.itemsize, 1)
+        array = self
+        if self.shape[0] > length and len(oc.explain(self[:length]).stages) > 1:
+            array = Array(hold(self._expr)[0])  # else every block would run all stages again
         for start in range(0, self.shape[0], length):
-            yield from self[start : start + length].compute()
+            yield from array[start : start + length].compute()
 
     def __copy__(self) -> Array:
         # Another name for the same immutable node: what is assigned behind one does not show behind the other.
@@ -206,6 +212,10 @@ class Array:
         """The value as a NumPy array, which must fit the memory limit. I/O: as `explain(self)` says."""
         result: npt.NDArray[Any] = oc.compute(self)
         return result
+
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """The value as a NumPy array, as `compute` gives it: plotting libraries ask for it by this name."""
+        return self._value("a NumPy array")
 
     def persist(self) -> Array:
         """The same array with its value computed and held in memory."""

@@ -39,6 +39,13 @@ class Loop(tuple[Array, ...]):
     outcomes: tuple[Outcome, ...]
     plan_seconds: float
 
+    @property
+    def _expr(self) -> _core.Expr:
+        """The node of the only array, so that functions of arrays take the result of a loop over one state."""
+        if len(self) != 1:
+            raise ArgumentError(f"the state of this loop has {len(self)} arrays; use loop[0], loop[1], … one at a time")
+        return self[0]._expr
+
 
 def iterate(
     step: Step,

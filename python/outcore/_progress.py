@@ -62,6 +62,9 @@ class _Bar:
     ) -> None:
         if self._bar is None:
             self._open()
+        if not tasks_total:  # nothing is known yet: the run waits for its turn, or the next stage is planned
+            self._bar.update(self._task, amount="planning", description=self.label, left="")
+            return
         amount = f"{format_size(bytes_done)} of {format_size(bytes_total)}, " if bytes_total else ""
         self._bar.update(
             self._task,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import sys
@@ -49,6 +50,13 @@ class Outcome:
     read_seconds: float = 0.0
     compute_seconds: float = 0.0
     other: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        spilled = f" ({format_size(self.bytes_spilled)} of them spilled)" if self.bytes_spilled else ""
+        return (
+            f"Outcome({format_size(self.bytes_read)} read, {format_size(self.bytes_written)} written{spilled}, "
+            f"peak {format_size(self.peak_bytes)}, {self.seconds:.3g} s)"
+        )
 
     @classmethod
     def of(cls, counters: Mapping[str, Any]) -> Outcome:
@@ -241,6 +249,16 @@ def _forget_inherited() -> None:
     _implicit.clear()
 
 
+def _end() -> None:
+    """At the end of the process: scratch of sessions made from configuration goes while threads are there for it."""
+    with _lock:
+        sessions = list(_implicit.values())
+        _implicit.clear()
+    for session in sessions:
+        session._core.close()
+
+
 os.register_at_fork(after_in_child=_forget_inherited)
+atexit.register(_end)
 
 __all__ = ["Outcome", "Session", "check_room", "clear", "current", "leave_room"]

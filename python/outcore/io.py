@@ -14,6 +14,8 @@ from outcore._arguments import whole
 from outcore._sizes import parse_size
 from outcore.errors import ArgumentError, IndexingError, ShapeError
 
+_WRITES = 1 << 14  # offsets that one call writes to
+
 
 class CacheCounters(NamedTuple):
     """What a page cache has done: pages that were there, that were read, that another was reading; pages that gave way;
@@ -103,7 +105,11 @@ class CachedFile:
         if below.size:
             raise IndexingError(f"write_at: byte {below[0]}")
         if rows.size:
-            self._core.write(places.astype(np.uint64), rows.reshape(-1).view(np.uint8), rows.nbytes // places.size)
+            size, flat = rows.nbytes // places.size, rows.reshape(-1).view(np.uint8)
+            # A signal is seen between two calls.
+            for start in range(0, places.size, _WRITES):
+                some = places[start : start + _WRITES]
+                self._core.write(some.astype(np.uint64), flat[start * size : (start + some.size) * size], size)
 
     def flush(self) -> None:
         """Writes what the file has not yet, and makes it durable.
