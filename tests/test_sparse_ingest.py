@@ -251,6 +251,16 @@ def test_a_number_of_rows_is_no_value(tmp_path: Path) -> None:
         oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "b.ocs", values=0)
 
 
+def test_a_value_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("# a\n0 1\n1 2\n")
+    for wanted in (True, 2):
+        with pytest.raises(FormatError, match=r"line 2: '0 1': 2 numbers, not 3"):
+            oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", values=wanted)
+        with pytest.raises(FormatError, match=r"line 2: '0 1': 2 numbers, not 3"):
+            oc.graph.from_edges(tmp_path / "e.txt", tmp_path / "a.ocg", weights=wanted)
+    assert oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs").is_pattern
+
+
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [

@@ -137,11 +137,11 @@ def from_edges(
     """Stores the graph of a text file with an edge in each line, and opens it.
 
     Edges that are there again are one; their weights are added. Of an undirected graph each edge may stand either way
-    round. `weights` says which number of a line is the weight: True the third, None the third if there is one, False
-    none. `vertices` is how many there are, unless given one more than the highest. `options` are those of
-    `sparse.from_edges`: `columns`, `separators`, `comments`, `base`, `drop_loops`, `relabel` (whose labels come beside,
-    as `<path>.labels.npy`, and go with a graph that is replaced), `duplicates`. With `resume` a killed call goes on
-    when it is made again.
+    round. `weights` says which number of a line is the weight: True the third, which has to be there, None the third if
+    there is one, False none. `vertices` is how many there are, unless given one more than the highest. `options` are
+    those of `sparse.from_edges`: `columns`, `separators`, `comments`, `base`, `drop_loops`, `relabel` (whose labels
+    come beside, as `<path>.labels.npy`, and go with a graph that is replaced), `duplicates`. With `resume` a killed
+    call goes on when it is made again.
 
     Raises FormatError that names the line which is not as it should be, TargetExistsError. I/O: that of
     `sparse.from_edges`, then one read and one write of the edges.
@@ -158,10 +158,9 @@ def from_edges(
     if vertices is not None:
         options["shape"] = (vertices, vertices)
     given = dict(options)
-    values = None if weights is True else weights
 
     def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
-        return sparse.from_edges(source, rows, values=values, transpose=columns, **given, **more)
+        return sparse.from_edges(source, rows, values=weights, transpose=columns, **given, **more)
 
     key = f"{stamp_of(source)} {weights} {sorted(given.items())}" if resume else None
     return _made(store, path, directed, overwrite, key, mirrored=weights is not False)
@@ -180,11 +179,12 @@ def from_arrays(
 ) -> Graph:
     """Stores the graph of edges whose ends are arrays, NumPy's or lazy ones that are larger than memory, and opens it.
 
-    Edges that are there again are one; their weights are added. `vertices` is how many there are, unless given one more
-    than the highest. `options` are those of `sparse.from_entries`; with `resume` a killed call goes on when it is made
-    again, where all arrays are those of files that have not changed, or all are in memory and hold the same. Raises
-    ShapeError, DTypeError, ArgumentError, TargetExistsError. I/O: that of `sparse.from_entries`, then one read and one
-    write of the edges; with `resume`, of arrays in memory, one write and one read of them more.
+    Edges that are there again are one; their weights are added, integers and bools as int64 or uint64. `vertices` is
+    how many there are, unless given one more than the highest. `options` are those of `sparse.from_entries`; with
+    `resume` a killed call goes on when it is made again, where all arrays are those of files that have not changed, or
+    all are in memory and hold the same. Raises ShapeError, DTypeError, ArgumentError, TargetExistsError. I/O: that of
+    `sparse.from_entries`, then one read and one write of the edges; with `resume`, of arrays in memory, one write and
+    one read of them more.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
@@ -199,6 +199,7 @@ def from_arrays(
             raise ArgumentError(f"from_arrays: {name} are {type(ends).__name__}; an array is right")
     if not directed:
         sources, targets = _ascending(sources, targets)
+    weights = _wide(weights)
     entries = (sources, targets) if weights is None else (sources, targets, weights)
     key = None
     if options.pop("resume", False):
@@ -214,6 +215,18 @@ def from_arrays(
         return sparse.from_entries(entries, rows, transpose=columns, shape=shape, **options, **more)
 
     return _made(store, path, directed, overwrite, key)
+
+
+def _wide(weights: Any) -> Any:
+    """Weights in a type that has room for their sums, as NumPy's `sum` has: small integers and bools in 64 bits."""
+    import outcore as oc
+
+    if weights is None:
+        return None
+    found = weights if isinstance(weights, oc.Array) else np.asarray(weights)
+    if found.dtype.kind in "bi" and found.dtype != np.int64:
+        return found.astype(np.int64)
+    return found.astype(np.uint64) if found.dtype.kind == "u" and found.dtype != np.uint64 else weights
 
 
 def _in_memory(part: Any) -> npt.NDArray[Any]:

@@ -108,10 +108,11 @@ def from_edges(
     """Stores the matrix of a text file with an edge in each line: row, column and, where there is one, a value.
 
     `columns` says which numbers of a line are the row and the column, `values` which is the value: None takes a third
-    one where there is one, False none. Numbers are kept apart by white space or one of `separators`, beside which no
-    field may be empty; lines that begin with one of `comments` are passed over. Rows and columns count from `base`.
-    Files of gzip and Zstandard (Python 3.14 or the package `zstandard`) are unpacked on the way. Without a `shape` the
-    matrix is square. Values are float64. `options` are those of `from_entries`.
+    one where there is one, True the third one, which has to be there, False none. Numbers are kept apart by white space
+    or one of `separators`, beside which no field may be empty; lines that begin with one of `comments` are passed over.
+    Rows and columns count from `base`. Files of gzip and Zstandard (Python 3.14 or the package `zstandard`) are
+    unpacked on the way. Without a `shape` the matrix is square. Values are float64. `options` are those of
+    `from_entries`.
 
     Raises FormatError that names the line which is not as it should be, ArgumentError for `columns`, `values` or `base`
     that are none; errors else as `from_entries`. I/O: one read of the file, one write of 8 to 16 bytes an edge and its
@@ -123,7 +124,9 @@ def from_edges(
     >>> oc.sparse.from_edges(folder / "edges.txt", folder / "a.ocs").shape
     (3, 3)
     """
-    places = None if values is None or values is True else () if values is False else (values,)
+    if values is True:
+        values = 2
+    places = None if values is None else () if values is False else (values,)
     if len(columns) != 2 or columns[0] == columns[1]:
         raise ArgumentError(f"from_edges: columns={columns!r}; two different ones are right")
     for column in columns:
