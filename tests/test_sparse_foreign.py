@@ -325,6 +325,32 @@ def test_a_file_that_changed_is_not_read(tmp_path: Path) -> None:
         (opened @ np.ones(500)).compute()
 
 
+CONTRADICTIONS: dict[str, tuple[Any, Any, tuple[int, int]]] = {
+    "entries without columns": ([0, 1], [0], (1, 0)),
+    "more entries than columns": ([0, 3, 3], [0, 1, 2], (2, 2)),
+    "no rows": ([0], [0], (0, 3)),
+    "pointers of no rows": ([1], [0], (0, 3)),
+    "too few rows": ([0, 1], [0], (2, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_pointers_and_shapes_that_contradict_each_other_are_errors(name: str, kind: str, tmp_path: Path) -> None:
+    indptr, indices, shape = CONTRADICTIONS[name]
+    shape = shape if kind == "csr" else shape[::-1]
+    parts = {"indptr": np.array(indptr, "i4"), "indices": np.array(indices, "i4"), "data": np.ones(len(indices))}
+    np.savez(tmp_path / "a.npz", format=np.array(kind.encode()), shape=np.array(shape), **parts)
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": f"{kind}_matrix", "shape": shape})
+        for part, values in parts.items():
+            group[part] = values
+    for path in (tmp_path / "a.npz", tmp_path / "a.h5ad"):
+        with pytest.raises(FormatError, match=path.name):
+            oc.sparse.open(path)
+
+
 def test_a_file_of_hdf5_can_be_written_again_while_its_matrix_is_there(tmp_path: Path) -> None:
     def write(value: float) -> None:
         with h5py.File(tmp_path / "a.h5ad", "w") as file:

@@ -82,7 +82,8 @@ def from_coo(
     places are stored.
 
     `duplicates` says what becomes of entries at one place, as by `from_entries`. Raises ShapeError for arrays that
-    differ in length, ArgumentError for indices outside `shape`. I/O: one write.
+    differ in length, ArgumentError for indices outside `shape` and sums that the type of the values does not hold.
+    I/O: one write.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
