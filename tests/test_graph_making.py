@@ -50,6 +50,15 @@ def summed(directed: bool) -> Any:
     return found if directed else found + np.triu(found.T, 1) + np.tril(found.T, -1)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "bool", "int32"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_weights_of_small_types_are_added_in_wide_ones(directed: bool, dtype: str, out: Path) -> None:
+    most = 1 if dtype == "bool" else np.iinfo(dtype).max
+    weights = np.array([most, 1, most], dtype)
+    G = oc.graph.from_arrays([0, 0, 0], [1, 1, 1], out / "g.ocg", weights=weights, directed=directed)
+    assert G.lists([0])[2].tolist() == [2.0 * most + 1]
+
+
 # -- arrays and text --------------------------------------------------------------------------------------------------
 
 

@@ -270,6 +270,8 @@ def test_any_byte_of_a_tile_row_with_right_checksums(
         if said["entries"] is None:
             found = a.to_scipy()
             assert sum(len(rows) for rows, _, _ in a.blocks()) == a.nnz
+            places = {place for rows, columns, _ in a.blocks() for place in zip(rows, columns, strict=True)}
+            assert len(places) == a.nnz, "an entry is there twice"
             np.testing.assert_allclose((a @ X).compute(), found @ X, rtol=1e-9, atol=1e-9)
 
 

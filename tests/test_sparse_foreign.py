@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from support.running import session
 
 import outcore as oc
-from outcore.errors import FormatError, MemoryLimitError, MissingFileError, UnsupportedFormatError
+from outcore.errors import FormatError, MemoryLimitError, MissingFileError, OutcoreError, UnsupportedFormatError
 
 SIDE = 64
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -322,3 +323,80 @@ def test_a_file_that_changed_is_not_read(tmp_path: Path) -> None:
     saved(tmp_path, drawn(10, (300, 500), 5000))
     with pytest.raises(oc.errors.SourceChangedError):
         (opened @ np.ones(500)).compute()
+
+
+CONTRADICTIONS: dict[str, tuple[Any, Any, tuple[int, int]]] = {
+    "entries without columns": ([0, 1], [0], (1, 0)),
+    "more entries than columns": ([0, 3, 3], [0, 1, 2], (2, 2)),
+    "no rows": ([0], [0], (0, 3)),
+    "pointers of no rows": ([1], [0], (0, 3)),
+    "too few rows": ([0, 1], [0], (2, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_pointers_and_shapes_that_contradict_each_other_are_errors(name: str, kind: str, tmp_path: Path) -> None:
+    indptr, indices, shape = CONTRADICTIONS[name]
+    shape = shape if kind == "csr" else shape[::-1]
+    parts = {"indptr": np.array(indptr, "i4"), "indices": np.array(indices, "i4"), "data": np.ones(len(indices))}
+    np.savez(tmp_path / "a.npz", format=np.array(kind.encode()), shape=np.array(shape), **parts)
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": f"{kind}_matrix", "shape": shape})
+        for part, values in parts.items():
+            group[part] = values
+    for path in (tmp_path / "a.npz", tmp_path / "a.h5ad"):
+        with pytest.raises(FormatError, match=path.name):
+            oc.sparse.open(path)
+
+
+def test_a_file_of_hdf5_can_be_written_again_while_its_matrix_is_there(tmp_path: Path) -> None:
+    def write(value: float) -> None:
+        with h5py.File(tmp_path / "a.h5ad", "w") as file:
+            group = file.create_group("X")
+            group.attrs.update({"encoding-type": "csr_matrix", "shape": (1, 2)})
+            group["indptr"], group["indices"], group["data"] = [0, 1], [1], [value]
+
+    write(2.0)
+    before = oc.sparse.open(tmp_path / "a.h5ad")
+    assert (before @ np.ones(2)).compute().tolist() == [2.0]
+    write(3.0)
+    assert (oc.sparse.open(tmp_path / "a.h5ad") @ np.ones(2)).compute().tolist() == [3.0]
+    assert not [fd for fd in Path("/proc/self/fd").iterdir() if str(fd.resolve()).endswith("a.h5ad")]
+
+
+@pytest.mark.parametrize("layout", ["CSR", "COOR"])
+@pytest.mark.parametrize("value", [1.0, 2.5])
+def test_one_value_of_all_entries(value: float, layout: str, tmp_path: Path) -> None:
+    told = {"version": "0.1", "format": layout, "shape": [2, 3], "data_types": {"values": "iso[float64]"}}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.attrs["binsparse"] = json.dumps({"binsparse": told})
+        if layout == "CSR":
+            file["pointers_to_1"], file["indices_1"] = [0, 2, 3], [0, 2, 1]
+        else:
+            file["indices_0"], file["indices_1"] = [0, 0, 1], [0, 2, 1]
+        file["values"] = np.array([value])
+    wanted = [[value, 0, value], [0, value, 0]]
+    assert oc.sparse.open(tmp_path / "a.h5").to_scipy().toarray().tolist() == wanted
+    assert oc.sparse.from_binsparse(tmp_path / "a.h5", tmp_path / "a.ocs").to_scipy().toarray().tolist() == wanted
+
+
+@SLOW
+@given(seed=st.integers(0, 2**32), flips=st.integers(1, 30), packed=st.booleans(), near=st.booleans())
+def test_damaged_files_of_scipy_are_one_of_our_errors(
+    seed: int, flips: int, packed: bool, near: bool, tmp_path: Path
+) -> None:
+    path, chance = tmp_path / "a.npz", np.random.default_rng(seed)
+    sp.save_npz(path, drawn(3, (30, 40), 100), compressed=packed)
+    content = bytearray(path.read_bytes())
+    for _ in range(flips):
+        at = chance.integers(max(0, len(content) - 600) if near else 0, len(content))
+        content[at] ^= 1 << chance.integers(8)
+    path.write_bytes(content)
+    for call in (
+        lambda: (oc.sparse.open(path) @ np.ones(40)).compute(),
+        lambda: oc.sparse.from_npz(path, tmp_path / "a.ocs", overwrite=True),
+    ):
+        with contextlib.suppress(OutcoreError):
+            call()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
-import io
 import json
+import lzma
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from glob import glob
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -401,15 +402,95 @@ def test_threads_that_read_end_with_the_call_that_fails(tmp_path: Path) -> None:
     assert threading.active_count() == before, kept
 
 
-def test_zstandard_needs_a_package_that_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "e.zst").write_bytes(b"\x28\xb5\x2f\xfd and so on")
-    for name in ("compression.zstd", "zstandard"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UnsupportedFormatError, match="install zstandard"):
-        oc.sparse.from_edges(tmp_path / "e.zst", tmp_path / "a.ocs")
-    # A package that has `open` is used.
-    monkeypatch.setitem(sys.modules, "zstandard", SimpleNamespace(open=lambda path, mode: io.BytesIO(b"0 1\n2 0\n")))
-    assert oc.sparse.from_edges(tmp_path / "e.zst", tmp_path / "a.ocs").nnz == 2
+def zstandard(text: bytes) -> bytes:
+    """A frame of one block that is not packed."""
+    return b"\x28\xb5\x2f\xfd\x00\x58" + (len(text) << 3 | 1).to_bytes(3, "little") + text
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard,
+}
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_packed_files_of_several_members_are_whole(kind: str, tmp_path: Path) -> None:
+    pack, path = PACKERS[kind], tmp_path / f"e.{kind}"
+    skipped = b"\x51\x2a\x4d\x18\x03\x00\x00\x00abc" if kind == "zst" else b""
+    path.write_bytes(skipped + pack(b"0 1\n2 ") + skipped + pack(b"3\n") + pack(b"") + skipped)
+    assert oc.sparse.from_edges(path, tmp_path / "a.ocs").to_scipy().tocoo().coords[1].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_packed_files_that_are_cut_off_are_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"e.{kind}"
+    first, second = (PACKERS[kind](b"".join(b"%d %d\n" % (i, i * 7 + base) for i in range(300))) for base in (0, 1))
+    for whole in (first, first + second):
+        for length in (len(whole) - 1, len(whole) - 5, len(whole) // 2 + 9, len(whole) - len(second) // 2):
+            path.write_bytes(whole[:length])
+            if whole[:length] == first:
+                continue
+            with pytest.raises(FormatError, match=f"e.{kind}"):
+                oc.sparse.from_edges(path, tmp_path / "a.ocs", overwrite=True)
+    assert not (tmp_path / "a.ocs").exists()
+
+
+def test_a_value_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("# a\n0 1\n1 2\n")
+    for wanted in (True, 2):
+        with pytest.raises(FormatError, match=r"line 2: '0 1': 2 numbers, not 3"):
+            oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", values=wanted)
+        with pytest.raises(FormatError, match=r"line 2: '0 1': 2 numbers, not 3"):
+            oc.graph.from_edges(tmp_path / "e.txt", tmp_path / "a.ocg", weights=wanted)
+    assert oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs").is_pattern
+
+
+@pytest.mark.parametrize("text", ["0;1;2,5\n", "1,000 2,000\n", "0 1 2,5\n", "0 1 2\n0 1 2,5\n", "0,1\n1 2\n"])
+def test_commas_within_numbers_are_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text(text)
+    with pytest.raises(FormatError, match=r"e\.csv: line \d: .*say which by separators="):
+        oc.sparse.from_edges(tmp_path / "e.csv", tmp_path / "a.ocs")
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_bytes(b"\xef\xbb\xbf0,1\n1,2\n")
+    assert oc.sparse.from_edges(tmp_path / "e.csv", tmp_path / "a.ocs").nnz == 2
+    head = "\ufeff%%MatrixMarket matrix coordinate integer general\n % a\n%b\n\n2 2 1\n1 1 -5\n"
+    (tmp_path / "m.mtx").write_text(head)
+    assert oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "m.ocs").to_scipy().sum() == -5
+
+
+def test_unsigned_integers_of_matrix_market(tmp_path: Path) -> None:
+    most = np.array([2**64 - 1, 7], np.uint64)
+    made = oc.sparse.from_coo([0, 1], [0, 1], most, (2, 2), tmp_path / "u.ocs")
+    again = oc.sparse.from_mtx(oc.sparse.to_mtx(made, tmp_path / "u.mtx"), tmp_path / "again.ocs")
+    assert (again.dtype, again.to_scipy().tocoo().data.tolist()) == (np.dtype(np.uint64), most.tolist())
+    scipy.io.mmwrite(tmp_path / "s.mtx", sp.coo_array(np.array([[0, 3]], np.uint32)))
+    assert oc.sparse.from_mtx(tmp_path / "s.mtx", tmp_path / "s.ocs").to_scipy().sum() == 3
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_sums_of_integers_have_room_or_are_refused(dtype: str, tmp_path: Path) -> None:
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    at = [0, 0, 0, 1], [1, 1, 1, 0]
+    fits = np.array([high, 1, -1 if low else 0, 3], dtype)
+    if low:
+        made = oc.sparse.from_coo(*at, fits, (2, 2), tmp_path / "a.ocs")
+        assert (made.dtype, made.to_scipy()[0, 1]) == (np.dtype(dtype), high)
+    else:
+        with pytest.raises(ArgumentError, match=rf"\(0, 1\) add up to {high + 1}, which {dtype} does not hold"):
+            oc.sparse.from_coo(*at, fits, (2, 2), tmp_path / "a.ocs")
+        with pytest.raises(ArgumentError, match=f"which {dtype} does not hold"):
+            oc.sparse.from_entries((np.array(at[0]), np.array(at[1]), fits), tmp_path / "b.ocs")
+
+
+def test_sums_of_narrow_floats_are_rounded_once(tmp_path: Path) -> None:
+    ones = np.full(100_000, 0.1, np.float32)
+    places = np.zeros(len(ones), np.int64)
+    made = oc.sparse.from_coo(places, places, ones, (1, 1), tmp_path / "a.ocs")
+    assert made.to_scipy()[0, 0] == np.float32(ones.astype(np.float64).sum())
 
 
 def test_numbers_by_degree_within_little_memory(data: Path, out: Path, scratch: Path) -> None:

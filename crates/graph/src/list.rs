@@ -83,6 +83,7 @@ pub fn degree(list: &[u8]) -> Result<usize, Malformed> {
 const SHORT: Malformed = Malformed("a list that is shorter than its neighbours");
 const LONG: Malformed = Malformed("a list that is longer than its neighbours");
 const OUTSIDE: Malformed = Malformed("a neighbour that is no vertex of the graph");
+const TWICE: Malformed = Malformed("a neighbour that is in a list twice");
 
 /// Puts the neighbours of a vertex behind what is in `out`; anything where there is an error.
 ///
@@ -281,8 +282,18 @@ fn sum(
     out: &mut [Vertex],
 ) -> Result<(usize, u64), Malformed> {
     let sums = if out.len() <= FEW { few_gap_sums } else { gap_sums() };
-    let (end, last) = sums(codes, gaps, last, is_first, out).ok_or(SHORT)?;
-    (last < vertices).then_some((end, last)).ok_or(OUTSIDE)
+    let (end, next) = sums(codes, gaps, last, is_first, out).ok_or(SHORT)?;
+    if next >= vertices {
+        return Err(OUTSIDE);
+    }
+    let behind = out.get(1..).unwrap_or_default();
+    let is_again = !is_first && out.first().is_some_and(|first| u64::from(*first) == last);
+    // All of them are looked at: the compiler compares a vector at a time then.
+    let any = out
+        .iter()
+        .zip(behind)
+        .fold(is_again, |any, (one, next)| any | (one == next));
+    (!any).then_some((end, next)).ok_or(TWICE)
 }
 
 #[cfg(test)]
@@ -362,6 +373,18 @@ mod tests {
                 prop_assert!(found.windows(2).all(|pair| pair[0] <= pair[1]));
                 prop_assert!(found.last().is_none_or(|last| *last < 1000));
                 prop_assert_eq!(degree(&bytes), Ok(found.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_neighbour_twice_is_refused() {
+        for neighbours in [vec![5, 5], vec![1, 2, 3, 3, 4], (0..40).chain(39..60).collect()] {
+            let (mut bytes, mut found) = (vec![], vec![]);
+            encode(3, &neighbours, &mut bytes);
+            assert_eq!(decode(3, &bytes, 100, &mut found), Err(TWICE), "{neighbours:?}");
+            for most in [4, 8, 400] {
+                assert_eq!(by_parts(3, &bytes, 100, most), Err(TWICE));
             }
         }
     }

@@ -245,3 +245,32 @@ fn places_of_a_scattered_tile_take_few_bytes() {
     let each = bytes.len() as f64 / entries.len() as f64;
     assert!(each < 2.45, "{each} bytes an entry");
 }
+
+/// The format says that rows ascend in a segment and are in one of them, and that columns ascend in a row.
+#[test]
+fn entries_twice_or_out_of_order_are_refused() {
+    let checked = |places: &[(u32, u32)]| {
+        let places: Vec<u32> = places.iter().map(|(row, column)| row << 16 | column).collect();
+        let (mut encoder, mut bytes) = (TileRowEncoder::default(), vec![]);
+        encoder.tile(0, &places, &[], 0);
+        encoder.finish(&mut bytes);
+        check_tile_row(&bytes, 0, 64, 64, 64)
+    };
+    let rows = |columns: &[u32]| -> Vec<(u32, u32)> {
+        let row = |row: u32| columns.iter().map(move |column| (row, *column));
+        (0..4).flat_map(row).collect()
+    };
+    let many: Vec<u32> = (0..20).collect();
+    for columns in [&[3][..], &[3, 5], &[0, 9, 63], &many] {
+        assert_eq!(checked(&rows(columns)), Ok(4 * columns.len() as u64));
+    }
+    let falling = Err(Malformed("the columns of a row do not ascend"));
+    let mut other = many.clone();
+    other.swap(7, 8);
+    for columns in [&[5, 3][..], &[3, 3], &[0, 9, 9], &[0, 9, 4, 10], &other] {
+        assert_eq!(checked(&rows(columns)), falling, "{columns:?}");
+    }
+    // Rows of one entry and rows of two stand in segments of their own.
+    let twice = [rows(&[1]), rows(&[2, 3])].concat();
+    assert_eq!(checked(&twice), Err(Malformed("a row stands in its tile twice")));
+}

@@ -1,6 +1,6 @@
 //! Tile rows as they lie in memory, read without trust.
 
-use super::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES};
+use super::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES, SIDE_MAX};
 
 /// Bytes that are no tile row, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ pub fn listed_tiles(head: &[u8]) -> Result<Vec<(u32, u32)>> {
 /// and columns, of which the row has `rows`, and the matrix `columns` in all.
 ///
 /// # Errors
-/// Lengths that do not agree; rows or columns outside the matrix.
+/// Lengths that do not agree; rows or columns outside the matrix, twice in it, or out of order.
 pub fn check_tile_row(bytes: &[u8], item: usize, side: u64, rows: u64, columns: u64) -> Result<u64> {
     let row = TileRow::new(bytes, item)?;
     for tile in row.tiles() {
@@ -186,6 +186,18 @@ pub(super) enum Rows<'a> {
 /// Rows looked at together.
 pub(super) const CHUNK: usize = 256;
 
+/// Numbers that are not above the one before.
+fn falls(numbers: &[u16]) -> usize {
+    let next = numbers.get(1..).unwrap_or_default();
+    let parts = numbers.chunks(CHUNK).zip(next.chunks(CHUNK));
+    // Counted in as few bits as they have, a vector at a time; a chunk has no more than these hold.
+    let of_part = |(part, next): (&[u16], &[u16])| {
+        let falls = part.iter().zip(next).map(|(one, next)| u16::from(one >= next));
+        usize::from(falls.sum::<u16>())
+    };
+    parts.map(of_part).sum()
+}
+
 fn words(bytes: &[u8]) -> Result<&[u16]> {
     if bytes.is_empty() {
         return Ok(&[]); // wherever nothing lies
@@ -217,9 +229,28 @@ impl<'a> Tile<'a> {
         }))
     }
 
-    /// Refuses a tile with rows and columns that are not below these.
+    /// Refuses a tile with rows and columns that are not below these, a row that stands in it twice, and columns that do
+    /// not ascend.
     fn check(&self, rows: usize, columns: usize) -> Result<()> {
-        self.segments().try_for_each(|segment| segment?.check(rows, columns))
+        // Rows ascend within a segment; a row of several segments would be in one of them again.
+        let mut seen = (self.segments > 1).then_some([0u64; SIDE_MAX.div_ceil(64)]);
+        self.segments().try_for_each(|segment| {
+            let segment = segment?;
+            segment.check(rows, columns)?;
+            segment.check_order()?;
+            let Some(seen) = &mut seen else { return Ok(()) };
+            let mut again = 0;
+            segment.for_rows(|_, numbers| {
+                for row in numbers {
+                    let (word, bit) = (&mut seen[usize::from(*row) / 64], 1 << (row % 64));
+                    again |= *word & bit;
+                    *word |= bit;
+                }
+            });
+            (again == 0)
+                .then_some(())
+                .ok_or(Malformed("a row stands in its tile twice"))
+        })
     }
 
     /// Calls `each` with row and column of every entry, in their order.
@@ -301,6 +332,35 @@ impl<'a> Segment<'a> {
             return Err(Malformed("a column lies outside its tile"));
         }
         Ok(())
+    }
+
+    /// Refuses rows that do not ascend, and columns that do not within their row.
+    fn check_order(&self) -> Result<()> {
+        let rows_ascend = match self.rows {
+            Rows::Gaps(gaps) => gaps.iter().fold(true, |ascend, gap| ascend & (*gap != 0)),
+            Rows::Numbers(numbers) => numbers.first().is_none_or(|next| self.first < *next) && falls(numbers) == 0,
+        };
+        if !rows_ascend {
+            return Err(Malformed("the rows of a segment do not ascend"));
+        }
+        // All of them are counted, a vector at a time, and then those from the end of one row to the begin of the next.
+        let falls_at = |next: usize| usize::from(self.columns[next - 1] >= self.columns[next]);
+        let between = match self.width {
+            1 => return Ok(()),
+            0 => {
+                let mut end = 0;
+                let ends = self.counts.iter().map(|count| {
+                    end += usize::from(*count) + 1;
+                    end
+                });
+                ends.filter(|end| *end < self.columns.len()).map(falls_at).sum()
+            }
+            width => (width..self.columns.len()).step_by(width).map(falls_at).sum::<usize>(),
+        };
+        match falls(self.columns) == between {
+            true => Ok(()),
+            false => Err(Malformed("the columns of a row do not ascend")),
+        }
     }
 
     /// Entries of a row.

@@ -44,8 +44,10 @@ mod size;
 mod source;
 mod sparse;
 mod stamp;
+mod sums;
 mod sync;
 mod text;
+mod unzstd;
 pub mod volume;
 mod words;
 mod zarr;
@@ -80,7 +82,9 @@ pub use sparse::{
     open_rows, open_sparse, parse_sparse, CheckTileRow, CompressedRows, Encoding, SparseFile, SparseShape,
     SparseWriter, TileRowRecord,
 };
-pub use text::{Columns, LineFormat, Lines};
+pub use sums::{agrees_with_sums, checksum_behind, remove_with_sums};
+pub use text::{Columns, LineFormat, Lines, Number};
+pub use unzstd::Unzstd;
 pub use zarr::{parse_zarr_json, ZarrArray};
 
 /// The result of everything here.

@@ -21,6 +21,7 @@ use crate::partial::{Partial, NEW};
 use crate::process::locked;
 use crate::sink::{Sink, SinkPlan};
 use crate::source::open;
+use crate::sums::{has_sums, keep_sums};
 use crate::{ClaimedSlice, Io, Region, StoreError};
 
 const MARK: &str = ".outcore-resume-";
@@ -69,7 +70,7 @@ impl std::fmt::Debug for Resumable {
 }
 
 /// The box of a tile of a grid.
-fn region_of(shape: &[u64], tile: &[u64], mut index: u64) -> Option<Region> {
+pub(crate) fn region_of(shape: &[u64], tile: &[u64], mut index: u64) -> Option<Region> {
     let mut start = vec![0; shape.len()];
     for axis in (0..shape.len()).rev() {
         let count = shape[axis].div_ceil(tile[axis]);
@@ -218,6 +219,10 @@ impl Resumable {
             tile: self.plan.tile().to_vec(),
             item: self.plan.dtype().size(),
             inner,
+            target: self.plan.target().to_path_buf(),
+            journal_path: path.join(JOURNAL),
+            head: crc32c(&self.plan.head()),
+            key: self.key,
             pending: Mutex::new(Pending {
                 records: vec![],
                 bytes: 0,
@@ -236,8 +241,11 @@ fn tiles_of(plan: &SinkPlan) -> u64 {
 /// The tiles of `array` whose records are to be believed: they have the bytes that these say.
 fn durable_tiles(plan: &SinkPlan, path: &Path, records: &[Record], io: &Io) -> Result<Vec<u64>, StoreError> {
     let array = open(path, io)?.source;
-    if array.shape() != plan.shape() || array.dtype() != plan.dtype() {
-        return Err(StoreError::format(path, "is of another shape or type"));
+    if array.shape() != plan.shape() || array.dtype() != plan.dtype() || !plan.is_begun_at(path, io)? {
+        return Err(StoreError::format(
+            path,
+            "is of another shape or type, or its header is not what was written",
+        ));
     }
     // The last that was said of a tile counts.
     let said: BTreeMap<u64, u32> = records.iter().map(|record| (record.tile, record.checksum)).collect();
@@ -272,6 +280,11 @@ struct Journaled {
     tile: Vec<u64>,
     item: usize,
     inner: Arc<dyn Sink>,
+    target: PathBuf,
+    journal_path: PathBuf,
+    /// The checksum of what is in front of the tiles.
+    head: u32,
+    key: JournalKey,
     pending: Mutex<Pending>,
     journal: Mutex<Journal>,
 }
@@ -296,6 +309,18 @@ impl Journaled {
         }
         self.inner.flush(io)?;
         journal.append(&records, io)
+    }
+
+    /// Says what the tiles are known by, where the output has its sums beside it: the last that was recorded of each.
+    fn keep_sums(&self, io: &Io) -> Result<(), StoreError> {
+        let _journal = locked(&self.journal);
+        let Found::Records(_, records) = Journal::read(&self.journal_path, &self.key, io)? else {
+            let reason = "the journal of an output is gone";
+            return Err(StoreError::disturbed(&self.journal_path, reason));
+        };
+        let said: BTreeMap<u64, u32> = records.iter().map(|record| (record.tile, record.checksum)).collect();
+        let checksums: Vec<u32> = said.into_values().collect();
+        keep_sums(&self.target, (&self.shape, &self.tile), self.head, &checksums)
     }
 }
 
@@ -339,6 +364,9 @@ impl Sink for Journaled {
     }
     fn seal(&self, io: &Io) -> Result<(), StoreError> {
         self.record(io)?;
+        if has_sums(&self.target) {
+            self.keep_sums(io)?;
+        }
         self.inner.seal(io)
     }
     fn check(&self) -> Result<(), StoreError> {

@@ -321,6 +321,11 @@ impl std::fmt::Debug for ScratchFolder {
     }
 }
 
+/// Whether a folder of this name is one of stages.
+pub(crate) fn is_of_stages(name: &[u8]) -> bool {
+    name.starts_with(STAGES.as_bytes())
+}
+
 /// A folder for results of stages that may have to be gone on with: it stays until it is removed.
 pub struct StagesFolder(LockedDir);
 

@@ -257,6 +257,22 @@ impl SinkPlan {
         }
     }
 
+    /// Whether what is at `path` says of itself what an output of this plan says.
+    pub(crate) fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError> {
+        match &self.format {
+            Format::Npy(plan) => plan.is_begun_at(path, io),
+            Format::Zarr(plan) => Ok(plan.is_begun_at(path)),
+        }
+    }
+
+    /// What a file begins with; nothing of a folder.
+    pub(crate) fn head(&self) -> Vec<u8> {
+        match &self.format {
+            Format::Npy(plan) => plan.head(),
+            Format::Zarr(_) => vec![],
+        }
+    }
+
     pub fn dtype(&self) -> DType {
         match &self.format {
             Format::Npy(plan) => plan.dtype(),

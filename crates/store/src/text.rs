@@ -4,6 +4,14 @@ use std::path::PathBuf;
 
 use crate::StoreError;
 
+/// What values of lines are read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    Float64,
+    Int64,
+    Uint64,
+}
+
 /// What lines are made of.
 #[derive(Clone, Debug)]
 pub struct LineFormat {
@@ -13,9 +21,10 @@ pub struct LineFormat {
     pub ids: [usize; 2],
     /// Which others are values; nothing for the third one where there is one.
     pub values: Option<Vec<usize>>,
-    /// Values are int64, and float64 else.
-    pub is_whole: bool,
-    /// What keeps words apart, beside white space: one of them with any white space around.
+    pub number: Number,
+    /// What may keep words apart instead of white space: the first of them in the first line with numbers, with any white
+    /// space around. Where there is none, white space does. So numbers with a decimal comma or a separator of thousands
+    /// are no other numbers.
     pub separators: Vec<u8>,
     /// What lines begin with that are passed over.
     pub comments: Vec<u8>,
@@ -29,7 +38,7 @@ pub struct LineFormat {
 #[derive(Debug, Default)]
 pub struct Columns {
     pub ids: [Vec<u64>; 2],
-    /// The bits of float64 or int64.
+    /// The bits of numbers of 64 bits.
     pub values: Vec<Vec<u64>>,
 }
 
@@ -37,7 +46,10 @@ pub struct Columns {
 #[derive(Debug)]
 pub struct Lines {
     format: LineFormat,
-    is_separator: Box<[bool; 256]>,
+    /// What may keep words apart, beside white space.
+    may_separate: Box<[bool; 256]>,
+    /// What does; nothing where white space does, or no line has told yet.
+    separator: Option<u8>,
     is_comment: Box<[bool; 256]>,
     /// What each word of a line is, once the first line has told how many it has.
     words: Option<Vec<Word>>,
@@ -57,6 +69,8 @@ type Fault = (usize, String);
 
 const NEWLINE: u8 = b'\n';
 const RETURN: u8 = b'\r';
+/// What files of some editors begin with, in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// A number of more digits may not have room in 64 bits.
 const DIGITS_MAX: usize = 19;
 /// Text that is worth a thread.
@@ -73,7 +87,8 @@ impl Lines {
     pub fn new(format: LineFormat) -> Lines {
         let table = |holds: &dyn Fn(u8) -> bool| Box::new(std::array::from_fn(|byte| holds(byte as u8)));
         Lines {
-            is_separator: table(&|byte| byte > b' ' && format.separators.contains(&byte)),
+            may_separate: table(&|byte| byte > b' ' && format.separators.contains(&byte)),
+            separator: None,
             is_comment: table(&|byte| format.comments.contains(&byte)),
             words: None,
             line: 0,
@@ -97,6 +112,8 @@ impl Lines {
     /// A line that has not as many words as the first, nothing where a separator has a word beside it, words that are no
     /// numbers, rows or columns out of their bounds, a carriage return within a line.
     pub fn parse(&mut self, block: &[u8], threads: usize) -> Result<Columns, StoreError> {
+        let marked = block.strip_prefix(BYTE_ORDER_MARK).filter(|_| self.line == 0);
+        let block = marked.unwrap_or(block);
         if let Some(at) = stray_return(block) {
             let begin = block[..at].iter().rposition(|byte| *byte == NEWLINE);
             let why = "a carriage return ends no line without a newline";
@@ -138,6 +155,9 @@ impl Lines {
     fn find_words(&mut self, block: &[u8]) -> Result<Option<Vec<Word>>, StoreError> {
         let mut begin = 0;
         for line in block.split(|byte| *byte == NEWLINE) {
+            if !self.is_passed_over(line) {
+                self.separator = line.iter().copied().find(|byte| self.may_separate[usize::from(*byte)]);
+            }
             let count = self.count_words(line);
             if self.has_gap(line) {
                 return Err(self.refuse(block, count, (begin, NO_NUMBERS.into())));
@@ -177,12 +197,15 @@ impl Lines {
 
     /// Words of a line; none of a comment.
     fn count_words(&self, line: &[u8]) -> usize {
-        let mut words = line
-            .split(|byte| is_blank(*byte) || self.is_separator[usize::from(*byte)])
-            .filter(|word| !word.is_empty());
-        match words.next() {
-            Some(_) if !self.is_passed_over(line) => 1 + words.count(),
-            _ => 0,
+        if self.is_passed_over(line) {
+            return 0;
+        }
+        match self.separator {
+            Some(separator) => line.split(|byte| *byte == separator).count(),
+            None => line
+                .split(|byte| is_blank(*byte))
+                .filter(|word| !word.is_empty())
+                .count(),
         }
     }
 
@@ -194,8 +217,24 @@ impl Lines {
 
     /// Whether nothing stands before, between or behind separators of a line.
     fn has_gap(&self, line: &[u8]) -> bool {
-        let mut fields = line.split(|byte| self.is_separator[usize::from(*byte)]);
+        let mut fields = line.split(|byte| self.may_separate[usize::from(*byte)]);
         !self.is_passed_over(line) && fields.any(|field| field.iter().all(|byte| is_blank(*byte)))
+    }
+
+    /// Whether something else keeps words of a line apart than of the first one, or more than one thing does.
+    fn is_ambiguous(&self, line: &[u8]) -> bool {
+        let others = |byte: &u8| self.may_separate[usize::from(*byte)] && self.separator != Some(*byte);
+        let by_blanks = |field: &[u8]| field.trim_ascii().iter().any(|byte| is_blank(*byte));
+        let mut fields = line.split(|byte| self.separator == Some(*byte));
+        line.iter().any(others) || (self.separator.is_some() && fields.any(by_blanks))
+    }
+
+    /// How words are kept apart, for errors.
+    fn apart(&self) -> String {
+        match self.separator {
+            Some(separator) => format!("'{}'", char::from(separator)),
+            None => "white space".into(),
+        }
     }
 
     fn refuse(&self, block: &[u8], wanted: usize, (at, why): Fault) -> StoreError {
@@ -203,6 +242,9 @@ impl Lines {
         let found = self.count_words(line);
         let why = if self.has_gap(line) {
             "an empty field".to_string()
+        } else if self.is_ambiguous(line) {
+            let apart = self.apart();
+            format!("{why}; numbers are kept apart by {apart} here: say which by separators=")
         } else if found == wanted {
             why
         } else {
@@ -276,12 +318,7 @@ impl Lines {
                     end => end,
                 },
             };
-            let next = self.skip_between(text, at);
-            let is_word_over = next > at || is_end(text, next);
-            if !is_word_over {
-                return Err(NO_NUMBERS.into());
-            }
-            at = next;
+            at = self.skip_between(text, at).ok_or(NO_NUMBERS)?;
         }
         match text.get(at) {
             None => Ok(at),
@@ -307,30 +344,38 @@ impl Lines {
     }
 
     fn value(&self, word: &[u8]) -> Option<u64> {
-        let word = std::str::from_utf8(word).ok()?;
-        match self.format.is_whole {
-            true => word.parse::<i64>().ok().map(|number| number as u64),
-            false => word.parse::<f64>().ok().map(f64::to_bits),
+        let word = std::str::from_utf8(word).ok()?.trim_ascii_end();
+        match self.format.number {
+            Number::Int64 => word.parse::<i64>().ok().map(|number| number as u64),
+            Number::Uint64 => word.parse::<u64>().ok(),
+            Number::Float64 => word.parse::<f64>().ok().map(f64::to_bits),
         }
     }
 
-    /// To the next word: over white space and one separator, which stays where no word is behind it.
+    /// To the next word, over what keeps them apart; nothing where the word is not over. A separator stays where no word
+    /// is behind it.
     #[inline]
-    fn skip_between(&self, text: &[u8], at: usize) -> usize {
-        let at = skip_blanks(text, at);
-        match text.get(at) {
-            Some(byte) if self.is_separator[usize::from(*byte)] => match skip_blanks(text, at + 1) {
-                next if is_end(text, next) => at,
-                next => next,
+    fn skip_between(&self, text: &[u8], at: usize) -> Option<usize> {
+        let next = skip_blanks(text, at);
+        match text.get(next) {
+            None | Some(&NEWLINE) => Some(next),
+            Some(byte) if self.separator == Some(*byte) => match skip_blanks(text, next + 1) {
+                behind if is_end(text, behind) => Some(next),
+                behind => Some(behind),
             },
-            _ => at,
+            Some(_) => (self.separator.is_none() && next > at).then_some(next),
         }
     }
 
+    /// Where a word ends, with white space behind it where a separator ends it.
     #[inline]
     fn end_of_word(&self, text: &[u8], at: usize) -> usize {
-        let ends = |byte: &u8| *byte <= b' ' || self.is_separator[usize::from(*byte)];
-        at + text[at..].iter().position(ends).unwrap_or(text.len() - at)
+        let rest = text[at..].iter();
+        let length = match self.separator {
+            Some(separator) => rest.take_while(|byte| **byte != separator && **byte != NEWLINE).count(),
+            None => rest.take_while(|byte| **byte > b' ').count(),
+        };
+        at + length
     }
 }
 
@@ -444,8 +489,8 @@ mod tests {
             name: "edges".into(),
             ids: [0, 1],
             values: None,
-            is_whole: false,
-            separators: b",".to_vec(),
+            number: Number::Float64,
+            separators: b",;".to_vec(),
             comments: b"#".to_vec(),
             base: 0,
             limits: None,
@@ -476,12 +521,12 @@ mod tests {
         let mut lines = lines();
         lines.skip(10);
         let said = lines.parse(&text, 4).unwrap_err().to_string();
-        assert_eq!(said, "edges: line 200011: '1 2 x': not all of it is numbers");
+        assert_eq!(said, "edges: line 200011: '1 2 x': not all of it is numbers; numbers are kept apart by ',' here: say which by separators=");
     }
 
     #[test]
     fn a_separator_has_a_word_on_either_side_and_any_white_space() {
-        for text in ["0,1,2", " 0 , 1\t,\t2 ", "0 1 \t 2", "0 1,2\r", "0\t\t1  , 2\n"] {
+        for text in ["0,1,2", " 0 , 1\t,\t2 ", "0 1 \t 2", "0,1,2\r", "0\t,\t1  , 2\n"] {
             let text = format!("\n  \n # ,,\n{text}\n\t\n{text}");
             let found = lines().parse(text.as_bytes(), 1).unwrap();
             assert_eq!(found.ids, [[0, 0], [1, 1]], "{text}");
@@ -518,6 +563,65 @@ mod tests {
         let mut tabs = lines();
         tabs.format.separators = b"\t".to_vec();
         assert_eq!(tabs.parse(b"0\t\t1\t\n", 1).unwrap().ids, [[0], [1]]);
+    }
+
+    #[test]
+    fn a_comma_in_a_number_makes_no_other_number() {
+        for text in [
+            "0;1;2,5",
+            "1,000 2,000",
+            "0 1 2,5",
+            "0 1,2",
+            "0;1,2",
+            "0\t1\t1,234.5",
+            "1 000;2 000",
+            "0,1,2 5",
+            "0 1 2\n0 1 2,5",
+            "0,1,2\n0 1 2",
+            "0;1;2\n0,1,2",
+            "0 1 2\n0,1,2",
+            "0;1;2\n0;1;2,5",
+        ] {
+            let said = match lines().parse(text.as_bytes(), 1) {
+                Ok(found) => panic!("{text}: {found:?}"),
+                Err(error) => error.to_string(),
+            };
+            let number = text.lines().count();
+            assert!(said.starts_with(&format!("edges: line {number}: ")), "{said}");
+            assert!(said.ends_with("say which by separators="), "{said}");
+        }
+        // Where nobody reads the word, it may be anything.
+        let mut dated = lines();
+        dated.format.values = Some(vec![]);
+        let text = b"0;1;2,5\n1;2;10 000 or more\n";
+        assert_eq!(dated.parse(text, 1).unwrap().ids, [[0, 1], [1, 2]]);
+        let found = lines().parse(b"0;1;2.5\n1 ; 2\t; 3.5 \r\n", 1).unwrap();
+        assert_eq!(found.values, [[2.5f64.to_bits(), 3.5f64.to_bits()]]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_number() {
+        let mut marked = lines();
+        assert_eq!(
+            marked.parse(b"\xef\xbb\xbf0,1\n1,2\n", 1).unwrap().ids,
+            [[0, 1], [1, 2]]
+        );
+        // Elsewhere than in front of the file it is one of the bytes that are none.
+        assert!(marked.parse(b"\xef\xbb\xbf0,1\n", 1).is_err());
+        assert_eq!(lines().parse(b"\xef\xbb\xbf# a\n0 1\n", 1).unwrap().ids, [[0], [1]]);
+    }
+
+    #[test]
+    fn whole_numbers_have_all_of_their_bits() {
+        let mut whole = lines();
+        whole.format.number = Number::Uint64;
+        let found = whole.parse(b"0 1 18446744073709551615\n", 1).unwrap();
+        assert_eq!(found.values, [[u64::MAX]]);
+        assert!(whole.parse(b"0 1 -1\n", 1).is_err());
+        let mut whole = lines();
+        whole.format.number = Number::Int64;
+        assert_eq!(whole.parse(b"0 1 -1\n", 1).unwrap().values, [[u64::MAX]]);
+        assert!(whole.parse(b"0 1 18446744073709551615\n", 1).is_err());
     }
 
     #[test]

@@ -23,7 +23,7 @@ from outcore.sparse._ingest import stored as stored_entries
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Chunk, Done, Work, _check, stamp_of
 from outcore.sparse._stream import sorted_as_read
-from outcore.sparse._tiles import check_target, in_the_way
+from outcore.sparse._tiles import check_target, in_the_way, is_matrix
 
 # What stores a matrix at a path, and its transpose at another, if there is one.
 Store = Callable[[Path, Path | None, dict[str, Any]], object]
@@ -47,22 +47,29 @@ def _made(
     """
     target = Path(path).absolute()
     with Work(None if key is None else f"{target}\n{directed}\n{key}", target) as work:
+        if work.is_done(target):
+            return open(target)
         check_target(target, overwrite, work, "graph")
         rows, columns = work.path("out.ocs"), work.path("in.ocs") if directed else None
         labels = rows.with_name(rows.name + ".labels.npy")
-        if work.noted("edges") is None:
+        matrices = [path for path in (rows, columns) if path is not None]
+        note = work.noted("edges")
+        if note == "labelled":
+            note = work.noted("edges", labels.name)
+        if note is None or not all(map(is_matrix, matrices)):
             options: dict[str, Any] = {"overwrite": True}
             if key is not None:
                 options["resume"] = True
             if not directed and not mirrored:
                 options["symmetrize"] = True
             store(rows, columns, options)
-            work.note("edges", True)
+            work.note("edges", "labelled" if labels.exists() else True)
         found = sparse.open(rows)
         if mirrored and not directed:
             found = _mirrored(found, partial(_whole, found), work)
         given = labels if labels.exists() else None
         _build(found, None if columns is None else sparse.open(columns), target, overwrite, work, given)
+        work.done(target)
     return open(target)
 
 
@@ -77,7 +84,7 @@ def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: Any) -> Sp
         for block in blocks(max(done.chunks - 1, 0)):
             yield block[: 3 - A.is_pattern]
 
-    if work.noted("both") is None:
+    if work.noted("both") is None or not is_matrix(path):
         options |= {"shape": A.shape, "symmetrize": True, "overwrite": True, "resume": work.resumes}
         stored_entries(lambda done: nullcontext(chunks(done)), path, A._core.identity, cast(Options, options))
         work.note("both", True)
@@ -137,11 +144,11 @@ def from_edges(
     """Stores the graph of a text file with an edge in each line, and opens it.
 
     Edges that are there again are one; their weights are added. Of an undirected graph each edge may stand either way
-    round. `weights` says which number of a line is the weight: True the third, None the third if there is one, False
-    none. `vertices` is how many there are, unless given one more than the highest. `options` are those of
-    `sparse.from_edges`: `columns`, `separators`, `comments`, `base`, `drop_loops`, `relabel` (whose labels come beside,
-    as `<path>.labels.npy`, and go with a graph that is replaced), `duplicates`. With `resume` a killed call goes on
-    when it is made again.
+    round. `weights` says which number of a line is the weight: True the third, which has to be there, None the third if
+    there is one, False none. `vertices` is how many there are, unless given one more than the highest. `options` are
+    those of `sparse.from_edges`: `columns`, `separators`, `comments`, `base`, `drop_loops`, `relabel` (whose labels
+    come beside, as `<path>.labels.npy`, and go with a graph that is replaced), `duplicates`. With `resume` a killed
+    call goes on when it is made again.
 
     Raises FormatError that names the line which is not as it should be, TargetExistsError. I/O: that of
     `sparse.from_edges`, then one read and one write of the edges.
@@ -158,10 +165,9 @@ def from_edges(
     if vertices is not None:
         options["shape"] = (vertices, vertices)
     given = dict(options)
-    values = None if weights is True else weights
 
     def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
-        return sparse.from_edges(source, rows, values=values, transpose=columns, **given, **more)
+        return sparse.from_edges(source, rows, values=weights, transpose=columns, **given, **more)
 
     key = f"{stamp_of(source)} {weights} {sorted(given.items())}" if resume else None
     return _made(store, path, directed, overwrite, key, mirrored=weights is not False)
@@ -180,11 +186,12 @@ def from_arrays(
 ) -> Graph:
     """Stores the graph of edges whose ends are arrays, NumPy's or lazy ones that are larger than memory, and opens it.
 
-    Edges that are there again are one; their weights are added. `vertices` is how many there are, unless given one more
-    than the highest. `options` are those of `sparse.from_entries`; with `resume` a killed call goes on when it is made
-    again, where all arrays are those of files that have not changed, or all are in memory and hold the same. Raises
-    ShapeError, DTypeError, ArgumentError, TargetExistsError. I/O: that of `sparse.from_entries`, then one read and one
-    write of the edges; with `resume`, of arrays in memory, one write and one read of them more.
+    Edges that are there again are one; their weights are added, integers and bools as int64 or uint64.
+    `vertices` is how many there are, unless given one more than the highest. `options` are those of
+    `sparse.from_entries`; with `resume` a killed call goes on when it is made again, where all arrays are those of
+    files that have not changed, or all are in memory and hold the same. Raises ShapeError, DTypeError, ArgumentError,
+    TargetExistsError. I/O: that of `sparse.from_entries`, then one read and one write of the edges; with `resume`, of
+    arrays in memory, one write and one read of them more.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
@@ -199,6 +206,7 @@ def from_arrays(
             raise ArgumentError(f"from_arrays: {name} are {type(ends).__name__}; an array is right")
     if not directed:
         sources, targets = _ascending(sources, targets)
+    weights = _wide(weights)
     entries = (sources, targets) if weights is None else (sources, targets, weights)
     key = None
     if options.pop("resume", False):
@@ -214,6 +222,18 @@ def from_arrays(
         return sparse.from_entries(entries, rows, transpose=columns, shape=shape, **options, **more)
 
     return _made(store, path, directed, overwrite, key)
+
+
+def _wide(weights: Any) -> Any:
+    """Weights in a type that has room for their sums, as NumPy's `sum` has: small integers and bools in 64 bits."""
+    import outcore as oc
+
+    if weights is None:
+        return None
+    found = weights if isinstance(weights, oc.Array) else np.asarray(weights)
+    if found.dtype.kind in "bi" and found.dtype != np.int64:
+        return found.astype(np.int64)
+    return found.astype(np.uint64) if found.dtype.kind == "u" and found.dtype != np.uint64 else weights
 
 
 def _in_memory(part: Any) -> npt.NDArray[Any]:
@@ -308,6 +328,8 @@ def from_sparse(
     # The file as it was opened: one that changed begins anew.
     key = f"{target}\n{directed}\n{A._transposed}\n{A._core.identity}" if resume else None
     with Work(key, target) as work:
+        if work.is_done(target):
+            return open(target)
         check_target(target, overwrite, work, "graph")
         if not directed:
             _build(_mirrored(A, partial(_halves, A), work, duplicates="last"), None, target, overwrite, work)
@@ -316,13 +338,14 @@ def from_sparse(
             _build(_turned(A, work), A.T, target, overwrite, work)
         else:
             _build(A, _turned(A.T, work), target, overwrite, work)
+        work.done(target)
     return open(target)
 
 
 def _turned(view: SparseMatrix, work: Work) -> SparseMatrix:
     """A transpose in a file of its own, where that is not there."""
     path = work.path("turned.ocs")
-    if work.noted("turned") is None:
+    if work.noted("turned") is None or not is_matrix(path):
         sorted_as_read(view, path, True, f"{path}\n{view._core.identity}" if work.resumes else None)
         work.note("turned", True)
     return sparse.open(path)

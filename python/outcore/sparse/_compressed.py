@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,7 @@ from outcore._array import Array
 from outcore._files import reading, refuse_stub
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
-from outcore.sparse._foreign import Coordinates, Layout, Member, of_group, told_by_npz
+from outcore.sparse._foreign import Coordinates, Layout, Member, of_group, reading_members, told_by_npz
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import opened
@@ -162,12 +163,11 @@ def from_npz(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> S
     3
     """
     opened(source).close()
-    try:
-        with reading(source) as file, zipfile.ZipFile(file) as archive:
+    with contextlib.ExitStack() as stack:
+        with reading_members(str(source)):
+            archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(reading(source))))
             shape, chunks = _members(archive, source)
-            return stored(chunks, path, stamp_of(source), Options(**options, shape=shape))
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise FormatError(f"{source}: {error}") from None
+        return stored(chunks, path, stamp_of(source), Options(**options, shape=shape))
 
 
 def _members(archive: zipfile.ZipFile, source: PathLike) -> tuple[tuple[int, int], Iterator[Chunk]]:

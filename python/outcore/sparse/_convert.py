@@ -72,22 +72,26 @@ def from_coo(
     columns: npt.ArrayLike,
     values: npt.ArrayLike | None,
     shape: tuple[int, int],
-    path: PathLike,
+    path: PathLike | None = None,
     *,
     duplicates: Duplicates = "sum",
     side: int = SIDE,
     overwrite: bool = False,
 ) -> SparseMatrix:
-    """Stores entries that are in memory, and opens what was stored. Without `values` only places are stored.
+    """Stores entries that are in memory at `path`, or in scratch, and opens what was stored. Without `values` only
+    places are stored.
 
-    `duplicates` says what becomes of entries at one place. Raises ShapeError for arrays that differ in length,
-    ArgumentError for indices outside `shape`. I/O: one write.
+    `duplicates` says what becomes of entries at one place, as by `from_entries`. Raises ShapeError for arrays that
+    differ in length, ArgumentError for indices outside `shape` and sums that the type of the values does not hold.
+    I/O: one write.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
     >>> oc.sparse.from_coo([0, 2], [1, 1], [5.0, 7.0], (3, 2), path).nnz
     2
     """
+    from outcore.sparse._stream import File
+
     r, c = np.asarray(rows), np.asarray(columns)
     r, c = (index.astype(np.int64) if index.size == 0 else index for index in (r, c))
     v = None if values is None else np.asarray(values)
@@ -98,21 +102,23 @@ def from_coo(
     check_indices("columns", c, shape[1])
     keys = keys_of(r, c, shape, side)
     order = order_of(keys)
-    target = Path(path).absolute()
-    with Writer(target, shape, None if v is None else v.dtype, side, duplicates, overwrite) as writer:
+    file = File(path)
+    with Writer(file.path, shape, None if v is None else v.dtype, side, duplicates, overwrite) as writer:
         writer.add(tuple(key[order] for key in keys), order if v is None else v[order])
         writer.finish()
-    return open(target)
+    return file.opened()
 
 
-def from_scipy(matrix: Any, path: PathLike, *, side: int = SIDE, overwrite: bool = False) -> SparseMatrix:
-    """Stores a SciPy sparse matrix or array, and opens what was stored. Entries at one place are added up, as SciPy
-    does; those that are 0 stay entries. I/O: one write.
+def from_scipy(matrix: Any, path: PathLike | None = None, *, side: int = SIDE, overwrite: bool = False) -> SparseMatrix:
+    """Stores a SciPy sparse matrix or array at `path`, or in scratch, and opens what was stored. Entries at one place
+    are added up, as SciPy does; those that are 0 stay entries. I/O: one write.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
     >>> oc.sparse.from_scipy(scipy.sparse.eye(3), path).nnz
     3
+    >>> (oc.sparse.from_scipy(scipy.sparse.eye(3)) @ [1.0, 2.0, 3.0]).compute()
+    array([1., 2., 3.])
     """
     found = matrix.tocoo()
     if len(found.shape) != 2:

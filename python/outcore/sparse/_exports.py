@@ -123,6 +123,8 @@ def _numbers(values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
 def to_mtx(matrix: SparseMatrix, path: PathLike, *, overwrite: bool = False) -> Path:
     """Writes a Matrix Market file of coordinates, general, with the field that the values have; bool as integers.
 
+    Values of uint64 have the field "unsigned-integer", which readers of int64 do not take for another number.
+
     I/O: one read of the matrix, one write.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
@@ -132,6 +134,8 @@ def to_mtx(matrix: SparseMatrix, path: PathLike, *, overwrite: bool = False) -> 
     '%%MatrixMarket matrix coordinate real general'
     """
     field = "pattern" if matrix.is_pattern else _FIELDS[matrix.dtype.kind]
+    if matrix.dtype == np.uint64 and not matrix.is_pattern:
+        field = "unsigned-integer"
     head = f"%%MatrixMarket matrix coordinate {field} general\n{matrix.shape[0]} {matrix.shape[1]} {matrix.nnz}\n"
     write = _lines(" ", 1, matrix.is_pattern)
     with _published(path, overwrite) as beside, beside.open("wb") as file:

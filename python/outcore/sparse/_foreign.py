@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import lzma
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
@@ -17,10 +22,10 @@ from outcore._array import Array
 from outcore._files import reading, refuse_stub
 from outcore._node import node
 from outcore._system_errors import refusing
-from outcore.errors import ArgumentError, FormatError, UnsupportedFormatError
+from outcore.errors import ArgumentError, FormatError, OutcoreError, SourceChangedError, UnsupportedFormatError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._rowwise import Column
-from outcore.sparse._spool import Chunk, npy_header
+from outcore.sparse._spool import Chunk, npy_header, stamp_of
 
 Layout = Literal["csr", "csc"]
 # The arrays of a group, as AnnData and as Binsparse names them.
@@ -139,8 +144,13 @@ def open_foreign(path: Path, group: str | None, side: int) -> SparseMatrix:
             raise ArgumentError(f"{path}: has no groups, and group={group!r} is given")
         return npz(path).opened(str(path), side)
     root = _root(path)
-    name = group if group is not None else "X" if _has(root, "X") else ""
-    return of_group(root, str(path), name).opened(f"{path}/{name}" if name else str(path), side)
+    try:
+        name = group if group is not None else "X" if _has(root, "X") else ""
+        found = of_group(root, str(path), name)
+    finally:
+        if path.is_file():
+            root.close()
+    return found.opened(f"{path}/{name}" if name else str(path), side)
 
 
 def _root(path: Path) -> Any:
@@ -192,7 +202,28 @@ def _array(array: Any) -> Any:
     """As an array of outcore where it is one of HDF5 or Zarr."""
     from outcore.creation import asarray
 
-    return asarray(array)
+    return asarray(_Reopened(array) if type(array).__module__.partition(".")[0] == "h5py" else array)
+
+
+class _Reopened:
+    """A dataset of HDF5 whose file is open while it is read: so it can be written again when nothing reads it."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._path, self.name = str(dataset.file.filename), dataset.name
+        self.shape, self.dtype, self.chunks = dataset.shape, dataset.dtype, dataset.chunks
+        self._stamp = stamp_of(self._path)
+
+    def __getitem__(self, block: Any) -> npt.NDArray[Any]:
+        import h5py
+
+        if stamp_of(self._path) != self._stamp:
+            raise SourceChangedError(f"{self._path}: has changed since it was opened; open it again")
+        with h5py.File(self._path, "r") as file:
+            found: npt.NDArray[Any] = file[self.name][block]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.asarray(self[...], dtype)
 
 
 def _binsparse(group: Any, source: str, told: Any) -> Compressed | Coordinates:
@@ -216,17 +247,69 @@ def _binsparse(group: Any, source: str, told: Any) -> Compressed | Coordinates:
     if kind_of_values.startswith("complex["):
         raise UnsupportedFormatError(f"{source}: values of {kind_of_values}")
     if kind_of_values.startswith("iso["):
-        _check_ones(values, source)
-        values = None
+        values = _of_all(values, first.size if by_coordinates else second.size, source)
     made = Coordinates if by_coordinates else Compressed
     return made(layout, (int(rows), int(columns)), first, second, values)
 
 
-def _check_ones(values: Array, source: str) -> None:
-    """Raises where the one value that all entries have is not 1."""
+class _Repeated:
+    """One value, as often as there are entries: read as a stored array is."""
+
+    def __init__(self, value: npt.NDArray[Any], length: int) -> None:
+        self._value, self.shape, self.dtype = value, (length,), value.dtype
+
+    def __getitem__(self, block: Any) -> npt.NDArray[Any]:
+        found: npt.NDArray[Any] = np.broadcast_to(self._value, self.shape)[block]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.asarray(self[...], dtype)
+
+
+def _of_all(values: Array, entries: int, source: str) -> Array | None:
+    """The one value that all entries have, for each of them; None where it is 1, which a pattern says."""
+    from outcore.creation import asarray
+
     value = np.asarray(values[:1].compute())
-    if not len(value) or value[0] != 1:
-        raise UnsupportedFormatError(f"{source}: all entries have one value, which is not 1; convert it")
+    if len(value) != 1:
+        raise FormatError(f"{source}: all entries have one value, and there is none")
+    return None if value[0] == 1 else asarray(_Repeated(value, entries))
+
+
+# What zipfile and NumPy raise of bytes that are no file of theirs.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    tokenize.TokenError,
+    struct.error,
+    EOFError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,  # packed under a password
+    SyntaxError,
+    TypeError,
+    UnicodeError,
+    ValueError,
+)
+
+
+@contextlib.contextmanager
+def reading_members(name: str) -> Iterator[None]:
+    """Bytes that are no member of a zip file, or no array, are a FormatError that names them."""
+    try:
+        yield
+    except OutcoreError:
+        raise
+    except _DAMAGED as error:
+        raise FormatError(f"{name}: cannot be read: {error}") from None
+    except OSError as error:
+        # zipfile seeks to where the file says.
+        if error.errno not in (None, errno.EINVAL):
+            raise
+        raise FormatError(f"{name}: cannot be read: {error}") from None
 
 
 class Member:
@@ -236,10 +319,8 @@ class Member:
         self._file: IO[bytes] = archive.open(name)
         self._archive, self._about = str(archive.filename), archive.getinfo(name)
         self._name = f"{archive.filename}: {name}"
-        try:
+        with reading_members(self._name):
             self.shape, self.dtype = npy_header(self._file)
-        except ValueError as error:
-            raise FormatError(f"{self._name}: {error}") from None
         if self.dtype.hasobject:
             raise UnsupportedFormatError(f"{self._name}: holds Python objects")
         self._begin = self._file.tell()
@@ -250,7 +331,8 @@ class Member:
         """Elements; the first of them may be the last of those before."""
         again = self._last if begin == self._place - 1 else self._last[:0]
         wanted = (end - begin - len(again)) * self.dtype.itemsize
-        raw = self._file.read(wanted)
+        with reading_members(self._name):
+            raw = self._file.read(wanted)
         if len(raw) != wanted:
             raise FormatError(f"{self._name}: ends {wanted - len(raw)} bytes too early")
         found = np.concatenate([again, np.frombuffer(raw, self.dtype)])
@@ -287,19 +369,19 @@ def told_by_npz(archive: zipfile.ZipFile) -> tuple[str, tuple[int, int]]:
     """Layout and shape of a matrix of `scipy.sparse.save_npz`."""
     told = Member(archive, "format.npy").whole().item()
     rows, columns = (int(length) for length in Member(archive, "shape.npy").whole())
+    if not (0 <= rows < 1 << 63 and 0 <= columns < 1 << 63):
+        raise FormatError(f"{archive.filename}: shape ({rows}, {columns}) is no matrix's")
     return told.decode() if isinstance(told, bytes) else str(told), (rows, columns)
 
 
 def npz(path: Path) -> Compressed:
     """The matrix of a file of `scipy.sparse.save_npz`, not packed."""
-    try:
-        with reading(path) as file, zipfile.ZipFile(file) as archive:
-            layout, shape = told_by_npz(archive)
-            if layout not in ("csr", "csc"):
-                raise UnsupportedFormatError(f"{path}: layout {layout!r}; csr and csc are opened as they are")
-            parts = [Member(archive, f"{name}.npy").lying() for name in _ANNDATA]
-    except (zipfile.BadZipFile, EOFError, KeyError) as error:
-        raise FormatError(f"{path}: is no file of scipy.sparse.save_npz: {error}") from None
+    name = f"{path}: as a file of scipy.sparse.save_npz"
+    with reading(path) as file, reading_members(name), zipfile.ZipFile(file) as archive:
+        layout, shape = told_by_npz(archive)
+        if layout not in ("csr", "csc"):
+            raise UnsupportedFormatError(f"{path}: layout {layout!r}; csr and csc are opened as they are")
+        parts = [Member(archive, f"{name}.npy").lying() for name in _ANNDATA]
     return Compressed("csr" if layout == "csr" else "csc", shape, *parts)
 
 
@@ -312,5 +394,6 @@ __all__ = [
     "npz",
     "of_group",
     "open_foreign",
+    "reading_members",
     "told_by_npz",
 ]

@@ -67,7 +67,9 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
         The type of the values: theirs, unless given. "pattern" leaves them away; a type where there are no values
         gives each entry a 1.
     duplicates
-        What becomes of entries at one place: their "sum", the "last" of them, "any", or "refuse".
+        What becomes of entries at one place: their "sum", the "last" of them, "any", or "refuse". Sums are formed in
+        wider numbers than small types have, and rounded once; they keep the type of the values, and a sum of integers
+        that has no room in it is refused: `dtype` says a wider one.
     symmetrize
         Also stores each entry's mirror image, those on the diagonal once; with its value negated ("skew") or conjugated
         ("hermitian"). Mirror images come after all entries.
@@ -83,8 +85,9 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
     overwrite
         Replace what is at `path`.
     resume
-        Go on where the same call was killed: entries read, places stored and sorted are found again in scratch. The
-        same call is one over the same files, so arrays in memory and iterators cannot be gone on with.
+        Go on where the same call was killed: entries read, places stored and sorted are found again in scratch, held
+        against their checksums (one read of them) and made again where they are not what was written. The same call is
+        one over the same files, so arrays in memory and iterators cannot be gone on with.
 
     Raises
     ------
@@ -138,6 +141,8 @@ def stored(
     columns = tuple(_column(part) for part in entries) if isinstance(entries, tuple) else None
     key = f"{target}\n{_key(columns, source, options)}" if options.get("resume") else None
     with Work(key, target) as work:
+        if work.is_done(*named.values()):
+            return open(target)
         for name, path in named.items():
             check_target(path, options.get("overwrite", False), work, name)
         if columns is None:
@@ -162,6 +167,7 @@ def stored(
         write_sorted(wanted, target, work, "rows")
         if "columns" in named:
             write_sorted(wanted.transposed(), named["columns"], work, "columns")
+        work.done(*named.values())
     return open(target)
 
 

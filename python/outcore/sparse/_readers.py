@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Unpack, cast
+from typing import IO, Any, Unpack
 
 import numpy as np
 
@@ -21,16 +18,23 @@ from outcore._files import reading
 from outcore._node import DTypeLike, dtype_of
 from outcore._records import _strided
 from outcore._system_errors import refusing
-from outcore.errors import ArgumentError, FormatError, OutcoreError, UnsupportedFormatError
+from outcore.errors import ArgumentError, FormatError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
 from outcore.sparse._ingest import Options, Settings, Symmetry, stored
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._packed import unpacked, unpacking
 from outcore.sparse._spool import Chunk, Done, stamp_of
-from outcore.sparse._text import LINE_MAX, Columns, ahead, blocks_of, parse_behind
+from outcore.sparse._text import BYTE_ORDER_MARK, LINE_MAX, Columns, ahead, blocks_of, parse_behind
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _NUMBER_MAX = 2**63 - 1
-_FIELDS = {"real": "float64", "double": "float64", "integer": "int64", "complex": "complex128", "pattern": "pattern"}
+_FIELDS = {
+    "real": "float64",
+    "double": "float64",
+    "integer": "int64",
+    "unsigned-integer": "uint64",
+    "complex": "complex128",
+    "pattern": "pattern",
+}
 _SYMMETRIES: dict[str, Symmetry] = {
     "general": False,
     "symmetric": True,
@@ -40,54 +44,15 @@ _SYMMETRIES: dict[str, Symmetry] = {
 
 
 def opened(path: PathLike) -> IO[bytes]:
-    """A file of text, unpacked where it begins as gzip or Zstandard do."""
+    """A file of text, unpacked where it begins as gzip, Zstandard, bzip2 or xz do."""
     with refusing(path, "open"):
-        file = reading(path)
-    head = file.read(4)
-    file.seek(0)
-    if head.startswith(_GZIP):
-        return cast(IO[bytes], gzip.open(_or_path(file, path), "rb"))
-    if head == _ZSTD:
-        return _unpacked(path, _or_path(file, path))
-    return file
-
-
-def _or_path(file: IO[bytes], path: PathLike) -> Any:
-    """The path of a plain file, which is closed; who reads it closes it."""
-    if isinstance(file, io.BufferedReader) and isinstance(file.raw, io.FileIO):
-        file.close()
-        return path
-    return file
-
-
-def _unpacked(path: PathLike, file: Any) -> IO[bytes]:
-    """A file of Zstandard's, by Python's own module (3.14) or the package `zstandard`."""
-    import importlib
-
-    for name in ("compression.zstd", "zstandard"):
-        try:
-            return cast(IO[bytes], importlib.import_module(name).open(file, "rb"))
-        except ModuleNotFoundError:
-            continue
-    raise UnsupportedFormatError(f"{path}: is packed by Zstandard; install zstandard, or unpack it first")
-
-
-@contextmanager
-def _unpacking(path: PathLike) -> Iterator[None]:
-    """What cannot be read is one of outcore's errors, as what cannot be unpacked is."""
-    try:
-        with refusing(path, "read"):
-            yield
-    except (EOFError, OSError, zlib.error) as error:
-        if isinstance(error, OutcoreError):
-            raise
-        raise FormatError(f"{path}: cannot be unpacked: {error}") from None
+        return unpacked(Path(path), reading(path))
 
 
 def _blocks(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
     blocks = blocks_of(path, file)
     while True:
-        with _unpacking(path):
+        with unpacking(path):
             block = next(blocks, None)
         if block is None:
             return
@@ -108,10 +73,12 @@ def from_edges(
     """Stores the matrix of a text file with an edge in each line: row, column and, where there is one, a value.
 
     `columns` says which numbers of a line are the row and the column, `values` which is the value: None takes a third
-    one where there is one, False none. Numbers are kept apart by white space or one of `separators`, beside which no
-    field may be empty; lines that begin with one of `comments` are passed over. Rows and columns count from `base`.
-    Files of gzip and Zstandard (Python 3.14 or the package `zstandard`) are unpacked on the way. Without a `shape` the
-    matrix is square. Values are float64. `options` are those of `from_entries`.
+    one where there is one, True the third one, which has to be there, False none. The first of `separators` in the
+    first line with numbers keeps these apart in all lines, with white space around; no field beside it may be empty.
+    Where there is none of them, white space does. Numbers are written with a decimal point and without separators of
+    thousands: `1,000 2,000` and `0;1;2,5` are refused. Lines that begin with one of `comments` are passed over, and so
+    is a byte order mark. Rows and columns count from `base`. Files of gzip, Zstandard, bzip2 and xz are unpacked on the
+    way. Without a `shape` the matrix is square. Values are float64. `options` are those of `from_entries`.
 
     Raises FormatError that names the line which is not as it should be, ArgumentError for `columns`, `values` or `base`
     that are none; errors else as `from_entries`. I/O: one read of the file, one write of 8 to 16 bytes an edge and its
@@ -123,7 +90,9 @@ def from_edges(
     >>> oc.sparse.from_edges(folder / "edges.txt", folder / "a.ocs").shape
     (3, 3)
     """
-    places = None if values is None or values is True else () if values is False else (values,)
+    if values is True:
+        values = 2
+    places = None if values is None else () if values is False else (values,)
     if len(columns) != 2 or columns[0] == columns[1]:
         raise ArgumentError(f"from_edges: columns={columns!r}; two different ones are right")
     for column in columns:
@@ -197,11 +166,12 @@ def from_binary(
 
 
 def from_mtx(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> SparseMatrix:
-    """Stores the matrix of a Matrix Market file: coordinates, of any field and symmetry; gzip and Zstandard as well.
+    """Stores the matrix of a Matrix Market file: coordinates, of any field and symmetry, packed or not.
 
-    Values of field "integer" are int64, "real" float64, "complex" complex128; those of "pattern" are none. `options`
-    are those of `from_entries` but for `shape` and `symmetrize`, which the file tells. Raises FormatError that names
-    the line which is not as it should be, UnsupportedFormatError for dense arrays. I/O: as `from_edges`.
+    Values of field "integer" are int64, "unsigned-integer" uint64, "real" float64, "complex" complex128; those of
+    "pattern" are none. `options` are those of `from_entries` but for `shape` and `symmetrize`, which the file tells.
+    Packed files are those of `from_edges`. Raises FormatError that names the line which is not as it should be,
+    UnsupportedFormatError for dense arrays. I/O: as `from_edges`.
 
     Source: Boisvert, Pozo, Remington: The Matrix Market exchange formats, NISTIR 5935 (1996).
 
@@ -215,7 +185,7 @@ def from_mtx(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> S
     """
     if "symmetrize" in options:
         raise ArgumentError(f"from_mtx: symmetrize={options['symmetrize']!r} is given, and the file tells it")
-    with opened(source) as file, _unpacking(source):
+    with opened(source) as file, unpacking(source):
         field, symmetry, shape, _, _ = _heading(source, file)
     options["symmetrize"] = _SYMMETRIES[symmetry]
     options.setdefault("dtype", _FIELDS[field])
@@ -224,7 +194,7 @@ def from_mtx(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> S
 
 def _heading(source: PathLike, file: IO[bytes]) -> tuple[str, str, tuple[int, int], int, int]:
     """Field, symmetry, shape, entries and the lines of the heading."""
-    first = file.readline(LINE_MAX).decode("ascii", "replace").lower().split()
+    first = file.readline(LINE_MAX).removeprefix(BYTE_ORDER_MARK).decode("ascii", "replace").lower().split()
     if len(first) != 5 or first[:2] != ["%%matrixmarket", "matrix"]:
         raise FormatError(f"{source}: line 1 is no heading of a Matrix Market file")
     layout, field, symmetry = first[2:]
@@ -237,10 +207,12 @@ def _heading(source: PathLike, file: IO[bytes]) -> tuple[str, str, tuple[int, in
         line, number = file.readline(LINE_MAX), number + 1
         if not line:
             raise FormatError(f"{source}: line {number}: the file ends before its sizes")
-        if line.strip() and not line.startswith(b"%"):
+        if line.strip() and not line.lstrip().startswith(b"%"):
             break
     try:
         rows, columns, count = map(int, line.split())
+        if min(rows, columns, count) < 0:
+            raise ValueError
     except ValueError:
         raise FormatError(f"{source}: line {number}: {line[:60]!r} is not rows, columns and entries") from None
     return field, symmetry, (rows, columns), count, number
@@ -249,7 +221,7 @@ def _heading(source: PathLike, file: IO[bytes]) -> tuple[str, str, tuple[int, in
 @contextmanager
 def _market_entries(source: PathLike, done: Done) -> Iterator[Iterator[Chunk]]:
     with opened(source) as file:
-        with _unpacking(source):
+        with unpacking(source):
             field, _, shape, count, number = _heading(source, file)
         places = {"pattern": (), "complex": (2, 3)}.get(field, (2,))
         lines = _core.TextLines(
@@ -260,7 +232,7 @@ def _market_entries(source: PathLike, done: Done) -> Iterator[Iterator[Chunk]]:
             comments=b"%",
             base=1,
             limits=shape,
-            whole=field == "integer",
+            numbers={"integer": "int64", "unsigned-integer": "uint64"}.get(field, "float64"),
         )
         lines.skip(number)
 

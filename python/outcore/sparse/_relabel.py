@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from outcore._array import Array
+from outcore._files import same_bytes
 from outcore._node import Operand, node
 from outcore._run import compute, open, store
 from outcore.counting import counted
@@ -40,26 +41,38 @@ def _given(labels: Operand, length: int) -> Array:
 
 def by_degree(rows: Array, columns: Array, length: int, work: Work, target: Path) -> Array:
     """Numbers by falling degree, rows and columns counted together, equal ones in their order. They are stored."""
-    path = target.with_name(target.name + ".labels.npy")
-    if work.noted("labels") is None or not path.exists():
-        # A program each, so that one sort at a time has the memory.
-        degrees, order = work.path("degrees.npy"), work.path("order.npy")
-        store({degrees: counted(rows, None, length) + counted(columns, None, length)}, overwrite=True)
-        store({order: argsort(open(degrees), descending=True)}, overwrite=True)
-        store({path: argsort(open(order)).astype(np.uint64)}, overwrite=True)
+    path, own = target.with_name(target.name + ".labels.npy"), work.path("labels.npy")
+    if not work.resumes:
+        _find_labels(path, rows, columns, length, work)
+        return open(path)
+    if work.noted("labels", "labels.npy") is None:
+        _find_labels(own, rows, columns, length, work)
         work.note("labels", True)
-    return open(path)
+    # The file beside the target is held against that of scratch, which is under checksums.
+    if not path.exists() or not same_bytes(path, own):
+        store({path: open(own)}, overwrite=True, resume=True)
+    return open(own)
+
+
+def _find_labels(path: Path, rows: Array, columns: Array, length: int, work: Work) -> None:
+    # A program each, so that one sort at a time has the memory.
+    degrees, order = work.path("degrees.npy"), work.path("order.npy")
+    store({degrees: counted(rows, None, length) + counted(columns, None, length)}, overwrite=True)
+    store({order: argsort(open(degrees), descending=True)}, overwrite=True)
+    store({path: argsort(open(order)).astype(np.uint64)}, overwrite=True, resume=work.resumes)
 
 
 def relabelled(labels: Array, rows: Array, columns: Array, shape: tuple[int, int], work: Work) -> tuple[Array, Array]:
     """Rows and columns by their new numbers, stored: they are read for places and their check. I/O: one sort each."""
     for name, numbers, length in (("rows", rows, shape[0]), ("columns", columns, shape[1])):
-        if work.noted(f"new-{name}") is not None or not numbers.shape[0]:
+        file = f"new-{name}.npy"
+        if work.noted(f"new-{name}", file) is not None or not numbers.shape[0]:
             continue
         low, high = (int(found) for found in compute(numbers.min(), numbers.max()))
         if low < 0 or high >= length:
             raise ArgumentError(f"sparse: {name} has {low if low < 0 else high}, the matrix {length}")
-        store({work.path(f"new-{name}.npy"): take(labels, numbers.astype(np.int64))}, overwrite=True)
+        new = take(labels, numbers.astype(np.int64))
+        store({work.path(file): new}, overwrite=True, resume=work.resumes)
         work.note(f"new-{name}", True)
     if not rows.shape[0]:
         return rows, columns

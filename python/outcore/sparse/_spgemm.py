@@ -15,7 +15,7 @@ from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._places import PathLike
 from outcore.sparse._spool import Work
 from outcore.sparse._stream import File
-from outcore.sparse._tiles import in_the_way
+from outcore.sparse._tiles import in_the_way, is_matrix
 
 if TYPE_CHECKING:
     from outcore.sparse._matrix import SparseMatrix
@@ -174,6 +174,8 @@ def _in_parts(
 
     core, step = current()._core, max(1, -(-tiles // _PARTS))
     with Work(key, target) as work:
+        if work.is_done(target):
+            return
         # A call that was killed may have given the file its name: it is the same then, or another's and in the way.
         is_there = target.exists() and not overwrite
         if is_there and work.noted("joining") is None:
@@ -181,7 +183,7 @@ def _in_parts(
         parts = []
         for begin in range(0, max(tiles, 1), step):
             name = f"part-{begin}"
-            if work.noted(name) is None:
+            if work.noted(name) is None or not is_matrix(work.path(f"{name}.ocs")):
                 multiply(work.path(f"{name}.ocs"), True, (begin, begin + step))
                 work.note(name, True)
             parts.append(_core.open_sparse(core, work.path(f"{name}.ocs")))
@@ -190,6 +192,7 @@ def _in_parts(
         _core.join_sparse(core, parts, path, overwrite or is_there)
         if is_there and not filecmp.cmp(path, target, shallow=False):
             raise in_the_way(target)
+        work.done(target)
 
 
 def _types(a: SparseMatrix, b: SparseMatrix, semiring: str) -> tuple[np.dtype[Any], str]:

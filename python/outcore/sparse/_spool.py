@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from hashlib import blake2b
@@ -25,6 +26,21 @@ _LASTING = (ArgumentError, DTypeError, FormatError, ShapeError)
 Chunk = Sequence[npt.NDArray[Any]]
 # Chunks after which those before are noted: some 64 MiB of text.
 _CHUNKS_NOTED = 64
+# Bytes of a file that are looked at together.
+_BLOCK = 4 << 20
+
+
+# The note that all is done.
+_DONE = "done"
+
+
+def _identity(path: Path) -> list[int] | None:
+    """What a file is that was given its name; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_ino, found.st_size, found.st_mtime_ns]
 
 
 def stamp_of(path: str | os.PathLike[str]) -> str:
@@ -43,7 +59,11 @@ def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 class Work:
     """The folder of an ingest. With a `key` it is found by that again, unless it ends or cannot succeed;
-    else it is gone with the ingest, or with its process."""
+    else it is gone with the ingest, or with its process.
+
+    Invariant: nothing of an earlier process is believed but under its checksum: notes have one, arrays have those of
+    their tiles beside them, columns those in their note, and matrices in themselves.
+    """
 
     def __init__(self, key: str | None, target: Path) -> None:
         from outcore._session import current
@@ -60,6 +80,9 @@ class Work:
             self.folder = Path(self._held.path)
         self._notes = self.folder / "notes"
         self._notes.mkdir(exist_ok=True)
+        # Steps of this process, and arrays of another that were looked at.
+        self._own: set[str] = set()
+        self._believed: set[str] = set()
 
     def __enter__(self) -> Work:
         return self
@@ -71,38 +94,93 @@ class Work:
         held, self._held = self._held, None
         if held is None:
             _files.discard(self.folder)
-        elif kind is None or issubclass(kind, _LASTING):
-            # All notes at once: one killed while files go would be taken for one that still has them.
-            gone = self.folder / "no notes"
-            _files.discard(gone)
-            self._notes.rename(gone)
+        elif kind is None:
+            # What says that it is done goes last: one killed before is found to be.
+            self._empty(self.folder, "target", self._notes.name)
+            self._empty(self._notes, f"{_DONE}.json")
             held.remove()
+        elif issubclass(kind, _LASTING):
+            self._forget()
+            held.remove()
+
+    @staticmethod
+    def _empty(folder: Path, *kept: str) -> None:
+        for path in folder.iterdir():
+            if path.name not in kept:
+                _files.discard(path)
+
+    def _forget(self) -> None:
+        """Drops all notes at once: one killed while files go would be taken for one that still has them."""
+        gone = self.folder / "no notes"
+        _files.discard(gone)
+        self._notes.rename(gone)
+        self._notes.mkdir()
+        _files.discard(gone)
+
+    def done(self, *targets: Path) -> None:
+        """Says that all is made, and under its names."""
+        if self.resumes:
+            self.note(_DONE, [_identity(path) for path in targets])
+
+    def is_done(self, *targets: Path) -> bool:
+        """Whether a process made all, and was killed before it said so to who had called."""
+        said = self.noted(_DONE)
+        if said is None:
+            return False
+        if said == [_identity(path) for path in targets]:
+            return True
+        self._forget()  # files are gone by now, of which notes may tell
+        return False
 
     def path(self, name: str) -> Path:
         """The path of a file of this ingest."""
         return self.folder / name
 
-    def noted(self, step: str) -> Any:
-        """What `note` said of a step that is done; None where it is not."""
+    def noted(self, step: str, *arrays: str) -> Any:
+        """What `note` said of a step that is done; None where it is not, and where one of its files is not what it was.
+
+        I/O: one read of the arrays that another process has made.
+        """
         try:
-            return json.loads((self._notes / f"{step}.json").read_text())
+            said, content = (self._notes / f"{step}.json").read_bytes().split(b" ", 1)
+            if int(said, 16) != zlib.crc32(content):
+                return None
+            found = json.loads(content)
         except (OSError, ValueError):
             return None
+        return found if step in self._own or all(map(self._agrees, arrays)) else None
+
+    def _agrees(self, name: str) -> bool:
+        """Whether an array is what was written; one that is not is removed."""
+        from outcore._session import current
+
+        if self.resumes and name not in self._believed:
+            if not _core.agrees(current()._core, self.path(name)):
+                return False
+            self._believed.add(name)
+        return True
 
     def note(self, step: str, content: Any) -> None:
         """Says durably that a step is done, whose files are durable."""
         new = self._notes / f"{step}.new"
         with refusing(new, "write"):
-            with new.open("w") as file:
-                json.dump(content, file)
+            text = json.dumps(content).encode()
+            with new.open("wb") as file:
+                file.write(b"%08x " % zlib.crc32(text) + text)
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(self._notes / f"{step}.json")
+        self._own.add(step)
+
+    def is_own(self, step: str) -> bool:
+        """Whether this process did a step."""
+        return step in self._own
 
     def drop(self, *names: str) -> None:
         """Removes files that no later step reads."""
         for name in names:
             _files.remove(self.path(name))
+            _files.discard(self.path(f"{name}.sums"))
 
     def clear(self, name: str, *kept: str) -> None:
         """Removes the files whose names begin with `name` and a dash, and before them the notes but those `kept`."""
@@ -131,7 +209,7 @@ def spooled(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> tuple
     from outcore._session import current
 
     note = work.noted("spool")
-    if note is None:
+    if note is None or not _are_columns(work, note, "spool"):
         note = _spool(source, work, kinds)
         work.note("spool", note)
     count, names = note["count"], note["kinds"]
@@ -144,15 +222,18 @@ def spooled(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> tuple
 
 
 def _spool(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> dict[str, Any]:
-    before = work.noted("spooling") or {"count": 0, "chunks": 0, "kinds": None}
+    before = work.noted("spooling")
+    if before is None or not _are_columns(work, before, "spooling"):
+        before = {"count": 0, "chunks": 0, "kinds": None, "sums": []}
     done = Done(before["chunks"], before["count"])
     kinds = [np.dtype(kind) for kind in before["kinds"]] if done.chunks else kinds
     files: list[IO[bytes]] = []
+    sums: list[int] = before["sums"]
 
     def said() -> dict[str, Any]:
         for file in files:
             os.fsync(file.fileno())
-        return {"count": done.entries, "chunks": done.chunks, "kinds": [kind.name for kind in kinds]}
+        return {"count": done.entries, "chunks": done.chunks, "kinds": [kind.name for kind in kinds], "sums": sums}
 
     with ExitStack() as stack, source(done) as chunks:
         for chunk in chunks:
@@ -160,13 +241,41 @@ def _spool(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> dict[s
                 if not files:
                     kinds = [column.dtype for column in chunk]
                     files = [stack.enter_context(_opened(work, *at, done)) for at in enumerate(kinds)]
-                for file, column in zip(files, chunk, strict=True):
-                    _write(file, np.ascontiguousarray(column).view(np.uint8).data)
+                    sums = sums or [0] * len(files)
+                for place, (file, column) in enumerate(zip(files, chunk, strict=True)):
+                    data = np.ascontiguousarray(column).view(np.uint8)
+                    _write(file, data.data)
+                    if work.resumes:
+                        sums[place] = _core.checksum(data, sums[place])
                 done = Done(done.chunks + 1, done.entries + len(chunk[0]))
                 if work.resumes and done.chunks % _CHUNKS_NOTED == 0:
                     work.note("spooling", said())
         with refusing(work.folder, "write"):
             return said()
+
+
+def _are_columns(work: Work, note: dict[str, Any], step: str) -> bool:
+    """Whether the columns of an earlier process are what its note says. I/O: one read of them."""
+    if not work.resumes or work.is_own(step):
+        return True
+    lengths = [note["count"] * np.dtype(kind).itemsize for kind in note["kinds"]] if note["count"] else []
+    found = [_checksum(work.path(f"spool-{place}"), length) for place, length in enumerate(lengths)]
+    return bool(found == note["sums"][: len(lengths)])
+
+
+def _checksum(path: Path, length: int) -> int | None:
+    """The checksum of so many bytes that a file begins with; None where there are fewer."""
+    block, found = np.empty(min(_BLOCK, max(length, 1)), np.uint8), 0
+    try:
+        with path.open("rb", buffering=0) as file:
+            while length:
+                read = file.readinto(block[: min(length, len(block))].data)
+                if not read:
+                    return None
+                found, length = _core.checksum(block[:read], found), length - read
+    except OSError:
+        return None
+    return found
 
 
 def _opened(work: Work, place: int, kind: np.dtype[Any], done: Done) -> IO[bytes]:

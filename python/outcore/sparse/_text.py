@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 # Text that is read at once.
 _BLOCK = 1 << 20
+# What files of some editors begin with, in UTF-8.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Bytes of a line: what has no newlines is not to fill memory.
 LINE_MAX = 16 << 20
 _END: Any = object()
@@ -78,4 +80,4 @@ def parse_behind(lines: _core.TextLines, done: int, blocks: Iterable[bytes]) -> 
         place += 1
 
 
-__all__ = ["LINE_MAX", "Columns", "ahead", "blocks_of", "parse_behind"]
+__all__ = ["BYTE_ORDER_MARK", "LINE_MAX", "Columns", "ahead", "blocks_of", "parse_behind"]

@@ -16,7 +16,7 @@ from outcore._files import load, same_bytes
 from outcore._node import expr_dtype
 from outcore._progress import live
 from outcore._run import compute, open, plan_and_run, store
-from outcore.errors import ArgumentError, TargetExistsError
+from outcore.errors import ArgumentError, OutcoreError, TargetExistsError
 from outcore.manipulation import concat
 from outcore.searching import where
 from outcore.sorting import sort, sort_by
@@ -75,6 +75,18 @@ def in_the_way(target: Path) -> TargetExistsError:
     return TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
 
 
+def is_matrix(path: Path) -> bool:
+    """Whether a matrix of scratch can be opened: its header and directory agree with their checksums, as tiles are
+    held against theirs when they are read."""
+    from outcore._session import current
+
+    try:
+        _core.open_sparse(current()._core, path)
+    except OutcoreError:
+        return False
+    return True
+
+
 class Given(NamedTuple):
     """Entries that are to be sorted: keys, the most significant first, then values, if any."""
 
@@ -105,11 +117,13 @@ def write_keyed(keyed: Keyed, given: Callable[[], Given], length: int, target: P
     if not length:
         _write(keyed, None, target, work, name)
         return 0
-    parts = _parted(keyed, given, work, name)
-    count = int(parts["count"])
-    if keyed.keys > 1 or work.noted(f"{name}-sorted") is not None or not _write(keyed, parts, target, work, name):
-        _write(keyed, _sorted(keyed.keys, parts, work, name), target, work, name)
-    return count
+    if keyed.keys == 1 and _noted_sorted(work, f"{name}-sorted") is None:
+        parts = _parted(keyed, given, work, name)
+        if _write(keyed, parts, target, work, name):
+            return int(parts["count"])
+    ordered = _sorted(0, keyed, given, work, name)
+    _write(keyed, ordered, target, work, name)
+    return int(ordered["count"])
 
 
 def _given(wanted: Wanted, keys: int) -> Given:
@@ -146,10 +160,14 @@ def _parted(keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> 
 
     Says how many count, in which files they are, the elements of a run and the splitters of the buckets.
     """
-    note: dict[str, Any] | None = work.noted(f"{name}-parts")
+    step = f"{name}-parts"
+    note: dict[str, Any] | None = work.noted(step)
+    if note is not None:
+        counts = [f"{name}-counts.npy"] if note["splitters"] else []
+        note = work.noted(step, *note["files"], *counts)
     if note is None:
         note = _part(keyed, given(), work, name)
-        work.note(f"{name}-parts", note)
+        work.note(step, note)
     return note
 
 
@@ -208,24 +226,33 @@ def _splitters(pieces: Sequence[Array], wanted: int) -> list[int]:
     return [int(key) for key in np.unique(sample[cuts])]
 
 
-def _sorted(keys: int, parts: dict[str, Any], work: Work, name: str) -> dict[str, Any]:
-    """Stored columns sorted by the first `keys` of them. The sort is stable: the least significant is the first to be
-    sorted by."""
-    files = parts["files"]
-    for key in reversed(range(keys)):
-        step = f"{name}-sorted" if not key else f"{name}-sorted-by-{key}"
-        if work.noted(step) is None:
-            found = [open(work.path(file)) for file in files]
-            by, rest = found[key], found[:key] + found[key + 1 :]
-            ordered, *others = sort_by(by, *rest) if rest else (sort(by),)
-            others.insert(key, ordered)
-            made = [f"{step}-{place}.npy" for place in range(len(others))]
-            store(dict(zip(map(str, map(work.path, made)), others, strict=True)), overwrite=True, resume=work.resumes)
-            work.note(step, made)
-            del found, by, rest, ordered, others
-            work.drop(*files)
-        files = work.noted(step)
-    return {"count": parts["count"], "files": files}
+def _sorted(key: int, keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> dict[str, Any]:
+    """Stored columns sorted by their keys from one of a number on. The sort is stable: the least significant is the
+    first to be sorted by. What was sorted before is asked for only where it is needed: its files are gone else."""
+    if key == keyed.keys:
+        return _parted(keyed, given, work, name)
+    step = f"{name}-sorted" if not key else f"{name}-sorted-by-{key}"
+    note = _noted_sorted(work, step)
+    if note is None:
+        before = _sorted(key + 1, keyed, given, work, name)
+        found = [open(work.path(file)) for file in before["files"]]
+        by, rest = found[key], found[:key] + found[key + 1 :]
+        ordered, *others = sort_by(by, *rest) if rest else (sort(by),)
+        others.insert(key, ordered)
+        made = [f"{step}-{place}.npy" for place in range(len(others))]
+        store(dict(zip(map(str, map(work.path, made)), others, strict=True)), overwrite=True, resume=work.resumes)
+        note = {"count": before["count"], "files": made}
+        work.note(step, note)
+        del found, by, rest, ordered, others
+        work.drop(*before["files"])
+    return note
+
+
+def _noted_sorted(work: Work, step: str) -> dict[str, Any] | None:
+    """What is noted of sorted columns that are what was written."""
+    note = work.noted(step)
+    found: dict[str, Any] | None = None if note is None else work.noted(step, *note["files"])
+    return found
 
 
 def _write(keyed: Keyed, parts: dict[str, Any] | None, target: Path, work: Work, name: str) -> bool:
@@ -286,4 +313,4 @@ def _runs(parts: dict[str, Any], work: Work, name: str) -> tuple[int, int, npt.N
     return parts["run"], len(parts["splitters"]), counts.ravel().view(np.uint8)
 
 
-__all__ = ["Given", "Keyed", "Wanted", "check_target", "in_the_way", "write_keyed", "write_sorted"]
+__all__ = ["Given", "Keyed", "Wanted", "check_target", "in_the_way", "is_matrix", "write_keyed", "write_sorted"]

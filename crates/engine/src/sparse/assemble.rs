@@ -10,6 +10,7 @@ use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
 use outcore_sparse::{TileRowEncoder, ENTRIES_MAX};
 use outcore_store::{Io, SparseShape, SparseWriter};
 
+use super::adding::{is_widened, Sum};
 use crate::EngineError;
 
 /// How the place of an entry is one number, by which entries are sorted: the bits of the tile row, of the column of tiles, of
@@ -92,6 +93,10 @@ struct Gathered {
     values: Vec<u8>,
     /// The last place.
     last: Option<u64>,
+    /// The sum at that place, where several entries are there and their type is narrow.
+    sum: Option<Sum>,
+    /// It has no room in the type.
+    is_over: bool,
 }
 
 /// Takes entries in the order of their places and writes tile row after tile row.
@@ -353,7 +358,7 @@ impl Assembler {
             Some(at) if at > tile => return Err(out_of_order()),
             _ => {}
         }
-        self.end_tile();
+        self.end_tile()?;
         if self.tile.is_some_and(|(row, _)| row != tile.0) {
             self.end_tile_row(io)?;
         }
@@ -361,10 +366,9 @@ impl Assembler {
         Ok(())
     }
 
-    fn end_tile(&mut self) {
-        if let Some((_, block)) = self.tile {
-            self.gathered.end(block, self.encoding.rules.item(), &mut self.encoder);
-        }
+    fn end_tile(&mut self) -> Result<(), EngineError> {
+        let Some(tile) = self.tile else { return Ok(()) };
+        self.encoding.rules.end(tile, &mut self.gathered, &mut self.encoder)
     }
 
     fn end_tile_row(&mut self, io: &Io) -> Result<(), EngineError> {
@@ -399,7 +403,7 @@ impl Assembler {
     /// # Errors
     /// It cannot be written; nothing is left behind then.
     pub fn finish(mut self, io: &Io) -> Result<SparseShape, EngineError> {
-        self.end_tile();
+        self.end_tile()?;
         self.end_tile_row(io)?;
         Ok(self.writer.finish(io)?)
     }
@@ -462,7 +466,7 @@ impl Encoding {
         for run in runs {
             let (places, values) = given(run);
             self.rules.gather(run.tile, places, values, &mut gathered)?;
-            gathered.end(run.tile.1, self.rules.item(), &mut encoder);
+            self.rules.end(run.tile, &mut gathered, &mut encoder)?;
         }
         give(&self.spare.gathered, gathered);
         let tiles = [runs[0].tile, runs[runs.len() - 1].tile];
@@ -516,6 +520,7 @@ impl Rules {
         let item = self.item();
         let follows = places.windows(2).all(|pair| pair[0] < pair[1]);
         if follows && to.last.is_none_or(|last| last < places[0]) {
+            self.end_sum(tile, to)?;
             self.check_inside(tile, places)?;
             to.entries.extend(places.iter().map(|place| self.places.inside(*place)));
             to.values.extend_from_slice(values);
@@ -528,6 +533,7 @@ impl Rules {
                 Some(last) if last == *place => self.again(tile, *place, value, to)?,
                 Some(last) if last > *place => return Err(out_of_order()),
                 _ => {
+                    self.end_sum(tile, to)?;
                     self.check_inside(tile, &[*place])?;
                     to.entries.push(self.places.inside(*place));
                     to.values.extend_from_slice(value);
@@ -564,6 +570,13 @@ impl Rules {
     fn again(&self, tile: TileNumber, place: u64, value: &[u8], to: &mut Gathered) -> Result<(), EngineError> {
         let at = to.values.len() - value.len();
         match (self.duplicates, self.add) {
+            (Duplicates::Sum, _) if self.shape.dtype.is_some_and(is_widened) => {
+                let dtype = self.shape.dtype.expect("it has values");
+                let before = to.sum.unwrap_or_else(|| Sum::of(dtype, &to.values[at..]));
+                let sum = before.and(dtype, value);
+                to.is_over = !sum.put(dtype, &mut to.values[at..]);
+                to.sum = Some(sum);
+            }
             (Duplicates::Sum, Some(add)) => {
                 let before = to.values[at..].to_vec();
                 add(&before, value, &mut to.values[at..]);
@@ -576,6 +589,31 @@ impl Rules {
             }
             _ => to.values[at..].copy_from_slice(value),
         }
+        Ok(())
+    }
+
+    /// Refuses a sum that has no room in its type, once all of it has come.
+    fn end_sum(&self, tile: TileNumber, to: &mut Gathered) -> Result<(), EngineError> {
+        let (Some(sum), Some(place)) = (to.sum.take(), to.last) else {
+            return Ok(());
+        };
+        if !std::mem::take(&mut to.is_over) {
+            return Ok(());
+        }
+        let ((row, column), dtype) = (self.of_matrix(tile, place), self.shape.dtype.expect("it has values"));
+        let sum = match sum {
+            Sum::Whole(number) => number.to_string(),
+            Sum::Narrow([real, _]) => real.to_string(),
+        };
+        Err(EngineError::Argument(format!(
+            "sparse: the entries at ({row}, {column}) add up to {sum}, which {dtype} does not hold; give values of a wider type"
+        )))
+    }
+
+    /// Encodes the entries of a tile, if there are any, and forgets them.
+    fn end(&self, tile: TileNumber, gathered: &mut Gathered, to: &mut TileRowEncoder) -> Result<(), EngineError> {
+        self.end_sum(tile, gathered)?;
+        gathered.end(tile.1, self.item(), to);
         Ok(())
     }
 }

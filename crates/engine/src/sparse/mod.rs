@@ -4,6 +4,7 @@
 //! A stored sparse matrix is a node like any stored array: tiles of bytes, of different sizes, each some tile rows. Its
 //! products are tile algorithms over them, so forecast, placement, limit and faults are those of every program.
 
+mod adding;
 mod assemble;
 mod bands;
 mod entries;

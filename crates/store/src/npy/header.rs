@@ -199,7 +199,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The header of the files written here: version 1, one page, so that the data can be written past the page cache.
-pub(super) fn header_page(shape: &[u64], dtype: DType) -> Vec<u8> {
+pub(crate) fn header_page(shape: &[u64], dtype: DType) -> Vec<u8> {
     let axes: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
     let axes = if shape.len() == 1 {
         axes.trim_end()

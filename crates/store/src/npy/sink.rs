@@ -11,6 +11,7 @@ use crate::io::{File, Mode};
 use crate::locked::LockedDir;
 use crate::mapping::AlignedBuffer;
 use crate::partial::Partial;
+use crate::rowmajor::RowMajor;
 use crate::sink::Sink;
 use crate::{Io, Region, StoreError};
 
@@ -67,6 +68,16 @@ impl NpyPlan {
         PAGE as u64
     }
 
+    /// Whether the file at `path` begins as one that is made by this plan: what its header says is not written again.
+    pub(crate) fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError> {
+        Ok(first_page(path, io)? == self.head())
+    }
+
+    /// What the file begins with.
+    pub(crate) fn head(&self) -> Vec<u8> {
+        header_page(&self.shape, self.dtype)
+    }
+
     /// Goes on with an output that was begun in `folder`.
     pub(crate) fn reopen(
         &self,
@@ -116,6 +127,26 @@ impl NpyPlan {
             partial,
         }))
     }
+}
+
+/// The header of a file, with what is behind it up to the end of its page; nothing of a shorter one.
+pub(crate) fn first_page(path: &Path, io: &Io) -> Result<Vec<u8>, StoreError> {
+    let file = io.open(path, Mode::Read)?;
+    let file_bytes = file.len()?;
+    if file_bytes < PAGE as u64 {
+        return Ok(vec![]);
+    }
+    let array = RowMajor {
+        base: 0,
+        shape: vec![PAGE as u64],
+        item: 1,
+        file_bytes,
+    };
+    let region = Region::full(&array.shape);
+    let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
+    let mut frame = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
+    let at = array.read(&file, &region, &mut frame, io)?;
+    Ok(frame[at..at + PAGE].to_vec())
 }
 
 struct NpySink {

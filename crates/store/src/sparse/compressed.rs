@@ -40,6 +40,8 @@ const PLACE_TENTHS: u64 = 27;
 /// How often the sort of a conversion moves the place and value of an entry.
 const MOVES: u64 = 6;
 
+/// Most entries of a tile row, whose places are counted in 32 bits.
+const ENTRIES_MAX: u64 = u32::MAX as u64;
 /// Elements of the row pointer that are read at a time.
 const POINTERS: u64 = 1 << 18;
 
@@ -114,9 +116,24 @@ impl CompressedRows {
                 if pointer < before || pointer > shape.entries || (row == 0 && pointer != 0) {
                     return Err(malformed(format!("indptr has {pointer} at {row} after {before}")));
                 }
+                if row > 0 && pointer - before > shape.columns {
+                    return Err(malformed(format!(
+                        "{} entries in row {}, and the matrix has {} columns",
+                        pointer - before,
+                        row - 1,
+                        shape.columns
+                    )));
+                }
                 before = pointer;
                 if row > 0 && (row % side == 0 || row == shape.rows) {
                     let number = (row - 1) / side;
+                    if pointer - first > ENTRIES_MAX {
+                        let reason = format!(
+                            "{} entries in {side} rows; tiles of fewer rows (side=) have at most {ENTRIES_MAX}",
+                            pointer - first
+                        );
+                        return Err(StoreError::unsupported(self.name.as_ref(), reason));
+                    }
                     if pointer > first {
                         found.push(TileRowRecord {
                             number,

@@ -109,6 +109,11 @@ impl ZarrPlan {
     }
 
     /// Goes on with an output that was begun in `folder`, of which the tiles `done` are there.
+    /// Whether the folder at `path` says what one that is made by this plan says.
+    pub(crate) fn is_begun_at(&self, path: &Path) -> bool {
+        std::fs::read(path.join(JSON)).is_ok_and(|found| found == self.json.as_bytes())
+    }
+
     pub(crate) fn reopen(
         &self,
         folder: LockedDir,

@@ -258,7 +258,7 @@ impl Session {
         for ((output, _), kept) in outputs.into_iter().zip(&kept) {
             match (kept, resuming) {
                 (Kept::File(path) | Kept::FactFile(path), Some(resuming)) => {
-                    if path.exists() {
+                    if resuming.has(path, &self.io) {
                         continue;
                     }
                     targets.push(resuming.target(self, &output)?);
@@ -474,7 +474,8 @@ impl Chain {
             Target::Resumed(resumable) => Some((resumable.done().len() as u64, resumable.verified_bytes)),
             _ => None,
         });
-        resumed.fold((0, 0), |sum, (tiles, bytes)| (sum.0 + tiles, sum.1 + bytes))
+        let of_stages = self.resuming.as_ref().map_or(0, Resuming::verified_bytes);
+        resumed.fold((0, of_stages), |sum, (tiles, bytes)| (sum.0 + tiles, sum.1 + bytes))
     }
 
     /// Most bytes that are read, and that are written.
@@ -618,13 +619,16 @@ impl Running<'_> {
                 memory: room.memory.max(session.stage_room(Supposed::Nothing).memory),
                 ..room
             };
-            let before = session.io.counters();
+            let verified = || self.chain.resuming.as_ref().map_or(0, Resuming::verified_bytes);
+            let (before, verified_before) = (session.io.counters(), verified());
             let next = with_less(room, |room| {
                 let next = stages.next(&found, room, &session.io)?;
                 let resuming = self.chain.resuming.as_ref();
                 session.prepare_step(next, resuming, asking, &mut || watch(progress))
             })?;
-            self.total.read_bytes += session.io.counters().since(&before).bytes_read;
+            // What is read to believe files of an earlier run is no part of the work.
+            let read = session.io.counters().since(&before).bytes_read;
+            self.total.read_bytes += read.saturating_sub(verified() - verified_before);
             step = Ok(next);
         }
     }

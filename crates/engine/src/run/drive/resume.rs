@@ -1,9 +1,11 @@
 //! Computations that can be gone on with: outputs with journals beside them, results of stages in a folder of their own.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use outcore_store::{target_of, Resumable, SinkPlan, StagesFolder, StoreError};
+use outcore_store::{agrees_with_sums, remove_with_sums, target_of, Io, Resumable, SinkPlan, StagesFolder, StoreError};
 
 use crate::expr::digest::Encoding;
 use crate::expr::staged::Room;
@@ -22,6 +24,9 @@ pub(super) struct Resuming {
     key: String,
     /// What could not be gone on with, and why.
     notes: Mutex<Vec<String>>,
+    /// Results of stages that were found to be what was written.
+    believed: Mutex<HashSet<PathBuf>>,
+    verified_bytes: AtomicU64,
 }
 
 /// What is computed, in which tiles.
@@ -131,6 +136,8 @@ impl Resuming {
             folder,
             key: encoding.digest().to_string(),
             notes: Mutex::default(),
+            believed: Mutex::default(),
+            verified_bytes: AtomicU64::new(0),
         };
         resuming.check_key()?;
         Ok(Some(resuming))
@@ -182,6 +189,33 @@ impl Resuming {
     /// Where a result of a stage is stored.
     pub fn path(&self, output: &Expr) -> PathBuf {
         self.folder.path().join(format!("{}.npy", output.digest()))
+    }
+
+    /// Whether a result of a stage is there and is what was written. One that is not is removed, to be made again.
+    pub fn has(&self, path: &Path, io: &Io) -> bool {
+        if !path.exists() {
+            return false;
+        }
+        if locked(&self.believed).contains(path) {
+            return true;
+        }
+        let before = io.counters().bytes_read;
+        let agrees = agrees_with_sums(path, io);
+        let read = io.counters().bytes_read - before;
+        self.verified_bytes.fetch_add(read, Ordering::Relaxed);
+        if agrees {
+            locked(&self.believed).insert(path.to_path_buf());
+        } else {
+            remove_with_sums(path);
+            let note = "a result of a stage is made again: it is not what was written";
+            locked(&self.notes).push(format!("{}: {note}", path.display()));
+        }
+        agrees
+    }
+
+    /// Bytes that were read to believe results of stages.
+    pub fn verified_bytes(&self) -> u64 {
+        self.verified_bytes.load(Ordering::Relaxed)
     }
 
     /// The target for a result that is not there yet.

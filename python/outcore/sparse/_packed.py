@@ -1,0 +1,129 @@
+"""Files of text that are packed: by gzip, Zstandard, bzip2 or xz, of one or several members, whole or refused."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from outcore import _core
+from outcore._files import PathLike
+from outcore._system_errors import refusing
+from outcore.errors import FormatError, OutcoreError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+# What files begin with.
+_GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+# Of frames of Zstandard that are to be skipped, behind a byte from 0x50 to 0x5f.
+_SKIPPED = b"\x2a\x4d\x18"
+_BLOCK, _UNPACKED = 1 << 18, 1 << 20
+
+
+def unpacked(path: PathLike, file: IO[bytes]) -> IO[bytes]:
+    """The text of a file, whatever it is packed by; the file is closed with it."""
+    head = file.read(len(_XZ))
+    file.seek(0)
+    if head.startswith(_GZIP):
+        return cast(IO[bytes], _Gzip(file))
+    if head.startswith(_ZSTD) or (head[1:4] == _SKIPPED and 0x50 <= head[0] <= 0x5F):
+        return cast(IO[bytes], io.BufferedReader(_Packed(file, _frames(path, file)), _UNPACKED))
+    for mark, member in ((_BZIP2, bz2.BZ2Decompressor), (_XZ, lzma.LZMADecompressor)):
+        if head.startswith(mark):
+            return cast(IO[bytes], io.BufferedReader(_Packed(file, _members(path, file, mark, member)), _UNPACKED))
+    return file
+
+
+class _Gzip(gzip.GzipFile):
+    """A file of gzip, which closes what it unpacks."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self._packed = file
+
+    def close(self) -> None:
+        super().close()
+        self._packed.close()
+
+
+class _Packed(io.RawIOBase):
+    """What comes out of a file, some at a time."""
+
+    def __init__(self, file: IO[bytes], parts: Iterator[bytes]) -> None:
+        self._file, self._parts, self._rest = file, parts, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        wanted = memoryview(buffer).cast("B")
+        while not self._rest:
+            part = next(self._parts, None)
+            if part is None:
+                return 0
+            self._rest = part
+        length = min(len(wanted), len(self._rest))
+        wanted[:length] = self._rest[:length]
+        self._rest = self._rest[length:]
+        return length
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+
+def _cut(path: PathLike) -> FormatError:
+    return FormatError(f"{path}: cannot be unpacked: the file ends before what is packed in it does")
+
+
+def _frames(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
+    """What the frames of Zstandard come to."""
+    packed = _core.Unzstd(str(path))
+    rest = b""
+    while True:
+        rest = rest or file.read(_BLOCK)
+        if not rest and packed.is_between:
+            return
+        read, found = packed.unpack(rest)
+        if not rest and not found:
+            raise _cut(path)
+        rest = rest[read:]
+        yield found
+
+
+def _members(path: PathLike, file: IO[bytes], mark: bytes, member: Callable[[], Any]) -> Iterator[bytes]:
+    """What the members of a file come to, one behind the other; zeros may stand between and behind those of xz."""
+    rest = file.read(_BLOCK)
+    while True:
+        while mark == _XZ and rest[:1] == b"\x00":
+            rest = rest.lstrip(b"\x00") or file.read(_BLOCK)
+        if not rest:
+            return
+        packed = member()
+        while not packed.eof:
+            yield packed.decompress(rest, _UNPACKED)
+            rest = file.read(_BLOCK) if packed.needs_input else b""
+            if packed.needs_input and not rest:
+                raise _cut(path)
+        rest = packed.unused_data or file.read(_BLOCK)
+
+
+@contextmanager
+def unpacking(path: PathLike) -> Iterator[None]:
+    """What cannot be read is one of outcore's errors, as what cannot be unpacked is."""
+    try:
+        with refusing(path, "read"):
+            yield
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, OutcoreError):
+            raise
+        raise FormatError(f"{path}: cannot be unpacked: {error}") from None
+
+
+__all__ = ["unpacked", "unpacking"]
