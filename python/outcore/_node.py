@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core, _foreign
-from outcore.errors import ArgumentError, AxisError, DTypeError, RangeError, ShapeError
+from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, RangeError, ShapeError
 
 if TYPE_CHECKING:
     from outcore._array import Array
@@ -59,7 +60,7 @@ def constant(shape: Sequence[int], value: Weak, dtype: np.dtype[Any]) -> _core.E
     """A full array of one value, checked to be a value of its type."""
     if dtype.kind in "iu" and not isinstance(value, bool):
         if not isinstance(value, int):
-            raise DTypeError(f"full: {value!r} is not an integer, and the array is {dtype}")
+            raise _no_integer(value, dtype)
         bounds = np.iinfo(dtype)
         if not bounds.min <= value <= bounds.max:
             raise RangeError(f"Python integer {value} is out of bounds for {dtype}")
@@ -70,10 +71,43 @@ def constant(shape: Sequence[int], value: Weak, dtype: np.dtype[Any]) -> _core.E
     elif dtype.kind == "f":
         if isinstance(value, complex):
             raise DTypeError(f"full: {value!r} is complex, and the array is {dtype}")
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise RangeError(f"Python integer of {len(str(value))} digits is out of bounds for {dtype}") from None
     else:
         value = complex(value)
     return _core.full(list(shape), value, _NAME_OF[dtype])
+
+
+def _no_integer(value: float | complex, dtype: np.dtype[Any]) -> OutcoreError:
+    """The refusal of a number as an element of an array of integers: of the kind that Python's `int` has for it."""
+    text = f"full: {value!r} is not an integer, and the array is {dtype}"
+    if isinstance(value, complex) or np.isfinite(value):
+        return DTypeError(text)
+    return ArgumentError(text) if np.isnan(value) else RangeError(text)
+
+
+def put_as(value: object, dtype: np.dtype[Any]) -> _core.Expr:
+    """The node of what is put into an array of `dtype`, in that type.
+
+    Numbers, and lists of them, must be numbers that the type holds once a fraction is cut off; arrays are cast. Raises
+    RangeError for numbers out of bounds and infinities as integers, ArgumentError for NaN as one, DTypeError for
+    complex ones as real; complex arrays lose their imaginary part with NumPy's ComplexWarning.
+    """
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        value = value.item()
+    if is_weak(value) or isinstance(value, (list, tuple)):
+        return node(as_numpy(value, dtype))
+    expr = node(value)
+    found = expr_dtype(expr)
+    if found == dtype:
+        return expr
+    if found.kind == "c" and dtype.kind in "iuf":
+        warnings.warn(
+            f"the imaginary part of {found} is lost in an array of {dtype}", np.exceptions.ComplexWarning, stacklevel=4
+        )
+    return _core.astype(expr, _NAME_OF[dtype])
 
 
 def weak(value: Weak, dtype: np.dtype[Any]) -> _core.Expr:

@@ -14,6 +14,7 @@
 // Lanes are indexed because several arrays of them advance together; the compiler vectorizes that form.
 #![allow(clippy::needless_range_loop)]
 
+mod bounds;
 mod compress;
 mod describe;
 mod elementwise;
@@ -32,6 +33,7 @@ pub mod sort;
 mod spare;
 mod tally;
 
+pub use bounds::{find_beyond, Bounds};
 pub use compress::{compress, count_true, nonzero_positions};
 pub use describe::{clear_facts, describe, merge_facts, FACTS};
 pub use elementwise::{

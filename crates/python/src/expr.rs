@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::PyUntypedArray;
 use outcore_dtype::{DType, Scalar};
-use outcore_engine::expr::{AxisSlice, Expr, Named};
+use outcore_engine::expr::{AxisSlice, Check, Expr, Named, Refusal};
 use outcore_engine::sort::Method;
 use outcore_engine::{linalg, ops, EngineError};
 use outcore_kernels::sort::Side;
-use outcore_kernels::{Binary, Factor, Finish, Fourier, Generator, Reduce, Scan, Tally, Unary};
+use outcore_kernels::{Binary, Bounds, Factor, Finish, Fourier, Generator, Reduce, Scan, Tally, Unary};
 use outcore_store::RawArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -274,6 +274,17 @@ fn select(c: &PyExpr, x: &PyExpr, y: &PyExpr) -> Built {
 #[pyfunction]
 fn astype(x: &PyExpr, dtype: &str) -> Built {
     built(ops::astype(&x.0, dtype_named(dtype)?))
+}
+
+/// The array as it is; the run ends with the text, `{}` being the element, where one is outside the bounds, or not finite.
+#[pyfunction]
+fn check(x: &PyExpr, bounds: Option<(i64, i64)>, text: String, is_index: bool) -> Built {
+    let check = Check {
+        bounds: bounds.map_or(Bounds::Finite, |(least, most)| Bounds::Between(least, most)),
+        refusal: if is_index { Refusal::Index } else { Refusal::Argument },
+        text,
+    };
+    built(ops::check(&x.0, check))
 }
 
 #[pyfunction]
@@ -580,6 +591,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(binary, module)?)?;
     module.add_function(wrap_pyfunction!(select, module)?)?;
     module.add_function(wrap_pyfunction!(astype, module)?)?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(broadcast_to, module)?)?;
     module.add_function(wrap_pyfunction!(permute_dims, module)?)?;
     module.add_function(wrap_pyfunction!(expand_dims, module)?)?;

@@ -1,24 +1,39 @@
 //! Nodes as calls of the functions that make them, for other processes.
 
 use outcore_dtype::Scalar;
-use outcore_engine::expr::{Expr, Op};
-use outcore_kernels::{Finish, Generator};
+use outcore_engine::expr::{Expr, Op, Refusal};
+use outcore_kernels::{Bounds, Finish, Generator};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
 use pyo3::IntoPyObjectExt;
 
 /// A function's name and its arguments besides inputs, shape, type and tile. Sources in memory are "memory", others
-/// "source" with their path; changes of type or tile are "cast". Nothing for functions of the user and for what is computed
+/// "source" with their path, where they have one, and which part of the file they are, where it is one run of it; changes of type or tile are "cast". Nothing for functions of the user and for what is computed
 /// by algorithms.
 pub fn recipe<'py>(py: Python<'py>, node: &Expr) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let (name, arguments) = match &node.op {
         Op::Source(key) if key.0.memory().is_some() => ("memory", none(py)?),
-        Op::Source(key) => ("source", (key.0.name(),).into_py_any(py)?),
+        Op::Source(key) => {
+            let raw = key
+                .0
+                .raw()
+                .map(|raw| (raw.start, raw.shape, raw.dtype.name(), raw.swapped));
+            let path = key.0.path().map(|path| path.as_os_str().to_os_string());
+            ("source", (path, raw).into_py_any(py)?)
+        }
         Op::Generate(generator) => generated(py, generator.clone())?,
         Op::Unary(op) => ("unary", (op.name(),).into_py_any(py)?),
         Op::Binary(op) => ("binary", (op.name(),).into_py_any(py)?),
         Op::Select => ("where", none(py)?),
         Op::Cast => ("cast", none(py)?),
+        Op::Check(check) => {
+            let bounds = match check.bounds {
+                Bounds::Between(least, most) => Some((least, most)),
+                Bounds::Finite => None,
+            };
+            let is_index = check.refusal == Refusal::Index;
+            ("check", (bounds, check.text.as_str(), is_index).into_py_any(py)?)
+        }
         Op::Broadcast => ("broadcast_to", none(py)?),
         Op::Permute(axes) => ("permute_dims", (axes.clone(),).into_py_any(py)?),
         Op::Slice(slices) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
-use crate::{npy, zarr, Frame, Io, Region, Reservation, StoreError};
+use crate::{npy, zarr, Frame, Io, RawArray, Region, Reservation, StoreError};
 
 /// How an array lies in its store, which is what the planner chooses tiles by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +108,14 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     /// Bytes of each tile where tiles differ in size: the array has one row for each, as long as the largest, of which the
     /// front alone is there. `cost` and `read` of a whole row are about that front.
     fn listed(&self) -> Option<Arc<[u64]>> {
+        None
+    }
+    /// The file or folder that it is opened by.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+    /// What of the file it is, where it is one run of it.
+    fn raw(&self) -> Option<RawArray> {
         None
     }
     /// Whether it is gone when its last reader is, so that none but its readers can ask for what was made of it.

@@ -289,6 +289,16 @@ fn unknown_things_in_zarr_json_are_named() {
     assert!(refused("[2]", "[0]").contains("does not suit"));
 }
 
+#[test]
+fn attributes_may_hold_numbers_that_json_has_not() {
+    let with = |attributes: &str| {
+        let json = JSON.replacen('{', &format!("{{\"attributes\":{attributes},"), 1);
+        parse_zarr_json(json.as_bytes())
+    };
+    with(r#"{"missing":NaN,"range":[-Infinity,Infinity],"text":"a \" NaN, {","back":"\\","last":NaN}"#).unwrap();
+    assert!(with(r#"{"missing":Nan}"#).is_err());
+}
+
 proptest! {
     #[test]
     fn damaged_zarr_json_never_panics(at in 0usize..JSON.len(), bytes in proptest::collection::vec(any::<u8>(), 0..6)) {

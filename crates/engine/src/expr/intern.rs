@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use outcore_dtype::DType;
-use outcore_kernels::Finish;
+use outcore_kernels::{Bounds, Finish};
 use outcore_store::process_nonce;
 
 use super::digest::{Digest, Encoding};
-use super::{next_id, Expr, Node, Op};
+use super::{next_id, Expr, Node, Op, Refusal};
 
 /// The live nodes and their numbers, by what they compute.
 type Interner = HashMap<Digest, (u64, Weak<Node>)>;
@@ -88,6 +88,15 @@ impl Encoding {
             Op::Binary(op) => self.text("binary").text(op.name()),
             Op::Select => self.text("where"),
             Op::Cast => self.text("astype"),
+            Op::Check(check) => {
+                let (least, most) = match check.bounds {
+                    Bounds::Between(least, most) => (least, most),
+                    Bounds::Finite => (i64::MAX, i64::MIN),
+                };
+                let refusal = u64::from(check.refusal == Refusal::Index);
+                self.text("check").text(&check.text);
+                self.words([least as u64, most as u64, refusal].into_iter())
+            }
             Op::Broadcast => self.text("broadcast_to"),
             Op::Permute(axes) => self.text("permute_dims").axes(axes),
             Op::Slice(slices) => {

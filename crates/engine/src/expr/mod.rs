@@ -1,5 +1,6 @@
 //! Typed expression nodes. Equal nodes are one node (hash-consing), so common subexpressions need no search.
 
+mod check;
 pub mod digest;
 pub mod grid;
 mod intern;
@@ -15,6 +16,7 @@ use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
 use outcore_store::{Io, Source};
 
+pub use self::check::{Check, Refusal};
 pub use self::digest::Digest;
 use self::staged::{Found, Keep, Room};
 use crate::task::{Algorithm, Grid};
@@ -58,6 +60,8 @@ pub enum Op {
     Select,
     /// A change of type; to the same type with another tile shape it is a copy.
     Cast,
+    /// Its input as it is; an element outside the bounds ends the run.
+    Check(Box<Check>),
     Broadcast,
     /// Output axis `a` is input axis `axes[a]`.
     Permute(Vec<usize>),
@@ -314,6 +318,7 @@ impl Node {
             Op::Select => "where".into(),
             Op::Cast if self.inputs[0].dtype == self.dtype => "rechunk".into(),
             Op::Cast => "astype".into(),
+            Op::Check(_) => "check".into(),
             Op::Broadcast => "broadcast_to".into(),
             Op::Permute(_) => "permute_dims".into(),
             Op::Slice(_) => "getitem".into(),

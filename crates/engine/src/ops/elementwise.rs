@@ -1,10 +1,10 @@
 //! Element-wise operators: broadcasting, promotion, and the finest tile of the operands.
 
-use outcore_dtype::{DType, Scalar};
-use outcore_kernels::{Binary, Generator, Unary};
+use outcore_dtype::{DType, Kind, Scalar};
+use outcore_kernels::{Binary, Bounds, Generator, Unary};
 
 use super::{broadcast_shapes, check_size};
-use crate::expr::{grid, Expr, Node, Op};
+use crate::expr::{grid, Check, Expr, Node, Op, Refusal};
 use crate::EngineError;
 
 /// `op(x)`. Integers are cast first where the function is a floating one.
@@ -37,15 +37,98 @@ fn known_constant(x: &Expr) -> Option<Scalar> {
         // One that the type cannot hold becomes another.
         Op::Cast if x.dtype == DType::Bool => None,
         Op::Cast => known_constant(&x.inputs[0]).filter(|value| value.to_bytes(x.dtype).is_ok()),
-        Op::Broadcast | Op::Expand(_) | Op::Squeeze(_) | Op::Reshape => known_constant(&x.inputs[0]),
+        Op::Check(_) | Op::Broadcast | Op::Expand(_) | Op::Squeeze(_) | Op::Reshape => known_constant(&x.inputs[0]),
         _ => None,
     }
+}
+
+/// Steps that are looked through for what an expression says of its values.
+const KNOWN_DEPTH_MAX: usize = 16;
+
+/// Whether no element is below zero, where the expression says it.
+fn is_known_natural(x: &Expr, depth: usize) -> bool {
+    let all = |inputs: &[Expr]| depth > 0 && inputs.iter().all(|input| is_known_natural(input, depth - 1));
+    if matches!(x.dtype.kind(), Kind::Bool | Kind::Unsigned) {
+        return true;
+    }
+    match &x.op {
+        Op::Generate(Generator::Full(value)) => matches!(value, Scalar::Bool(_) | Scalar::Int(0..) | Scalar::UInt(_)),
+        Op::Generate(Generator::Arange { start, step }) => match (*start, *step) {
+            (Scalar::Int(start @ 0..), Scalar::Int(step)) => {
+                let steps = x.elements().saturating_sub(1);
+                i128::from(start) + i128::from(step) * i128::from(steps) >= 0
+            }
+            _ => false,
+        },
+        Op::Check(check) => matches!(check.bounds, Bounds::Between(0.., _)),
+        Op::Cast => {
+            let from = x.inputs[0].dtype;
+            let widens = match from.kind() {
+                Kind::Bool => true,
+                Kind::Unsigned => from.size() < x.dtype.size(),
+                Kind::Signed => from.size() <= x.dtype.size(),
+                _ => false,
+            };
+            widens && all(&x.inputs)
+        }
+        Op::Binary(Binary::Maximum) => depth > 0 && x.inputs.iter().any(|input| is_known_natural(input, depth - 1)),
+        Op::Select => all(&x.inputs[1..]),
+        Op::Concat(_)
+        | Op::Broadcast
+        | Op::Permute(_)
+        | Op::Slice(_)
+        | Op::Expand(_)
+        | Op::Squeeze(_)
+        | Op::Reshape => all(&x.inputs),
+        _ => false,
+    }
+}
+
+/// `x`, of which an element outside the bounds ends the run that meets it.
+///
+/// # Errors
+/// Elements that cannot be held against the bounds.
+pub fn check(x: &Expr, check: Check) -> Result<Expr, EngineError> {
+    if !check.bounds.supports(x.dtype) {
+        return Err(EngineError::DType(format!(
+            "check: elements of {} have no such bounds",
+            x.dtype
+        )));
+    }
+    let op = Op::Check(Box::new(check));
+    Ok(Node::intern(
+        op,
+        vec![x.clone()],
+        x.shape.clone(),
+        x.dtype,
+        x.tile.clone(),
+    ))
+}
+
+/// Powers that integers of type `base` may be raised to; one below zero ends the run that meets it.
+fn natural_powers(powers: Expr, base: DType) -> Result<Expr, EngineError> {
+    if powers.dtype.kind() != Kind::Signed || is_known_natural(&powers, KNOWN_DEPTH_MAX) {
+        return Ok(powers);
+    }
+    let bounds = Check {
+        bounds: Bounds::Between(0, i64::MAX),
+        refusal: Refusal::Argument,
+        text: negative_power(base, "{}"),
+    };
+    check(&powers, bounds)
+}
+
+fn negative_power(base: DType, power: impl std::fmt::Display) -> String {
+    format!(
+        "pow: {base} to the power {power}: integers to negative integer powers are not allowed; cast to a floating type"
+    )
 }
 
 /// `op(x, y)`, promoted and broadcast.
 ///
 /// # Errors
-/// Shapes that do not broadcast; types the function does not take; integers to a negative power, where it is known.
+/// Shapes that do not broadcast; types the function does not take; integers to a negative power, where it is known. Where
+/// it is not, the run that meets one ends.
 pub fn binary(op: Binary, x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
     let Some(compute) = op.compute_dtype_of(x.dtype, y.dtype) else {
         return Err(EngineError::DType(format!(
@@ -56,15 +139,16 @@ pub fn binary(op: Binary, x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
         )));
     };
     if let (Binary::Pow, false, Some(Scalar::Int(power @ ..0))) = (op, compute.is_inexact(), known_constant(y)) {
-        return Err(EngineError::Argument(format!(
-            "pow: {} to the power {power}: integers to negative integer powers are not allowed; cast to a floating type",
-            x.dtype
-        )));
+        return Err(EngineError::Argument(negative_power(x.dtype, power)));
     }
     let shape = broadcast_shapes(op.name(), &[&x.shape, &y.shape])?;
     let dtype = op.output_dtype(compute);
     check_size(op.name(), &shape, dtype)?;
-    let operands = vec![astype(x, compute)?, astype(y, compute)?];
+    let mut right = astype(y, compute)?;
+    if op == Binary::Pow {
+        right = natural_powers(right, x.dtype)?;
+    }
+    let operands = vec![astype(x, compute)?, right];
     let tile = finest_tile(&shape, dtype, &operands);
     Ok(Node::intern(Op::Binary(op), operands, shape, dtype, tile))
 }
@@ -114,6 +198,7 @@ pub(super) fn with_operands(
         Op::Binary(op) => binary(*op, &side(0)?, &side(1)?)?,
         Op::Select => select(&side(0)?, &side(1)?, &side(2)?)?,
         Op::Cast => astype(&side(0)?, x.dtype)?,
+        Op::Check(of) => check(&side(0)?, (**of).clone())?,
         _ => return Ok(None),
     }))
 }

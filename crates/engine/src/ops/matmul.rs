@@ -74,7 +74,7 @@ fn squared(operand: &Expr) -> Result<Expr, EngineError> {
     }
     match &operand.op {
         Op::Permute(axes) => super::permute(&squared(&operand.inputs[0])?, axes),
-        Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast => Ok(Node::intern(
+        Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_) => Ok(Node::intern(
             operand.op.clone(),
             operand.inputs.clone(),
             operand.shape.clone(),

@@ -31,7 +31,7 @@ pub use blocks::{blocks, Blocks};
 pub use compress::{compress, count_granules, nonzero};
 pub use concat::concat;
 pub use describe::described;
-pub use elementwise::{astype, binary, copy_tiled, in_tiles, select, unary};
+pub use elementwise::{astype, binary, check, copy_tiled, in_tiles, select, unary};
 pub use fourier::fourier;
 pub use gather::{check_inside, edges, gather, gather_grid, GatherOrder};
 pub use generate::{constant, generate, stand_in};
@@ -73,6 +73,7 @@ pub fn is_made_of_stored(x: &Expr) -> bool {
             | Op::Binary(_)
             | Op::Select
             | Op::Cast
+            | Op::Check(_)
             | Op::Permute(_)
             | Op::Slice(_)
             | Op::Expand(_)

@@ -70,7 +70,10 @@ fn leads_to_rows(x: &Expr, depth: usize) -> bool {
     }
     // A copy into other tiles is asked for by name.
     let is_copy = matches!(x.op, Op::Cast) && x.inputs[0].dtype == x.dtype;
-    let elementwise = matches!(x.op, Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast) && !is_copy;
+    let elementwise = matches!(
+        x.op,
+        Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_)
+    ) && !is_copy;
     let mut same = x.inputs.iter().filter(|input| input.shape == x.shape);
     elementwise && depth > 0 && same.any(|input| leads_to_rows(input, depth - 1))
 }

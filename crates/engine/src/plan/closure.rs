@@ -252,7 +252,10 @@ impl<'a> Walker<'a> {
                 steps: 0,
             });
         }
-        let elementwise = matches!(node.op, Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast);
+        let elementwise = matches!(
+            node.op,
+            Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_)
+        );
         if !elementwise && !is_view(&node.op) {
             return None;
         }

@@ -5,7 +5,7 @@ use outcore_kernels::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, BinaryKernel, Generator, SelectKernel, UnaryKernel,
 };
 
-use crate::expr::{Node, Op};
+use crate::expr::{Check, Node, Op};
 use crate::EngineError;
 
 /// Elements of a strip.
@@ -27,6 +27,8 @@ pub enum Kernel {
     Unary(UnaryKernel),
     Binary(BinaryKernel),
     Select(SelectKernel),
+    /// Position among the program's checks, and the type of what is checked.
+    Check(usize, DType),
 }
 
 #[derive(Clone, Debug)]
@@ -52,18 +54,25 @@ pub struct Fused {
     /// For each input, the step that gives it and its element size.
     pub inputs: Vec<(usize, usize)>,
     pub constants: Vec<(Constant, usize)>,
+    pub checks: Vec<Check>,
     pub registers: usize,
 }
 
 impl Fused {
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.instructions[..]) + size_of_val(&self.inputs[..]) + size_of_val(&self.constants[..])
+        let texts: usize = self.checks.iter().map(|check| check.text.len()).sum();
+        size_of_val(&self.instructions[..])
+            + size_of_val(&self.inputs[..])
+            + size_of_val(&self.constants[..])
+            + size_of_val(&self.checks[..])
+            + texts
     }
 
     pub fn shrink(&mut self) {
         self.instructions.shrink_to_fit();
         self.inputs.shrink_to_fit();
         self.constants.shrink_to_fit();
+        self.checks.shrink_to_fit();
     }
 
     pub fn constant(&self, index: usize) -> &[u8] {
@@ -79,13 +88,17 @@ pub enum Link {
     Constant { generator: Generator, dtype: DType },
 }
 
-fn kernel(node: &Node) -> Result<Kernel, EngineError> {
+fn kernel(node: &Node, checks: &mut Vec<Check>) -> Result<Kernel, EngineError> {
     let missing = || EngineError::Plan(format!("{}: no kernel for {}", node.label(), node.inputs[0].dtype));
     Ok(match &node.op {
         Op::Unary(op) => Kernel::Unary(unary_kernel(*op, node.inputs[0].dtype).ok_or_else(missing)?),
         Op::Binary(op) => Kernel::Binary(binary_kernel(*op, node.inputs[0].dtype).ok_or_else(missing)?),
         Op::Select => Kernel::Select(select_kernel(node.dtype)),
         Op::Cast => Kernel::Unary(cast_kernel(node.inputs[0].dtype, node.dtype)),
+        Op::Check(check) => {
+            checks.push((**check).clone());
+            Kernel::Check(checks.len() - 1, node.dtype)
+        }
         other => unreachable!("{other:?} is not element-wise"),
     })
 }
@@ -140,7 +153,7 @@ pub fn fuse(chain: &[(&Node, Vec<Link>)]) -> Result<Fused, EngineError> {
             *item = input.dtype.size();
         }
         fused.instructions.push(Instruction {
-            kernel: kernel(node)?,
+            kernel: kernel(node, &mut fused.checks)?,
             operands,
             operand_items,
             target,

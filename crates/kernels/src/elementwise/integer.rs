@@ -6,7 +6,7 @@ pub trait Integer: bytemuck::Pod + Ord {
     fn floor_divide(self, other: Self) -> Self;
     /// Remainder with the divisor's sign; 0 for division by zero.
     fn floor_remainder(self, other: Self) -> Self;
-    /// Power, wrapping; a negative exponent gives 0 unless the base is 1 or -1.
+    /// Power, wrapping; a negative exponent, which the caller refuses, gives 0 unless the base is 1 or -1.
     fn power(self, exponent: Self) -> Self;
     /// Left shift; all bits leave when `bits` reaches the width.
     fn shift_left(self, bits: Self) -> Self;

@@ -199,6 +199,19 @@ impl Source for NpySource {
         &self.origin
     }
 
+    fn path(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
+    fn raw(&self) -> Option<RawArray> {
+        Some(RawArray {
+            start: self.array.base,
+            shape: self.array.shape.clone(),
+            dtype: self.dtype,
+            swapped: self.swapped,
+        })
+    }
+
     fn reshaped(&self, first: u64, shape: &[u64]) -> Option<Arc<dyn Source>> {
         let wanted = checked_elements(shape)?.checked_add(first)?;
         if wanted > checked_elements(&self.array.shape)? {

@@ -1,5 +1,7 @@
 //! `zarr.json`, read into what the source needs. Everything in it is untrusted.
 
+use std::borrow::Cow;
+
 use outcore_dtype::DType;
 use serde_json::Value;
 use zarrs::array::{ArrayMetadataV3, DataType};
@@ -46,8 +48,8 @@ pub(super) fn setting<'a>(metadata: &'a MetadataV3, name: &str) -> Option<&'a Va
 /// # Errors
 /// One line: not JSON, another node type or version, or something in it that is not supported, by name.
 pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
-    let value: Value =
-        serde_json::from_slice(bytes).map_err(|error| format!("zarr.json is not valid JSON: {error}"))?;
+    let value: Value = serde_json::from_slice(&with_numbers_as_text(bytes))
+        .map_err(|error| format!("zarr.json is not valid JSON: {error}"))?;
     match value.get("zarr_format").and_then(Value::as_u64) {
         Some(3) => {}
         Some(other) => return Err(format!("Zarr format {other} is not supported, only 3")),
@@ -68,6 +70,32 @@ pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
         ));
     }
     from_metadata(&metadata)
+}
+
+/// `NaN`, `Infinity` and `-Infinity` in quotes. JSON has no such numbers, and writers put them into attributes bare.
+fn with_numbers_as_text(bytes: &[u8]) -> Cow<'_, [u8]> {
+    const BARE: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
+    if !bytes.windows(3).any(|part| part == b"NaN" || part == b"Inf") {
+        return Cow::Borrowed(bytes);
+    }
+    let mut text = Vec::with_capacity(bytes.len() + 64);
+    let (mut rest, mut in_text) = (bytes, false);
+    while let Some(&byte) = rest.first() {
+        let bare = BARE.iter().find(|bare| !in_text && rest.starts_with(bare));
+        if let Some(bare) = bare {
+            text.push(b'"');
+            text.extend_from_slice(bare);
+            text.push(b'"');
+            rest = &rest[bare.len()..];
+            continue;
+        }
+        // What a backslash escapes does not end the text.
+        let taken = if in_text && byte == b'\\' { 2.min(rest.len()) } else { 1 };
+        in_text ^= byte == b'"';
+        text.extend_from_slice(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    Cow::Owned(text)
 }
 
 /// Members that the specification does not name must be understood unless they say otherwise (Zarr v3, "Extensions").

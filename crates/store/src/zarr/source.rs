@@ -291,6 +291,10 @@ impl Source for ZarrArray {
         &self.identity
     }
 
+    fn path(&self) -> Option<&Path> {
+        Some(&self.dir)
+    }
+
     fn check_unchanged(&self) -> Result<(), StoreError> {
         self.stamp.check(&self.dir.join("zarr.json"), |stamp| stamp)
     }

@@ -1,9 +1,10 @@
 //! Element-wise programs over a block, strip by strip.
 
-use outcore_kernels::{copy_strided, prefetch, prefetch_for_write};
+use outcore_kernels::{copy_strided, find_beyond, prefetch, prefetch_for_write};
 use outcore_store::Frame;
 
 use crate::plan::fuse::{Fused, Kernel, Operand, STRIP};
+use crate::EngineError;
 
 /// One input: its bytes, and offset and strides in elements over the block's shape (zero along repeated axes).
 pub struct Operands<'a> {
@@ -24,15 +25,18 @@ enum Access {
 }
 
 /// Runs the program over a block of `shape`, writing `output`, C-contiguous.
+///
+/// # Errors
+/// An element that one of the program's checks refuses.
 pub fn run(
     fused: &Fused,
     shape: &[usize],
     mut inputs: Vec<Operands<'_>>,
     registers: &mut [Option<Frame>],
     output: &mut [u8],
-) {
+) -> Result<(), EngineError> {
     if shape.contains(&0) {
-        return;
+        return Ok(());
     }
     let shape = coalesce(shape, &mut inputs);
     let ndim = shape.len();
@@ -65,13 +69,14 @@ pub fn run(
                 let bytes = height * width * item;
                 let (now, later) = output[written..].split_at_mut(bytes);
                 let next = later.len().min(bytes);
-                run_strip(fused, &inputs, &bases, strip, registers, now, &mut later[..next]);
+                run_strip(fused, &inputs, &bases, strip, registers, now, &mut later[..next])?;
                 written += bytes;
                 column += width;
             }
             row += height;
         }
     }
+    Ok(())
 }
 
 #[derive(Clone, Copy)]
@@ -152,7 +157,7 @@ fn run_strip(
     registers: &mut [Option<Frame>],
     output: &mut [u8],
     next: &mut [u8],
-) {
+) -> Result<(), EngineError> {
     let count = strip.height * strip.width;
     // Where each input's strip begins, in bytes of its own data, or of its register.
     let mut places: [(bool, usize, usize); 16] = [(false, 0, 0); 16];
@@ -209,6 +214,7 @@ fn run_strip(
         }
         let ahead = part(next.len());
         prefetch_for_write(&mut next[ahead]);
+        let mut refused = None;
         let mut taken = instruction
             .target
             .map(|target| registers[target].take().expect("registers are given back"));
@@ -237,7 +243,7 @@ fn run_strip(
             let [a, b, c] = instruction.operands;
             let [wa, wb, wc] = instruction.operand_items;
             let sources = match instruction.kernel {
-                Kernel::Unary(_) => [operand(a, wa), &[], &[]],
+                Kernel::Unary(_) | Kernel::Check(..) => [operand(a, wa), &[], &[]],
                 Kernel::Binary(_) => [operand(a, wa), operand(b, wb), &[]],
                 Kernel::Select(_) => [operand(a, wa), operand(b, wb), operand(c, wc)],
             };
@@ -256,6 +262,11 @@ fn run_strip(
                 Kernel::Unary(kernel) => kernel(sources[0], computed),
                 Kernel::Binary(kernel) => kernel(sources[0], sources[1], computed),
                 Kernel::Select(kernel) => kernel(sources[0], sources[1], sources[2], computed),
+                Kernel::Check(number, dtype) => {
+                    let check = &fused.checks[number];
+                    refused = find_beyond(check.bounds, dtype, sources[0]).map(|element| check.error(element));
+                    computed.copy_from_slice(sources[0]);
+                }
             }
             if repeated {
                 repeat(target, instruction.item);
@@ -264,7 +275,11 @@ fn run_strip(
         if let (Some(target), Some(frame)) = (instruction.target, taken) {
             registers[target] = Some(frame);
         }
+        if let Some(error) = refused {
+            return Err(error);
+        }
     }
+    Ok(())
 }
 
 /// Each row of the strip filled with the one element that the input has for it.

@@ -227,7 +227,7 @@ impl Task<'_> {
                         }
                     })
                     .collect();
-                fused::run(program, shape, inputs, registers, target);
+                fused::run(program, shape, inputs, registers, target)?;
             }
             StepKind::Matmul => {
                 let (x, y) = (step.inputs[0], step.inputs[1]);
