@@ -9,7 +9,7 @@ _LARGEST = (1 << 63) - 1
 
 
 def within(array: Array, least: int, most: int, text: str) -> Array:
-    """Integers from `least` to `most`. Another one ends the run: IndexingError of `text`, the integer in place of {}."""
+    """Integers from `least` to `most`; another one, in place of {}, ends the run by IndexingError of `text`."""
     return Array(_core.check(array._expr, (least, min(most, _LARGEST)), text, True))
 
 
