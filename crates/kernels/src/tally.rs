@@ -275,8 +275,8 @@ pub fn tally_places(
             "tally_places: numbers and values"
         );
         assert_eq!(centers.len(), table.len(), "tally_places: centers and table");
-        let mut row = first;
-        for (number, values) in numbers.chunks_exact(1).zip(values.chunks_exact(columns.max(1))) {
+        let rows = numbers.chunks_exact(1).zip(values.chunks_exact(columns.max(1)));
+        for (row, (number, values)) in (first..).zip(rows) {
             each_row(number, values, columns, centers.len(), |inside, values| {
                 for ((entry, value), center) in table[inside.clone()].iter_mut().zip(values).zip(&centers[inside]) {
                     let value = T::of(*value);
@@ -286,7 +286,6 @@ pub fn tally_places(
                     *entry = if is_there { row.min(*entry) } else { *entry };
                 }
             });
-            row += 1;
         }
     }
     let numbers: &[i64] = bytemuck::cast_slice(numbers);
