@@ -213,6 +213,7 @@ from outcore.manipulation import (
     squeeze,
     stack,
     tile,
+    transpose,
     unstack,
 )
 from outcore.missing import (
@@ -289,12 +290,25 @@ __array_api_version__ = "2025.12"
 
 
 def __getattr__(name: str) -> object:
-    """`outcore.learn` is imported when it is asked for: it needs scikit-learn, which takes a second to load."""
+    """`outcore.learn` is imported when it is asked for: it needs scikit-learn, which takes a second to load.
+
+    Names of other libraries are answered by what is nearest.
+    """
     if name == "learn":
         import importlib
 
         return importlib.import_module("outcore.learn")
-    raise AttributeError(f"module 'outcore' has no attribute {name!r}")
+    if name == "lib":  # libraries over several kinds of arrays ask for `lib.stride_tricks`
+        from outcore._strided import lib
+
+        return lib
+    from outcore._absent import missing_name
+
+    raise missing_name("module 'outcore'", name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 __all__ = [
@@ -568,6 +582,7 @@ __all__ = [
     "tanh",
     "tensordot",
     "tile",
+    "transpose",
     "top_k",
     "trapezoid",
     "tril",

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, NoReturn, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 import outcore as oc
 from outcore import _core
-from outcore._indexing import Assignable, Index, expanded, find_positions, index, split_mask
+from outcore._indexing import Assignable, Index, expanded, find_positions, index, is_flag, split_mask
 from outcore._node import DTypeLike, Operand, integers, is_weak, node
 from outcore._sizes import format_size
 from outcore.errors import ArgumentError, DTypeError, ShapeError
@@ -308,8 +308,17 @@ class Array:
 
     # -- parts and forms ----------------------------------------------------------------------------------------
 
+    def __getattr__(self, name: str) -> NoReturn:
+        from outcore._absent import missing_name
+
+        raise missing_name("outcore.Array", name)
+
     def __getitem__(self, key: Index) -> Array:
         mask, rest = split_mask(key)
+        if mask is None and self.ndim == 0 and is_flag(key):
+            from outcore._masks import choose
+
+            return choose(_core.expand_dims(self._expr, [0]), _core.expand_dims(node(key), [0]))
         if mask is None:
             places = find_positions(key, self.ndim)
             if places:

@@ -38,10 +38,24 @@ def split_mask(key: Any) -> tuple[Any, Any]:
     return None, key
 
 
+def is_flag(key: Any) -> bool:
+    """Whether an index is one truth value, which chooses a number or nothing."""
+    return isinstance(key, bool) or (getattr(key, "dtype", None) == np.dtype(bool) and getattr(key, "ndim", 1) == 0)
+
+
+def _plain(part: Any) -> Any:
+    """A NumPy integer without axes as Python's, a list as an array, which is one of integers where it is empty."""
+    if isinstance(part, np.ndarray) and part.ndim == 0 and part.dtype.kind in "iu":
+        return int(part)
+    if isinstance(part, list):
+        array = np.asarray(part)
+        return array if array.size else array.astype(np.int64)
+    return part
+
+
 def _is_positions(part: Any) -> bool:
     """Whether a part of an index is an array of integers."""
-    if isinstance(part, list):
-        part = np.asarray(part)
+    part = _plain(part)
     dtype = getattr(part, "dtype", None)
     return dtype is not None and np.dtype(dtype).kind in "iu" and getattr(part, "ndim", 0) > 0
 
@@ -62,7 +76,10 @@ def find_positions(key: Any, ndim: int) -> list[int]:
 def _refuse(part: object) -> None:
     """Indices whose result depends on data, or that gather, have no node yet; say what does the same."""
     if isinstance(part, (bool, np.bool_)) or getattr(part, "dtype", None) == np.dtype(bool):
-        raise IndexingError("a boolean mask may only lead an index: x[mask] or x[mask, ...], with one axis or more")
+        raise IndexingError(
+            "a boolean mask may only lead an index: x[mask] or x[mask, ...], with one axis or more; beside positions, "
+            "use those of the mask: x[oc.nonzero(mask)[0], positions]"
+        )
     if _is_positions(part):
         return
     if isinstance(part, (list, tuple, np.ndarray)) or getattr(part, "ndim", None):
@@ -72,8 +89,8 @@ def _refuse(part: object) -> None:
 
 
 def expanded(key: Any, ndim: int) -> list[Any]:
-    """The key with `...` written out and missing axes added at the end."""
-    parts = list(key) if isinstance(key, tuple) else [key]
+    """The key with `...` written out and missing axes added at the end; integers without axes are plain integers."""
+    parts = [_plain(part) for part in (key if isinstance(key, tuple) else (key,))]
     dots = [place for place, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
         raise IndexingError("an index can have only one `...`")
@@ -112,6 +129,11 @@ def index(x: _core.Expr, key: Index) -> _core.Expr:
             steps.append(step if count > 1 else 1)
             counts.append(count)
             place += 1
+        elif _is_positions(part):
+            raise IndexingError(
+                "a mask and an array of positions do not go together in an index; use the positions of the mask: "
+                "x[oc.nonzero(mask)[0], positions]"
+            )
         else:
             starts.append(position_of(part, axis, shape[axis]))
             steps.append(1)

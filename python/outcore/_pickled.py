@@ -8,7 +8,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
-from outcore.errors import DTypeError, SourceChangedError
+from outcore.errors import DTypeError, FormatError, SourceChangedError
 
 
 class Step(NamedTuple):
@@ -55,18 +55,34 @@ def _step(node: _core.Expr, inputs: tuple[int, ...]) -> Step:
     if call == "memory":
         arguments = (Array(node).compute(),)
     elif call == "source":
-        if _opened(arguments[0]).digest != node.digest:
-            raise DTypeError(f"{arguments[0]}: what is read of it is known to this process only, and cannot be pickled")
-        arguments = (*arguments, node.digest)
+        path, raw = arguments
+        # A file is opened whole where that gives the same array, else as the run of it that the array is.
+        known = next((part for part in (None, raw) if path is not None and _digest(path, part) == node.digest), False)
+        if known is False:
+            raise DTypeError(f"{path or node.op}: this array is known to this process only, and cannot be pickled")
+        arguments = (path, known, node.digest)
     return Step(call, arguments, inputs, tuple(node.shape), node.dtype, tuple(node.tile))
 
 
-def _opened(path: str) -> _core.Expr:
-    """The stored array at a path as it lies there: files in Fortran order are opened transposed."""
+Raw = tuple[int, list[int], str, bool]  # where it begins, its shape, type, and whether its bytes are swapped
+
+
+def _opened(path: str, raw: Raw | None) -> _core.Expr:
+    """The stored array at a path, or a run of its bytes, as it lies there: in Fortran order it is opened transposed."""
     from outcore._session import current
 
+    if raw is not None:
+        return _core.open_raw(current()._core, path, *raw)
     found = _core.open(current()._core, path)
     return found.inputs[0] if found.inputs else found
+
+
+def _digest(path: str, raw: Raw | None) -> object:
+    """The digest of what is opened so; nothing where the file cannot be opened so."""
+    try:
+        return _opened(path, raw).digest
+    except FormatError:
+        return None
 
 
 def rebuilt(steps: list[Step]) -> Array:
@@ -82,8 +98,8 @@ def _made(step: Step, inputs: list[_core.Expr]) -> _core.Expr:
     if call == "memory":
         return _core.from_numpy(np.asarray(given[0]))
     if call == "source":
-        found = _opened(given[0])
-        if found.digest != given[1]:
+        found = _opened(given[0], given[1])
+        if found.digest != given[2]:
             raise SourceChangedError(
                 f"{given[0]}: it is not the file that the pickled array was of", {"path": given[0]}
             )

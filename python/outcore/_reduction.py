@@ -10,7 +10,7 @@ import numpy as np
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axes_of, node
-from outcore.errors import ShapeError
+from outcore.errors import ArgumentError, ShapeError
 
 Axis: TypeAlias = "int | Iterable[int] | None"
 
@@ -44,6 +44,18 @@ def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type means and variances are formed in: float64 for integers and bool, the type itself otherwise."""
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type in which sums of means are formed: float32 for float16, which ends at 65,504; else `mean_dtype`."""
+    return np.dtype(np.float32) if dtype == np.float16 else mean_dtype(dtype)
+
+
+def correction_of(name: str, correction: float, ddof: float | None) -> float:
+    """What is taken off the number of elements: `correction` is the standard's word for it, `ddof` NumPy's."""
+    if ddof is not None and correction:
+        raise ArgumentError(f"{name}: correction={correction} and ddof={ddof} are two words for one number")
+    return float(correction if ddof is None else ddof)
 
 
 def floating(x: Operand) -> Array:

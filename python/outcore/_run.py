@@ -14,6 +14,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._array import Array
 from outcore._explanation import Explanation
+from outcore._kinds import with_kind
 from outcore._node import DTypeLike, Operand, integers, node
 from outcore._picture import Picture
 from outcore._progress import Report
@@ -44,9 +45,10 @@ def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) ->
     those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array are read through zarr-python:
     `asarray(zarr.open(path))`.
 
-    Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for what is neither or uses codecs
-    outcore lacks, StorageError where the path cannot be read. I/O: its metadata only, counted by the session in use.
-    Tiles are read when a result needs them, and never after the file has changed; no file stays open.
+    Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for other kinds of files, which says
+    how those are read, and for codecs outcore lacks, StorageError where the path cannot be read. I/O: its metadata
+    only, counted by the session in use. Tiles are read when a result needs them, and never after the file has changed;
+    no file stays open.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +62,7 @@ def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) ->
             return Array(_core.open(current()._core, name))
         except FormatError as error:
             if not is_typed(name):
-                raise error from None
+                raise with_kind(name, error) from None
     # Annotated as what nearly every file holds.
     found: Array = open_part(current()._core, name, field, view)
     return found

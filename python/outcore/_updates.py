@@ -9,7 +9,7 @@ import numpy as np
 from outcore._array import Array
 from outcore._indexing import expanded, find_positions, position_of, split_mask
 from outcore._masks import check_leading
-from outcore._node import Operand, node
+from outcore._node import Operand, node, put_as
 from outcore.arranging import pad
 from outcore.creation import arange
 from outcore.elementwise import clip
@@ -21,8 +21,11 @@ from outcore.statistical import cumulative_sum
 
 
 def updated(x: Array, key: Any, value: Operand) -> Array:
-    """The array with the elements that `key` names replaced by `value`, broadcast to them and cast to their type."""
-    put = Array(node(value)).astype(x.dtype)
+    """The array with the elements that `key` names replaced by `value`, broadcast to them and cast to their type.
+
+    Raises RangeError, ArgumentError or DTypeError for numbers that the type does not hold (see `put_as`).
+    """
+    put = Array(put_as(value, x.dtype))
     mask, rest = split_mask(key)
     if mask is not None:
         if rest:

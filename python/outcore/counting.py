@@ -11,6 +11,7 @@ import numpy as np
 
 from outcore import _core, _masks
 from outcore._array import Array
+from outcore._checks import finite
 from outcore._node import Operand, node
 from outcore._run import compute
 from outcore.creation import arange, asarray
@@ -96,7 +97,8 @@ def _even_edges(values: Array, bins: int, given: tuple[float, float] | None) -> 
     if values.shape[0] == 0:
         return asarray(np.linspace(0.0, 1.0, bins + 1))
     # Computed with the counts: both come of one program that reads the values twice.
-    least, most = min(values), max(values)
+    text = "histogram: the range of the data is not finite: {}; give range=, or leave such elements out"
+    least, most = finite(min(values), text), finite(max(values), text)
     same = least == most
     first, last = where(same, least - 0.5, least), where(same, most + 0.5, most)
     steps = arange(bins, dtype=values.dtype) * ((last - first) / bins) + first

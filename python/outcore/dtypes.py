@@ -56,8 +56,24 @@ def can_cast(from_: DTypeLike | Array, to: DTypeLike, /) -> builtins.bool:
     return np.can_cast(from_.dtype if isinstance(from_, Array) else dtype_of(from_), dtype_of(to))
 
 
-def finfo(type: DTypeLike | Array, /) -> np.finfo[Any]:
-    """Machine limits of a floating-point type, as NumPy gives them.
+class FloatLimits:
+    """Machine limits of a floating-point type: those of `numpy.finfo`, its numbers as Python's floats."""
+
+    def __init__(self, info: np.finfo[Any]) -> None:
+        self._info = info
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._info, name)
+        return float(found) if isinstance(found, np.floating) else found
+
+    def __repr__(self) -> str:
+        return repr(self._info)
+
+
+def finfo(type: DTypeLike | Array, /) -> FloatLimits:
+    """Machine limits of a floating-point type, as NumPy names them, in Python's floats.
 
     Raises DTypeError for types outcore has no kernels for, ValueError for integers.
 
@@ -65,7 +81,7 @@ def finfo(type: DTypeLike | Array, /) -> np.finfo[Any]:
     >>> oc.finfo("float32").bits
     32
     """
-    return np.finfo(type.dtype if isinstance(type, Array) else dtype_of(type))
+    return FloatLimits(np.finfo(type.dtype if isinstance(type, Array) else dtype_of(type)))
 
 
 def iinfo(type: DTypeLike | Array, /) -> np.iinfo[Any]:

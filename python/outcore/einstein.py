@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from outcore._node import Operand, node
 from outcore.elementwise import multiply
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.linear_algebra import matmul
-from outcore.manipulation import permute_dims, reshape
+from outcore.manipulation import permute_dims, reshape, squeeze
 from outcore.statistical import sum
 
 
@@ -24,8 +25,11 @@ def einsum(subscripts: str, /, *operands: Operand) -> Array:
     an element-wise product where not; of several the order is chosen by cost (`numpy.einsum_path`, greedy). Integers
     are summed in their own type.
 
-    Raises ArgumentError for subscripts that are none, ShapeError where a letter has two lengths. An ellipsis is not
-    supported. I/O: as the products and reductions, which `explain` shows.
+    An ellipsis names the axes that a term has beside its letters, counted from the last; they broadcast, and stand in
+    the result where its ellipsis is, or lead it where there is no "->".
+
+    Raises ArgumentError for subscripts that are none, ShapeError where a letter has two lengths.
+    I/O: as the products and reductions, which `explain` shows.
 
     >>> import numpy as np, outcore as oc
     >>> a, b = np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([1.0, 10.0])
@@ -33,6 +37,7 @@ def einsum(subscripts: str, /, *operands: Operand) -> Array:
     array([21., 43.])
     """
     arrays = [Array(node(operand)) for operand in operands]
+    subscripts, arrays = _without_ellipsis(subscripts, arrays)
     terms, result = _parsed(subscripts, arrays)
     dtype = np.result_type(*(array.dtype for array in arrays))
     if dtype.kind == "b":
@@ -48,6 +53,34 @@ def einsum(subscripts: str, /, *operands: Operand) -> Array:
         pending.append(chosen[0])
     array, labels = _summed(*pending[0], set(result))
     return permute_dims(array, tuple(labels.index(label) for label in result)) if labels != result else array
+
+
+def _without_ellipsis(subscripts: str, arrays: list[Array]) -> tuple[str, list[Array]]:
+    """The subscripts with letters in place of each ellipsis, and the arrays without axes of length 1 that broadcast."""
+    if "..." not in subscripts:
+        return subscripts, arrays
+    left, arrow, result = subscripts.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(arrays) or any(term.count("...") > 1 for term in (*terms, result)):
+        raise ArgumentError(f"einsum: {subscripts!r} for {len(arrays)} arrays: a term each, with one ellipsis at most")
+    beside = [array.ndim - len(term.replace("...", "")) for term, array in zip(terms, arrays, strict=True)]
+    if any(count < 0 or (count and "..." not in term) for count, term in zip(beside, terms, strict=True)):
+        raise ShapeError(f"einsum: {subscripts!r} for shapes {', '.join(str(array.shape) for array in arrays)}")
+    free = [letter for letter in string.ascii_letters if letter not in subscripts][: max(beside)]
+    lengths: dict[str, int] = {}
+    for array, term, count in zip(arrays, terms, beside, strict=True):
+        first = term.find("...")
+        for letter, length in zip(free[len(free) - count :], array.shape[first : first + count], strict=True):
+            lengths[letter] = max(length, lengths.get(letter, 0)) if length else 0
+    for place, (array, term, count) in enumerate(zip(arrays, terms, beside, strict=True)):
+        first, letters = term.find("..."), free[len(free) - count :]
+        flat = [at for at, letter in enumerate(letters) if array.shape[first + at] == 1 != lengths[letter]]
+        arrays[place] = squeeze(array, tuple(first + at for at in flat)) if flat else array
+        terms[place] = term.replace("...", "".join(letter for at, letter in enumerate(letters) if at not in flat))
+    if not arrow:
+        once = sorted(label for label in set(left) - set(".,") if left.count(label) == 1)
+        result = "..." + "".join(once)
+    return f"{','.join(terms)}->{result.replace('...', ''.join(free))}", arrays
 
 
 def _parsed(subscripts: str, arrays: Sequence[Array]) -> tuple[list[str], str]:

@@ -223,9 +223,8 @@ greater_equal = _compare(
 def pow(x1: Operand, x2: Operand, /) -> Array:
     """`x1` to the power of `x2`. Shape: both broadcast together. A power of 2 is a square, as in NumPy.
 
-    An integer to a negative integer power raises ArgumentError, a ValueError, where the expression says that the power
-    is negative: a scalar, or a full array. Powers that are data are not known when the node is made; there NumPy
-    raises, and the result here is cut to an integer: 1 for 1, ±1 for -1, else 0, also for 0.
+    An integer to a negative integer power raises ArgumentError, a ValueError: at once where the expression says that
+    the power is negative, a scalar or a full array; else in the run that meets one.
 
     Gives the type both promote to; bool becomes a number. I/O: one read of each, fused with what comes before and
     after.

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
+from outcore._checks import places, within
 from outcore._node import Operand, axis_of, node
 from outcore.creation import arange, asarray
-from outcore.elementwise import minimum
 from outcore.errors import IndexingError, ShapeError
 from outcore.manipulation import broadcast_shapes, broadcast_to, concat, expand_dims, moveaxis, reshape
 from outcore.sorting import sort_by
@@ -39,29 +39,38 @@ def _runs(indices: list[int]) -> list[slice]:
     return runs
 
 
-def counted_from_front(name: str, indices: Operand, length: int) -> Array:
-    """Integers of any type as int64, those below zero counted from the end. Few that are known stay known."""
+def counted_from_front(name: str, indices: Operand, length: int, axis: int = 0) -> Array:
+    """Integers of any type as int64, those below zero counted from the end. Few that are known stay known.
+
+    Places outside are refused by their own number: at once where they are known, else by the run that meets them.
+    """
     if isinstance(indices, np.ndarray) and indices.dtype.kind in "iu" and indices.size <= _EAGER_MAX:
         if indices.dtype.kind == "u":
-            return asarray(np.minimum(indices, np.uint64(np.iinfo(np.int64).max)).astype(np.int64))
+            largest = int(indices.max()) if indices.size else -1
+            if largest >= length:
+                raise IndexingError(f"{name}: index {largest} is out of bounds for axis {axis} with length {length}")
+            return asarray(indices.astype(np.int64))
         known = indices.astype(np.int64)
+        outside = known[(known < -length) | (known >= length)]
+        if outside.size:
+            raise IndexingError(f"{name}: index {outside[0]} is out of bounds for axis {axis} with length {length}")
         return asarray(np.where(known < 0, known + length, known))
     array = Array(node(indices))
     if array.dtype.kind == "u":
         if array.dtype.itemsize == 8:
-            array = minimum(array, np.uint64(np.iinfo(np.int64).max))
-        return array.astype(np.int64)
+            array = Array(_core.binary("minimum", array._expr, node(np.uint64(np.iinfo(np.int64).max))))
+        return places(name, array.astype(np.int64), axis, length)
     if array.dtype.kind != "i":
         raise IndexingError(f"{name}: indices are integers, not {array.dtype}")
-    array = array.astype(np.int64)
+    array = places(name, array.astype(np.int64), axis, length)
     return Array(_core.where((array < 0)._expr, (array + length)._expr, array._expr))
 
 
-def _gathered(array: Array, indices: Operand, place: int) -> Array:
+def _gathered(array: Array, indices: Operand, place: int, name: str = "take") -> Array:
     """What `indices`, lazy or large, name along an axis."""
     shape = indices.shape if isinstance(indices, np.ndarray) else tuple(node(indices).shape)
     row = indices.reshape(-1) if isinstance(indices, np.ndarray) else reshape(indices, (math.prod(shape),))
-    index = counted_from_front("take", row, array.shape[place])
+    index = counted_from_front(name, row, array.shape[place], place)
     rows = Array(_core.take(moveaxis(array, place, 0)._expr, index._expr))
     if len(shape) != 1:
         rows = reshape(rows, (*shape, *rows.shape[1:]))
@@ -135,11 +144,9 @@ def take_along_axis(x: Operand, indices: Operand, /, *, axis: int = -1) -> Array
     outer = np.broadcast_shapes(array.shape[:-1], lanes.shape[:-1])
     array, lanes = broadcast_to(array, (*outer, array.shape[-1])), broadcast_to(lanes, (*outer, lanes.shape[-1]))
     length, count = array.shape[-1], math.prod(array.shape)
-    positions = counted_from_front("take_along_axis", lanes, length)
+    positions = counted_from_front("take_along_axis", lanes, length, place)
     first = expand_dims(reshape(arange(math.prod(outer)) * length, outer), axis=len(outer))
-    inside = (positions >= 0) & (positions < length)
-    # What is outside its lane must not be found in another.
-    flat = Array(_core.where(inside._expr, (positions + first)._expr, _core.full([], count, "int64")))
+    flat = positions + first
     taken = reshape(_gathered(reshape(array, (count,)), reshape(flat, (math.prod(flat.shape),)), 0), flat.shape)
     return moveaxis(taken, -1, place)
 
@@ -169,8 +176,7 @@ def taken(array: Array, parts: list[Any], places: list[int]) -> Array:
 def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> Array | npt.NDArray[np.int64]:
     """Positions along several axes, counted from the end where below zero, as positions in C order.
 
-    Those outside become a position that is outside too. Raises IndexingError at once for NumPy's; few of those stay
-    NumPy's.
+    Raises IndexingError for those outside, at once for NumPy's, of which few stay NumPy's; else when it is computed.
     """
     for axis, (part, length) in enumerate(zip(indices, lengths, strict=True)):
         known = None if isinstance(part, Array) else np.asarray(part)
@@ -186,14 +192,12 @@ def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> A
         if rows[0].size <= _EAGER_MAX and all(row.dtype.kind in "iu" for row in rows) and 0 not in lengths:
             places = (row.astype(np.int64) % length for row, length in zip(rows, lengths, strict=True))
             return np.ravel_multi_index(tuple(places), lengths)
-    numbers = [counted_from_front(name, part, length) for part, length in zip(indices, lengths, strict=True)]
-    shape = broadcast_shapes(*(part.shape for part in numbers))
-    flat, inside = Array(_core.full([], 0, "int64")), Array(_core.full([], True, "bool"))
+    pairs = enumerate(zip(indices, lengths, strict=True))
+    numbers = [counted_from_front(name, part, length, axis) for axis, (part, length) in pairs]
+    flat = Array(_core.full([], 0, "int64"))
     for part, length in zip(numbers, lengths, strict=True):
         flat = flat * length + part
-        inside = inside & (part >= 0) & (part < length)
-    outside = _core.full([], math.prod(lengths), "int64")
-    return broadcast_to(Array(_core.where(inside._expr, flat._expr, outside)), shape)
+    return broadcast_to(flat, broadcast_shapes(*(part.shape for part in numbers)))
 
 
 def _permutation(name: str, x: Operand, index: Operand) -> tuple[Array, Array]:
@@ -214,8 +218,17 @@ def permute(x: Operand, index: Operand, /) -> Array:
     """
     array, positions = _permutation("permute", x, index)
     if array.ndim == 1:
-        return sort_by(positions, array)[1]
-    return take(array, sort_by(positions, arange(array.shape[0]))[1], axis=0)
+        ordered, moved = sort_by(positions, array)
+        return _in_order("permute", ordered, moved)
+    ordered, places = sort_by(positions, arange(array.shape[0]))
+    return take(array, _in_order("permute", ordered, places), axis=0)
+
+
+def _in_order(name: str, ordered: Array, beside: Array) -> Array:
+    """`beside`, if the sorted index is 0, 1, 2 …; the run ends where it is not, since it names a row twice then."""
+    text = f"{name}: the index is no order of all {ordered.shape[0]} rows: it names one of them twice"
+    apart = within(ordered - arange(ordered.shape[0]), 0, 0, text)
+    return Array(_core.where((apart == 0)._expr, beside._expr, beside._expr))
 
 
 def permute_inverse(x: Operand, index: Operand, /) -> Array:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from outcore import _core, _masks
 from outcore._array import Array
-from outcore._node import Operand, axes_of, axis_of, node, shape_of
+from outcore._node import Operand, axes_of, axis_of, node, put_as, shape_of
 from outcore._reduction import Axis
 from outcore._run import compute
 from outcore.creation import arange, zeros
@@ -96,7 +96,7 @@ def insert(x: Operand, obj: Any, values: Operand, /, *, axis: int | None = None)
     at = axis_of("insert", axis or 0, array.ndim)
     length = array.shape[at]
     places = _places("insert", obj, length, length + 1)
-    put = Array(node(values)).astype(array.dtype)
+    put = Array(put_as(values, array.dtype))
     put = reshape(put, (1,) * (array.ndim - put.ndim) + put.shape)
     if places.ndim == 0:
         # One place takes as many as there are along the first axis of the values, as in NumPy.

@@ -8,6 +8,7 @@ import operator
 from typing import Any
 
 from outcore import _core
+from outcore._absent import hinted
 from outcore._array import Array
 from outcore._node import DTypeLike, Operand, axes_of, node
 from outcore._reduction import Axis, floating
@@ -193,6 +194,8 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> A
     extreme = (max if ord > 0 else min)(sums, axis=over, keepdims=True)
     return extreme if keepdims else extreme.squeeze((rows, columns))
 
+
+__getattr__ = hinted(__name__)
 
 __all__ = [
     "EigResult",

@@ -98,7 +98,10 @@ def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
     >>> oc.vecdot(oc.asarray([[1, 2], [3, 4]]), oc.asarray([10, 1])).compute()
     array([12, 34])
     """
-    left, right = broadcast_arrays(*(moveaxis(Array(node(x)), axis, -1) for x in (x1, x2)))
+    left, right = (moveaxis(Array(node(x)), axis, -1) for x in (x1, x2))
+    if left.shape[-1] != right.shape[-1]:
+        raise ShapeError(f"vecdot: lengths {left.shape[-1]} and {right.shape[-1]} along axis {axis} differ")
+    left, right = broadcast_arrays(left, right)
     product = multiply(conj(left) if left.dtype.kind == "c" else left, right)
     return sum(product, axis=-1, dtype=product.dtype)
 

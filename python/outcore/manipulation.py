@@ -11,7 +11,7 @@ import numpy as np
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axes_of, axis_of, integers, node, shape_of
-from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, RangeError, ShapeError
 
 
 def broadcast_to(x: Operand, /, shape: int | Iterable[int]) -> Array:
@@ -262,6 +262,19 @@ def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, 
     return array
 
 
+def transpose(x: Operand, /, axes: Iterable[int] | None = None) -> Array:
+    """The array with its axes in another order, reversed unless `axes` says which: NumPy's name of `permute_dims`.
+
+    Raises AxisError for axes that are no order of all. I/O: none of its own.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.transpose(np.zeros((2, 3, 4))).shape
+    (4, 3, 2)
+    """
+    array = Array(node(x))
+    return permute_dims(array, tuple(range(array.ndim))[::-1] if axes is None else tuple(integers(axes)))
+
+
 def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) -> Array:
     """Every element `repeats` times in a row along an axis; flattened for axis None.
 
@@ -304,9 +317,13 @@ def _repeat_each(array: Array, counts: Array, place: int) -> Array:
     def make() -> _core.Expr:
         total = 0
         if counts.shape[0]:
-            least, total = (int(found) for found in compute(min(counts), sum(counts)))
+            # The sum in floating point tells whether that of integers, which wraps, is right.
+            rough = sum(counts.astype(np.float64))
+            least, total, about = (found.item() for found in compute(min(counts), sum(counts), rough))
             if least < 0:
                 raise ArgumentError(f"repeat: a count is {least}")
+            if about > 2.0**62:
+                raise RangeError(f"repeat: {about:.3g} elements are more than an array can have")
         ends = cumulative_sum(counts.astype(np.int64))
         return take(array, searchsorted(ends, arange(total), side="right"), axis=place)._expr
 
@@ -371,5 +388,6 @@ __all__ = [
     "squeeze",
     "stack",
     "tile",
+    "transpose",
     "unstack",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 
 from outcore._array import Array
 from outcore._node import DTypeLike, Operand, node
-from outcore._reduction import Axis, floating, mean_dtype
+from outcore._reduction import Axis, correction_of, mean_dtype, wide_dtype
 from outcore.elementwise import isfinite, isnan, logical_not, sqrt
 from outcore.errors import ArgumentError, DTypeError
 from outcore.manipulation import broadcast_to
@@ -48,10 +48,11 @@ def prod_where(
 def mean_where(x: Operand, mask: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """As `mean` of the elements where `mask` is True; NaN where there are none. I/O: one read of both."""
     array, chosen = _with_mask("mean", x, mask)
-    dtype = mean_dtype(array.dtype)
+    dtype = wide_dtype(array.dtype)
     total = sum(where(chosen, array.astype(dtype), 0), axis=axis, keepdims=keepdims)
     count = sum(chosen, axis=axis, keepdims=keepdims)
-    return where(count > 0, total / where(count > 0, count, 1).astype(dtype), np.nan)
+    means = where(count > 0, total / where(count > 0, count, 1).astype(dtype), np.nan)
+    return means.astype(mean_dtype(array.dtype))
 
 
 def var_where(
@@ -62,14 +63,16 @@ def var_where(
     I/O: two reads of `x` and of the mask, the first for the mean.
     """
     array, chosen = _with_mask("var", x, mask)
-    array = floating(array)
+    own = mean_dtype(array.dtype)
+    array = array.astype(wide_dtype(array.dtype))
     distance = array - mean_where(array, chosen, axis=axis, keepdims=True)
     squares = distance * distance
     if array.dtype.kind == "c":
         squares = distance.real * distance.real + distance.imag * distance.imag
     left = sum(chosen, axis=axis, keepdims=keepdims).astype(np.float64) - correction
     total = sum(where(chosen, squares, 0), axis=axis, keepdims=keepdims)
-    return where(left > 0, total / where(left > 0, left, 1).astype(squares.dtype), np.nan)
+    found = where(left > 0, total / where(left > 0, left, 1).astype(squares.dtype), np.nan)
+    return found.astype(own) if own == np.float16 else found
 
 
 def std_where(
@@ -111,36 +114,62 @@ def nanprod(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdi
     return prod(_filled(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def nanmean(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def nanmean(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdims: bool = False) -> Array:
     """As `mean` of the elements that are not NaN; NaN where there are none. I/O: one read of `x`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.nanmean(np.asarray([[1.0, np.nan], [3.0, np.nan]]), axis=0).compute()
     array([ 2., nan])
     """
-    array, there = _numbers(x)
+    array, there = _numbers(_in_type(x, dtype))
     return mean_where(array, there, axis=axis, keepdims=keepdims)
 
 
-def nanvar(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """As `var` of the elements that are not NaN; NaN where no more than `correction` are. I/O: two reads of `x`.
+def _in_type(x: Operand, dtype: DTypeLike) -> Array:
+    """The array, in the type that a mean is asked to be formed in."""
+    return Array(node(x)) if dtype is None else Array(node(x)).astype(dtype)
+
+
+def nanvar(
+    x: Operand,
+    /,
+    *,
+    axis: Axis = None,
+    dtype: DTypeLike = None,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: bool = False,
+) -> Array:
+    """As `var` of the elements that are not NaN; NaN where no more than `correction` (or `ddof`) are.
+
+    `dtype` is the type in which it is formed. I/O: two reads of `x`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.nanvar(np.asarray([1.0, np.nan, 3.0])).item()
     1.0
     """
-    array, there = _numbers(x)
+    array, there = _numbers(_in_type(x, dtype))
+    correction = correction_of("nanvar", correction, ddof)
     return var_where(array, there, axis=axis, correction=correction, keepdims=keepdims)
 
 
-def nanstd(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def nanstd(
+    x: Operand,
+    /,
+    *,
+    axis: Axis = None,
+    dtype: DTypeLike = None,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: bool = False,
+) -> Array:
     """The square root of `nanvar`. I/O: two reads of `x`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.nanstd(np.asarray([1.0, np.nan, 3.0])).item()
     1.0
     """
-    return sqrt(nanvar(x, axis=axis, correction=correction, keepdims=keepdims))
+    return sqrt(nanvar(x, axis=axis, dtype=dtype, correction=correction, ddof=ddof, keepdims=keepdims))
 
 
 def _extreme(name: str, x: Operand, axis: Axis, keepdims: bool) -> Array:
@@ -252,8 +281,9 @@ def nan_to_num(x: Operand, /, *, nan: float = 0.0, posinf: float | None = None, 
     for name, value in (("nan", nan), ("posinf", high), ("neginf", low)):
         if isinstance(value, builtins.complex):
             raise ArgumentError(f"nan_to_num: {name}={value} is not a real number")
-    finite = where(isfinite(array), array, where(array > 0, high, low))
-    return where(isnan(array), nan, finite)
+    ends = where(array > 0, Array(node(array.dtype.type(high))), Array(node(array.dtype.type(low))))
+    finite = where(isfinite(array), array, ends)
+    return where(isnan(array), Array(node(array.dtype.type(nan))), finite)
 
 
 __all__ = [

@@ -113,7 +113,7 @@ def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims:
     return result
 
 
-def quantile(x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False) -> Array:
+def quantile(x: Operand, /, q: Any, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False) -> Array:
     """The `q`-quantiles along axes (None: of all elements), exact; `q` is a number from 0 to 1 or several.
 
     The result has the shape of `q`, then that of the other axes. `method` as in NumPy: "linear", "lower", "higher",
@@ -134,7 +134,7 @@ def quantile(x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "line
 
 
 def nanquantile(
-    x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
+    x: Operand, /, q: Any, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
 ) -> Array:
     """As `quantile` of the elements that are not NaN; NaN where there are none.
 

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from outcore._array import Array
+from outcore._checks import within
 from outcore._node import Operand, integers, node
 from outcore.creation import arange, ones, tril, triu
 from outcore.elementwise import clip
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.indexing import take
 from outcore.manipulation import broadcast_arrays, each_of, reshape
 from outcore.searching import nonzero, where
 
@@ -35,9 +35,7 @@ def _inside(name: str, numbers: Array, length: int, mode: str) -> Array:
         return numbers % length
     if mode == "clip":
         return clip(numbers, 0, max(length - 1, 0))
-    # A place outside is looked up in a row of one, which has no such place: so the run that meets it is refused.
-    outside = (numbers < 0) | (numbers >= length)
-    return numbers + take(np.zeros(1, dtype=np.int64), outside.astype(np.int64))
+    return within(numbers, 0, length - 1, f"{name}: index {{}} is out of bounds for a length of {length}")
 
 
 def ravel_multi_index(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._absent import hinted
 from outcore._array import Array
 from outcore._node import DTypeLike, Operand, axis_of, dtype_of, node, shape_of
 from outcore.creation import arange
@@ -172,5 +173,7 @@ class _Draws:
                 return drawn[np.sort(first)[:count]]
             drawn = np.concatenate([drawn[np.sort(first)], self.take(count - len(first))])
 
+
+__getattr__ = hinted(__name__)
 
 __all__ = ["choice", "integers", "normal", "uniform"]

@@ -11,7 +11,7 @@ import builtins
 from outcore import _core
 from outcore._array import Array
 from outcore._node import DTypeLike, Operand, axis_of, node
-from outcore._reduction import Axis, mean_dtype, reduced, sum_dtype
+from outcore._reduction import Axis, correction_of, mean_dtype, reduced, sum_dtype
 from outcore.creation import ones, zeros
 from outcore.errors import DTypeError, ShapeError
 from outcore.manipulation import broadcast_to, concat
@@ -55,19 +55,38 @@ def mean(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) -
     return reduced("mean", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims)
 
 
-def var(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Array:
-    """Variance with divisor n − correction; float64 for integers. Shape and errors as `sum`. I/O: one read of `x`.
+def var(
+    x: Operand,
+    /,
+    *,
+    axis: Axis = None,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: builtins.bool = False,
+) -> Array:
+    """Variance with divisor n − correction (NumPy's ddof); float64 for integers.
+
+    Shape and errors as `sum`. I/O: one read of `x`.
 
     >>> import outcore as oc
     >>> oc.var(oc.asarray([1.0, 2.0, 6.0]), correction=1).item()
     7.0
     """
     array = Array(node(x))
-    return reduced("var", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims, float(correction))
+    given = correction_of("var", correction, ddof)
+    return reduced("var", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims, given)
 
 
-def std(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Array:
-    """Standard deviation: the square root of the variance with divisor n − correction; float64 for integers.
+def std(
+    x: Operand,
+    /,
+    *,
+    axis: Axis = None,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: builtins.bool = False,
+) -> Array:
+    """Standard deviation: the square root of the variance with divisor n − correction (ddof); float64 for integers.
 
     Shape and errors as `sum`. I/O: one read of `x`.
 
@@ -76,7 +95,8 @@ def std(x: Operand, /, *, axis: Axis = None, correction: float = 0.0, keepdims: 
     array([1., 2.])
     """
     array = Array(node(x))
-    return reduced("std", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims, float(correction))
+    given = correction_of("std", correction, ddof)
+    return reduced("std", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims, given)
 
 
 def _ordered(name: str, x: Operand) -> Array:

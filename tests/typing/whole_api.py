@@ -15,7 +15,7 @@ Values = npt.NDArray[Any]
 def types(x: oc.Array) -> None:
     assert_type(oc.astype(x, oc.float32), oc.Array)
     assert_type([oc.can_cast("int8", oc.int16), oc.isdtype(x.dtype, "integral")], list[bool])
-    assert_type(oc.finfo(oc.float64), np.finfo[Any])
+    assert_type(oc.finfo(oc.float64).bits, Any)
     assert_type(oc.iinfo("int32"), np.iinfo[Any])
     assert_type(oc.result_type(x, 1.0, oc.int8), np.dtype[Any])
     kinds: list[npt.DTypeLike] = [oc.bool, oc.int8, oc.int16, oc.int32, oc.int64, oc.uint8, oc.uint16, oc.uint32]

@@ -1,6 +1,7 @@
 """Graphs on disk: lists of neighbours that are read when they are wanted, with what is known of each vertex in
 memory."""
 
+from outcore._absent import hinted
 from outcore.graph._centrality import betweenness_centrality, degree_histogram, pagerank
 from outcore.graph._communities import label_propagation, louvain_communities, maximal_independent_set
 from outcore.graph._components import (
@@ -15,6 +16,8 @@ from outcore.graph._graph import Graph, open
 from outcore.graph._making import from_arrays, from_edges, from_networkx, from_sparse, to_sparse
 from outcore.graph._program import VertexProgram, state
 from outcore.graph._searching import bfs, diameter, shortest_paths
+
+__getattr__ = hinted(__name__)
 
 __all__ = [
     "Graph",

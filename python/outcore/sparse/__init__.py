@@ -1,5 +1,6 @@
 """Sparse matrices on disk: products that read them once, in as little memory as a few columns take."""
 
+from outcore._absent import hinted
 from outcore.sparse import linalg
 from outcore.sparse._arranging import kron
 from outcore.sparse._communities import label_propagation, spectral_embedding
@@ -15,6 +16,8 @@ from outcore.sparse._nas import nas_cg
 from outcore.sparse._ranking import hits, pagerank
 from outcore.sparse._readers import from_binary, from_edges, from_mtx
 from outcore.sparse._spgemm import explain_spgemm, spgemm
+
+__getattr__ = hinted(__name__)
 
 __all__ = [
     "SparseMatrix",

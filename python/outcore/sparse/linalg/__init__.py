@@ -4,6 +4,7 @@ Matrices are sparse ones on disk, lazy or NumPy's arrays, SciPy's sparse matrice
 lazy arrays, results are lazy arrays whose values are held, in memory or in scratch.
 """
 
+from outcore._absent import hinted
 from outcore.sparse.linalg._eigen import NotConvergedError
 from outcore.sparse.linalg._eigenvalues import eigs, eigsh
 from outcore.sparse.linalg._gmres import gmres
@@ -13,6 +14,8 @@ from outcore.sparse.linalg._lsmr import LSMRResult, lsmr
 from outcore.sparse.linalg._operators import aslinearoperator
 from outcore.sparse.linalg._preconditioners import Preconditioner, block_jacobi, ic0, ilu0, incomplete_lu, jacobi
 from outcore.sparse.linalg._svds import randomized_svd, svds
+
+__getattr__ = hinted(__name__)
 
 __all__ = [
     "LSMRResult",

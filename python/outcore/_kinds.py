@@ -1,0 +1,100 @@
+"""Files of kinds that `open` does not read: their kind, by first bytes or name, and the way to read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from outcore.errors import FormatError
+
+_BYTES_MAX = 264
+# What a file begins with, where, what that is, and how it is read.
+_MAGIC: tuple[tuple[bytes, int, str, str], ...] = (
+    (
+        b"\x89HDF\r\n\x1a\n",
+        0,
+        "HDF5",
+        'oc.asarray(h5py.File({path!r})["NAME"]); NetCDF4 and MATLAB 7.3 files are HDF5 too',
+    ),
+    (b"CDF\x01", 0, "NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
+    (b"CDF\x02", 0, "NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
+    (b"CDF\x05", 0, "NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
+    (
+        b"PAR1",
+        0,
+        "Parquet",
+        'oc.asarray(pyarrow.parquet.read_table({path!r})["NAME"].to_numpy()) for a column that fits the memory',
+    ),
+    (b"ARROW1", 0, "Arrow (Feather)", 'oc.asarray(pyarrow.feather.read_table({path!r})["NAME"].to_numpy())'),
+    (b"MATLAB 5.0", 0, "a MATLAB file", 'oc.asarray(scipy.io.loadmat({path!r})["NAME"])'),
+    (
+        b"II*\x00",
+        0,
+        "TIFF",
+        "oc.asarray(tifffile.memmap({path!r})) where it is uncompressed, else tifffile.imread({path!r})",
+    ),
+    (
+        b"MM\x00*",
+        0,
+        "TIFF",
+        "oc.asarray(tifffile.memmap({path!r})) where it is uncompressed, else tifffile.imread({path!r})",
+    ),
+    (
+        b"II+\x00",
+        0,
+        "BigTIFF",
+        "oc.asarray(tifffile.memmap({path!r})) where it is uncompressed, else tifffile.imread({path!r})",
+    ),
+    (b"GRIB", 0, "GRIB", 'oc.asarray(xarray.open_dataset({path!r}, engine="cfgrib")["NAME"].data)'),
+    (b"SIMPLE  =", 0, "FITS", "oc.asarray(astropy.io.fits.getdata({path!r}, memmap=True))"),
+    (b"\x89PNG", 0, "a PNG image", "oc.asarray(PIL.Image.open({path!r}))"),
+    (b"\xff\xd8\xff", 0, "a JPEG image", "oc.asarray(PIL.Image.open({path!r}))"),
+    (b"OCSPARSE", 0, "a sparse matrix", "oc.sparse.open({path!r})"),
+    (b"%%MatrixMarket", 0, "Matrix Market", 'oc.sparse.from_mtx({path!r}, "A.ocs")'),
+    (b"\x80\x04", 0, "a pickle", "pickle.load, then oc.asarray"),
+)
+_TABLE = (
+    'oc.asarray(numpy.loadtxt({path!r}, delimiter=",", skiprows=1)) once, then oc.store({{"x.npy": x}}) '
+    'and oc.open("x.npy")'
+)
+_EDGES = 'a list of edges is read by oc.sparse.from_edges({path!r}, "A.ocs")'
+_SUFFIXES: dict[str, tuple[str, str]] = {
+    ".csv": ("a table of text", f"{_TABLE}; {_EDGES}"),
+    ".tsv": ("a table of text", f"{_TABLE}; {_EDGES}"),
+    ".txt": ("text", f"{_TABLE}; {_EDGES}"),
+    ".npz": (
+        "NumPy's archive",
+        'oc.asarray(numpy.load({path!r})["NAME"]); a sparse matrix of SciPy by oc.sparse.open({path!r})',
+    ),
+    ".xlsx": ("a workbook", "oc.asarray(pandas.read_excel({path!r}).to_numpy())"),
+    ".json": ("JSON", "oc.asarray(json.load(...)), or numpy.save it"),
+    ".mat": ("a MATLAB file", 'oc.asarray(scipy.io.loadmat({path!r})["NAME"])'),
+    ".nc": ("NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
+    ".parquet": ("Parquet", 'oc.asarray(pyarrow.parquet.read_table({path!r})["NAME"].to_numpy())'),
+    ".ocg": ("a graph", "oc.graph.open({path!r})"),
+}
+_PACKED = (".gz", ".zst", ".bz2", ".xz")
+
+
+def with_kind(path: str, error: FormatError) -> FormatError:
+    """The refusal of a file, which says what kind it is and how that is read, where the kind is known."""
+    known = _kind(Path(path))
+    if known is None:
+        return error
+    kind, way = known
+    details = {**getattr(error, "details", {}), "kind": kind}
+    return FormatError(f"{path}: {kind}, which outcore.open does not read; use {way.format(path=path)}", details)
+
+
+def _kind(path: Path) -> tuple[str, str] | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(_BYTES_MAX)
+    found = next((row for row in _MAGIC if head[row[1] :].startswith(row[0])), None)
+    if found is not None:
+        return found[2], found[3]
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _PACKED]
+    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+__all__ = ["with_kind"]
