@@ -324,3 +324,18 @@ def test_betweenness_from_some_sources(out: Path) -> None:
                 oc.graph.betweenness_centrality(G, wrong)
         with pytest.raises(IndexingError, match="512 is no vertex"):
             oc.graph.betweenness_centrality(G, [512])
+
+
+def test_betweenness_holds_with_more_paths_than_float64_counts(out: Path) -> None:
+    """2^1500 shortest paths lead through a chain of 1,500 diamonds, half of them through each side of each."""
+    diamonds = 1500
+    tips = 3 * np.arange(diamonds)
+    sources, targets = np.r_[tips, tips, tips + 1, tips + 2], np.r_[tips + 1, tips + 2, tips + 3, tips + 3]
+    with session(out):
+        G = oc.graph.from_arrays(sources, targets, out / "chain.ocg")
+        found = oc.graph.betweenness_centrality(G, [0], normalized=False)
+    wanted = np.zeros(3 * diamonds + 1)
+    wanted[tips] = 3 * (diamonds - np.arange(diamonds))
+    wanted[tips + 1] = wanted[tips + 2] = (wanted[tips] - 2) / 2
+    wanted[0] = 0
+    np.testing.assert_allclose(found, wanted * len(wanted), rtol=1e-9)

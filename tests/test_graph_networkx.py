@@ -320,7 +320,7 @@ import networkx as nx, outcore as oc
 from outcore.graph._networkx import backend_interface
 
 assert "outcore" in nx.utils.backends.backends
-OURS = ("can_run", "convert_from_nx", "convert_to_nx")
+OURS = ("can_run", "should_run", "convert_from_nx", "convert_to_nx")
 for name in vars(backend_interface):
     assert name in nx.utils.backends._registered_algorithms or name in OURS, name
 graph = nx.relabel_nodes(nx.karate_club_graph(), lambda node: f"member {node}")
@@ -430,3 +430,89 @@ def test_networkx_is_not_imported(tmp_path: Path) -> None:
     code = "import outcore, outcore.graph, sys; print('networkx' in sys.modules)"
     given = os.environ | {"PYTHONPATH": str(Path(oc.__file__).parent.parent)}
     assert subprocess.check_output([sys.executable, "-c", code], env=given, text=True) == "False\n"
+
+
+class _Reversed(nx.DiGraph):
+    """A graph whose edges are not those that networkx keeps of it."""
+
+    def __getitem__(self, node: Any) -> Any:
+        return self._pred[node]
+
+
+@pytest.mark.parametrize("kind", [_Reversed, nx.PlanarEmbedding, nx.approximation.kcomponents._AntiGraph])
+def test_a_class_with_edges_of_its_own_is_left_to_networkx(kind: Any) -> None:
+    graph = kind()
+    graph.add_nodes_from(range(3))
+    assert "of its own" in str(can_run("pagerank", (graph,), {}))
+    with pytest.raises(NotImplementedError, match="of its own"):
+        convert_from_nx(graph)
+
+
+def test_k_components_and_views_of_nodes_are_as_without_the_backend(out: Path) -> None:
+    graph = nx.karate_club_graph()
+    wanted = nx.approximation.k_components(graph, backend="networkx")
+    with session(out), nx.config.backend_priority(algos=["outcore"]):
+        assert nx.approximation.k_components(graph) == wanted
+        assert nx.community.is_partition(graph.nodes, [set(graph)])
+        stored = oc.graph.from_networkx(graph, out / "club.ocg")
+        assert nx.community.is_partition(stored.nodes, [set(graph)])
+
+
+def test_arguments_that_are_refused_go_to_networkx_where_it_may_fall_back(out: Path) -> None:
+    graph = nx.DiGraph([(0, 1, {"weight": -1}), (1, 2, {"weight": 3})])
+    wanted = nx.pagerank(graph, backend="networkx")
+    with session(out):
+        stored = oc.graph.from_networkx(graph, out / "g.ocg", weight="weight")
+        with nx.config(fallback_to_nx=True):
+            assert nx.pagerank(graph, backend="outcore") == wanted
+            assert nx.pagerank(stored) == wanted
+        with pytest.raises(NotImplementedError):
+            nx.pagerank(graph, backend="outcore")
+        with pytest.raises(oc.errors.ArgumentError):
+            backend_interface.pagerank(stored)
+
+
+def test_no_iterations_and_no_sources_end_as_in_networkx(out: Path) -> None:
+    with session(out):
+        for graph in (nx.empty_graph(0), nx.path_graph(5)):
+            both("pagerank", graph, convert_from_nx(graph), max_iter=0)
+        for vertices, endpoints in product((1, 2, 5), (False, True)):
+            graph = nx.path_graph(vertices)
+            both("betweenness_centrality", graph, convert_from_nx(graph), 0, endpoints=endpoints, seed=random.Random(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        *product(
+            ["ancestors", "descendants", "node_connected_component", "single_source_dijkstra_path_length"], [([0],)]
+        ),
+        *product(["dijkstra_path", "dijkstra_path_length", "has_path", "shortest_path"], [(0, [0]), ([0], 0)]),
+        ("bfs_layers", ([[0]],)),
+        ("harmonic_centrality", ([[0]],)),
+        ("triangles", ([[0]],)),
+    ],
+)
+def test_nodes_without_a_hash_raise_networkx_types(name: str, args: tuple[Any, ...], out: Path) -> None:
+    graph = nx.path_graph(3)
+    with session(out):
+        G = convert_from_nx(graph)
+        found = failing(lambda: getattr(backend_interface, name)(G, *args))
+        assert type(found) is type(failing(lambda: getattr(nx, name)(graph, *args)))
+
+
+def test_small_graphs_of_networkx_stay_there_unless_asked(out: Path) -> None:
+    small, large = nx.path_graph(10), nx.path_graph(20_000)
+    assert "stored" in str(backend_interface.should_run("pagerank", (small,), {}))
+    assert backend_interface.should_run("pagerank", (), {"G": large}) is True
+    with session(out):
+        assert backend_interface.should_run("pagerank", (write(small, out),), {}) is True
+
+
+def test_nodes_give_their_attributes(out: Path) -> None:
+    with session(out):
+        nodes = write(nx.path_graph(3), out).nodes
+        assert nodes[0] == {}
+        assert list(nodes.data("name", 5)) == [(0, 5), (1, 5), (2, 5)]
+        with pytest.raises(KeyError):
+            nodes[3]

@@ -15,7 +15,7 @@ from support.running import session
 
 import outcore as oc
 from outcore.graph import _networkx_paths, _networkx_reach
-from outcore.graph._networkx import backend_interface, can_run
+from outcore.graph._networkx import backend_interface, can_run, convert_from_nx
 from outcore.graph._networkx_names import reserved
 
 
@@ -257,3 +257,24 @@ def test_how_far_all_are(kind: str, directed: bool, weight: int | None, out: Pat
             assert wanted is None or set(found) == set(wanted)
             if not directed and weight is None:
                 near("global_efficiency", graph, G)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_ways_along_infinite_weights_are_ways(directed: bool, out: Path) -> None:
+    inf = float("inf")
+    edges = [(0, 1, inf), (1, 2, 1), (2, 3, 0), (3, 4, inf), (5, 6, inf), (2, 1, 0)]
+    graph = (nx.DiGraph if directed else nx.Graph)()
+    graph.add_nodes_from(range(8))
+    graph.add_weighted_edges_from(edges)
+    with session(out):
+        stored = oc.graph.from_networkx(graph, out / "g.ocg", weight="weight")
+        for G in (stored, convert_from_nx(graph, edge_attrs={"weight": 1})):
+            for node in graph:
+                same("single_source_dijkstra_path_length", graph, G, node)
+                same("single_source_dijkstra_path_length", graph, G, node, cutoff=5)
+                same("shortest_path_length", graph, G, target=node, weight="weight")
+                same_path("single_source_dijkstra_path", graph, G, "weight", node)
+                for other in graph:
+                    same("dijkstra_path_length", graph, G, node, other)
+            near("closeness_centrality", graph, G, distance="weight")
+            near("harmonic_centrality", graph, G, distance="weight")

@@ -7,6 +7,7 @@ raise, has it loaded.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
@@ -14,13 +15,39 @@ from typing import Any
 
 import numpy as np
 
+from outcore.errors import ArgumentError
 from outcore.graph import _networkx_measures, _networkx_parts, _networkx_paths, _networkx_reach
 from outcore.graph._graph import Graph
 from outcore.graph._networkx_names import Converted, names_of
 
 
+class _RefusedError(ArgumentError, NotImplementedError):
+    """An argument that is refused here. networkx, which may take it, runs the call itself where it is allowed to."""
+
+
+def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose refused arguments go to networkx where `fallback_to_nx` is set: networkx does not fall
+    back itself from a backend that is named in the call."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        import networkx as nx
+
+        try:
+            return function(*args, **kwargs)
+        except ArgumentError as error:
+            if not nx.config.fallback_to_nx:
+                raise _RefusedError(error.message) from error
+        graph, *rest = args if args else (kwargs.pop("G"),)
+        name = function.__name__
+        theirs = getattr(nx, name, None) or getattr(nx.community, name)
+        return theirs(convert_to_nx(graph), *rest, **kwargs, backend="networkx")
+
+    return call
+
+
 def _functions(module: ModuleType) -> dict[str, Callable[..., Any]]:
-    return {name: getattr(module, name) for name in module.__all__}
+    return {name: _dispatched(getattr(module, name)) for name in module.__all__}
 
 
 _FUNCTIONS = {
@@ -28,9 +55,9 @@ _FUNCTIONS = {
     for module in (_networkx_measures, _networkx_parts, _networkx_paths, _networkx_reach)
     for name, function in _functions(module).items()
 } | {
-    "weakly_connected_components": _networkx_parts.connected_components,
-    "number_weakly_connected_components": _networkx_parts.number_connected_components,
-    "is_weakly_connected": _networkx_parts.is_connected,
+    "weakly_connected_components": _dispatched(_networkx_parts.connected_components),
+    "number_weakly_connected_components": _dispatched(_networkx_parts.number_connected_components),
+    "is_weakly_connected": _dispatched(_networkx_parts.is_connected),
 }
 # Arguments that must be what they are unless given.
 _FIXED = {
@@ -91,6 +118,56 @@ _PERHAPS_WEIGHTED = {
 }
 
 
+# What a graph says of its nodes and edges. A class that overrides one may say something else than networkx keeps.
+_READ = (
+    "__contains__",
+    "__getitem__",
+    "__iter__",
+    "__len__",
+    "adj",
+    "adjacency",
+    "degree",
+    "edges",
+    "has_edge",
+    "has_node",
+    "in_degree",
+    "in_edges",
+    "is_directed",
+    "is_multigraph",
+    "neighbors",
+    "nodes",
+    "number_of_edges",
+    "number_of_nodes",
+    "order",
+    "out_degree",
+    "out_edges",
+    "pred",
+    "predecessors",
+    "size",
+    "succ",
+    "successors",
+)
+# Nodes and edges of a graph of networkx's below which its own linear functions take less time than storing the graph.
+_SMALL = 20_000
+
+
+def _reason_of_class(graph: Any) -> str | None:
+    """Why the edges of a graph are not known from what networkx keeps of it."""
+    if isinstance(graph, Graph):
+        return None
+    import networkx as nx
+
+    if not isinstance(graph, nx.Graph):
+        return f"{type(graph).__name__} is not a graph"
+    kind = type(graph)
+    bases = (nx.MultiDiGraph, nx.MultiGraph, nx.DiGraph, nx.Graph)
+    known = next(base for base in bases if issubclass(kind, base))
+    for name in _READ:
+        if inspect.getattr_static(kind, name, None) is not inspect.getattr_static(known, name, None):
+            return f"{kind.__name__} has {name} of its own; edges of {known.__name__} only are stored"
+    return None
+
+
 def _has(graph: Any, weight: str) -> bool:
     """Whether an edge has a weight."""
     if isinstance(graph, Graph):
@@ -101,6 +178,8 @@ def _has(graph: Any, weight: str) -> bool:
 def _reason(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> str | None:
     """Why a call cannot be run here."""
     G = given["G"]
+    if (reason := _reason_of_class(G)) is not None:
+        return reason
     for argument in _FIXED.get(name, ()):
         if given[argument] is not defaults[argument] and given[argument] != defaults[argument]:
             return f"{argument}={given[argument]!r} is not supported"
@@ -152,14 +231,29 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     return _reason(name, bound.arguments, defaults) or True
 
 
+def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Whether a call that was not asked of this backend by name pays here; else why not."""
+    graph = args[0] if args else kwargs.get("G")
+    if isinstance(graph, Graph) or graph is None or len(graph) >= _SMALL:
+        return True
+    if len(graph) + graph.number_of_edges() >= _SMALL:
+        return True
+    return f"a graph of fewer than {_SMALL} nodes and edges is stored in more time than networkx takes"
+
+
 def convert_from_nx(graph: Any, *, edge_attrs: dict[str, Any] | None = None, name: str = "", **_: Any) -> Graph:
-    """Stores a graph of networkx's in scratch."""
+    """Stores a graph of networkx's in scratch. Raises NotImplementedError for one that cannot be stored as it is."""
+    if (reason := _reason_of_class(graph)) is not None:
+        raise NotImplementedError(f"outcore: {reason}")
     if graph.is_multigraph() or (edge_attrs is not None and set(edge_attrs.values()) - {1, None}):
         raise NotImplementedError("outcore: multigraphs, and edges that weigh something but 1 unless they say so")
     attributes = [] if edge_attrs is None else [attribute for attribute in edge_attrs if _has(graph, attribute)]
     if len(attributes) > 1:
         raise NotImplementedError(f"outcore: {len(attributes)} attributes of edges; there is room for one")
-    return Converted(graph, attributes[0] if attributes else None)
+    try:
+        return Converted(graph, attributes[0] if attributes else None)
+    except ArgumentError as error:
+        raise _RefusedError(error.message) from error
 
 
 def convert_to_nx(found: Any, **_: Any) -> Any:
@@ -191,7 +285,7 @@ def get_info() -> dict[str, Any]:
 
 
 backend_interface = SimpleNamespace(
-    **_FUNCTIONS, can_run=can_run, convert_from_nx=convert_from_nx, convert_to_nx=convert_to_nx
+    **_FUNCTIONS, can_run=can_run, should_run=should_run, convert_from_nx=convert_from_nx, convert_to_nx=convert_to_nx
 )
 
-__all__ = ["Converted", "backend_interface", "can_run", "convert_from_nx", "convert_to_nx", "get_info"]
+__all__ = ["Converted", "backend_interface", "can_run", "convert_from_nx", "convert_to_nx", "get_info", "should_run"]

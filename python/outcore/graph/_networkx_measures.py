@@ -29,7 +29,9 @@ def pagerank(
     parts = [_parts(G, given) for given in (personalization, dangling, nstart)]
     if parts[0] is not None and parts[0].sum() == 0:
         raise ZeroDivisionError("personalization adds up to 0")
-    if any(part is not None and part.sum() == 0 for part in parts):
+    if G.number_of_vertices == 0:
+        return {}
+    if max_iter < 1 or any(part is not None and part.sum() == 0 for part in parts):
         # networkx divides by 0 there, and what is no number does not converge.
         raise nx.PowerIterationFailedConvergence(max_iter)
     ranks, done = _centrality.pagerank(
@@ -69,6 +71,8 @@ def betweenness_centrality(
     seed: Any = None,
 ) -> dict[Any, float]:
     n = G.number_of_vertices
+    if k == 0 and n > (1 if endpoints else 2):
+        raise ZeroDivisionError("k=0: sums over no sources have no scale")
     if k is None or k == n:
         if not endpoints:
             return by_node(G, _centrality.betweenness_centrality(G, normalized=normalized))

@@ -82,7 +82,13 @@ def chosen(G: Graph, nodes: Nodes) -> tuple[list[tuple[Any, int]], bool]:
         return [(nodes, number)], True
     if not isinstance(nodes, Iterable):
         raise nx.NetworkXError(f"Node {nodes} is not in the graph.")
-    pairs = ((node, found(G, node)) for node in nodes)
+    pairs = []
+    for node in nodes:
+        try:
+            hash(node)
+        except TypeError as error:
+            raise nx.NetworkXError(f"Node {node} in sequence nbunch is not a valid node.") from error
+        pairs.append((node, found(G, node)))
     return [(node, number) for node, number in pairs if number is not None], False
 
 
@@ -109,9 +115,10 @@ def groups(G: Graph, labels: npt.NDArray[Any]) -> Iterator[set[Any]]:
 
 
 def nearest_first(distances: npt.NDArray[Any], cutoff: float | None) -> npt.NDArray[np.int64]:
-    """The vertices to which there is a way as long as that at most, the nearest first; a source always."""
+    """The vertices to which there is a way as long as that at most, the nearest first; a source always. -1 is no
+    distance."""
     far = np.inf if cutoff is None else max(cutoff, 0)
-    met = np.flatnonzero((distances >= 0) & (distances <= far) & (distances < np.inf))
+    met = np.flatnonzero((distances >= 0) & (distances <= far))
     return met[np.argsort(distances[met], kind="stable")]
 
 

@@ -131,6 +131,7 @@ def is_eulerian(G: Graph) -> bool:
 
 
 def node_connected_component(G: Graph, n: Any) -> set[Any]:
+    hash(n)  # TypeError where it has none, as networkx
     number = found(G, n)
     if number is None:
         raise KeyError(n)  # networkx looks up the neighbours of whatever it is given

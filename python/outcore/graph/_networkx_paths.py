@@ -33,9 +33,13 @@ _NONE = 2**32 - 1  # no vertex has this number
 def distances_from(
     G: Graph, sources: list[int], weighted: bool, direction: str = "out", cutoff: float | None = None
 ) -> npt.NDArray[Any]:
-    """Along weights, or edges; these are not followed beyond `cutoff`."""
+    """Along weights, or edges; these are not followed beyond `cutoff`. A vertex without a way has -1: a way along an
+    infinite weight is one, of infinite length. I/O: where a distance is infinite, also that of a search along edges."""
     if weighted:
-        return _searching.shortest_paths(G, sources, direction=direction)
+        distances = _searching.shortest_paths(G, sources, direction=direction)
+        if np.isinf(distances).any():
+            distances[_searching.bfs(G, sources, direction=direction) < 0] = -1
+        return distances
     return _searching.bfs(G, sources, direction=direction, cutoff=cutoff)
 
 
@@ -167,9 +171,10 @@ def _no_path(source: Any, target: Any) -> Exception:
 
 def _length(distances: npt.NDArray[Any], G: Graph, source: Any, target: Any) -> Any:
     """The length of a path, of those from a source."""
+    hash(target)  # as networkx, which looks it up: TypeError where it has none
     number = found(G, target)
     length = -1 if number is None else distances[number].item()
-    if not 0 <= length < np.inf:
+    if length < 0:
         raise _no_path(source, target)
     return length
 
@@ -252,7 +257,7 @@ def multi_source_dijkstra_path_length(
 def single_source_dijkstra_path_length(
     G: Graph, source: Any, cutoff: float | None = None, weight: str = "weight"
 ) -> dict[Any, float]:
-    return multi_source_dijkstra_path_length(G, [source], cutoff)
+    return multi_source_dijkstra_path_length(G, {source}, cutoff)
 
 
 def multi_source_dijkstra(
@@ -279,17 +284,17 @@ def multi_source_dijkstra_path(
 def single_source_dijkstra(
     G: Graph, source: Any, target: Any = None, cutoff: float | None = None, weight: str = "weight"
 ) -> tuple[Any, Any]:
-    return multi_source_dijkstra(G, [source], target, cutoff)
+    return multi_source_dijkstra(G, {source}, target, cutoff)
 
 
 def single_source_dijkstra_path(
     G: Graph, source: Any, cutoff: float | None = None, weight: str = "weight"
 ) -> dict[Any, list[Any]]:
-    return multi_source_dijkstra_path(G, [source], cutoff)
+    return multi_source_dijkstra_path(G, {source}, cutoff)
 
 
 def dijkstra_path(G: Graph, source: Any, target: Any, weight: str = "weight") -> list[Any]:
-    return _between(G, [source], target, True)[1]
+    return _between(G, {source}, target, True)[1]
 
 
 def dijkstra_path_length(G: Graph, source: Any, target: Any, weight: str = "weight") -> float:

@@ -31,6 +31,9 @@ def _number_of(G: Graph, node: Any) -> int:
 
 def _sources(G: Graph, sources: Any) -> list[int]:
     number = found(G, sources)
+    if number is None:
+        sources = list(sources)
+        set(sources)  # TypeError for a node without a hash, as networkx
     return [_number_of(G, node) for node in sources] if number is None else [number]
 
 
@@ -52,6 +55,7 @@ def descendants_at_distance(G: Graph, source: Any, distance: int) -> set[Any]:
 
 
 def _beyond(G: Graph, source: Any, direction: str) -> set[Any]:
+    hash(source)  # TypeError where it has none, as networkx
     levels = _searching.bfs(G, _number_of(G, source), direction=direction)
     return set(names_of(G, np.flatnonzero(levels > 0)))
 
@@ -177,7 +181,7 @@ def _lengths(G: Graph, weighted: bool, direction: str = "out") -> Iterator[tuple
     """The distances of those that each node reaches, itself included."""
     for node, number in chosen(G, None)[0]:
         distances = distances_from(G, [number], weighted, direction)
-        yield node, distances[(distances >= 0) & (distances < np.inf)]
+        yield node, distances[distances >= 0]
 
 
 def closeness_centrality(G: Graph, u: Any = None, distance: str | None = None, wf_improved: bool = True) -> Any:
@@ -193,7 +197,7 @@ def closeness_centrality(G: Graph, u: Any = None, distance: str | None = None, w
     if u is None:
         return {node: of(lengths) for node, lengths in _lengths(G, weighted, "in")}
     distances = distances_from(G, [number_of(G, u)], weighted, "in")
-    return of(distances[(distances >= 0) & (distances < np.inf)])
+    return of(distances[distances >= 0])
 
 
 def harmonic_centrality(
@@ -206,7 +210,7 @@ def harmonic_centrality(
         ends = np.array([number for _, number in (begins if from_wanted else wanted)], np.int64)
         for _, number in wanted if from_wanted else begins:
             distances = distances_from(G, [number], weighted, "in" if from_wanted else "out")[ends]
-            is_near = (distances > 0) & (distances < np.inf)
+            is_near = distances > 0
             near = 1 / distances[is_near]
             if from_wanted:
                 sums[number] = near.sum()

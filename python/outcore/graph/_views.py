@@ -97,8 +97,21 @@ class Nodes(_OfVertices, Set[int]):
     def _from_iterable(cls, it: Iterable[Any]) -> Any:
         return set(it)
 
-    def __call__(self, data: bool = False) -> Any:
-        return self.items() if data else self
+    def __getitem__(self, vertex: int) -> dict[str, Any]:
+        """The attributes of a vertex: a stored graph has none. Raises KeyError for no vertex."""
+        if not is_vertex(self._graph, vertex):
+            raise KeyError(vertex)
+        return {}
+
+    def __call__(self, data: bool | str = False, default: Any = None) -> Any:
+        """The vertices; with `data` pairs of these and their attributes, or the default of one that is named."""
+        if data is False:
+            return self
+        return self.items() if data is True else ((vertex, default) for vertex in self)
+
+    def data(self, data: bool | str = True, default: Any = None) -> Any:
+        """As a call, with attributes unless told."""
+        return self(data, default)
 
     def items(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Vertices with what is known of them: nothing."""

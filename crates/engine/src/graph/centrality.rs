@@ -16,16 +16,68 @@ use super::sweep::Sweep;
 use super::wanted::{List, Scratch, Wanted};
 use crate::EngineError;
 
-/// Counts shortest paths from one vertex. The state of a vertex is σ, how many lead to it.
+/// A level is divided by 2^256 where the largest of its numbers of paths is above 2^900: one of the next level, a sum of less
+/// than 2^32 of these, is finite then.
+const LARGE: f64 = power_of_two(900);
+const DIVISOR: f64 = power_of_two(256);
+
+/// No number of paths is below that after it was divided: (1 + δ) / σ would not be finite.
+const SMALL: f64 = power_of_two(-960);
+
+const fn power_of_two(exponent: i64) -> f64 {
+    f64::from_bits(((1023 + exponent) as u64) << 52)
+}
+
+/// Counts shortest paths from one vertex. The state of a vertex is σ, how many lead to it, over the divisors of its level and
+/// of those before. Of the dependencies only ratios of σ in neighbouring levels matter.
+///
+/// Invariant: `divided` has, ascending, the numbers of the levels that were divided.
 struct Counting {
     /// Those that are as near as the vertices of the iteration, or nearer: no shortest path goes on to them.
     settled: Bits,
     layers: Layers,
     /// Bytes that these may take.
     layers_bytes: u64,
+    divided: Vec<u32>,
+    /// No number of paths of the last level is above that.
+    most_paths: f64,
+    /// The vertices of the last level.
+    width: u64,
+    /// Whether a level has numbers of paths too far apart to be divided.
+    is_wide: bool,
 }
 
 impl Counting {
+    /// Nothing but the source was met.
+    fn begin(&mut self, level: &mut Frontier) {
+        self.settled.clear();
+        self.divided.clear();
+        (self.most_paths, self.width) = (1.0, 1);
+        self.meet(level);
+    }
+
+    /// Divides the numbers of paths of the level that was met where these are large. A level is looked at only if its numbers
+    /// could be: each is a sum of as many as the level before has vertices at most.
+    fn divide(&mut self, states: &mut [AtomicU64], level: &Frontier) {
+        self.most_paths *= self.width as f64;
+        self.width = level.count();
+        if self.most_paths <= LARGE {
+            return;
+        }
+        self.most_paths = 0.0;
+        level.each(|vertex| self.most_paths = self.most_paths.max(value_of(&states[vertex as usize])));
+        if self.most_paths <= LARGE {
+            return;
+        }
+        self.most_paths /= DIVISOR;
+        self.divided.push(self.layers.count() - 1);
+        level.each(|vertex| {
+            let paths = value_of(&states[vertex as usize]) / DIVISOR;
+            self.is_wide |= paths < SMALL;
+            *states[vertex as usize].get_mut() = paths.to_bits();
+        });
+    }
+
     /// The active vertices of an iteration, a level, were met.
     fn meet(&mut self, active: &mut Frontier) {
         active.settle();
@@ -37,7 +89,7 @@ impl Counting {
     }
 
     fn is_short(&self) -> bool {
-        self.layers.bytes() > self.layers_bytes
+        self.layers.bytes() + 4 * self.divided.len() as u64 > self.layers_bytes
     }
 }
 
@@ -68,11 +120,17 @@ impl VertexProgram for Counting {
         true
     }
 
-    fn on_iteration_end(&mut self, _: u32, _: &mut [AtomicU64], active: &mut Frontier) {
+    fn on_iteration_end(&mut self, _: u32, states: &mut [AtomicU64], active: &mut Frontier) {
         if active.is_empty() {
             return;
         }
         self.meet(active);
+        if !active.is_empty() {
+            self.divide(states, active);
+        }
+        if self.is_wide {
+            active.clear();
+        }
     }
 }
 
@@ -89,7 +147,7 @@ pub const BETWEENNESS_BYTES: [u64; 2] = [NUMBERS_BYTES + 1 + LAYERS_BYTES_MOST, 
 /// `vertex_bytes`, which are one of [`BETWEENNESS_BYTES`]. I/O: what is reached from a source is read twice.
 ///
 /// # Errors
-/// The file cannot be read, or is not what it says; what `watch` says.
+/// The file cannot be read, or is not what it says; numbers of paths to equally far vertices are too far apart; what `watch` says.
 pub fn betweenness(
     file: &GraphFile,
     sources: &[Vertex],
@@ -102,20 +160,24 @@ pub fn betweenness(
         sums: Sums::new(file.path(), vertices)?,
         paths: Sums::new(file.path(), vertices)?,
         source: 0,
+        divisor: 1.0,
     };
     let layers_bytes = (8 * vertex_bytes.saturating_sub(NUMBERS_BYTES)).saturating_sub(6) * vertices as u64 / 8;
     let mut counting = Counting {
         settled: Bits::none(vertices),
         layers: Layers::new(vertices, layers_bytes as usize),
         layers_bytes,
+        divided: vec![],
+        most_paths: 1.0,
+        width: 1,
+        is_wide: false,
     };
     let (mut level, mut behind) = (Frontier::none(vertices), Frontier::none(vertices));
     for source in sources {
         search.begin(*source);
-        counting.settled.clear();
         level.clear();
         level.insert(*source);
-        counting.meet(&mut level);
+        counting.begin(&mut level);
         let graph = Graph { file, degrees: None };
         run(
             &graph,
@@ -129,8 +191,16 @@ pub fn betweenness(
         if counting.is_short() {
             return Ok(None);
         }
+        if counting.is_wide {
+            return Err(EngineError::Argument(format!(
+                "betweenness_centrality: {source} has more than 2^1600 times as many shortest paths to one vertex as to another \
+                 one just as far; float64 does not hold both, leave {source} out of the sources"
+            )));
+        }
         behind.clear();
         while counting.layers.pop(&mut level) {
+            let is_divided = counting.divided.pop_if(|number| *number == counting.layers.count());
+            search.divisor = if is_divided.is_some() { DIVISOR } else { 1.0 };
             search.depend(
                 file,
                 &level,
@@ -152,9 +222,12 @@ pub fn betweenness(
 struct Search {
     /// Σ_s δ_s(v) so far.
     sums: Sums,
-    /// σ_v; once the vertex is done (1 + δ(v)) / σ_v, which those in front of it add up.
+    /// σ_v; once the vertex is done (1 + δ(v)) / σ_v, with σ_v as its level was before it was divided: those in front of it
+    /// add that up.
     paths: Sums,
     source: Vertex,
+    /// By which the level was divided.
+    divisor: f64,
 }
 
 impl Search {
@@ -171,7 +244,7 @@ impl Search {
         if vertex != self.source {
             self.sums.add(vertex, dependency);
         }
-        self.paths.set(vertex, (1.0 + dependency) / paths);
+        self.paths.set(vertex, (1.0 + dependency) / paths / self.divisor);
     }
 
     /// The dependencies of the vertices of a level on those of the next, which are `behind`.
