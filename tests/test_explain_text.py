@@ -11,7 +11,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
-from outcore._explanation import _repeats, _short_names
+from outcore._explanation import _joined_label, _repeats, _short_names
 
 
 def text(explanation: Any) -> str:
@@ -53,7 +53,8 @@ peak reserved (exact)  63,397,888 B (60.5 MiB) of 64.0 MiB
 memory limit           8,589,934,592 B (8.00 GiB), … of it not for tiles
 tasks                  25, 4 in flight
 policy, order          next-use, rows
-order tried            rows: 61.1 MiB read, 61.0 MiB written, chosen"""
+order tried            rows: 61.1 MiB read, 61.0 MiB written, chosen
+legend                 over: length/tile of each axis; 3 × 39: 39 such passes from 3 on, their sums"""
 
 
 def test_iterations_are_one_line_each_with_their_count(matrix: oc.Array, tmp_path: Path) -> None:
@@ -67,14 +68,14 @@ def test_iterations_are_one_line_each_with_their_count(matrix: oc.Array, tmp_pat
 
 
 ITERATIONS = """\
-  pass  what                    over          tasks       read   written  files
-──────  ──────────────────────  ────────────  ─────  ─────────  ────────  ─────────────
-     0  matmul                  200000/8192      25   61.1 MiB       0 B  x.npy
-     1  matmul                  200000/65536      4        0 B       0 B
-2 × 39  divide, matmul          once             39        0 B       0 B
-3 × 39  divide, matmul, matmul  200000/8192     975  509.0 MiB       0 B  x.npy
-    80  divide, matmul          once              1        0 B  4.00 KiB  → h.zarr
-    81  divide                  200000/8192      25   12.5 MiB  7.63 MiB  x.npy → w.npy
+  pass  what                over          tasks       read   written  files
+──────  ──────────────────  ────────────  ─────  ─────────  ────────  ─────────────
+     0  matmul              200000/8192      25   61.1 MiB       0 B  x.npy
+     1  matmul              200000/65536      4        0 B       0 B
+2 × 39  divide, matmul      once             39        0 B       0 B
+3 × 39  divide, 2 × matmul  200000/8192     975  509.0 MiB       0 B  x.npy
+    80  divide, matmul      once              1        0 B  4.00 KiB  → h.zarr
+    81  divide              200000/8192      25   12.5 MiB  7.63 MiB  x.npy → w.npy
 
 bytes read (exact)     610,916,992 B (582.6 MiB)
 bytes written (exact)  8,012,270 B (7.64 MiB)
@@ -85,7 +86,8 @@ tasks                  1,069, 4 in flight
 policy, order          next-use, rows, alternating
 order tried            rows: 709.4 MiB read, 7.64 MiB written
 order tried            rows, alternating: 582.6 MiB read, 7.64 MiB written, chosen
-order tried            shared tiles: 708.3 MiB read, 7.64 MiB written"""
+order tried            shared tiles: 708.3 MiB read, 7.64 MiB written
+legend                 over: length/tile of each axis; 3 × 39: 39 such passes from 3 on, their sums"""
 
 
 @pytest.mark.parametrize("pool", [16 << 20, 48 << 20, 512 << 20])
@@ -126,3 +128,24 @@ def test_files_of_one_name_are_told_apart() -> None:
 )
 def test_repeats_are_found(kinds: str, runs: list[tuple[int, int, int]]) -> None:
     assert _repeats(kinds) == runs
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("sum", "sum"),
+        ("a, a, a, b", "3 × a, b"),
+        (", ".join(["expand_dims"] * 40), "40 × expand_dims"),
+        (", ".join(f"operator{k}" for k in range(20)), "operator0, operator1, operator2 … and 17 more"),
+        ("x" * 60, "x" * 60),
+    ],
+)
+def test_runs_of_an_operator_are_their_number_and_long_rows_are_cut(label: str, said: str) -> None:
+    assert _joined_label(label) == said
+
+
+def test_an_explanation_is_one_line_where_it_is_not_printed() -> None:
+    with session():
+        said = repr(oc.explain(oc.arange(1000).sum()))
+    assert said.startswith("Explanation(1 pass, 0 B read, 0 B written, peak ")
+    assert "\n" not in said

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from outcore._sizes import format_size
@@ -180,7 +181,7 @@ class Explanation:
                 rows.append(
                     (
                         str(part.index) if times == 1 else f"{part.index} × {times}",
-                        part.label,
+                        _joined_label(part.label),
                         " × ".join(f"{length}/{tile}" for length, tile in part.domain) or "once",
                         f"{sum(one.tasks for one in alike):,}",
                         format_size(sum(one.bytes_read for one in alike)),
@@ -191,8 +192,10 @@ class Explanation:
         return [header, *rows]
 
     def __str__(self) -> str:
-        if self.stages:
-            return "\n".join(self._stage_lines())
+        lines = self._stage_lines() if self.stages else self._program_lines()
+        return "\n".join([*lines, f"{'legend':<21}  {_LEGEND}"])
+
+    def _program_lines(self) -> list[str]:
         lines = [*_table(self._rows(), right=(0, 3, 4, 5)), ""]
         totals = self._totals()
         width = max(len(name) for name, _ in totals)
@@ -206,16 +209,23 @@ class Explanation:
                 f"{'order tried':<{width}}  {candidate['order']}: {format_size(candidate['bytes_read'])} read, "
                 f"{format_size(candidate['bytes_written'])} written{', chosen' if candidate.get('chosen') else ''}"
             )
-        return "\n".join(lines)
+        return lines
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        kind = "" if self.exact else "at most "
+        stages = f"{len(self.stages)} stages, " if len(self.stages) > 1 else ""
+        passes = f"{len(self.passes):,} pass{'' if len(self.passes) == 1 else 'es'}"
+        return (
+            f"Explanation({stages}{passes}, {kind}{format_size(self.bytes_read)} read, "
+            f"{format_size(self.bytes_written)} written, peak {format_size(self.peak_bytes)}; print it for the passes)"
+        )
 
     def _stage_lines(self) -> list[str]:
         lines = []
         for number, stage in enumerate(self.stages, 1):
             kind = "exact" if stage.exact else "bounds"
             lines.append(f"stage {number} of {len(self.stages)}: {stage.label} ({kind})")
-            lines += [f"  {line}".rstrip() for line in str(stage.forecast).splitlines()]
+            lines += [f"  {line}".rstrip() for line in stage.forecast._program_lines()]
             if stage.awaits:
                 lines.append(f"  what follows waits for: {stage.awaits}")
             lines.append("")
@@ -231,6 +241,25 @@ class Explanation:
             for name, value in self._totals()
         )
         return f"<table><tr>{cells}</tr>{rows}</table><table>{totals}</table>"
+
+
+#: Characters of a cell; longer text is cut, so that a line fits a terminal.
+_CELL = 48
+
+_LEGEND = "over: length/tile of each axis; 3 × 39: 39 such passes from 3 on, their sums"
+
+
+def _joined_label(label: str) -> str:
+    """Operators of a pass, runs of one as their number: `a, a, a, b` as `3 × a, b`. Of long rows the first."""
+    runs = [(name, len(list(alike))) for name, alike in groupby(label.split(", "))]
+    parts = [name if times == 1 else f"{times} × {name}" for name, times in runs]
+    if len(", ".join(parts)) <= _CELL:
+        return ", ".join(parts)
+    shown = 1
+    while len(", ".join(parts[: shown + 1])) <= _CELL - len(" … and 1,000 more"):
+        shown += 1
+    more = sum(times for _, times in runs[shown:])
+    return ", ".join(parts[:shown]) + (f" … and {more:,} more" if more else "")
 
 
 def _pair(content: Mapping[str, Any], name: str) -> tuple[int, int]:
@@ -300,7 +329,7 @@ def _both(size: int) -> str:
 
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int]) -> list[str]:
     """Rows of one width per column; long labels are cut so that a line fits a terminal."""
-    shown = [[cell if len(cell) <= 48 else f"{cell[:47]}…" for cell in row] for row in rows]
+    shown = [[cell if len(cell) <= _CELL else f"{cell[: _CELL - 1]}…" for cell in row] for row in rows]
     widths = [max(len(row[place]) for row in shown) for place in range(len(shown[0]))]
     lines = []
     for row in shown:

@@ -209,12 +209,16 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
             count, size = _core.remove_unfinished(place)
             found["count"] += count
             found["bytes"] += size
-        lines.append(f"{place}: count {found['count']}, bytes {found['bytes']}")
+        left = f"scratch and unfinished outputs of ended processes: {found['count']}, {format_size(found['bytes'])}"
+        lines.append(f"{place}: removed {left}")
         work = []
         for folder, target, size, age, busy in _core.unfinished(place):
             work.append({"folder": str(folder), "target": str(target), "bytes": size, "age_seconds": age, "busy": busy})
             state = ", at work" if busy else ""
-            lines.append(f"  can be gone on with: {target}, {format_size(size)}, {age / 3600:.1f} h old{state}")
+            lines.append(
+                f"  can be gone on with: store(…, resume=True) into {target}, {format_size(size)}, "
+                f"{age / 3600:.1f} h old{state}"
+            )
         content[place] = {**found, "resumable": work}
     _show(content, as_json, "\n".join(lines))
 

@@ -1,6 +1,7 @@
 //! NumPy arrays as sources, and results as NumPy arrays, without copies.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use outcore_dtype::DType;
@@ -87,11 +88,42 @@ pub fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<Expr> {
     ops::source(Arc::new(source)).map_err(to_python)
 }
 
+/// The results that callers hold: bytes reserved for each, and its element type and shape as Python writes them.
+static RESULTS: Mutex<BTreeMap<u64, (u64, String)>> = Mutex::new(BTreeMap::new());
+
+fn results() -> MutexGuard<'static, BTreeMap<u64, (u64, String)>> {
+    RESULTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Results that callers hold: their bytes together, and the description of the largest.
+pub struct HeldResults {
+    pub bytes: u64,
+    pub largest: String,
+}
+
+/// What callers hold of the results of this process; None where that is nothing.
+pub fn held_results() -> Option<HeldResults> {
+    let results = results();
+    let (_, largest) = results.values().max_by_key(|(bytes, _)| *bytes)?;
+    Some(HeldResults {
+        bytes: results.values().map(|(bytes, _)| bytes).sum(),
+        largest: largest.clone(),
+    })
+}
+
 /// A result's frame, exported through the buffer protocol: NumPy views it and gives it back when done.
 #[pyclass(frozen)]
 struct Result {
     frame: Frame,
     bytes: usize,
+    /// Its place in the register of results.
+    number: u64,
+}
+
+impl Drop for Result {
+    fn drop(&mut self) {
+        results().remove(&self.number);
+    }
 }
 
 #[pymethods]
@@ -118,11 +150,26 @@ impl Result {
 /// A result in memory as a NumPy array of the given shape.
 pub fn to_numpy(py: Python<'_>, frame: Frame, shape: &[u64], dtype: DType) -> PyResult<Py<PyAny>> {
     let bytes = shape.iter().product::<u64>() as usize * dtype.size();
-    let owner = Bound::new(py, Result { frame, bytes })?;
+    let name = format!("{} {}", dtype.name(), shown(shape));
+    let number = {
+        let mut results = results();
+        let number = results.last_key_value().map_or(0, |(last, _)| last + 1);
+        results.insert(number, (frame.len() as u64, name));
+        number
+    };
+    let owner = Bound::new(py, Result { frame, bytes, number })?;
     let numpy = py.import("numpy")?;
     let flat = numpy.call_method1("frombuffer", (PyMemoryView::from(owner.as_any())?, dtype.name()))?;
     let shape: Vec<usize> = shape.iter().map(|&length| length as usize).collect();
     Ok(flat.call_method1("reshape", (shape,))?.unbind())
+}
+
+/// A shape as Python writes it.
+fn shown(shape: &[u64]) -> String {
+    match shape {
+        [length] => format!("({length},)"),
+        _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// A read-only NumPy view of a block, valid during one call only.

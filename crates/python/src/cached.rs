@@ -10,7 +10,16 @@ use outcore_store::io::Mode;
 use pyo3::prelude::*;
 
 use crate::error::to_python;
-use crate::session::PySession;
+use crate::session::{watching_signals, PySession};
+
+/// Places that are read or written between two looks at signals, and about as many bytes.
+const PART: usize = 16_384;
+const PART_BYTES: usize = 64 << 20;
+
+/// Places of so many bytes each that go between two looks at signals.
+fn part_of(bytes: usize) -> usize {
+    (PART_BYTES / bytes.max(1)).clamp(1, PART)
+}
 
 /// A file, by way of a page cache of its own.
 #[pyclass(frozen, name = "CachedFile", module = "outcore._core")]
@@ -109,27 +118,31 @@ impl PyCachedFile {
         let most = self.file.cache().request_bytes().min(1 << 30);
         let pieces = (0..bytes).step_by(most).map(|at| (at, most.min(bytes - at)));
         let session = self.session.get().0.clone();
-        let found = py.detach(|| -> Result<Vec<u8>, EngineError> {
+        let part = part_of(bytes);
+        let found = watching_signals(py, |watch| -> Result<Vec<u8>, EngineError> {
             // What the caller gets is the caller's; it is looked at whether there is room for it and what is asked.
-            let asked = offsets.len().saturating_mul(pieces.len() * size_of::<Span>());
+            let asked = offsets.len().min(part).saturating_mul(pieces.len() * size_of::<Span>());
             let _held = session.set_aside("read_at", total.saturating_add(asked) as u64)?;
             self.regrow(&session);
             let mut found = vec![0; total];
-            let spans = offsets.iter().flat_map(|offset| {
-                pieces.clone().map(|(at, bytes)| Span {
-                    offset: *offset + at as u64,
-                    bytes: bytes as u32,
-                })
-            });
-            let spans: Vec<Span> = spans.collect();
-            self.file.visit(&spans, &mut |number, pages| {
-                let (row, piece) = (number / pieces.len(), number % pieces.len());
-                let begin = row * bytes + piece * most;
-                pages.copy_to(&mut found[begin..begin + pages.len()]);
-            })?;
+            for (offsets, found) in offsets.chunks(part).zip(found.chunks_mut((part * bytes).max(1))) {
+                watch()?;
+                let spans = offsets.iter().flat_map(|offset| {
+                    pieces.clone().map(|(at, bytes)| Span {
+                        offset: *offset + at as u64,
+                        bytes: bytes as u32,
+                    })
+                });
+                let spans: Vec<Span> = spans.collect();
+                self.file.visit(&spans, &mut |number, pages| {
+                    let (row, piece) = (number / pieces.len(), number % pieces.len());
+                    let begin = row * bytes + piece * most;
+                    pages.copy_to(&mut found[begin..begin + pages.len()]);
+                })?;
+            }
             Ok(found)
         });
-        Ok(PyArray1::from_vec(py, found.map_err(to_python)?))
+        Ok(PyArray1::from_vec(py, found?))
     }
 
     /// Writes so many bytes at each of the offsets, out of those that are one behind the other.
@@ -148,12 +161,21 @@ impl PyCachedFile {
             .map_err(to_python)?;
         // What Python may change meanwhile is copied.
         let (offsets, data) = (offsets.to_vec(), data.to_vec());
-        let written = py.detach(|| {
+        let part = part_of(bytes);
+        let written = watching_signals(py, |watch| {
             self.regrow(&session);
-            self.file.write_many(&data, bytes, &offsets)
+            if offsets.len() <= part || offsets.len().checked_mul(bytes) != Some(data.len()) {
+                return Ok(self.file.write_many(&data, bytes, &offsets)?);
+            }
+            // Nothing has no places, and no parts.
+            for (offsets, data) in offsets.chunks(part).zip(data.chunks((part * bytes).max(1))) {
+                watch()?;
+                self.file.write_many(data, bytes, offsets)?;
+            }
+            Ok(())
         });
         drop(held);
-        written.map_err(|error| to_python(error.into()))
+        written
     }
 
     /// Writes what the file has not, and makes it durable.

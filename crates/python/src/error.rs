@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use outcore_engine::EngineError;
-use outcore_store::StoreError;
+use outcore_store::{show_size, StoreError};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arrays::{held_results, HeldResults};
 use crate::function::Raised;
 
 /// The Python exception for an engine error.
@@ -21,6 +22,8 @@ pub fn store_error(error: StoreError) -> PyErr {
 
 fn build(py: Python<'_>, error: &EngineError) -> PyResult<PyErr> {
     let details = PyDict::new(py);
+    // Of a refusal, the bytes that are missing.
+    let mut short = None;
     match error {
         EngineError::Memory {
             operator,
@@ -33,8 +36,14 @@ fn build(py: Python<'_>, error: &EngineError) -> PyResult<PyErr> {
             details.set_item("need", need)?;
             details.set_item("limit", available)?;
             details.set_item("smallest", smallest)?;
+            short = Some(need.saturating_sub(*available));
         }
-        EngineError::Store(error) => describe(error, &details)?,
+        EngineError::Store(error) => {
+            describe(error, &details)?;
+            if let StoreError::Memory { need, used, limit, .. } = error {
+                short = Some((need + used).saturating_sub(*limit) as u64);
+            }
+        }
         _ => {}
     }
     let cause = raised(error).map(|raised| raised.error.clone_ref(py));
@@ -48,9 +57,23 @@ fn build(py: Python<'_>, error: &EngineError) -> PyResult<PyErr> {
     } else {
         error.code()
     };
-    let exception = PyErr::from_value(from_code.call1((code, error.to_string(), details))?);
+    let mut message = error.to_string();
+    if let Some(held) = short.and_then(in_the_way) {
+        details.set_item("held", held.bytes)?;
+        message += &format!(
+            "; results held by the caller: {}, the largest {}; delete them or use oc.store",
+            show_size(held.bytes),
+            held.largest
+        );
+    }
+    let exception = PyErr::from_value(from_code.call1((code, message, details))?);
     exception.set_cause(py, cause);
     Ok(exception)
+}
+
+/// Results that callers hold, where letting go of them would give back much of what is missing.
+fn in_the_way(short: u64) -> Option<HeldResults> {
+    held_results().filter(|held| held.bytes >= (64 << 10).max(short / 4))
 }
 
 /// The facts of a storage error, under the names that all of them share.

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outcore_engine::expr::{topological, Expr, Op};
 use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Chain, Outcome, ProgressReport, Session, SessionOptions, Target};
 use outcore_engine::EngineError;
-use outcore_store::{Io, StagesFolder};
+use outcore_store::{may_change_unseen, Io, StagesFolder};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -131,6 +132,10 @@ impl PySession {
             .map(|target| read_target(target.as_ref()))
             .collect::<PyResult<Vec<_>>>()?;
         let session = self.0.clone();
+        let stale = |node: &Expr| matches!(&node.op, Op::Source(source) if may_change_unseen(&*source.0));
+        if topological(&nodes).iter().any(stale) {
+            session.clear();
+        }
         let chain = watching_signals(py, |watch| session.plan_chain(&nodes, &targets, watch))?;
         let shapes = nodes.iter().map(|node| (node.shape.clone(), node.dtype)).collect();
         Ok(PyProgram { chain, shapes })

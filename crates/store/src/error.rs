@@ -19,7 +19,7 @@ pub enum StoreError {
     Unsupported { path: PathBuf, reason: String },
     #[error("{}: already exists; pass overwrite=True to replace it", path.display())]
     Exists { path: PathBuf },
-    #[error("{}: changed since it was opened ({reason})", path.display())]
+    #[error("{}: changed since it was opened ({reason}); open it again to read what is there now", path.display())]
     Changed { path: PathBuf, reason: String },
     /// Another process was at work on what this one writes; `output` is the name that will not be given then.
     #[error("{}: disturbed by another process{}: {reason}", path.display(), meanwhile(output.as_deref()))]

@@ -77,7 +77,7 @@ pub use selection::{Positions, Selection};
 pub use shared::{ClaimedSlice, SharedBuffer};
 pub use sink::{check_space, create, plan_sink, target_of, Sink, SinkPlan};
 pub use size::{show_size, show_size_up};
-pub use source::{open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
+pub use source::{may_change_unseen, open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
 pub use sparse::{
     open_rows, open_sparse, parse_sparse, CheckTileRow, CompressedRows, Encoding, SparseFile, SparseShape,
     SparseWriter, TileRowRecord,

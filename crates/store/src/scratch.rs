@@ -16,11 +16,11 @@ use crate::locked::{clean_where, remove_at, size_of, Cleaned, LockedDir};
 use crate::process::locked;
 use crate::resume::{STAGES, TARGET};
 use crate::sink::disk_of;
+use crate::stamp::TMPFS_MAGIC;
 use crate::volume::remove_file;
 use crate::{Io, StoreError};
 
 const PREFIX: &str = "outcore-scratch-";
-const TMPFS_MAGIC: i64 = 0x0102_1994;
 
 /// The scratch space of one session.
 #[derive(Clone)]

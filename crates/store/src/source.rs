@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
+use crate::stamp::in_memory;
 use crate::{npy, zarr, Frame, Io, RawArray, Region, Reservation, StoreError};
 
 /// How an array lies in its store, which is what the planner chooses tiles by.
@@ -130,6 +131,12 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     fn memory(&self) -> Option<MemoryView<'_>> {
         None
     }
+}
+
+/// Whether the bytes of an array may change without a trace: its file is on a file system that is memory, where stores
+/// through a map move no times. What is kept of such an array may be stale.
+pub fn may_change_unseen(source: &dyn Source) -> bool {
+    !source.goes_with_readers() && source.path().is_some_and(in_memory)
 }
 
 /// An opened array. `transposed` says that its axes are those of the file reversed (Fortran order).

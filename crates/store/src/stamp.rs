@@ -7,8 +7,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::fs::statfs;
+
 use crate::io::{File, Mode};
+use crate::locked::random;
 use crate::{Io, StoreError};
+
+pub(crate) const TMPFS_MAGIC: i64 = 0x0102_1994;
+const RAMFS_MAGIC: i64 = 0x8584_58f6;
+
+/// Whether a path is on a file system that is memory itself: stores through a map of a file move none of its times there,
+/// so that equal stamps say nothing of its bytes.
+pub(crate) fn in_memory(path: &Path) -> bool {
+    statfs(path).is_ok_and(|stat| [TMPFS_MAGIC, RAMFS_MAGIC].contains(&stat.f_type))
+}
 
 /// How long a file system's clock may stand still: two changes within it may carry the same time.
 const TICK: Duration = Duration::from_millis(10);
@@ -63,7 +75,7 @@ impl Stamp {
         *self == Stamp { changed_ns, ..*other }
     }
 
-    /// `path@stamp`, the identity of a source.
+    /// `path@stamp`, the identity of a source. Where times do not tell of changes, no two of them are equal.
     pub(crate) fn name(&self, path: &Path) -> String {
         let Stamp {
             device,
@@ -72,7 +84,11 @@ impl Stamp {
             changed_ns,
             bytes,
         } = self;
-        format!("{}@{device}:{inode}:{modified_ns}:{changed_ns}:{bytes}", path.display())
+        let mut name = format!("{}@{device}:{inode}:{modified_ns}:{changed_ns}:{bytes}", path.display());
+        if in_memory(path) {
+            name += &format!(":{:016x}", random());
+        }
+        name
     }
 
     /// Opens the file at `path` for reading, if that still is the file that was stamped; its bytes are not looked at.

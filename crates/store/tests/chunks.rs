@@ -375,7 +375,9 @@ fn notices(change: impl Fn(&Path), reason: &str, number: u64) {
     ];
     for error in errors {
         assert_eq!(error.code(), "changed");
-        let end = format!("a.zarr/c/{number}: changed since it was opened ({reason})");
+        let end = format!(
+            "a.zarr/c/{number}: changed since it was opened ({reason}); open it again to read what is there now"
+        );
         assert!(error.to_string().ends_with(&end), "{error}");
     }
     assert_ne!(source(&path).identity(), opened.identity());

@@ -314,7 +314,9 @@ class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
         with contextlib.suppress(FileNotFoundError):  # and of a file that is gone
             now = self.path.stat().st_size
             if now != self.nbytes:
-                message = f"{self.path}: changed since it was opened ({self.nbytes} bytes then, {now} now)"
+                message = (
+                    f"{self.path}: changed since it was opened ({self.nbytes} bytes then, {now} now); open it again"
+                )
                 raise SourceChangedError(message, {"path": str(self.path)})
 
     def to_scipy(self) -> Any:

@@ -69,14 +69,15 @@ pub fn open_npy(path: &Path, io: &Io) -> Result<NpyFile, StoreError> {
         item: header.dtype.size(),
         file_bytes: stamp.bytes,
     };
+    let identity = stamp.name(path);
     let source = NpySource {
         path: path.to_path_buf(),
         array,
         dtype: header.dtype,
         swapped: header.swapped,
         stamp,
-        identity: stamp.name(path),
-        origin: stamp.name(path),
+        origin: identity.clone(),
+        identity,
     };
     Ok(NpyFile {
         source: Arc::new(source),
