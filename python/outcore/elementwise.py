@@ -190,7 +190,9 @@ bitwise_right_shift = _binary("bitwise_right_shift", "Bits of `x1` moved right b
 bitwise_xor = _binary("bitwise_xor", "Bits set in one but not both.", _BITS, "[5, 6], 3 → [6, 5]")
 copysign = _binary("copysign", "Magnitude of `x1` with the sign of `x2`.", _REALS, "[1.0, -2.0], -1.0 → [-1., -2.]")
 divide = _binary("divide", "Quotient; integers give floating point.", _QUOTIENT, "[1, 3], 2 → [0.5, 1.5]")
-floor_divide = _binary("floor_divide", "Quotient rounded down.", _REMAINDER, "[7, -7], 2 → [ 3, -4]")
+floor_divide = _binary(
+    "floor_divide", "Quotient rounded down; of infinities NaN, as in NumPy.", _REMAINDER, "[7, -7], 2 → [ 3, -4]"
+)
 hypot = _binary("hypot", "Square root of x1² + x2², without overflow on the way.", _REALS, "[3.0, 0.0], 4.0 → [5., 4.]")
 logaddexp = _binary(
     "logaddexp",
