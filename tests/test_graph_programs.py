@@ -320,7 +320,7 @@ def test_states_and_messages_that_do_not_fit_are_refused(out: Path) -> None:
     with session(out, memory_limit=200 << 20):
         G = oc.graph.open(out / "g.ocg")
         for program, need in ((Wide(), 8 * n + n // 8), (Wider(), 16 * n + 3 * (n // 8))):
-            with pytest.raises(MemoryLimitError, match=f"graph: .* needs {need} bytes"):
+            with pytest.raises(MemoryLimitError, match=f"graph: .* needs {need / (1 << 20):.1f} MiB"):
                 G.run(program, active=[0], iterations=1)
 
 

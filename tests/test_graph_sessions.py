@@ -113,6 +113,7 @@ def test_tiles_of_what_was_computed_before_give_way_to_graphs_in_use(made: list[
     with session(out, pool_limit=90 << 20) as current:
         first, second = (oc.graph.open(path) for path in made[:2])
         oc.sort(oc.open(out / "x.npy")).compute()
+        oc.open(out / "x.npy").sum().compute()
         kept = current.counters()["kept_bytes"]
         assert kept > 30 << 20
         components(first), components(second)

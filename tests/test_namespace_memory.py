@@ -77,17 +77,18 @@ ALIKE = {
 OF_SMALL_INPUT = dict.fromkeys(CREATION, "reads nothing, or one small array")
 # A tile that is read, one that is written, and one more or the values between.
 FOUR_TILES = ("convolve", "diff", "flip", "histogram", "linalg.cross", "linalg.lstsq", "linalg.pinv", "logical_and")
-FOUR_TILES += ("kron", "nonzero", "ravel_multi_index", "rolling_mean", "unique", "unwrap")
+FOUR_TILES += ("kron", "nonzero", "rolling_mean", "unique", "unwrap")
 # MiB that are enough, of whatever size the input is.
 REFUSED = {
     **dict.fromkeys(FOUR_TILES, 17),
     **dict.fromkeys(("cumulative_sum", "gradient", "insert", "interp", "linalg.qr", "roll", "split"), 22),
-    **dict.fromkeys(("apply_along_axis", "searchsorted", "sort", "sort_by", "take", "top_k"), 25),
+    **dict.fromkeys(("searchsorted", "sort", "sort_by", "take", "top_k"), 25),
     "i0": 34,
     "rolling_var": 33,
     "map_blocks": 41,
-    **dict.fromkeys(("GroupBy.cumsum", "GroupBy.median", "GroupBy.rank"), 34),
-    "unique_inverse": 65,
+    **dict.fromkeys(("GroupBy.cumsum", "GroupBy.median"), 34),
+    "GroupBy.rank": 35,
+    "unique_inverse": 66,
     "fft.fftn": 22,
     "map_overlap": 105,
     "quantile": 80,

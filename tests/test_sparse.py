@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -333,7 +334,8 @@ def test_a_refusal_names_a_pool_that_works(tmp_path: Path, transposed: bool) -> 
         with session(threads=threads, pool_limit=1 << 16), pytest.raises(MemoryLimitError) as refused:
             product.compute()
         error = refused.value
-        assert str(error.smallest) in str(error)
+        named = float(re.search(r"the smallest limit that works is ([0-9.]+) MiB", str(error))[1])
+        assert error.smallest <= named * (1 << 20) < error.smallest + (16 << 10)
         with session(threads=threads, pool_limit=error.smallest):
             found = product.compute()
         np.testing.assert_allclose(found[:, 0], (matrix.T if transposed else matrix).sum(axis=1), atol=1e-9)

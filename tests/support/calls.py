@@ -83,6 +83,7 @@ CREATION = {
     "ix_": lambda given: oc.ix_(given.labels, given.labels[:9]),
     "fft.fftfreq": lambda _: oc.fft.fftfreq(1 << 20),
     "fft.rfftfreq": lambda _: oc.fft.rfftfreq(1 << 20),
+    "random.choice": lambda given: oc.random.choice(given.x, 20, seed=1),
     "random.integers": lambda _: oc.random.integers((1152, 1024), 0, 9, seed=1),
     "random.normal": lambda _: oc.random.normal((1152, 1024), seed=1),
     "random.uniform": lambda _: oc.random.uniform((1152, 1024), seed=1),
@@ -124,9 +125,10 @@ REDUCTIONS = {
     **{
         f"GroupBy.{name}": lambda given, name=name: getattr(oc.groupby(given.labels, groups=GROUPS), name)(given.v)
         for name in dir(oc.GroupBy)
-        if not name.startswith("_") and name not in ("aggregate", "count", "cumcount", "keys", "transform")
+        if not name.startswith("_") and name not in ("agg", "aggregate", "count", "cumcount", "keys", "transform")
     },
     "GroupBy.aggregate": lambda given: oc.groupby(given.labels, groups=GROUPS).aggregate(given.v, ["min", "std"]),
+    "GroupBy.agg": lambda given: oc.groupby(given.labels, groups=GROUPS).agg(given.v, "mean"),
     "GroupBy.cumcount": lambda given: oc.groupby(given.labels, groups=GROUPS).cumcount(),
     "GroupBy.transform": lambda given: oc.groupby(given.labels, groups=GROUPS).transform(given.v, "mean"),
     "GroupBy.keys": lambda given: oc.groupby(given.labels).keys,
@@ -163,6 +165,7 @@ MANIPULATION = {
     "split": lambda given: oc.split(given.x, 2),
     "squeeze": lambda given: oc.squeeze(given.x[None], 0),
     "swapaxes": lambda given: oc.swapaxes(given.x, 0, 1),
+    "transpose": lambda given: oc.transpose(given.x),
     "tile": lambda given: oc.tile(given.x, (2, 1)),
     "unpackbits": lambda given: oc.unpackbits(oc.packbits(given.flags, axis=1), axis=1),
     "unstack": lambda given: oc.unstack(given.x[:4]),

@@ -165,7 +165,9 @@ def arranging(x: oc.Array, y: oc.Array) -> None:
     assert_type([oc.matrix_transpose(x), oc.moveaxis(x, 0, 1), oc.packbits(x, bitorder="little")], list[oc.Array])
     assert_type([oc.pad(x, 1, "reflect"), oc.permute_dims(x, (1, 0)), oc.rechunk(x, (3, 4))], list[oc.Array])
     assert_type([oc.repeat(x, 2, axis=0), oc.reshape(x, (-1,)), oc.resize(x, (3, 3)), oc.roll(x, 1)], list[oc.Array])
-    assert_type([oc.rot90(x), oc.squeeze(x, 0), oc.swapaxes(x, 0, 1), oc.tile(x, (2, 1))], list[oc.Array])
+    assert_type(
+        [oc.rot90(x), oc.squeeze(x, 0), oc.swapaxes(x, 0, 1), oc.tile(x, (2, 1)), oc.transpose(x)], list[oc.Array]
+    )
     assert_type([oc.tril(x, k=1), oc.triu(x), oc.trim_zeros(x), oc.unpackbits(x, count=5)], list[oc.Array])
     assert_type(oc.ravel_multi_index([x, y], (3, 4)), oc.Array)
     assert_type(oc.unravel_index(x, (3, 4)), tuple[oc.Array, ...])
@@ -265,6 +267,7 @@ def methods(array: oc.Array, key: Values) -> None:
     assert_type(array.device, str)
     assert_type([array.T, array.mT, array.real, array.imag, array.persist(), array.copy()], list[oc.Array])
     assert_type(array.compute(), Values)
+    assert_type(array.to_numpy(), Values)
     assert_type([array.item(), array.tolist()], list[Any])
     assert_type([array.astype("float32"), array.reshape(3, 4), array.reshape((3, 4)), array.ravel()], list[oc.Array])
     assert_type([array.transpose(), array.transpose(1, 0), array.squeeze(), array.flatten()], list[oc.Array])

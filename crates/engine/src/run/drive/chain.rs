@@ -10,7 +10,7 @@ use super::Outcome;
 use crate::expr::staged::{Found, Keep, Next, Room, Stages};
 use crate::expr::Expr;
 use crate::ops::{has_staged, resolve, Waiting};
-use crate::run::prepare::planning::{Asker, Asking, Now, Supposed};
+use crate::run::prepare::planning::{Asker, Asking, Now, Supposed, PLANNING};
 use crate::run::prepare::program::Program;
 use crate::run::prepare::refusal::{Fit, Looking};
 use crate::run::prepare::report::{list, quoted};
@@ -92,6 +92,11 @@ fn need_of(error: &EngineError) -> Option<u64> {
     }
 }
 
+/// Whether the plan itself is too large, so that another must not be made beside it.
+fn is_of_planning(error: &EngineError) -> bool {
+    matches!(error, EngineError::Memory { operator, .. } if operator == PLANNING)
+}
+
 /// The refusal that needs less.
 fn lesser(before: Option<EngineError>, now: EngineError) -> EngineError {
     match before {
@@ -141,7 +146,7 @@ impl Session {
         watch: Watch<'_>,
     ) -> Result<Chain, EngineError> {
         let refusal = match self.plan_as_it_is(outputs, targets, watch) {
-            Err(refusal @ EngineError::Memory { .. }) => refusal,
+            Err(refusal @ EngineError::Memory { .. }) if !is_of_planning(&refusal) => refusal,
             planned => return planned,
         };
         match restacked(outputs)? {
@@ -217,6 +222,8 @@ impl Session {
         };
         if let Some(budget) = looking.find(|budget| self.fits_as_named(budget, held, &mut fits))? {
             (*smallest, *exact) = (self.limit_for(budget, held), true);
+            // A stage that counts on all the room may do with less.
+            *need = (*need).min(budget);
         }
         Ok(refused)
     }

@@ -14,6 +14,8 @@ const SMALL: u64 = 8 << 20;
 /// A plan that needs no more than this beyond the limit is made all the same, to be refused with the limit that works: the
 /// allowances for workers and products lie idle meanwhile.
 const BEYOND: u64 = 16 << 20;
+/// What a plan that is too large for the memory is refused as.
+pub(in crate::run) const PLANNING: &str = "planning";
 
 /// Who asks for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +94,7 @@ impl<'a> PlanningMemory<'a> {
         PlanningMemory {
             session,
             asker,
-            operator: "planning",
+            operator: PLANNING,
             wanted: 0,
             reserved: vec![],
             turn: None,
