@@ -113,9 +113,6 @@ def test_planning_takes_its_memory_from_kept_tiles(inputs: dict[str, str]) -> No
 
 
 @pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
-@pytest.mark.xfail(
-    reason="nodes know the function they were made by since 2026-11-25: the group of 256 MiB is exceeded"
-)
 def test_a_plan_too_large_for_the_limit_is_refused(inputs: dict[str, str]) -> None:
     given = {"x": inputs["X"], "y": inputs["y"], "iterations": 20_000, "memory_limit": LIMIT}
     outcome = cgroup.run_limited("support.children:long_plan_beside_tiles", given, LIMIT, TIMEOUT_SECONDS)

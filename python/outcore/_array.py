@@ -6,6 +6,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from itertools import count
 from types import FrameType
 from typing import Any, ClassVar, NoReturn, SupportsIndex
 
@@ -24,6 +25,9 @@ tracing: ContextVar[str | None] = ContextVar("outcore_tracing", default=None)
 
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 _BLOCK_BYTES = 4 << 20  # of values that iteration has in memory
+_MADE_BETWEEN = 1 << 13  # arrays, after which kept tiles give way to the expressions of which they are made
+_MADE_BYTES = 8 << 20  # that expressions of so many arrays take at most
+_made = count(1)
 _DLPACK_CPU = (1, 0)  # kDLCPU, and the only one of them
 
 
@@ -78,6 +82,10 @@ class Array:
         function = called(sys._getframe(1))
         if function is not None:
             expr.call_as(function)
+        if next(_made) % _MADE_BETWEEN == 0:
+            from outcore._session import leave_room  # sessions compute arrays
+
+            leave_room(_MADE_BYTES)
 
     # -- what it is ---------------------------------------------------------------------------------------------
 

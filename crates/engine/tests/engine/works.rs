@@ -28,8 +28,7 @@ const LENGTH: u64 = (3 << 19) + 777;
 /// A matrix whose tiles, pairs of its chunks, stand in five rows of two.
 const MATRIX: [u64; 2] = [2100, 2048];
 const CHUNK: [u64; 2] = [512, 512];
-/// Rows of a mask that are counted together.
-const GRANULE: u64 = 1024;
+/// A mask chooses what is larger.
 const ABOVE: f64 = 0.6;
 
 fn row(name: &str) -> Expr {
@@ -55,8 +54,9 @@ fn scan(op: Scan, x: &Expr, axis: usize) -> Expr {
 
 /// A mask of a stored row, and how many of each granule it chooses.
 fn above(x: &Expr) -> (Expr, Vec<u64>) {
-    let counts = (0..LENGTH).step_by(GRANULE as usize).map(|start| {
-        let granule = start..(start + GRANULE).min(LENGTH);
+    let rows = ops::granule(LENGTH);
+    let counts = (0..LENGTH).step_by(rows as usize).map(|start| {
+        let granule = start..(start + rows).min(LENGTH);
         granule.filter(|&flat| made_value(flat) > ABOVE).count() as u64
     });
     (apply(Binary::Greater, x, &number(ABOVE)), counts.collect())

@@ -7,7 +7,7 @@ use crate::place::window::InBytes;
 use crate::place::{self, Limits, Placed, Shortage, Window};
 use crate::plan::Plan;
 use crate::run::prepare::planning::Supposed;
-use crate::run::prepare::refusal::{Fit, Looking};
+use crate::run::prepare::refusal::{Fit, Held, Looking};
 use crate::run::session::residency::KeptKey;
 use crate::run::session::Session;
 use crate::schedule::tiles::tasks_per_read;
@@ -57,13 +57,6 @@ pub(in crate::run) struct Placement {
     pub(in crate::run) start: Vec<(TileId, KeptKey)>,
 }
 
-/// Bytes that results take which the caller still has, of this session and of the process's others.
-#[derive(Clone, Copy)]
-pub(in crate::run) struct Held {
-    pub(in crate::run) here: u64,
-    pub(in crate::run) elsewhere: u64,
-}
-
 impl Session {
     pub(in crate::run) fn place(
         &self,
@@ -86,7 +79,7 @@ impl Session {
                 Supposed::Nothing if wanted.last => self.least_budget(wanted, fixed_bytes, held, &shortage)?,
                 _ => None,
             };
-            Err(self.refuse(wanted, &shortage, held, smallest))
+            Err(self.refuse(wanted.plan, wanted.called, &shortage, held, smallest))
         })
     }
 
@@ -331,14 +324,6 @@ impl Session {
             here: ledger.held_now() as u64,
             elsewhere: ledger.held_by_others() as u64,
         })
-    }
-
-    /// What results take that the caller still has.
-    pub(in crate::run) fn held(&self) -> Held {
-        Held {
-            here: self.ledger().held() as u64,
-            elsewhere: self.ledger().held_by_others() as u64,
-        }
     }
 }
 

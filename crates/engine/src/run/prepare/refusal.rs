@@ -7,7 +7,6 @@ use outcore_store::show_size as show;
 
 use crate::place::Shortage;
 use crate::plan::{ArrayId, Plan, Producer};
-use crate::run::prepare::budget::{Held, Wanted};
 use crate::run::session::overhead::STEP;
 use crate::run::session::Session;
 use crate::EngineError;
@@ -18,6 +17,13 @@ const NARROWING: Duration = Duration::from_millis(500);
 const GRAIN: u64 = 64 << 10;
 /// More than any machine has, and small enough that sums of a few do not wrap.
 const BYTES_MAX: u64 = 1 << 60;
+
+/// Bytes that results take which the caller still has, of this session and of the process's others.
+#[derive(Clone, Copy)]
+pub(in crate::run) struct Held {
+    pub(in crate::run) here: u64,
+    pub(in crate::run) elsewhere: u64,
+}
 
 /// Whether a computation fits.
 pub(in crate::run) enum Fit {
@@ -66,6 +72,14 @@ impl Looking {
 }
 
 impl Session {
+    /// Bytes of results that the caller still has.
+    pub(in crate::run) fn held(&self) -> Held {
+        Held {
+            here: self.ledger().held() as u64,
+            elsewhere: self.ledger().held_by_others() as u64,
+        }
+    }
+
     /// Whether it is the pool that `budget` bytes beside what is held do not fit into, rather than the process.
     fn pool_binds(&self, budget: u64, held: Held) -> bool {
         self.options.pool_limit.is_some_and(|pool| budget + held.here > pool)
@@ -114,18 +128,19 @@ impl Session {
         )
     }
 
-    /// The error for a program that does not fit, where `smallest` bytes beside what is held are the least that would do, if
-    /// that is known.
+    /// The error for a plan that does not fit, where `smallest` bytes beside what is held are the least that would do, if
+    /// that is known. `name` is the function that the caller called, where the plan's nodes do not know.
     pub(in crate::run) fn refuse(
         &self,
-        wanted: Wanted<'_>,
+        plan: &Plan,
+        name: Option<&'static str>,
         shortage: &Shortage,
         held: Held,
         smallest: Option<u64>,
     ) -> EngineError {
         let producer = shortage.pass as usize;
-        let label = wanted.plan.producers.get(producer).map_or("", Producer::label);
-        let operator = called(wanted.plan, producer).or(wanted.called).unwrap_or(label);
+        let label = plan.producers.get(producer).map_or("", Producer::label);
+        let operator = called(plan, producer).or(name).unwrap_or(label);
         let detail = self.describe_limit(held);
         EngineError::Memory {
             operator: operator.into(),
