@@ -352,8 +352,23 @@ mod tests {
         there_and_back(0, &[]);
         there_and_back(0, &[0]);
         there_and_back(0, &[u32::MAX - 1]);
-        there_and_back(u32::MAX - 1, &[0, 0, 1, u32::MAX - 1]);
+        there_and_back(u32::MAX - 1, &[0, 1, u32::MAX - 1]);
         there_and_back(1 << 31, &[0, 1 << 31, (1 << 31) + 1, u32::MAX - 1]);
+    }
+
+    #[test]
+    fn a_neighbour_that_is_in_a_list_twice_is_refused_wherever_it_stands() {
+        for length in 2..40 {
+            for again in 0..length - 1 {
+                let neighbours: Vec<Vertex> = (0..length).map(|at| 3 * (at - u32::from(at > again))).collect();
+                let (mut bytes, mut found) = (vec![], vec![]);
+                encode(7, &neighbours, &mut bytes);
+                assert_eq!(decode(7, &bytes, 1000, &mut found), Err(TWICE), "{neighbours:?}");
+                for most in [4, 8, 400] {
+                    assert_eq!(by_parts(7, &bytes, 1000, most), Err(TWICE), "{neighbours:?} by {most}");
+                }
+            }
+        }
     }
 
     proptest! {
@@ -361,6 +376,7 @@ mod tests {
         fn lists_come_back(vertex: u32, mut neighbours in prop::collection::vec(any::<u32>(), 0..70), shift in 0u32..31) {
             neighbours.iter_mut().for_each(|each| *each >>= shift);
             neighbours.sort_unstable();
+            neighbours.dedup();
             there_and_back(vertex >> shift, &neighbours);
         }
 
@@ -370,21 +386,9 @@ mod tests {
             let whole = decode(vertex, &bytes, 1000, &mut found).map(|()| found.clone());
             prop_assert_eq!(by_parts(vertex, &bytes, 1000, 8).ok(), whole.clone().ok());
             if whole.is_ok() {
-                prop_assert!(found.windows(2).all(|pair| pair[0] <= pair[1]));
+                prop_assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
                 prop_assert!(found.last().is_none_or(|last| *last < 1000));
                 prop_assert_eq!(degree(&bytes), Ok(found.len()));
-            }
-        }
-    }
-
-    #[test]
-    fn a_neighbour_twice_is_refused() {
-        for neighbours in [vec![5, 5], vec![1, 2, 3, 3, 4], (0..40).chain(39..60).collect()] {
-            let (mut bytes, mut found) = (vec![], vec![]);
-            encode(3, &neighbours, &mut bytes);
-            assert_eq!(decode(3, &bytes, 100, &mut found), Err(TWICE), "{neighbours:?}");
-            for most in [4, 8, 400] {
-                assert_eq!(by_parts(3, &bytes, 100, most), Err(TWICE));
             }
         }
     }
