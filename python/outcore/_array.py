@@ -37,7 +37,7 @@ def check_device(device: object) -> None:
         raise ArgumentError(f"device {device!r} is not known; outcore computes on 'cpu'")
 
 
-_RUNNING = ("outcore._run", "outcore._session")  # what computes expressions is no part of them
+_RUNNING = ("outcore._node", "outcore._run", "outcore._session")  # what asks for expressions is no part of them
 
 
 def called(frame: FrameType | None) -> str | None:

@@ -40,6 +40,10 @@ def _program(stage: Mapping[str, Any]) -> dict[str, Any]:
     if not stage["exact"]:
         # Which tiles are kept follows from what is found: all that is sure is that they stay within the budget.
         program["peak_bytes"] = program["budget_bytes"]
+        # Where memory is short, tiles of other sizes may be spilled where these are not.
+        for name in ("bytes_written", "bytes_spilled", "bytes_scratch"):
+            program[name] += stage.get("beyond_spilled", 0)
+        program["bytes_read"] += stage.get("beyond_read", 0)
     return program
 
 

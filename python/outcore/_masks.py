@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from outcore import _core
+from outcore import _core, _foresight
 from outcore._array import Array, called
-from outcore.errors import IndexingError
+from outcore.errors import IndexingError, MemoryLimitError
 
 _COUNTED_MAX = 16
 _lock = Lock()
@@ -24,21 +24,31 @@ class Chosen(Array):
     __slots__ = ("_called", "_found", "_make")
 
     def __init__(self, make: Callable[[], _core.Expr]) -> None:
-        self._make: Callable[[], _core.Expr] | None = cache(make)  # copies share what is found
+        self._make: Any = cache(make)  # copies share what is found
         self._found: _core.Expr | None = None
         self._called = called(sys._getframe(1))
 
     def __copy__(self) -> Array:
         return Array(self._expr) if self._make is None else Chosen(self._make)
 
+    def _named(self, found: _core.Expr) -> _core.Expr:
+        if self._called is not None:
+            found.call_as(self._called)
+        return found
+
     @property
     def _expr(self) -> _core.Expr:  # a slot of the base class
-        if self._found is None:
-            assert self._make is not None
-            self._found = self._make()
-            self._make = None
-            if self._called is not None:
-                self._found.call_as(self._called)
+        if self._found is not None:
+            return self._found
+        assert self._make is not None
+        make = self._make
+        if _foresight.is_foreseeing():
+            return self._named(make.__wrapped__())
+        try:
+            found = make()
+        except MemoryLimitError as refused:
+            raise _foresight.for_all(refused, lambda: _plan_stored(self._expr)) from None
+        self._found, self._make = self._named(found), None
         return self._found
 
     @_expr.setter
@@ -46,11 +56,21 @@ class Chosen(Array):
         self._found = expr
 
 
+def _plan_stored(array: _core.Expr) -> None:
+    """Plans an array as if it went to a file, the least that any use of it takes."""
+    from outcore._session import current
+
+    session = current()
+    session.plan([array], [{"path": session._core.unused_path(), "overwrite": False, "chunks": None}])
+
+
 def hold(*arrays: _core.Expr) -> list[_core.Expr]:
     """The values of nodes in scratch, for as long as something reads them; all from one program."""
     from outcore._run import plan_and_run
     from outcore._session import current
 
+    if _foresight.is_foreseeing():
+        return [_foresight.stored(array) for array in arrays]
     core = current()._core
     paths = [core.unused_path() for _ in arrays]
     targets: list[_core.Target | None] = [{"path": path, "overwrite": False, "chunks": None} for path in paths]
@@ -63,6 +83,8 @@ def hold_counted(arrays: list[_core.Expr], mask: Callable[[list[_core.Expr]], _c
     from outcore._run import plan_and_run
     from outcore._session import current
 
+    if _foresight.is_foreseeing():
+        return hold(*arrays)
     core = current()._core
     paths = [core.unused_path() for _ in arrays]
     targets: list[_core.Target | None] = [{"path": path, "overwrite": False, "chunks": None} for path in paths]
@@ -99,6 +121,9 @@ def counts_of(mask: _core.Expr) -> tuple[_core.Expr, list[int]]:
             known.move_to_end(mask.digest)
             held, counts = known[mask.digest]
             return held or mask, counts
+    if _foresight.is_foreseeing():
+        used = mask if _core.is_made_of_stored(mask) else _foresight.stored(mask)
+        return used, _core.full_counts(mask.shape[0])
     held = None if _core.is_made_of_stored(mask) else hold(mask)[0]
     used = held or mask
     results, _ = plan_and_run([_core.count_granules(used)], [None])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._array import Array
 from outcore._explanation import Explanation
+from outcore._foresight import UnforeseenError, for_all, is_foreseeing
 from outcore._kinds import with_kind
 from outcore._node import DTypeLike, Operand, integers, node
 from outcore._picture import Picture
@@ -22,13 +23,22 @@ from outcore._records import is_typed, open_part
 from outcore._session import Outcome, current
 from outcore._typed import Typed, carried, decoded
 from outcore._typed_files import store_typed
-from outcore.errors import ArgumentError, DTypeError, FormatError, ResumeWarning, ShapeError, StaleProgramError
+from outcore.errors import (
+    ArgumentError,
+    DTypeError,
+    FormatError,
+    MemoryLimitError,
+    ResumeWarning,
+    ShapeError,
+    StaleProgramError,
+)
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 _PLANS_MAX = 8
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Values: TypeAlias = "npt.NDArray[Any]"
 Item: TypeAlias = "Operand | Typed"
+Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
 Named = TypeVar("Named", bound="tuple[Any, ...]")
 Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
 
@@ -133,9 +143,21 @@ def compute(*arrays: Any) -> Any:
     if len(arrays) == 1 and isinstance(arrays[0], tuple) and hasattr(arrays[0], "_fields"):
         named: Any = arrays[0]
         return named.compute() if hasattr(named, "compute") else type(named)._make(compute(*named))
-    computed, _ = plan_and_run([node(carried(array)) for array in arrays], [None] * len(arrays))
+    computed, _ = plan_and_run(*_asked(lambda: _in_memory(arrays)))
     results = tuple(decoded(array, value) for array, value in zip(arrays, computed, strict=True))
     return results[0] if len(arrays) == 1 else results
+
+
+def _in_memory(arrays: Sequence[Any]) -> Asked:
+    return [node(carried(array)) for array in arrays], [None] * len(arrays)
+
+
+def _asked(ask: Callable[[], Asked]) -> Asked:
+    """Nodes and targets; where a run is refused that counts for them, the refusal is for all."""
+    try:
+        return ask()
+    except MemoryLimitError as refused:
+        raise for_all(refused, lambda: current().plan(*ask())) from None
 
 
 def plan_and_run(
@@ -148,6 +170,8 @@ def plan_and_run(
 
     Raises StaleProgramError where that happens time after time.
     """
+    if is_foreseeing():
+        raise UnforeseenError
     session = current()
     for left in reversed(range(_PLANS_MAX)):
         program = session.plan(exprs, targets)
@@ -200,7 +224,7 @@ def store(
     """
     if isinstance(targets, Mapping) and any(isinstance(array, Typed) for array in targets.values()):
         return store_typed(targets, overwrite, resume, chunks, progress)
-    return plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
+    return plan_and_run(*_asked(lambda: _targets(targets, overwrite, chunks, resume)), progress)[1]
 
 
 @overload
@@ -236,8 +260,8 @@ def persist(*arrays: Item, directory: PathLike | None = None) -> Any:
 def _program(arrays: tuple[Any, ...], overwrite: bool) -> _core.Program:
     session = current()
     if len(arrays) == 1 and isinstance(arrays[0], Mapping):
-        return session.plan(*_targets(arrays[0], overwrite, None))
-    return session.plan([node(carried(array)) for array in arrays], [None] * len(arrays))
+        return session.plan(*_asked(lambda: _targets(arrays[0], overwrite, None)))
+    return session.plan(*_asked(lambda: _in_memory(arrays)))
 
 
 def explain(*arrays: Any, overwrite: bool = False) -> Explanation:

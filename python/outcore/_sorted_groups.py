@@ -9,6 +9,7 @@ import numpy as np
 
 from outcore import _core, _masks
 from outcore._array import Array
+from outcore._foresight import is_foreseeing
 from outcore.creation import arange, zeros
 from outcore.elementwise import isnan
 from outcore.manipulation import concat, reshape
@@ -46,10 +47,12 @@ class Order:
         self._held: list[_core.Expr] | None = None
 
     def held(self) -> list[_core.Expr]:
-        if self._held is None:
-            ordered = [array._expr for array in sort_by(self.labels, arange(self.labels.shape[0]))]
-            self._held = _masks.hold_counted(ordered, lambda held: last_of_equal(held[0]))
-        return self._held
+        if self._held is not None:
+            return self._held
+        ordered = [array._expr for array in sort_by(self.labels, arange(self.labels.shape[0]))]
+        held = _masks.hold_counted(ordered, lambda held: last_of_equal(held[0]))
+        self._held = None if is_foreseeing() else held
+        return held
 
 
 class Sorted:
@@ -63,17 +66,19 @@ class Sorted:
 
     def _columns(self) -> list[_core.Expr]:
         """The labels in order, and the values if there are any."""
-        if self._held is None:
-            if self._values is None:
-                self._held = self._order.held()[:1]
-            elif self._values.ndim == 1:
-                ordered = [array._expr for array in sort_by(self._order.labels, self._values.astype(self._dtype))]
-                self._held = _masks.hold_counted(ordered, lambda held: last_of_equal(held[0]))
-            else:
-                labels, positions = self._order.held()
-                rows = rows_in_order(self._order.labels, Array(positions), self._values)
-                self._held = [labels, rows.astype(self._dtype)._expr]
-        return self._held
+        if self._held is not None:
+            return self._held
+        if self._values is None:
+            held = self._order.held()[:1]
+        elif self._values.ndim == 1:
+            ordered = [array._expr for array in sort_by(self._order.labels, self._values.astype(self._dtype))]
+            held = _masks.hold_counted(ordered, lambda held: last_of_equal(held[0]))
+        else:
+            labels, positions = self._order.held()
+            rows = rows_in_order(self._order.labels, Array(positions), self._values)
+            held = [labels, rows.astype(self._dtype)._expr]
+        self._held = None if is_foreseeing() else held
+        return held
 
     def keys(self) -> Array:
         return _masks.Chosen(lambda: _masks.choose(self._columns()[0], last_of_equal(self._columns()[0]))._expr)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from outcore import _core, _masks
 from outcore._array import Array
+from outcore._foresight import is_foreseeing
 from outcore._group_order import GroupOrder
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
@@ -81,15 +82,16 @@ class GroupBy(GroupOrder):
 
     def _look(self) -> None:
         """Finds whether labels are integers so close together that each can have a row of a table: two reads."""
-        if self._is_known:
+        if self._is_known or (self._few is None and is_foreseeing()):
             return
-        self._is_known = True
         if self._few is not None:
             self._look_at_few(self._few)
-            return
-        labels = self._labels
-        if labels.dtype.kind not in "biu" or labels.shape[0] == 0:
-            return
+        elif self._labels.dtype.kind in "biu" and self._labels.shape[0]:
+            self._look_at_bounds(self._labels)
+        self._is_known = True
+
+    def _look_at_bounds(self, labels: Array) -> None:
+        """The same of labels that are read for it."""
         labels = labels.astype(np.uint8) if labels.dtype.kind == "b" else labels
         least, most = (int(bound) for bound in compute(min(labels), max(labels)))
         if most - least < _SPAN_MAX:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from outcore import _core, _masks
 from outcore._array import Array
+from outcore._foresight import is_foreseeing
 from outcore._node import Operand, expr_dtype, node
 from outcore.errors import DTypeError
 from outcore.manipulation import concat, reshape
@@ -50,12 +51,14 @@ class _Groups:
         self._held: list[_core.Expr] | None = None
 
     def _sorted(self) -> list[_core.Expr]:
-        if self._held is None:
-            flat = _masks.flatten(self._x)
-            columns = [_core.arange(0, 1, flat.shape[0], "int64")] if self._with_positions else []
-            sorted_columns = [array._expr for array in sort_by(Array(flat), *map(Array, columns))]
-            self._held = _masks.hold_counted(sorted_columns, lambda held: first_of_equal(held[0]))
-        return self._held
+        if self._held is not None:
+            return self._held
+        flat = _masks.flatten(self._x)
+        columns = [_core.arange(0, 1, flat.shape[0], "int64")] if self._with_positions else []
+        sorted_columns = [array._expr for array in sort_by(Array(flat), *map(Array, columns))]
+        held = _masks.hold_counted(sorted_columns, lambda held: first_of_equal(held[0]))
+        self._held = None if is_foreseeing() else held
+        return held
 
     def first(self) -> _core.Expr:
         return first_of_equal(self._sorted()[0])

@@ -353,6 +353,18 @@ fn count_granules(mask: &PyExpr) -> Built {
     built(ops::count_granules(&mask.0))
 }
 
+/// The counts of a mask of `length` that is true everywhere.
+#[pyfunction]
+fn full_counts(length: u64) -> Vec<u64> {
+    ops::full_counts(length)
+}
+
+/// A node as large as `node` and in its tiles, of values that a run before would store: to plan with, never to run.
+#[pyfunction]
+fn foreseen(node: &PyExpr) -> Built {
+    built(outcore_engine::sort::foreseen(&node.0))
+}
+
 /// The rows that a mask chooses, given how many each of its granules does.
 #[pyfunction]
 fn compress(x: &PyExpr, mask: &PyExpr, counts: Vec<u64>) -> Built {
@@ -619,6 +631,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_made_of_stored, module)?)?;
     module.add_function(wrap_pyfunction!(scan, module)?)?;
     module.add_function(wrap_pyfunction!(count_granules, module)?)?;
+    module.add_function(wrap_pyfunction!(full_counts, module)?)?;
+    module.add_function(wrap_pyfunction!(foreseen, module)?)?;
     module.add_function(wrap_pyfunction!(compress, module)?)?;
     module.add_function(wrap_pyfunction!(nonzero, module)?)?;
     module.add_function(wrap_pyfunction!(matmul, module)?)?;

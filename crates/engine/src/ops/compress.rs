@@ -37,6 +37,14 @@ fn check_mask(what: &str, mask: &Expr) -> Result<(), EngineError> {
     Ok(())
 }
 
+/// The counts of a mask of `length` that is true everywhere.
+pub fn full_counts(length: u64) -> Vec<u64> {
+    let rows = granule(length);
+    (0..length.div_ceil(rows))
+        .map(|at| rows.min(length - at * rows))
+        .collect()
+}
+
 /// The array in tiles of whole granules of rows.
 fn in_granules(x: &Expr) -> Expr {
     let rows = granule(x.shape[0]);

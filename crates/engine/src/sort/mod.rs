@@ -37,6 +37,7 @@ pub use records::Method;
 pub use restack::restacked;
 pub use rows::rows_by;
 pub use search::search_sorted;
+pub use segments::foreseen;
 pub use take::{take, take_ascending};
 
 use crate::expr::Expr;

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_store::{Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
 
+use crate::expr::Expr;
+use crate::{ops, EngineError};
+
 /// Where the segments of every partition, or group, begin and end.
 #[derive(Debug)]
 pub(super) struct Segments {
@@ -172,4 +175,21 @@ impl Source for Assumed {
     fn read(&self, _region: &Region, _frame: &mut [u8], _io: &Io) -> Result<usize, StoreError> {
         Err(StoreError::Invalid("sorted runs are read before they are made".into()))
     }
+}
+
+/// A node as large as another and in its tiles, of values that a run before would store: programs are planned over it,
+/// and never run.
+///
+/// # Errors
+/// None for nodes that there are.
+pub fn foreseen(node: &Expr) -> Result<Expr, EngineError> {
+    let source = Assumed {
+        shape: node.shape.clone(),
+        dtype: node.dtype,
+        tile: node.tile.clone(),
+        filled: None,
+        runs: 1,
+        identity: format!("values to come: {}", node.id),
+    };
+    ops::source(Arc::new(source))
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
 
@@ -11,7 +12,7 @@ use crate::expr::staged::{Found, Keep, Next, Room, Stages};
 use crate::expr::Expr;
 use crate::ops::{has_staged, resolve, Waiting};
 use crate::run::prepare::planning::{Asker, Asking, Now, Supposed, PLANNING};
-use crate::run::prepare::program::Program;
+use crate::run::prepare::program::{Beyond, Program};
 use crate::run::prepare::refusal::{Fit, Looking};
 use crate::run::prepare::report::{list, quoted};
 use crate::run::session::progress::{Progress, ProgressReport};
@@ -21,6 +22,8 @@ use crate::EngineError;
 
 /// How often a step that does not fit is taken again with half the room.
 const HALVES_MAX: usize = 5;
+/// A limit that works is looked for no longer than this.
+const LOOKING: Duration = Duration::from_millis(1500);
 /// A program of more tasks is not planned again to see whether it would move less.
 const TASKS_TO_COMPARE: u64 = 20_000;
 
@@ -57,6 +60,25 @@ pub struct PlannedStage {
     pub program: Program,
     /// Most bytes that are looked up in its results before the next.
     pub lookup_bytes: u64,
+    /// Bytes that the run may move beyond what the program does.
+    beyond: Beyond,
+}
+
+impl PlannedStage {
+    /// A stage whose program is that of the run, or is made of what is assumed.
+    fn new(label: String, awaits: Option<String>, exact: bool, program: Program, lookup_bytes: u64) -> PlannedStage {
+        PlannedStage {
+            beyond: match exact {
+                true => Beyond::default(),
+                false => program.may_move_beyond(),
+            },
+            label,
+            awaits,
+            exact,
+            program,
+            lookup_bytes,
+        }
+    }
 }
 
 /// Where a result of a stage goes.
@@ -205,22 +227,46 @@ impl Session {
             return Ok(refused);
         };
         let held = self.held();
+        let (begin, mut late, mut found) = (Instant::now(), false, None);
         let mut fits = |budget: u64| {
             let memory = Supposed::Bytes(budget);
-            match Chain::new(self, outputs, targets, Asking { memory, ..asking }).planned(watch) {
+            let mut in_time = || match begin.elapsed() > LOOKING {
+                true => {
+                    late = true;
+                    Err(EngineError::Cancelled)
+                }
+                false => watch(),
+            };
+            match Chain::new(self, outputs, targets, Asking { memory, ..asking }).planned(&mut in_time) {
                 Ok(_) => Ok(Fit::Yes),
                 Err(error) => need_of(&error).map(|need| Fit::No { need }).ok_or(error),
             }
         };
         let refused_with = self.budget_beside(held);
+        let in_memory = outputs
+            .iter()
+            .zip(targets)
+            .filter(|(_, target)| matches!(target, Target::Memory));
+        let largest = in_memory.map(|(output, _)| output.nbytes()).max().unwrap_or(0);
         let looking = Looking {
             refused: refused_with,
             // What the first stage needs that fails says little of the others.
-            need: (*need).clamp(refused_with, 2 * refused_with),
+            need: (*need).clamp(refused_with, (2 * refused_with).max(largest)),
             needs_are_least: false,
             parts: 64,
         };
-        if let Some(budget) = looking.find(|budget| self.fits_as_named(budget, held, &mut fits))? {
+        let looked = looking.find(|budget| {
+            let fit = self.fits_as_named(budget, held, &mut fits)?;
+            if matches!(fit, Fit::Yes) {
+                found = Some(budget);
+            }
+            Ok(fit)
+        });
+        let least = match looked {
+            Err(_) if late => found,
+            looked => looked?,
+        };
+        if let Some(budget) = least {
             (*smallest, *exact) = (self.limit_for(budget, held), true);
             // A stage that counts on all the room may do with less.
             *need = (*need).min(budget);
@@ -316,8 +362,37 @@ impl Chain {
         }
     }
 
+    /// A result in memory that is larger than all of the memory needs no plan to be refused.
+    ///
+    /// # Errors
+    /// There is one.
+    fn check_results(&self) -> Result<(), EngineError> {
+        let session = &self.session;
+        let available = match self.asking.memory {
+            Supposed::Bytes(budget) => budget,
+            // One that the caller has may be there already.
+            _ => session.budget(),
+        };
+        let too_large = |(output, target): &(&Expr, &Target)| {
+            matches!(target, Target::Memory) && output.nbytes() > available && has_staged(&[(*output).clone()])
+        };
+        let Some((output, _)) = self.outputs.iter().zip(&self.targets).find(too_large) else {
+            return Ok(());
+        };
+        let held = session.held();
+        Err(EngineError::Memory {
+            operator: output.called().unwrap_or("result").into(),
+            need: output.nbytes(),
+            available,
+            smallest: session.limit_for(output.nbytes(), held),
+            exact: false,
+            detail: session.describe_limit(held),
+        })
+    }
+
     /// Plans all stages.
     fn planned(mut self, watch: Watch<'_>) -> Result<Chain, EngineError> {
+        self.check_results()?;
         let mut refusal = None;
         let mut best: Option<(usize, Vec<Room>, Program)> = None;
         let outputs = self.outputs.clone();
@@ -361,13 +436,9 @@ impl Chain {
             (self.first, self.stages) = (None, vec![]);
         }
         (self.halvings, self.at_once) = (halvings, at_once);
-        self.stages.push(PlannedStage {
-            label: "results".into(),
-            awaits: None,
-            exact: self.stages.is_empty(),
-            program,
-            lookup_bytes: 0,
-        });
+        let exact = self.stages.is_empty();
+        self.stages
+            .push(PlannedStage::new("results".into(), None, exact, program, 0));
         Ok(self)
     }
 
@@ -404,14 +475,11 @@ impl Chain {
             if self.first.is_none() {
                 self.first = Some((room, if program.is_some() { kept } else { vec![] }));
             }
-            let is_first = self.stages.is_empty();
-            self.stages.extend(program.map(|program| PlannedStage {
-                label,
-                awaits: Some(awaits),
-                exact: is_first,
-                program: *program,
-                lookup_bytes: stages.lookup_bytes(),
-            }));
+            if let Some(program) = program {
+                let (exact, lookup) = (self.stages.is_empty(), stages.lookup_bytes());
+                self.stages
+                    .push(PlannedStage::new(label, Some(awaits), exact, *program, lookup));
+            }
             let asking = Asking {
                 now: Now::MayPass,
                 ..asking
@@ -490,8 +558,8 @@ impl Chain {
         let stages = self.stages.iter();
         stages.fold((0, 0), |(read, written), stage| {
             (
-                read + stage.program.read_bytes() + stage.lookup_bytes,
-                written + stage.program.written_bytes(),
+                read + stage.program.read_bytes() + stage.lookup_bytes + stage.beyond.read,
+                written + stage.program.written_bytes() + stage.beyond.spilled,
             )
         })
     }
@@ -503,11 +571,14 @@ impl Chain {
         }
         let stages = self.stages.iter().map(|stage| {
             format!(
-                "{{\"label\":{},\"awaits\":{},\"exact\":{},\"lookup_bytes\":{},\"program\":{}}}",
+                "{{\"label\":{},\"awaits\":{},\"exact\":{},\"lookup_bytes\":{},\"beyond_read\":{},\"beyond_spilled\":{},\
+                 \"program\":{}}}",
                 quoted(&stage.label),
                 stage.awaits.as_deref().map_or("null".into(), quoted),
                 stage.exact,
                 stage.lookup_bytes,
+                stage.beyond.read,
+                stage.beyond.spilled,
                 stage.program.to_json()
             )
         });

@@ -85,6 +85,8 @@ pub(in crate::run) struct PlanningMemory<'a> {
     /// What it is for, by name.
     operator: &'static str,
     wanted: u64,
+    /// How much more than the limit leaves is let pass, without a reservation.
+    beyond: u64,
     reserved: Vec<Reservation>,
     turn: Option<Turn>,
 }
@@ -96,6 +98,7 @@ impl<'a> PlanningMemory<'a> {
             asker,
             operator: PLANNING,
             wanted: 0,
+            beyond: BEYOND,
             reserved: vec![],
             turn: None,
         }
@@ -121,7 +124,7 @@ impl<'a> PlanningMemory<'a> {
         let held = session.held();
         let need = held.here + self.wanted;
         let (limit, _) = session.claim_room(need);
-        if need > limit + BEYOND {
+        if need > limit + self.beyond {
             return Err(EngineError::Memory {
                 operator: self.operator.into(),
                 need: self.wanted,
@@ -183,7 +186,7 @@ impl Session {
     /// There is not so much, or it was asked for inside a running computation.
     pub fn set_aside(&self, operator: &'static str, bytes: u64) -> Result<SetAside<'_>, EngineError> {
         let mut memory = PlanningMemory::new(self, Asker::here());
-        memory.operator = operator;
+        (memory.operator, memory.beyond) = (operator, 0);
         memory.reserve(bytes)?;
         Ok(SetAside(memory))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outcore_store::{Resumable, SinkPlan};
 
 use crate::place::slabs::Slab;
-use crate::place::Placed;
+use crate::place::{simulate, Limits, Placed, Window};
 use crate::plan::Plan;
 use crate::run::prepare::planning::ReturnFreed;
 use crate::run::session::residency::{KeptKey, Value, Worth};
@@ -31,6 +31,13 @@ impl Output {
             Output::Resumed(resumable) => Some(resumable.plan()),
         }
     }
+}
+
+/// Bytes that may be moved beyond a forecast.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::run) struct Beyond {
+    pub read: u64,
+    pub spilled: u64,
 }
 
 /// A placed program with its outputs checked: what `explain` prints and `run` plays.
@@ -71,6 +78,77 @@ impl Program {
 
     pub fn written_bytes(&self) -> u64 {
         self.placed.program.totals.written_bytes + self.metadata_bytes
+    }
+
+    /// Bytes that a program like this one may move beyond those that this one does: of as many tasks, over tiles of other
+    /// sizes. Nothing where an eighth of the memory less would do without spills as well; else every temporary tile may
+    /// leave each time that it was written to, and come back for each use.
+    pub(in crate::run) fn may_move_beyond(&self) -> Beyond {
+        if self.placed.program.totals.spilled_bytes == 0 && self.is_roomy() {
+            return Beyond::default();
+        }
+        let most = self.most_moved();
+        // What is spilled here comes back at least once, but where policies spill what is dead.
+        let spilled = self.placed.program.totals.spilled_bytes;
+        let returned = match self.session.options().policy.drops_dead_temporaries() {
+            true => spilled,
+            false => 0,
+        };
+        Beyond {
+            read: most.read.saturating_sub(returned),
+            spilled: most.spilled.saturating_sub(spilled),
+        }
+    }
+
+    /// Whether nothing is spilled with an eighth of the memory less.
+    fn is_roomy(&self) -> bool {
+        let limits = Limits {
+            policy: self.session.options().policy,
+            sample: false,
+            ..Limits::new(
+                self.memory - self.memory / 8,
+                Window::of_tasks(self.placed.program.reach.tasks),
+            )
+        };
+        let start: Vec<TileId> = self.start.iter().map(|&(tile, _)| tile).collect();
+        let placed = simulate(&self.plan, &self.tiles, &self.placed.tasks, limits, &start);
+        placed.is_ok_and(|program| program.totals.spilled_bytes == 0)
+    }
+
+    /// Bytes of tiles that a task leaves written, or spilled, and only a task after the next one takes up, each time: no
+    /// more can be moved of them in this order, whatever there is room for.
+    fn most_moved(&self) -> Beyond {
+        let tasks = &self.placed.tasks;
+        let tiles = self.tiles.weights.len();
+        let (mut written, mut touched) = (vec![false; tiles], vec![None::<usize>; tiles]);
+        let mut most = Beyond::default();
+        for task in 0..tasks.len() {
+            let outputs = || tasks.outputs(task).iter().map(|output| output.tile as usize);
+            let inputs = tasks.inputs(task).iter().map(|&tile| tile as usize);
+            for tile in inputs.chain(outputs()) {
+                let Some(before) = touched[tile].as_mut() else {
+                    continue;
+                };
+                if *before + 1 < task {
+                    let bytes = self.tiles.weights[tile].frame;
+                    most.read += bytes;
+                    most.spilled += if std::mem::take(&mut written[tile]) { bytes } else { 0 };
+                }
+                *before = task;
+            }
+            for tile in outputs() {
+                (written[tile], touched[tile]) = (true, Some(task));
+            }
+        }
+        // Some policies do not know what is dead.
+        if !self.session.options().policy.drops_dead_temporaries() {
+            let left = written.iter().zip(&self.tiles.weights);
+            most.spilled += left
+                .filter(|(written, _)| **written)
+                .map(|(_, weight)| weight.frame)
+                .sum::<u64>();
+        }
+        most
     }
 
     pub(in crate::run) fn moved_bytes(&self) -> u64 {

@@ -54,7 +54,9 @@ impl Looking {
         let (mut low, mut high) = (self.refused, self.need.max(self.refused + GRAIN));
         while let Fit::No { need } = fits(high)? {
             low = high;
-            high = need.max(high + high / 4);
+            // Plans that take long are made for few budgets.
+            let more = if begin.elapsed() < NARROWING { high / 4 } else { high };
+            high = need.max(high + more);
             if high > BYTES_MAX {
                 return Ok(None);
             }
