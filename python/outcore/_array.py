@@ -40,9 +40,15 @@ def check_device(device: object) -> None:
 _RUNNING = ("outcore._node", "outcore._run", "outcore._session")  # what asks for expressions is no part of them
 
 
+# The function that was called for an array which is made now, when something needs it.
+calling: ContextVar[str | None] = ContextVar("outcore_calling", default=None)
+
+
 def called(frame: FrameType | None) -> str | None:
     """The function of outcore that the caller called, seen from a frame inside of it; None where it is an operator."""
-    name = None
+    name = calling.get()
+    if name is not None:
+        return name
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if not module.startswith("outcore") or module in _RUNNING:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from typing import TypeVar
 
 from outcore import _core
 from outcore.errors import MemoryLimitError
 
+Made = TypeVar("Made")
+
+_asked: ContextVar[bool] = ContextVar("outcore_asked", default=False)
 _foreseeing: ContextVar[bool] = ContextVar("outcore_foreseeing", default=False)
 
 
@@ -21,22 +25,32 @@ def is_foreseeing() -> bool:
     return _foreseeing.get()
 
 
-def for_all(refused: MemoryLimitError, plan: Callable[[], object]) -> MemoryLimitError:
-    """The refusal of a run before, or that of what follows it where this needs a larger limit.
+def for_all(make: Callable[[], Made], plan: Callable[[], object]) -> Made:
+    """What `make` makes, for which runs may be needed first. A refusal of these is for `plan` as well.
 
-    `plan` plans what follows with lengths that are not known yet as large as they can be.
+    `plan` plans what is made, and all that is asked for with it: lengths that are not known yet are as large as they
+    can be.
     """
-    if is_foreseeing():
-        return refused
+    if _asked.get():  # whoever asked for more is answered
+        return make()
+    token = _asked.set(True)
+    try:
+        return make()
+    except MemoryLimitError as refused:
+        raise _larger(refused, plan) from None
+    finally:
+        _asked.reset(token)
+
+
+def _larger(refused: MemoryLimitError, plan: Callable[[], object]) -> MemoryLimitError:
     token = _foreseeing.set(True)
     try:
         with suppress(UnforeseenError):
             plan()
     except MemoryLimitError as following:
         if (following.smallest or 0) > (refused.smallest or 0):
-            named = str(following).rpartition("works is ")
-            text = f"{named[0].removesuffix('the smallest limit that ')}a limit that works is {named[2]}"
-            return MemoryLimitError(text if named[0] else str(following), following.details)
+            text = str(following).replace("the smallest limit that works is", "a limit that works is")
+            return MemoryLimitError(text, following.details)
     finally:
         _foreseeing.reset(token)
     return refused

@@ -9,7 +9,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
-from outcore._group_rows import GroupRows
+from outcore._group_rows import GroupRows, when_needed
 from outcore._node import Operand, node
 from outcore._sorted_groups import Fold, upright
 from outcore.creation import arange
@@ -47,6 +47,7 @@ class GroupOrder(GroupRows):
             return found
         return where(upright(self.count() == 0, found.ndim), Array(node(found.dtype.type(nothing))), found)
 
+    @when_needed
     def first(self, x: Operand) -> Array:
         """The first row of every group, in the type of `x`; of groups without rows NaN, or 0 in integer types.
 
@@ -58,6 +59,7 @@ class GroupOrder(GroupRows):
         """
         return self._at_end("first", "min", x)
 
+    @when_needed
     def last(self, x: Operand) -> Array:
         """The last row of every group; else as `first`. I/O: as there.
 
@@ -77,6 +79,7 @@ class GroupOrder(GroupRows):
             return self._turned(broadcast_to(empty, (places.shape[0], *values.shape[1:])))
         return self._turned(self._filled(take(values, clip(places, 0, rows - 1), axis=0), nothing))
 
+    @when_needed
     def argmin(self, x: Operand) -> Array:
         """The row of `x` in which the smallest value of every group is first, int64; the first NaN where there is one.
 
@@ -88,6 +91,7 @@ class GroupOrder(GroupRows):
         """
         return self._place("argmin", "min", x)
 
+    @when_needed
     def argmax(self, x: Operand) -> Array:
         """The row of `x` in which the largest value of every group is first; else as `argmin`. I/O: as there.
 
@@ -109,6 +113,7 @@ class GroupOrder(GroupRows):
             extreme = extreme | isnan(values)  # where there is one, no value equals the extreme
         return self._folded("min", where(extreme, upright(arange(rows), values.ndim), rows))
 
+    @when_needed
     def median(self, x: Operand, *, skipna: bool = False) -> Array:
         """The middle value of every group, or the mean of the two in the middle; NaN where there is one, or no row.
 

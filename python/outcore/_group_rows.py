@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
 from outcore import _core
 from outcore._array import Array
+from outcore._masks import Chosen
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore._sorted_groups import codes_of, rows_in_order, upright
@@ -24,6 +26,22 @@ from outcore.sets import first_of_equal
 from outcore.sorting import sort_by
 
 RankMethod = Literal["average", "min", "max", "dense", "first"]
+
+
+Method = TypeVar("Method", bound="Callable[..., Array]")
+
+
+def when_needed(method: Method) -> Method:
+    """Results that are made when something needs them, where labels are looked at first; values are checked at once."""
+
+    @wraps(method)
+    def made(groups: GroupRows, x: Operand, **options: Any) -> Array:
+        groups._check(method.__name__, x)
+        if groups._knows_rows():
+            return method(groups, x, **options)
+        return Chosen(lambda: method(groups, x, **options)._expr, method.__name__)
+
+    return cast(Method, made)
 
 
 class GroupRows(ABC):
@@ -43,6 +61,14 @@ class GroupRows(ABC):
     @abstractmethod
     def _results(self, x: Operand, functions: Sequence[str]) -> tuple[Array, ...]:
         """What groups come to, by names of methods."""
+
+    @abstractmethod
+    def _knows_rows(self) -> bool:
+        """Whether the results' rows are known without a run."""
+
+    def _check(self, name: str, x: Operand) -> None:
+        """Refuses values that the method of that name does not take."""
+        self._facing(name, x)
 
     def _facing(self, name: str, x: Operand) -> Array:
         """The values with the axis of the labels in front."""
@@ -211,4 +237,4 @@ class GroupRows(ABC):
         return where(upright(codes < 0, taken.ndim), nothing, taken)
 
 
-__all__ = ["GroupRows", "RankMethod"]
+__all__ = ["GroupRows", "RankMethod", "when_needed"]

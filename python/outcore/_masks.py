@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from outcore import _core, _foresight
-from outcore._array import Array, called
-from outcore.errors import IndexingError, MemoryLimitError
+from outcore._array import Array, called, calling
+from outcore.errors import IndexingError
 
 _COUNTED_MAX = 16
 _lock = Lock()
@@ -23,10 +23,10 @@ class Chosen(Array):
 
     __slots__ = ("_called", "_found", "_make")
 
-    def __init__(self, make: Callable[[], _core.Expr]) -> None:
+    def __init__(self, make: Callable[[], _core.Expr], name: str | None = None) -> None:
         self._make: Any = cache(make)  # copies share what is found
         self._found: _core.Expr | None = None
-        self._called = called(sys._getframe(1))
+        self._called = name or called(sys._getframe(1))
 
     def __copy__(self) -> Array:
         return Array(self._expr) if self._make is None else Chosen(self._make)
@@ -42,12 +42,13 @@ class Chosen(Array):
             return self._found
         assert self._make is not None
         make = self._make
-        if _foresight.is_foreseeing():
-            return self._named(make.__wrapped__())
+        token = calling.set(self._called)
         try:
-            found = make()
-        except MemoryLimitError as refused:
-            raise _foresight.for_all(refused, lambda: _plan_stored(self._expr)) from None
+            if _foresight.is_foreseeing():
+                return self._named(make.__wrapped__())
+            found = _foresight.for_all(make, lambda: _plan_stored(self._expr))
+        finally:
+            calling.reset(token)
         self._found, self._make = self._named(found), None
         return self._found
 

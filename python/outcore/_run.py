@@ -27,7 +27,6 @@ from outcore.errors import (
     ArgumentError,
     DTypeError,
     FormatError,
-    MemoryLimitError,
     ResumeWarning,
     ShapeError,
     StaleProgramError,
@@ -154,10 +153,7 @@ def _in_memory(arrays: Sequence[Any]) -> Asked:
 
 def _asked(ask: Callable[[], Asked]) -> Asked:
     """Nodes and targets; where a run is refused that counts for them, the refusal is for all."""
-    try:
-        return ask()
-    except MemoryLimitError as refused:
-        raise for_all(refused, lambda: current().plan(*ask())) from None
+    return for_all(ask, lambda: current().plan(*ask()))
 
 
 def plan_and_run(

@@ -13,6 +13,7 @@ from outcore import _core, _masks
 from outcore._array import Array
 from outcore._foresight import is_foreseeing
 from outcore._group_order import GroupOrder
+from outcore._group_rows import when_needed
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore._run import compute
@@ -43,6 +44,8 @@ _RESULTS = (
     *("sum", "prod", "min", "max", "mean", "var", "std", "count"),
     *("median", "first", "last", "argmin", "argmax"),
 )
+# Those of values that are added up or compared in wider types.
+_ADDED_UP = ("sum", "prod", "min", "max", "mean", "var", "std", "argmin", "argmax")
 # Those that can pass NaN over.
 _SKIPPING = ("sum", "prod", "min", "max", "mean", "var", "std", "median")
 
@@ -80,6 +83,17 @@ class GroupBy(GroupOrder):
         self._few = few
         self._of_several = keys  # what the labels stand for, where they are pairs of keys
 
+    def _knows_rows(self) -> bool:
+        if self._few is not None:
+            self._look()
+        return self._is_known and self._rows is not None
+
+    def _check(self, name: str, x: Operand) -> None:
+        if name in _ADDED_UP:
+            self._values(name, x)
+        else:
+            self._facing(name, x)
+
     def _look(self) -> None:
         """Finds whether labels are integers so close together that each can have a row of a table: two reads."""
         if self._is_known or (self._few is None and is_foreseeing()):
@@ -116,7 +130,10 @@ class GroupBy(GroupOrder):
 
         Of several keys a tuple of their parts.
         """
-        found = self._numeric_keys()
+        if self._knows_rows():
+            found = self._numeric_keys()
+        else:
+            found = _masks.Chosen(lambda: self._numeric_keys()._expr, "keys")
         if self._of_several is not None:
             return self._of_several(found)  # type: ignore[return-value]
         return found if self._like is None else self._like._of_keys(found)  # type: ignore[return-value]
@@ -202,11 +219,15 @@ class GroupBy(GroupOrder):
         >>> oc.groupby(np.asarray([3, 1, 3])).count().compute()
         array([1, 2])
         """
+        return self._counts() if self._knows_rows() else _masks.Chosen(lambda: self._counts()._expr, "count")
+
+    def _counts(self) -> Array:
         self._look()
         if self._rows is None:
             return self._by_sorting(None).counts()
         return self._of_present(self._table("count", None))
 
+    @when_needed
     def sum(self, x: Operand, *, skipna: bool = False) -> Array:
         """The sum of every group: (n, …) → (groups, …), in the types of `oc.sum`. I/O: as `groupby`.
 
@@ -219,6 +240,7 @@ class GroupBy(GroupOrder):
         values, own = self._values("sum", x)
         return self._turned(self._folded("sum", _without_nan(values, 0, skipna)).astype(sum_dtype(own)))
 
+    @when_needed
     def prod(self, x: Operand, *, skipna: bool = False) -> Array:
         """The product of every group, in the types of `oc.prod`. I/O: as `groupby`.
 
@@ -229,6 +251,7 @@ class GroupBy(GroupOrder):
         values, own = self._values("prod", x)
         return self._turned(self._folded("prod", _without_nan(values, 1, skipna)).astype(sum_dtype(own)))
 
+    @when_needed
     def min(self, x: Operand, *, skipna: bool = False) -> Array:
         """The smallest value of every group, in the type of `x`; NaN where there is one. I/O: as `groupby`.
 
@@ -240,6 +263,7 @@ class GroupBy(GroupOrder):
         """
         return self._extreme("min", x, skipna)
 
+    @when_needed
     def max(self, x: Operand, *, skipna: bool = False) -> Array:
         """The largest value of every group, in the type of `x`; NaN where there is one. I/O: as `groupby`.
 
@@ -265,6 +289,7 @@ class GroupBy(GroupOrder):
         """How many values of each group are not NaN, in each column."""
         return self._folded("sum", ~isnan(values))
 
+    @when_needed
     def mean(self, x: Operand, *, skipna: bool = False) -> Array:
         """The mean of every group, floating point; NaN for groups without rows. I/O: as `groupby`.
 
@@ -280,6 +305,7 @@ class GroupBy(GroupOrder):
         means = found / (self._known(values) if skips else upright(self.count(), found.ndim))
         return self._turned(means.astype(own if own.kind == "f" else np.float64))
 
+    @when_needed
     def var(self, x: Operand, *, ddof: float = 0.0, skipna: bool = False) -> Array:
         """The variance of every group with divisor count − ddof, floating point.
 
@@ -312,6 +338,7 @@ class GroupBy(GroupOrder):
         numbers, last = self._numbers(), (self._rows or 1) - 1
         return where((numbers >= 0) & (numbers <= last), numbers, 0)
 
+    @when_needed
     def std(self, x: Operand, *, ddof: float = 0.0, skipna: bool = False) -> Array:
         """The standard deviation of every group: the root of `var`. I/O: as `var`.
 

@@ -10,8 +10,12 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
+from outcore._foresight import is_foreseeing
 from outcore._node import Operand, axes_of, axis_of, integers, node, shape_of
 from outcore.errors import ArgumentError, DTypeError, RangeError, ShapeError
+
+# Times that a place is repeated, on the average, as far as limits are named before the sum of the counts is known.
+_REPEATS_FORESEEN = 4
 
 
 def broadcast_to(x: Operand, /, shape: int | Iterable[int]) -> Array:
@@ -315,8 +319,8 @@ def _repeat_each(array: Array, counts: Array, place: int) -> Array:
         raise ShapeError(f"repeat: counts of shape {counts.shape} for {array.shape[place]} places along axis {place}")
 
     def make() -> _core.Expr:
-        total = 0
-        if counts.shape[0]:
+        total = _REPEATS_FORESEEN * counts.shape[0]
+        if total and not is_foreseeing():
             # The sum in floating point tells whether that of integers, which wraps, is right.
             rough = sum(counts.astype(np.float64))
             least, total, about = (found.item() for found in compute(min(counts), sum(counts), rough))
