@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
 
@@ -22,8 +21,8 @@ use crate::EngineError;
 
 /// How often a step that does not fit is taken again with half the room.
 const HALVES_MAX: usize = 5;
-/// A limit that works is looked for no longer than this.
-const LOOKING: Duration = Duration::from_millis(1500);
+/// The same while a limit that works is looked for: every half makes larger programs, most of which do not fit either.
+const HALVES_LOOKING: usize = 1;
 /// A program of more tasks is not planned again to see whether it would move less.
 const TASKS_TO_COMPARE: u64 = 20_000;
 
@@ -227,17 +226,9 @@ impl Session {
             return Ok(refused);
         };
         let held = self.held();
-        let (begin, mut late, mut found) = (Instant::now(), false, None);
         let mut fits = |budget: u64| {
             let memory = Supposed::Bytes(budget);
-            let mut in_time = || match begin.elapsed() > LOOKING {
-                true => {
-                    late = true;
-                    Err(EngineError::Cancelled)
-                }
-                false => watch(),
-            };
-            match Chain::new(self, outputs, targets, Asking { memory, ..asking }).planned(&mut in_time) {
+            match Chain::new(self, outputs, targets, Asking { memory, ..asking }).planned(watch) {
                 Ok(_) => Ok(Fit::Yes),
                 Err(error) => need_of(&error).map(|need| Fit::No { need }).ok_or(error),
             }
@@ -255,18 +246,7 @@ impl Session {
             needs_are_least: false,
             parts: 64,
         };
-        let looked = looking.find(|budget| {
-            let fit = self.fits_as_named(budget, held, &mut fits)?;
-            if matches!(fit, Fit::Yes) {
-                found = Some(budget);
-            }
-            Ok(fit)
-        });
-        let least = match looked {
-            Err(_) if late => found,
-            looked => looked?,
-        };
-        if let Some(budget) = least {
+        if let Some(budget) = looking.find(|budget| self.fits_as_named(budget, held, &mut fits))? {
             (*smallest, *exact) = (self.limit_for(budget, held), true);
             // A stage that counts on all the room may do with less.
             *need = (*need).min(budget);
@@ -381,7 +361,7 @@ impl Chain {
         };
         let held = session.held();
         Err(EngineError::Memory {
-            operator: output.called().unwrap_or("result").into(),
+            operator: output.called().map_or_else(|| output.label(), Into::into),
             need: output.nbytes(),
             available,
             smallest: session.limit_for(output.nbytes(), held),
@@ -396,7 +376,11 @@ impl Chain {
         let mut refusal = None;
         let mut best: Option<(usize, Vec<Room>, Program)> = None;
         let outputs = self.outputs.clone();
-        for halvings in 0..=HALVES_MAX {
+        let halvings_max = match self.asking.memory {
+            Supposed::Bytes(_) => HALVES_LOOKING,
+            _ => HALVES_MAX,
+        };
+        for halvings in 0..=halvings_max {
             self.halvings = halvings;
             self.at_once.clear();
             let nodes = match resolve(&outputs, &mut |waiting| self.assume(waiting, watch)) {

@@ -47,6 +47,8 @@ struct Try<'a> {
     window_max: usize,
     /// Read neighbouring tiles together.
     group: bool,
+    /// Leave room to frames that wait to be used again, where there is.
+    spare: bool,
 }
 
 /// A program that fits, and the memory it was given.
@@ -91,9 +93,8 @@ impl Session {
         held: Held,
         shortage: &Shortage,
     ) -> Result<Option<u64>, EngineError> {
-        let shortest = self.options.window.unwrap_or(1);
         let mut fits = |budget| {
-            Ok(match self.attempt_within(wanted, fixed_bytes, budget, &[], shortest) {
+            Ok(match self.attempt_least(wanted, fixed_bytes, budget) {
                 Ok(_) => Fit::Yes,
                 Err(Shortage { need, .. }) => Fit::No { need },
             })
@@ -139,6 +140,10 @@ impl Session {
         if self.options.window.is_some() {
             return best;
         }
+        if best.is_err() {
+            // Without a single task at work, no more of them fit.
+            self.attempt_least(wanted, fixed_bytes, budget)?;
+        }
         while window > 1 && best.as_ref().map_or(true, |best| may_save(wanted, best)) {
             window /= 2;
             let found = within(window);
@@ -153,6 +158,19 @@ impl Session {
             }
         }
         best
+    }
+
+    /// Places with the least memory that anything takes: one task at work, tiles read one by one.
+    fn attempt_least(&self, wanted: Wanted<'_>, fixed_bytes: u64, budget: u64) -> Result<Placement, Shortage> {
+        let how = Try {
+            budget,
+            fixed_bytes,
+            offered: &[],
+            window_max: self.options.window.unwrap_or(1),
+            group: false,
+            spare: false,
+        };
+        self.attempt_reading(wanted, how)
     }
 
     /// Places with a window: reading neighbouring tiles together where that is possible and moves less, else one by one.
@@ -172,6 +190,7 @@ impl Session {
             offered,
             window_max,
             group: false,
+            spare: true,
         };
         let together = Try {
             fixed_bytes: fixed_bytes + self.staging_bytes(),
@@ -228,8 +247,12 @@ impl Session {
         // Frames just freed are kept for the next tile of their size only while they fit beside what is reserved:
         // with nothing left over, every tile would be mapped, and zeroed by the kernel, anew.
         let memory = budget - fixed_bytes;
-        within(memory - spare_bytes(tiles, memory))
-            .or_else(|_| within(memory))
+        let spare = match how.spare {
+            true => spare_bytes(tiles, memory),
+            false => 0,
+        };
+        within(memory - spare)
+            .or_else(|shortage| if spare == 0 { Err(shortage) } else { within(memory) })
             .map_err(|shortage: Shortage| Shortage {
                 need: shortage.need + fixed_bytes,
                 available: budget,
