@@ -152,12 +152,20 @@ def _of_first(invert: bool) -> Callable[..., Any]:
     return call
 
 
-def _unique(ar: Any, *, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    if return_inverse and return_counts:
-        raise ArgumentError("numpy.unique: outcore arrays give inverse or counts; see outcore.unique_all")
-    if return_inverse:
-        return tuple(oc.unique_inverse(ar))
-    return tuple(oc.unique_counts(ar)) if return_counts else oc.unique_values(ar)
+def _unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    del sorted  # it always is
+    if axis is not None and not (axis in (0, -1) and oc.asarray(ar).ndim == 1):
+        raise ArgumentError(f"numpy.unique: axis={axis} of outcore arrays is not supported, only elements: axis=None")
+    return oc.unique(ar, return_index, return_inverse, return_counts, equal_nan=equal_nan)
 
 
 def _block(arrays: Any) -> Any:

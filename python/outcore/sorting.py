@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, get_args
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axis_of, expr_dtype, node
+from outcore._typed import typed_of
 from outcore.errors import DTypeError, IndexingError, ShapeError
 from outcore.manipulation import moveaxis, reshape, stack
 
@@ -100,6 +101,8 @@ def sort(
 ) -> Array:
     """The elements in order along an axis: NaN last, -0 equal to +0, always stable.
 
+    Dates and text are sorted too, and come back as such: NaT last, text by its bytes or code points.
+
     I/O: a row as `sort_by` without columns, by that `method`. Along an axis of several, lanes of up to 32 MiB are
     sorted whole: within the pass that makes them along the last, else in bands of as many as fit, which takes one read,
     or one read and write more where chunks cannot be read in such bands. Up to 64 longer ones are each a row, more of
@@ -111,19 +114,27 @@ def sort(
            [0, 4, 5]])
     """
     del stable  # it always is
+    typed = typed_of(x)
+    if typed is not None:
+        return typed.sort(axis, descending=descending, method=method)  # type: ignore[return-value]
     return _lanes("sort", x, axis, descending, method, positions=False)
 
 
 def argsort(
     x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: Method | None = None
 ) -> Array:
-    """Where the elements of the sorted array are in `x`, int64. I/O: as `sort`, a row as `sort_by` with one column.
+    """Where the elements of the sorted array are in `x`, int64; of dates and text too.
+
+    I/O: as `sort`, a row as `sort_by` with one column.
 
     >>> import numpy as np, outcore as oc
     >>> oc.argsort(np.asarray([30, 10, 20])).compute()
     array([1, 2, 0])
     """
     del stable
+    typed = typed_of(x)
+    if typed is not None:
+        return typed.argsort(axis, descending=descending, method=method)
     return _lanes("argsort", x, axis, descending, method, positions=True)
 
 

@@ -26,9 +26,9 @@ class Text(Typed):
     """A lazy array of strings of a fixed length, bytes (`S<n>`) or Unicode (`U<n>`), as NumPy stores them.
 
     Made by `open` of a file of them, or of a field of records, and by `asarray`. Comparisons take strings and other
-    text, and follow the order of bytes, or of code points; `unique`, `sort`, `min`, `max` and `groupby` take text that
-    fits a number of 64 bits: 8 bytes, or 3 letters of Unicode; longer text is refused there with DTypeError. Everything
-    else is said in `x.codes`.
+    text, and follow the order of bytes, or of code points, as do `unique`, `sort`, `min`, `max`, `categories` and
+    `groupby`. These work on numbers of 64 bits, each of 8 bytes or 3 letters of Unicode: longer text takes a sort, or a
+    read, for each of its numbers. Everything else is said in `x.codes`.
 
     >>> import numpy as np, outcore as oc
     >>> city = oc.asarray(np.asarray([b"oslo", b"rome", b"oslo"]))
@@ -96,20 +96,17 @@ class Text(Typed):
             words.append(oc.sum(part << shifts[: part.shape[-1]], axis=-1))
         return words
 
-    def _keys(self) -> Array:
-        words = self._words()
-        if len(words) != 1:
-            letters = 64 // _BITS[self._dtype.kind]
-            raise DTypeError(
-                f"{self._dtype} has {self._carrier.shape[-1]} letters; to order or group text it is put into numbers "
-                f"of 64 bits, which hold {letters}"
-            )
-        return words[0]
+    def _columns(self, descending: bool = False) -> list[Array]:
+        return [~word for word in self._words()] if descending else self._words()
 
-    def _of_keys(self, keys: Array) -> Self:
+    def _of_columns(self, columns: list[Array], descending: bool = False) -> Self:
         bits, length = _BITS[self._dtype.kind], self._carrier.shape[-1]
-        shifts = np.arange(64 // bits - 1, -1, -1, dtype=np.uint64)[:length] * np.uint64(bits)
-        letters = (oc.expand_dims(keys, axis=-1) >> shifts) & np.uint64((1 << bits) - 1)
+        shifts = np.arange(64 // bits - 1, -1, -1, dtype=np.uint64) * np.uint64(bits)
+        parts = []
+        for column in columns:
+            word = oc.expand_dims(~column if descending else column, axis=-1)
+            parts.append((word >> shifts) & np.uint64((1 << bits) - 1))
+        letters = oc.concat(parts, axis=-1)[..., :length]
         return self._like(letters.astype(self._carrier.dtype))
 
     # -- comparisons ----------------------------------------------------------------------------------------------
@@ -180,11 +177,9 @@ class Text(Typed):
         return getattr(inputs[0] if ours else inputs[1], f"__{name}__")(inputs[1] if ours else inputs[0])
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        name = function.__name__
-        if args and args[0] is self and name in ("sort", "argsort", "unique", "min", "max", "shape", "ndim", "size"):
-            found = getattr(self, name)
-            return found(*args[1:], **options) if callable(found) else found
-        raise DTypeError(f"numpy.{name} of outcore's text is not supported; give it .codes")
+        from outcore._numpy_typed import FUNCTIONS, called
+
+        return called(FUNCTIONS, "text is not supported; give it .codes", function, args, options)
 
 
 def of_numpy(array: npt.NDArray[Any]) -> Text:
