@@ -20,6 +20,7 @@ from outcore._picture import Picture
 from outcore._progress import Report
 from outcore._records import is_typed, open_part
 from outcore._session import Outcome, current
+from outcore._several import joined, parts_of
 from outcore._typed import Typed, carried, decoded
 from outcore._typed_files import store_typed
 from outcore.errors import ArgumentError, DTypeError, FormatError, ResumeWarning, ShapeError, StaleProgramError
@@ -33,8 +34,15 @@ Named = TypeVar("Named", bound="tuple[Any, ...]")
 Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
 
 
-def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) -> Array:
+def open(
+    path: PathLike | Sequence[PathLike], *, field: str | None = None, view: DTypeLike = None, axis: int = 0
+) -> Array:
     """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
+
+    A list of paths, or a name with wildcards (`"part-*.npy"`, `**` for folders at any depth), is one array: all of them
+    joined along `axis`, a list in its order, matches in that of their names, numbers in these by their value. A file
+    whose very name has such characters is itself. Raises DTypeError or ShapeError, with both names, for files that do
+    not go together, MissingFileError where nothing matches.
 
     Of a `.npy` file of records `field` names the one to read. That is one read of the file where a record is a whole
     number of the field's elements (16 bytes for float64), else up to eight: one for each place in an element that a
@@ -54,9 +62,18 @@ def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) ->
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/x.npy", np.arange(6.0).reshape(2, 3))
     ...     oc.open(f"{folder}/x.npy").sum(axis=0).compute()
+    ...     np.save(f"{folder}/y.npy", np.ones((1, 3)))
+    ...     oc.open(f"{folder}/*.npy").shape
     array([3., 5., 7.])
+    (3, 3)
     """
-    name = os.fsdecode(path)
+    names = parts_of(path)
+    if names is not None:
+        return joined(names, lambda name: _open_one(name, field, view), axis)  # type: ignore[no-any-return]
+    return _open_one(os.fsdecode(path), field, view)  # type: ignore[arg-type]
+
+
+def _open_one(name: str, field: str | None, view: DTypeLike) -> Array:
     if field is None and view is None:
         try:
             return Array(_core.open(current()._core, name))
