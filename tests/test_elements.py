@@ -157,6 +157,32 @@ def test_extremes_of_text(x: Any, axis: int | None, keepdims: bool) -> None:
             same(found, wanted if keepdims else np.squeeze(wanted, axes))
 
 
+@settings(max_examples=6, deadline=None)
+@given(x=elements(kinds=("S3", "S20", "U2", "U9", "M8[D]"), ndim=2), data=st.data())
+def test_membership(x: Any, data: st.DataObject) -> None:
+    kind = x.dtype.str.lstrip("<|")
+    tests = data.draw(elements(kinds=(kind,)))
+    many = np.concatenate([tests, *[np.asarray([f"{n}" for n in range(40)]).astype(x.dtype)] * (x.dtype.kind in "SU")])
+    with session():
+        for values in (tests, oc.asarray(many)):
+            wanted = np.isin(x, np.asarray(values))
+            same(oc.isin(x, values), wanted)
+            same(oc.isin(oc.asarray(x), values, invert=True), ~wanted)
+            same(np.isin(oc.asarray(x), values), wanted)
+
+
+def test_membership_of_words_given_as_a_list() -> None:
+    cities = np.asarray(["Rome", "Oslo", "Amsterdam"])
+    with session():
+        same(oc.isin(oc.asarray(cities), ["Oslo", "Rome"]), np.asarray([True, True, False]))
+        same(oc.asarray(cities.astype("S9")).isin("Oslo"), np.asarray([False, True, False]))
+        same(oc.searchsorted(np.asarray(["2020", "2021"], "M8[Y]"), np.datetime64("2020-06", "M")), np.asarray(1))
+        with pytest.raises(DTypeError, match="isin"):
+            oc.isin(oc.asarray(cities), [1, 2])
+        with pytest.raises(DTypeError, match="searchsorted"):
+            oc.searchsorted(cities, "Oslo")
+
+
 def test_distinct_text_is_sorted_when_it_is_needed() -> None:
     with session() as made:
         values, counts = oc.unique_counts(np.asarray(["Rome", "Oslo", "Rome"]))

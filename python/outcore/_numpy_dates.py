@@ -55,7 +55,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.where: _where,
     np.diff: lambda a, n=1, axis=-1: a.diff(n, axis),
     np.searchsorted: lambda a, v, side="left": _dates_as(a, v).searchsorted(v, side),
-    np.isin: lambda element, test_elements: _dates_as(element, test_elements).isin(test_elements),
+    np.isin: lambda element, test_elements: oc.isin(_dates_as(element, test_elements), test_elements),
 }
 
 

@@ -57,6 +57,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
         for name in ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values")
     },
     **{getattr(np, name): method(name) for name in ("min", "max")},
+    np.isin: lambda element, test_elements: oc.isin(element, test_elements),
     np.lexsort: lambda keys, axis=-1: oc.lexsort(keys, axis=axis),
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,

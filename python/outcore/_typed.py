@@ -201,6 +201,14 @@ class Typed:
         """Codes of the elements, and the distinct elements that these number, in order: see `outcore.categories`."""
         return oc.categories(self)
 
+    def isin(self, values: Any) -> Array:
+        """Which elements are among some values."""
+        raise NotImplementedError
+
+    def searchsorted(self, values: Any, side: str = "left") -> Array:
+        """Where values belong in a row that is in order. Raises DTypeError for text."""
+        raise DTypeError(f"searchsorted: of numbers and dates, not {self._dtype}; use x.categories().codes")
+
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Self:
         """First of the elements along the given axes, in their order. I/O: one read for each number of an element."""
         return self._extreme("min", axis, keepdims)

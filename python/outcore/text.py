@@ -15,6 +15,7 @@ from outcore.errors import DTypeError, ShapeError
 
 # How many bits a letter takes in a word of 64: a byte, or a code point of Unicode.
 _BITS = {"S": 8, "U": 21}
+_FEW = 32  # strings that all elements are compared with, one by one
 
 
 def _letter(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -109,6 +110,27 @@ class Text(Typed):
         letters = oc.concat(parts, axis=-1)[..., :length]
         return self._like(letters.astype(self._carrier.dtype))
 
+    def isin(self, values: Any) -> Array:
+        """Which elements are among some strings.
+
+        I/O: one read; more than 32 strings are sorted, and where some have more than 8 bytes or 3 letters the elements
+        with them.
+        """
+        tests = of_value(values, self._dtype.kind)
+        if tests is None or tests.dtype.kind != self._dtype.kind:
+            raise DTypeError(f"isin: {values!r} is not of {self._dtype}; give strings of one kind")
+        row = tests.reshape(-1)
+        if row.size <= _FEW:
+            found = oc.zeros(self.shape, dtype=bool)
+            for place in range(row.size):
+                found = found | self._equal(row[place])
+            return found
+        ours, theirs = self._words(), row._words()
+        if len(ours) == len(theirs) == 1:
+            return oc.isin(ours[0], theirs[0])
+        codes = _joined(self.reshape(-1), row).categories().codes
+        return oc.reshape(oc.isin(codes[: self.size], codes[self.size :]), self.shape)
+
     # -- comparisons ----------------------------------------------------------------------------------------------
 
     def _beside(self, other: Any) -> list[tuple[Array, Array]] | None:
@@ -180,6 +202,14 @@ class Text(Typed):
         from outcore._numpy_typed import FUNCTIONS, called
 
         return called(FUNCTIONS, "text is not supported; give it .codes", function, args, options)
+
+
+def _joined(first: Text, second: Text) -> Text:
+    """Two rows of strings as one, of the longer type."""
+    length = max(first.codes.shape[-1], second.codes.shape[-1])
+    longer = first if first.codes.shape[-1] == length else second
+    rows = [oc.pad(part.codes, ((0, 0), (0, length - part.codes.shape[-1]))) for part in (first, second)]
+    return longer._like(oc.concat(rows))
 
 
 def of_numpy(array: npt.NDArray[Any]) -> Text:
