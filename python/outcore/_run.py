@@ -6,12 +6,13 @@ import os
 import uuid
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy.typing as npt
 
-from outcore import _core
+from outcore import _core, _replaced
 from outcore._array import Array
 from outcore._explanation import Explanation
 from outcore._kinds import with_kind
@@ -23,7 +24,15 @@ from outcore._session import Outcome, current
 from outcore._several import joined, parts_of
 from outcore._typed import Typed, carried, decoded
 from outcore._typed_files import store_typed
-from outcore.errors import ArgumentError, DTypeError, FormatError, ResumeWarning, ShapeError, StaleProgramError
+from outcore.errors import (
+    ArgumentError,
+    DTypeError,
+    FormatError,
+    OutcoreError,
+    ResumeWarning,
+    ShapeError,
+    StaleProgramError,
+)
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 _PLANS_MAX = 8
@@ -194,7 +203,8 @@ def store(
 
     Outputs are written beside their names and renamed when all are complete, synced and still as they were written:
     nothing half-done carries a name, and all outputs appear or none. Links are followed; what is replaced leaves its
-    permissions to the new.
+    permissions to the new. An array made of a file that its own call replaces is read from its target from then on;
+    other arrays of that file tell to open it again.
     `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
     where someone watches.
 
@@ -216,8 +226,22 @@ def store(
     array([0, 1, 2])
     """
     if isinstance(targets, Mapping) and any(isinstance(array, Typed) for array in targets.values()):
-        return store_typed(targets, overwrite, resume, chunks, progress)
-    return plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
+        outcome = store_typed(targets, overwrite, resume, chunks, progress)
+    else:
+        outcome = plan_and_run(*_targets(targets, overwrite, chunks, resume), progress)[1]
+    if overwrite:
+        _read_back(targets)
+    return outcome
+
+
+def _read_back(targets: Targets) -> None:
+    """Has arrays whose own files were just replaced be read from where they were stored."""
+    names = [os.fsdecode(path) for path in targets]
+    for name, array in zip(names, targets.values(), strict=True):
+        expr = node(carried(array))
+        if _replaced.is_gone(expr, names):
+            with suppress(OutcoreError):  # another process may have replaced it by now, which later reads will tell
+                _replaced.remember(expr, node(carried(open(name))))
 
 
 @overload
