@@ -15,6 +15,7 @@ from outcore._array import Array
 from outcore._node import expr_dtype, node
 from outcore._typed import Typed, typed_of
 from outcore.elementwise import imag, isnan, real
+from outcore.errors import ShapeError
 from outcore.sorting import Method, sort_by
 
 
@@ -109,4 +110,28 @@ def in_order(of: Elements, *beside: Array, method: Method | None = None) -> list
     return [*columns, *others]
 
 
-__all__ = ["Elements", "complex_keys", "elements", "in_order", "key_columns"]
+def sort_typed_by(keys: Any, values: Sequence[Any], descending: bool, method: Method | None) -> tuple[Any, ...]:
+    """As `sort_by`, where the keys or some columns are dates or text: those go as the numbers that order them."""
+    typed = typed_of(keys)
+    parts = [typed_of(value) for value in values]
+    flat = [
+        [Array(node(value))] if part is None else part._columns() for part, value in zip(parts, values, strict=True)
+    ]
+    beside = [column for columns in flat for column in columns]
+    first: Any
+    if typed is None:
+        first, *found = sort_by(keys, *beside, descending=descending, method=method)
+    else:
+        if typed.ndim != 1:
+            raise ShapeError(f"sort_by: keys of shape {typed.shape} are not one-dimensional")
+        columns = typed._columns(descending)
+        found = in_order(Elements(columns, typed.shape), *beside, method=method)
+        first, found = typed._of_columns(found[: len(columns)], descending), found[len(columns) :]
+    rows: list[Any] = [first]
+    for part, columns in zip(parts, flat, strict=True):
+        own, found = found[: len(columns)], found[len(columns) :]
+        rows.append(own[0] if part is None else part._of_columns(own))
+    return tuple(rows)
+
+
+__all__ = ["Elements", "complex_keys", "elements", "in_order", "key_columns", "sort_typed_by"]
