@@ -184,6 +184,16 @@ def test_membership(x: Any, data: st.DataObject) -> None:
             same(np.isin(oc.asarray(x), values), wanted)
 
 
+@settings(max_examples=8, deadline=None)
+@given(x=elements(kinds=("f8", "c16")), data=st.data())
+def test_sets_of_numbers(x: Any, data: st.DataObject) -> None:
+    y = data.draw(elements(kinds=(x.dtype.str[1:],)))
+    with session():
+        lazy = oc.asarray(x)
+        for function in (np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.isin):
+            same(function(lazy, y), function(x, y))
+
+
 def test_membership_of_words_given_as_a_list() -> None:
     cities = np.asarray(["Rome", "Oslo", "Amsterdam"])
     with session():

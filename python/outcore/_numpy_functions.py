@@ -146,7 +146,7 @@ def _of_first(invert: bool) -> Callable[..., Any]:
 
     def call(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
         del assume_unique
-        first = oc.unique_values(oc.asarray(ar1).ravel())
+        first = oc.unique(oc.asarray(ar1).ravel())
         return first[oc.isin(first, ar2, invert=invert)]
 
     return call
@@ -256,7 +256,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.meshgrid: _meshgrid,
     np.histogram: _histogram,
     np.bincount: _bincount,
-    np.union1d: lambda ar1, ar2: oc.unique_values(oc.concat([ar1, ar2], axis=None)),
+    np.union1d: lambda ar1, ar2: oc.unique(oc.concat([ar1, ar2], axis=None)),
     np.intersect1d: _of_first(invert=False),
     np.setdiff1d: _of_first(invert=True),
     np.unique: _unique,

@@ -15,7 +15,7 @@ from outcore._typed import Typed, typed_of
 from outcore.dtypes import bool as bool_dtype
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take
-from outcore.manipulation import moveaxis, reshape, stack
+from outcore.manipulation import concat, moveaxis, reshape, stack
 from outcore.sorting import sort
 
 
@@ -211,7 +211,8 @@ def searchsorted(
 def isin(x: Operand | Typed, test_elements: Any, /, *, invert: bool = False) -> Array:
     """Whether each element of `x` is among the test elements, also of dates and text. NaN, and NaT, is in nothing.
 
-    I/O: a sort of the test elements, and two searches in them: see `searchsorted`.
+    I/O: a sort of the test elements, and two searches in them: see `searchsorted`. Complex numbers are sorted with
+    them.
 
     >>> import numpy as np, outcore as oc
     >>> oc.isin(np.asarray([1, 2, 3]), np.asarray([3, 1])).compute()
@@ -221,12 +222,26 @@ def isin(x: Operand | Typed, test_elements: Any, /, *, invert: bool = False) -> 
     if typed is not None:
         chosen = typed.isin(test_elements)
         return ~chosen if invert else chosen
+    numbers = [Array(node(part)) for part in (x, test_elements)]
+    if any(part.dtype.kind == "c" for part in numbers):
+        found = _in_complex(*numbers)
+        return ~found if invert else found
     array, tests = _common("isin", Array(node(x)), Array(node(test_elements)))
     row = sort(reshape(tests, (math.prod(tests.shape),)))
     found = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
     if array.dtype.kind == "f":
         found = found & (array == array)
     return ~found if invert else found
+
+
+def _in_complex(array: Array, tests: Array) -> Array:
+    """Membership of complex numbers, by sorting both together."""
+    from outcore.sets import categories  # which are made of these functions
+
+    row, others = (reshape(part, (math.prod(part.shape),)) for part in (array, tests))
+    codes = categories(concat([row, others])).codes
+    length = row.shape[0]
+    return reshape(isin(codes[:length], codes[length:]), array.shape) & (array == array)
 
 
 __all__ = [

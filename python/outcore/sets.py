@@ -197,14 +197,14 @@ def categories(x: Operand | Typed, /) -> Categories:
 
 
 def setxor1d(x1: Operand, x2: Operand, /) -> Array:
-    """The elements that are in one of two arrays and not in the other, in order, each once. I/O: three sorts.
+    """The elements that are in one of two arrays and not in the other, in order, each once, NaN of each. I/O: 3 sorts.
 
     >>> import numpy as np, outcore as oc
     >>> oc.setxor1d(np.asarray([1, 2, 2]), np.asarray([2, 3])).compute()
     array([1, 3])
     """
     # What is distinct in each is there once or twice in both together.
-    found = unique_counts(concat([unique_values(x1), unique_values(x2)]))
+    found = unique_counts(concat([unique(x1), unique(x2)]))
 
     def make() -> _core.Expr:
         return found.values[found.counts == 1]._expr
