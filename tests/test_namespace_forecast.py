@@ -17,7 +17,16 @@ POOL = 16 << 20
 # What the first stage finds says how large the next ones are; figures of the others are exact.
 STAGED = {
     *("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile", "stats.iqr"),
-    *("apply_along_axis", "lexsort", "permute", "permute_inverse", "searchsorted", "sort_by", "sort_complex"),
+    *(
+        "apply_along_axis",
+        "lexsort",
+        "permute",
+        "permute_inverse",
+        "categories",
+        "searchsorted",
+        "sort_by",
+        "sort_complex",
+    ),
     *(f"GroupBy.{name}" for name in ("cumcount", "cummax", "cummin", "cumprod", "cumsum", "median", "rank")),
     *("take", "take_along_axis", "top_k", "unique_all", "unique_inverse"),
     "map_overlap",  # of a reshape, which goes by way of a file where it does not fit

@@ -58,7 +58,7 @@ ALIKE = {
     "unstack": "broadcast_to",
     "sort": "argpartition argsort partition",
     "unique": "mode setxor1d unique_counts unique_values",
-    "unique_inverse": "unique_all",
+    "unique_inverse": "categories unique_all",
     "sort_by": "lexsort permute sort_complex",
     "take": "permute_inverse take_along_axis",
     "nonzero": "argwhere trim_zeros",

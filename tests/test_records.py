@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
+from outcore import _files
 from outcore.errors import DTypeError, FormatError, MissingFileError, UnsupportedFormatError
 
 LAYOUTS: dict[str, Any] = {
@@ -101,3 +103,32 @@ def test_what_cannot_be_read_is_refused_in_words(tmp_path: Path) -> None:
             oc.open(tmp_path / "gone.npy", field="a")
         with pytest.raises(UnsupportedFormatError, match="folder"):
             oc.open(tmp_path, field="a")
+
+
+def test_fields_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["température", "a b", "日本", "it's", "(x]", "a.b,c"]
+    records = np.zeros(5, dtype=[(name, "f8") for name in names] + [("n", "i4")])
+    for place, name in enumerate(names):
+        records[name] = np.arange(5) + place
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that older versions of NumPy do not read such names
+        np.save(tmp_path / "x.npy", records)
+    with session():
+        for name in names:
+            np.testing.assert_array_equal(oc.open(tmp_path / "x.npy", field=name).compute(), records[name])
+        with pytest.raises(FormatError, match=r"température, a b, 日本.*field='température'"):
+            oc.open(tmp_path / "x.npy")
+    monkeypatch.setattr(_files, "is_stub", lambda path: True)  # files of volumes are not mapped
+    assert _files.npy_header(tmp_path / "x.npy").dtype == records.dtype
+
+
+def test_fields_of_headers_in_latin_1_and_of_python_2(tmp_path: Path) -> None:
+    for name, length in (("temp\xe9rature", "4"), ("t", "4L")):
+        header = f"{{'descr': [('{name}', '<f8'), ('n', '<i4')], 'fortran_order': False, 'shape': ({length},), }}"
+        told = header.encode("latin-1").ljust(117) + b"\n"
+        records = np.zeros(4, dtype=[(name, "<f8"), ("n", "<i4")])
+        records[name] = [1, 2, 3, 4]
+        start = b"\x93NUMPY\x01\x00" + len(told).to_bytes(2, "little")
+        (tmp_path / "x.npy").write_bytes(start + told + records.tobytes())
+        with session():
+            assert oc.open(tmp_path / "x.npy", field=name).tolist() == [1, 2, 3, 4]

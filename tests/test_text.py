@@ -53,7 +53,7 @@ def test_comparisons(dtypes: str, tile: int, data: st.DataObject) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(dtype=st.sampled_from(["S1", "S5", "S8", "U1", "U3"]), tile=st.integers(1, 4), data=st.data())
+@given(dtype=st.sampled_from(["S1", "S5", "S8", "S20", "U1", "U3", "U7"]), tile=st.integers(1, 4), data=st.data())
 def test_order_and_groups(dtype: str, tile: int, data: st.DataObject) -> None:
     x = data.draw(strings(dtype))
     with session():
@@ -122,9 +122,6 @@ def test_what_is_refused() -> None:
     with session():
         long: Any = oc.asarray(np.asarray([b"a long name", b"another"]))
         short: Any = oc.asarray(np.asarray(["ab", "c"]))
-        for refused in (long.sort, long.unique, lambda: oc.groupby(long)):
-            with pytest.raises(DTypeError, match=r"S11 has 11 letters.*hold 8"):
-                refused()
         with pytest.raises(DTypeError, match="compare"):
             long == short  # noqa: B015
         with pytest.raises(DTypeError, match=r"\.codes"):

@@ -254,6 +254,7 @@ from outcore.searching import (
     where,
 )
 from outcore.sets import (
+    categories,
     setxor1d,
     unique,
     unique_all,
@@ -370,6 +371,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_to",
     "can_cast",
+    "categories",
     "cbrt",
     "ceil",
     "choose",

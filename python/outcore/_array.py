@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import count
 from types import FrameType
-from typing import Any, ClassVar, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from outcore._indexing import Assignable, Index, expanded, find_positions, index
 from outcore._node import DTypeLike, Operand, integers, is_weak, node
 from outcore._sizes import format_size
 from outcore.errors import ArgumentError, DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from outcore.sets import Categories
 
 # Set while `map` traces a function: then the value of a lazy array must not be asked for.
 tracing: ContextVar[str | None] = ContextVar("outcore_tracing", default=None)
@@ -466,6 +469,10 @@ class Array:
     def nonzero(self) -> tuple[Array, ...]:
         """Where the elements are not zero: an array of positions for each axis."""
         return oc.nonzero(self)
+
+    def categories(self) -> Categories:
+        """Codes of the elements, and the distinct elements that these number, in order: see `outcore.categories`."""
+        return oc.categories(self)
 
     def argsort(self, axis: int = -1) -> Array:
         """The positions that put the elements in order along an axis, stable."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import zip_longest
@@ -130,13 +131,17 @@ def load(path: PathLike) -> npt.NDArray[Any]:
 def npy_header(path: PathLike) -> Header:
     """The header of a `.npy` file. Raises ValueError where it is none, or shorter than it says."""
     if not is_stub(path):
-        mapped: Any = np.lib.format.open_memmap(path, mode="r")  # nothing is read through the mapping
+        with warnings.catch_warnings():  # of Python 2's headers, which are read as well
+            warnings.simplefilter("ignore", UserWarning)
+            mapped: Any = np.lib.format.open_memmap(path, mode="r")  # nothing is read through the mapping
         fortran = mapped.ndim > 1 and not mapped.flags.c_contiguous
         return Header(mapped.shape, mapped.dtype, fortran, mapped.offset)
     file = io.BytesIO(_core.read_bytes(os.fspath(path), 0, _HEADER_MAX))
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
+    if version == (3, 0) and dtype.names is not None:  # read as Latin-1, which UTF-8 is not
+        dtype.names = tuple(name.encode("latin-1").decode() for name in dtype.names)
     if os.stat(path).st_size < file.tell() + math.prod(shape) * dtype.itemsize:
         raise ValueError(f"shorter than {shape} of {dtype}")
     return Header(shape, dtype, fortran and len(shape) > 1, file.tell())

@@ -146,18 +146,26 @@ def _of_first(invert: bool) -> Callable[..., Any]:
 
     def call(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
         del assume_unique
-        first = oc.unique_values(oc.asarray(ar1).ravel())
+        first = oc.unique(oc.asarray(ar1).ravel())
         return first[oc.isin(first, ar2, invert=invert)]
 
     return call
 
 
-def _unique(ar: Any, *, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    if return_inverse and return_counts:
-        raise ArgumentError("numpy.unique: outcore arrays give inverse or counts; see outcore.unique_all")
-    if return_inverse:
-        return tuple(oc.unique_inverse(ar))
-    return tuple(oc.unique_counts(ar)) if return_counts else oc.unique_values(ar)
+def _unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    del sorted  # it always is
+    if axis is not None and not (axis in (0, -1) and oc.asarray(ar).ndim == 1):
+        raise ArgumentError(f"numpy.unique: axis={axis} of outcore arrays is not supported, only elements: axis=None")
+    return oc.unique(ar, return_index, return_inverse, return_counts, equal_nan=equal_nan)
 
 
 def _block(arrays: Any) -> Any:
@@ -248,7 +256,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.meshgrid: _meshgrid,
     np.histogram: _histogram,
     np.bincount: _bincount,
-    np.union1d: lambda ar1, ar2: oc.unique_values(oc.concat([ar1, ar2], axis=None)),
+    np.union1d: lambda ar1, ar2: oc.unique(oc.concat([ar1, ar2], axis=None)),
     np.intersect1d: _of_first(invert=False),
     np.setdiff1d: _of_first(invert=True),
     np.unique: _unique,

@@ -17,14 +17,22 @@ from outcore.errors import DTypeError, FormatError, MissingFileError, Permission
 
 
 def is_typed(path: str) -> bool:
-    """Whether a path is a `.npy` file of dates, durations or fixed-length strings."""
+    """Whether a path is a `.npy` file of dates, durations or fixed-length strings. Raises FormatError, with their
+    fields, for one of records."""
     if not os.path.isfile(path):
         return False
     try:
         dtype = npy_header(path).dtype
-        return _carrier(path, dtype) != (dtype, ())
+        typed = _carrier(path, dtype) != (dtype, ())
     except Exception:  # what is wrong with the file the engine has said already
         return False
+    if dtype.names is not None:
+        raise FormatError(f"{path}: {_records(dtype)}: oc.open(path, field={dtype.names[0]!r})", {"path": path})
+    return typed
+
+
+def _records(record: np.dtype[Any]) -> str:
+    return f"elements are records; name one of their fields: {', '.join(record.names or ())}"
 
 
 def open_part(session: _core.Session, path: str, field: str | None, view: DTypeLike) -> Any:
@@ -84,11 +92,13 @@ def _field(path: str, record: np.dtype[Any], field: str | None) -> tuple[np.dtyp
     """The type of a field and where in the record it begins; of all of an element where none is named."""
     if field is None:
         if record.fields is not None:
-            raise DTypeError(f"{path}: elements are records; name one of their fields: {', '.join(record.fields)}")
+            raise DTypeError(f"{path}: {_records(record)}")
         return record, 0
     fields = {} if record.fields is None else dict(record.fields)
     if field not in fields:
-        raise DTypeError(f"{path}: there is no field {field!r}; elements have {', '.join(fields) or 'none'}")
+        raise DTypeError(
+            f"{path}: there is no field {field!r}; elements have {', '.join(record.names or ()) or 'none'}"
+        )
     return fields[field][0], fields[field][1]
 
 

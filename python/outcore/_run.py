@@ -6,12 +6,13 @@ import os
 import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy.typing as npt
 
-from outcore import _core
+from outcore import _core, _replaced
 from outcore._array import Array
 from outcore._explanation import Explanation
 from outcore._foresight import UnforeseenError, for_all, is_foreseeing
@@ -21,12 +22,14 @@ from outcore._picture import Picture
 from outcore._progress import Report
 from outcore._records import is_typed, open_part
 from outcore._session import Outcome, current
+from outcore._several import joined, parts_of
 from outcore._typed import Typed, carried, decoded
 from outcore._typed_files import store_typed
 from outcore.errors import (
     ArgumentError,
     DTypeError,
     FormatError,
+    OutcoreError,
     ResumeWarning,
     ShapeError,
     StaleProgramError,
@@ -42,8 +45,15 @@ Named = TypeVar("Named", bound="tuple[Any, ...]")
 Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
 
 
-def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) -> Array:
+def open(
+    path: PathLike | Sequence[PathLike], *, field: str | None = None, view: DTypeLike = None, axis: int = 0
+) -> Array:
     """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
+
+    A list of paths, or a name with wildcards (`"part-*.npy"`, `**` for folders at any depth), is one array: all of them
+    joined along `axis`, a list in its order, matches in that of their names, numbers in these by their value. A file
+    whose very name has such characters is itself. Raises DTypeError or ShapeError, with both names, for files that do
+    not go together, MissingFileError where nothing matches.
 
     Of a `.npy` file of records `field` names the one to read. That is one read of the file where a record is a whole
     number of the field's elements (16 bytes for float64), else up to eight: one for each place in an element that a
@@ -63,9 +73,18 @@ def open(path: PathLike, *, field: str | None = None, view: DTypeLike = None) ->
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/x.npy", np.arange(6.0).reshape(2, 3))
     ...     oc.open(f"{folder}/x.npy").sum(axis=0).compute()
+    ...     np.save(f"{folder}/y.npy", np.ones((1, 3)))
+    ...     oc.open(f"{folder}/*.npy").shape
     array([3., 5., 7.])
+    (3, 3)
     """
-    name = os.fsdecode(path)
+    names = parts_of(path)
+    if names is not None:
+        return joined(names, lambda name: _open_one(name, field, view), axis)  # type: ignore[no-any-return]
+    return _open_one(os.fsdecode(path), field, view)  # type: ignore[arg-type]
+
+
+def _open_one(name: str, field: str | None, view: DTypeLike) -> Array:
     if field is None and view is None:
         try:
             return Array(_core.open(current()._core, name))
@@ -197,7 +216,8 @@ def store(
 
     Outputs are written beside their names and renamed when all are complete, synced and still as they were written:
     nothing half-done carries a name, and all outputs appear or none. Links are followed; what is replaced leaves its
-    permissions to the new.
+    permissions to the new. An array made of a file that its own call replaces is read from its target from then on;
+    other arrays of that file tell to open it again.
     `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
     where someone watches.
 
@@ -219,8 +239,22 @@ def store(
     array([0, 1, 2])
     """
     if isinstance(targets, Mapping) and any(isinstance(array, Typed) for array in targets.values()):
-        return store_typed(targets, overwrite, resume, chunks, progress)
-    return plan_and_run(*_asked(lambda: _targets(targets, overwrite, chunks, resume)), progress)[1]
+        outcome = store_typed(targets, overwrite, resume, chunks, progress)
+    else:
+        outcome = plan_and_run(*_asked(lambda: _targets(targets, overwrite, chunks, resume)), progress)[1]
+    if overwrite:
+        _read_back(targets)
+    return outcome
+
+
+def _read_back(targets: Targets) -> None:
+    """Has arrays whose own files were just replaced be read from where they were stored."""
+    names = [os.fsdecode(path) for path in targets]
+    for name, array in zip(names, targets.values(), strict=True):
+        expr = node(carried(array))
+        if _replaced.is_gone(expr, names):
+            with suppress(OutcoreError):  # another process may have replaced it by now, which later reads will tell
+                _replaced.remember(expr, node(carried(open(name))))
 
 
 @overload

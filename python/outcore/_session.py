@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from outcore import _core, _profile, config
+from outcore import _core, _profile, _replaced, config
 from outcore._progress import Report, watch
 from outcore._sizes import format_size
 from outcore.errors import MemoryLimitError
@@ -122,7 +122,7 @@ class Session:
 
     def plan(self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None]) -> _core.Program:
         """The placed program of some outputs. Raises MemoryLimitError when it cannot fit. No I/O."""
-        return self._core.plan(list(outputs), list(targets))
+        return self._core.plan(_replaced.read_back(outputs), list(targets))
 
     def run(
         self, program: _core.Program, progress: bool | None = None, report: Report | None = None

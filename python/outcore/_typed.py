@@ -3,16 +3,21 @@ are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Self, SupportsIndex
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 import outcore as oc
 from outcore._array import Array
+from outcore._node import axes_of, axis_of
 from outcore._sizes import format_size
 from outcore.errors import DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from outcore.sets import Categories
+    from outcore.sorting import Method
 
 
 class Distinct(NamedTuple):
@@ -25,8 +30,9 @@ class Distinct(NamedTuple):
 class Typed:
     """A lazy array of elements that outcore's kernels do not know, held as numbers that they know.
 
-    **Invariant.** `_keys()` are numbers, one for each element, in the elements' own order; `_of_keys` is their inverse.
-    So whatever orders or groups elements orders or groups keys.
+    **Invariant.** `_columns()` are arrays of numbers, the first deciding, in the elements' own order; `_of_columns` is
+    their inverse. So whatever orders or groups elements orders or groups numbers. Those with `descending` ascend where
+    elements descend. `_keys()` is the only column, refused where there are more.
     """
 
     __slots__ = ("_carrier", "_dtype")
@@ -44,11 +50,29 @@ class Typed:
         """The elements that computed numbers stand for, as NumPy has them."""
         raise NotImplementedError
 
-    def _keys(self) -> Array:
+    def _columns(self, descending: bool = False) -> list[Array]:
         raise NotImplementedError
 
-    def _of_keys(self, keys: Array) -> Self:
+    def _of_columns(self, columns: list[Array], descending: bool = False) -> Self:
         raise NotImplementedError
+
+    def _missing(self, columns: list[Array]) -> Array | None:
+        """Which elements that stand in columns are NaT; None where none can be."""
+        return None
+
+    def _keys(self) -> Array:
+        return self._columns()[0]
+
+    def _of_keys(self, keys: Array) -> Self:
+        return self._of_columns([keys])
+
+    def _later(self, make: Callable[[], Self]) -> Self:
+        """The array that a function makes when something needs it, of this type."""
+        from outcore._masks import Chosen
+
+        made = object.__new__(type(self))
+        made._carrier, made._dtype = Chosen(lambda: make()._carrier._expr), self._dtype
+        return made
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -144,30 +168,79 @@ class Typed:
 
     # -- order --------------------------------------------------------------------------------------------------
 
-    def sort(self, axis: int = -1) -> Self:
+    def sort(self, axis: int = -1, *, descending: bool = False, method: Method | None = None) -> Self:
         """The elements in order along an axis, as a new array: this one stays as it is. I/O: as `outcore.sort`."""
-        return self._of_keys(oc.sort(self._keys(), axis=axis))
+        columns = self._columns(descending)
+        if len(columns) == 1:
+            return self._of_columns([oc.sort(columns[0], axis=axis, method=method)], descending)
+        if self.ndim == 1:
+            from outcore._elements import Elements, in_order
 
-    def argsort(self, axis: int = -1) -> Array:
+            axis_of("sort", axis, 1)
+            return self._of_columns(in_order(Elements(columns, self.shape), method=method), descending)
+        order = self.argsort(axis, descending=descending)
+        return self._of_columns([oc.take_along_axis(part, order, axis=axis) for part in columns], descending)
+
+    def argsort(self, axis: int = -1, *, descending: bool = False, method: Method | None = None) -> Array:
         """The positions that put the elements in order along an axis, stable, int64. I/O: as `outcore.argsort`."""
-        return oc.argsort(self._keys(), axis=axis)
+        columns = self._columns(descending)
+        if len(columns) == 1:
+            return oc.argsort(columns[0], axis=axis, method=method)
+        return oc.lexsort(columns[::-1], axis=axis)
 
     def unique(self) -> Self:
-        """The distinct elements, in order. I/O: as `outcore.unique`."""
-        return self._of_keys(oc.unique_values(self._keys()))
+        """The distinct elements, in order; NaT once. I/O: as `outcore.unique`."""
+        found: Self = oc.unique(self)
+        return found
 
     def unique_counts(self) -> Distinct:
-        """The distinct elements, in order, and how often each is there. I/O: as `outcore.unique_counts`."""
-        values, counts = oc.unique_counts(self._keys())
-        return Distinct(self._of_keys(values), counts)
+        """The distinct elements, in order, and how often each is there; NaT once. I/O: as `outcore.unique_counts`."""
+        return Distinct(*oc.unique(self, return_counts=True))
+
+    def categories(self) -> Categories:
+        """Codes of the elements, and the distinct elements that these number, in order: see `outcore.categories`."""
+        return oc.categories(self)
+
+    def isin(self, values: Any) -> Array:
+        """Which elements are among some values."""
+        raise NotImplementedError
+
+    def searchsorted(self, values: Any, side: str = "left") -> Array:
+        """Where values belong in a row that is in order. Raises DTypeError for text."""
+        raise DTypeError(f"searchsorted: of numbers and dates, not {self._dtype}; use x.categories().codes")
 
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Self:
-        """First of the elements along the given axes, in their order. I/O: one read."""
-        return self._of_keys(oc.min(self._keys(), axis=axis, keepdims=keepdims))
+        """First of the elements along the given axes, in their order. I/O: one read for each number of an element."""
+        return self._extreme("min", axis, keepdims)
 
     def max(self, axis: Any = None, *, keepdims: bool = False) -> Self:
-        """Last of the elements along the given axes, in their order. I/O: one read."""
-        return self._of_keys(oc.max(self._keys(), axis=axis, keepdims=keepdims))
+        """Last of the elements along the given axes, in their order. I/O: one read for each number of an element."""
+        return self._extreme("max", axis, keepdims)
+
+    def _extreme(self, name: str, axis: Any, keepdims: bool) -> Self:
+        """The extreme of the first column, of the second among those that have it, and so on."""
+        columns, fold = self._columns(), getattr(oc, name)
+        if len(columns) == 1:
+            return self._of_columns([fold(columns[0], axis=axis, keepdims=keepdims)])
+        last, found = (np.iinfo(columns[0].dtype).max if name == "min" else 0), []
+        chosen: Array | None = None
+        for column in columns:
+            kept = column if chosen is None else oc.where(chosen, column, last)
+            extreme = fold(kept, axis=axis, keepdims=True)
+            equal = column == extreme
+            chosen = equal if chosen is None else chosen & equal
+            found.append(extreme)
+        axes = axes_of(name, axis, self.ndim)
+        return self._of_columns(found if keepdims else [oc.squeeze(part, tuple(axes)) for part in found])
+
+
+def typed_of(value: Any) -> Typed | None:
+    """A typed array, or one made of NumPy's or Python's dates or strings; None for all else."""
+    if isinstance(value, Typed) or type(value) is Array:
+        return value if isinstance(value, Typed) else None
+    from outcore._as_typed import as_typed
+
+    return as_typed(value, None, None)
 
 
 def carried(value: Any) -> Any:
@@ -180,4 +253,4 @@ def decoded(value: Any, numbers: Any) -> Any:
     return value._decoded(numbers) if isinstance(value, Typed) else numbers
 
 
-__all__ = ["Distinct", "Typed", "carried", "decoded"]
+__all__ = ["Distinct", "Typed", "carried", "decoded", "typed_of"]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, axis_of, integers, node
+from outcore._node import DTypeLike, Operand, axis_of, integers, node, put_as
 from outcore.creation import arange
 from outcore.elementwise import multiply
 from outcore.errors import ArgumentError, ShapeError
@@ -68,7 +68,7 @@ def _padded(array: Array, axis: int, width: tuple[int, int], mode: str, fill: tu
     def beside(count: int, first: bool) -> Array:
         if mode == "constant":
             shape = (*array.shape[:axis], count, *array.shape[axis + 1 :])
-            return broadcast_to(Array(node(np.asarray(fill[0 if first else 1], dtype=array.dtype))), shape)
+            return broadcast_to(Array(put_as(fill[0 if first else 1], array.dtype)), shape)
         if mode == "edge":
             outermost = part(0, 1) if first else part(length - 1, length)
             return broadcast_to(outermost, (*array.shape[:axis], count, *array.shape[axis + 1 :]))

@@ -8,9 +8,10 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from outcore._array import Array
-from outcore._node import Operand, as_numpy, axes_of, axis_of, node
-from outcore._reduction import Axis, floating
+from outcore._node import Operand, as_numpy, axes_of, axis_of, is_weak, node
+from outcore._reduction import Axis, floating, wide_dtype
 from outcore.creation import asarray, zeros
+from outcore.dtypes import result_type
 from outcore.elementwise import clip, conj, isnan
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take
@@ -94,6 +95,8 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
 def trapezoid(y: Operand, /, x: Operand | None = None, *, dx: float = 1.0, axis: int = -1) -> Array:
     """The integral along an axis by trapezoids, over coordinates `x` or steps `dx`. I/O: one read of `y` and of `x`.
 
+    Of float16, sums are formed in float32; steps between coordinates of short integers in int64.
+
     >>> import numpy as np, outcore as oc
     >>> oc.trapezoid(np.asarray([1.0, 2.0, 3.0])).item()
     4.0
@@ -101,15 +104,23 @@ def trapezoid(y: Operand, /, x: Operand | None = None, *, dx: float = 1.0, axis:
     array = floating(y)
     place = axis_of("trapezoid", axis, array.ndim)
     step: Operand = dx
+    steps = dx if x is None else x
+    dtype = result_type(array, steps if is_weak(steps) else Array(node(steps)))
+    array = array.astype(wide_dtype(array.dtype))
     if x is not None:
         points = Array(node(x))
+        if points.dtype == np.float16:
+            points = points.astype(np.float32)
+        elif points.dtype.kind in "biu" and points.dtype.itemsize < 8:  # whose differences may be beyond them
+            points = points.astype(np.int64)
         if points.ndim == 1:
             points = reshape(points, (-1,) + (1,) * (array.ndim - place - 1))
             step = part_along(points, 0, 1, None) - part_along(points, 0, None, -1)
         else:
             own = axis_of("trapezoid", axis, points.ndim)
             step = part_along(points, own, 1, None) - part_along(points, own, None, -1)
-    return sum((part_along(array, place, 1, None) + part_along(array, place, None, -1)) * step / 2.0, axis=place)
+    pairs = part_along(array, place, 1, None) + part_along(array, place, None, -1)
+    return sum(pairs * step / 2.0, axis=place).astype(dtype)
 
 
 def interp(x: Operand, xp: Operand, fp: Operand, /, *, left: float | None = None, right: float | None = None) -> Array:

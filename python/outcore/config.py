@@ -132,7 +132,7 @@ def _read_file() -> dict[str, Any]:
     named = os.environ.get(f"{_PREFIX}CONFIG")
     path = Path(named).expanduser() if named else Path.home() / ".config" / "outcore.yaml"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         if named:
             raise ConfigError(f"OUTCORE_CONFIG names {path}, which does not exist") from None

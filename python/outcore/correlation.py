@@ -8,7 +8,7 @@ import numpy as np
 
 from outcore._array import Array
 from outcore._node import Operand, axis_of, node
-from outcore._reduction import Axis, mean_dtype
+from outcore._reduction import Axis, mean_dtype, wide_dtype
 from outcore.creation import eye
 from outcore.elementwise import clip, conj, real, sqrt
 from outcore.errors import ArgumentError, ShapeError
@@ -25,8 +25,8 @@ _SHIFT_BY = 16
 def average(x: Operand, /, *, axis: Axis = None, weights: Operand | None = None, keepdims: bool = False) -> Array:
     """Mean with weights, Σ w·x / Σ w; the mean without them.
 
-    Weights have the shape of `x`, or lie along its one axis that is reduced. Raises ShapeError for others.
-    I/O: one read of `x` and of the weights.
+    Weights have the shape of `x`, or lie along its one axis that is reduced. Raises ShapeError for others. Of float16,
+    sums are formed in float32. I/O: one read of `x` and of the weights.
 
     >>> import numpy as np, outcore as oc
     >>> oc.average(np.asarray([1.0, 3.0]), weights=np.asarray([3.0, 1.0])).item()
@@ -46,8 +46,11 @@ def average(x: Operand, /, *, axis: Axis = None, weights: Operand | None = None,
         shape[place] = heavy.shape[0]
         heavy = broadcast_to(reshape(heavy, tuple(shape)), array.shape)
     dtype = np.result_type(mean_dtype(array.dtype), heavy.dtype)
-    products = array.astype(dtype) * heavy
-    return sum(products, axis=axis, keepdims=keepdims) / sum(heavy.astype(dtype), axis=axis, keepdims=keepdims)
+    wide = wide_dtype(dtype)
+    heavy = heavy.astype(wide)
+    products = array.astype(wide) * heavy
+    found = sum(products, axis=axis, keepdims=keepdims) / sum(heavy, axis=axis, keepdims=keepdims)
+    return found.astype(dtype)
 
 
 def ptp(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:

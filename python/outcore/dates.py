@@ -73,11 +73,14 @@ class Dates(DateOperators, Typed):
     def _decoded(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return numbers.view(self._dtype)
 
-    def _keys(self) -> Array:
-        return last_is_nat(self._carrier)
+    def _columns(self, descending: bool = False) -> list[Array]:
+        return [~self._carrier if descending else last_is_nat(self._carrier)]
 
-    def _of_keys(self, keys: Array) -> Self:
-        return self._like(keys + 1)
+    def _of_columns(self, columns: list[Array], descending: bool = False) -> Self:
+        return self._like(~columns[0] if descending else columns[0] + 1)
+
+    def _missing(self, columns: list[Array]) -> Array | None:
+        return columns[0] == np.iinfo(_INT).max
 
     def __iter__(self) -> Iterator[Any]:
         """As `Array`'s: NumPy scalars of a row, computed a block at a time; lazy parts where there are further axes."""

@@ -18,7 +18,7 @@ from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore._run import compute
 from outcore._sorted_groups import Fold, Order, Sorted, upright
-from outcore._typed import Typed
+from outcore._typed import Typed, typed_of
 from outcore.creation import arange, asarray
 from outcore.elementwise import isnan, sqrt
 from outcore.errors import ArgumentError, DTypeError, ShapeError
@@ -64,7 +64,7 @@ class GroupBy(GroupOrder):
         labels: Array,
         groups: int | None,
         axis: int,
-        like: Typed | None = None,
+        like: Typed | _Numbered | None = None,
         few: npt.NDArray[Any] | None = None,
         keys: Callable[[Array], tuple[Any, ...]] | None = None,
     ) -> None:
@@ -441,6 +441,17 @@ def _nothing(fold: str, dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).max if fold == "min" else np.iinfo(dtype).min
 
 
+class _Numbered:
+    """Keys of groups by their numbers, where the keys themselves are no single numbers."""
+
+    def __init__(self, keys: Typed) -> None:
+        self._all = keys
+
+    def _of_keys(self, numbers: Array) -> Typed:
+        columns = [take(column, numbers, axis=0) for column in self._all._columns()]
+        return self._all._of_columns(columns)
+
+
 class _Keys:
     """Several rows of labels as one: the place of each pair among all pairs, in the order of the first."""
 
@@ -482,11 +493,11 @@ def groupby(
     label.
 
     Labels are a row of integers or anything that can be sorted; each NaN is a group of its own. Of dates and times NaT
-    is one group, the last; text has up to 8 bytes (3 letters of `U`). `groups` says that labels are the numbers
-    0 … groups − 1: then every number has a row in the results, and other labels are left out. Several keys, a tuple or
-    list of rows, make a group of each combination that there is; `keys` is then a tuple of their parts.
-    Values are real, with a row for each label; sums of float32 are formed in double precision. With `axis=1` columns
-    are grouped, and results have a column for each group; so along any axis.
+    is one group, the last; text of more than 8 bytes (3 letters of `U`) goes by its `categories`. `groups` says that
+    labels are the numbers 0 … groups − 1: then every number has a row in the results, and other labels are left out.
+    Several keys, a tuple or list of rows, make a group of each combination that there is; `keys` is then a tuple of
+    their parts. Values are real, with a row for each label; sums of float32 are formed in double precision. With
+    `axis=1` columns are grouped, and results have a column for each group; so along any axis.
 
     I/O: integer labels close together go by one read of labels and values, and two of the labels to find which there
     are, unless these are in memory or `groups` says so. The results must take 4 MiB at most; of rows of 32 KiB and more
@@ -510,8 +521,11 @@ def groupby(
             raise ArgumentError(f"groupby: groups={groups} for several keys; it numbers one row of integer labels")
         several = _Keys(labels, axis)  # type: ignore[arg-type]
         return GroupBy(several.codes(), None, axis, keys=several.of)
-    like = labels if isinstance(labels, Typed) else None
-    row = Array(node(labels if like is None else like._keys()))
+    like = typed_of(labels)
+    if like is not None and groups is None and like.ndim == 1 and len(like._columns()) > 1:
+        codes, categories = like.categories()
+        return GroupBy(codes, None, axis, _Numbered(categories))
+    row = Array(node(labels if like is None else like._columns()[0]))
     if row.ndim != 1:
         raise ShapeError(f"groupby: labels of shape {row.shape} are not one row")
     if row.dtype.kind == "c":

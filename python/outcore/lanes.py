@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
+from outcore._elements import key_columns
 from outcore._foreign import check_room
 from outcore._node import DTypeLike, Operand, axes_of, axis_of, dtype_of, node
 from outcore._reduction import floating
+from outcore._typed import Typed, typed_of
 from outcore.arranging import pad
 from outcore.blocks import map_blocks
 from outcore.creation import arange
@@ -151,17 +153,24 @@ def argpartition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
     return argsort(array, axis=place)
 
 
-def lexsort(keys: Sequence[Operand] | Operand, /, *, axis: int = -1) -> Array:
+def _parts(keys: Any) -> list[Any]:
+    typed = typed_of(keys)
+    return each_of(keys) if typed is None else list(typed)
+
+
+def lexsort(keys: Sequence[Operand | Typed] | Operand | Typed, /, *, axis: int = -1) -> Array:
     """Positions that sort by the last key, among equals by the one before it, and so on; int64, stable, NaN last.
 
-    Keys are arrays of one shape, or the parts of one array along its first axis.
+    Keys are arrays of one shape, or the parts of one array along its first axis: of numbers, complex ones by their real
+    part first, of dates, NaT last, and of text.
     I/O: for rows a sort with all further keys as columns, for each key; else as `argsort` and two `take_along_axis`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.lexsort((np.asarray([1, 0, 2]), np.asarray([5, 5, 3]))).compute()
     array([2, 1, 0])
     """
-    rows = each_of(keys)
+    parts = list(keys) if isinstance(keys, (list, tuple)) else _parts(keys)
+    rows = [column for part in parts for column in key_columns(part)[::-1]]
     shapes = {row.shape for row in rows}
     if len(shapes) != 1 or rows[0].ndim == 0:
         raise ShapeError(f"lexsort: {len(rows)} keys of shapes {', '.join(map(str, sorted(shapes)))}")

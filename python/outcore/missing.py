@@ -264,7 +264,7 @@ def nanpercentile(x: Operand, q: Any, /, *, axis: Axis = None, keepdims: bool = 
 def nan_to_num(x: Operand, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
     """The array with NaN and infinities replaced: by `nan`, and by the largest and smallest number of its type.
 
-    Integers stay as they are. Raises DTypeError for complex numbers. I/O: fused into what reads it.
+    Integers stay as they are; of complex numbers each part is replaced. I/O: fused into what reads it.
 
     >>> import numpy as np, outcore as oc
     >>> oc.nan_to_num(np.asarray([np.nan, np.inf]), posinf=9.0).compute()
@@ -272,7 +272,10 @@ def nan_to_num(x: Operand, /, *, nan: float = 0.0, posinf: float | None = None, 
     """
     array = Array(node(x))
     if array.dtype.kind == "c":
-        raise DTypeError(f"nan_to_num: takes real numbers, not {array.dtype}; treat its real and imag parts")
+        if not np.isfinite([value for value in (nan, posinf, neginf) if value is not None]).all():
+            raise ArgumentError("nan_to_num: of complex numbers nan, posinf and neginf are replaced by finite numbers")
+        parts = [nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (array.real, array.imag)]
+        return where(isfinite(array), array, parts[0] + 1j * parts[1])
     if array.dtype.kind != "f":
         return array
     bounds = np.finfo(array.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from outcore import _core, _masks
 from outcore._array import Array
 from outcore._node import Operand, axis_of, expr_dtype, node, pair
 from outcore._reduction import Axis, reduced
+from outcore._typed import Typed, typed_of
 from outcore.dtypes import bool as bool_dtype
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take
-from outcore.manipulation import moveaxis, reshape, stack
+from outcore.manipulation import concat, moveaxis, reshape, stack
 from outcore.sorting import sort
 
 
@@ -173,12 +174,17 @@ def _common(name: str, *arrays: Array) -> list[Array]:
 
 
 def searchsorted(
-    x1: Operand, x2: Operand, /, *, side: Literal["left", "right"] = "left", sorter: Operand | None = None
+    x1: Operand | Typed,
+    x2: Operand | Typed,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: Operand | None = None,
 ) -> Array:
     """Where each element of `x2` belongs in the sorted row `x1`, int64: before equal elements (left), or behind them.
 
-    With `sorter`, `x1[sorter]` is what is sorted. NaN belongs behind all numbers. Raises ShapeError for an `x1` of
-    several axes, ArgumentError for another side.
+    With `sorter`, `x1[sorter]` is what is sorted. Dates among dates are taken too. NaN belongs behind all numbers.
+    Raises ShapeError for an `x1` of several axes, ArgumentError for another side.
 
     I/O: one read of each while `x1` fits a third of the memory; else two sorts of both together, with positions.
 
@@ -188,6 +194,11 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side {side!r} is neither 'left' nor 'right'")
+    typed = typed_of(x1)
+    if typed is not None:
+        if sorter is not None:
+            raise ArgumentError(f"searchsorted: sorter= for {typed.dtype}; sort x1 first")
+        return typed.searchsorted(x2, side)
     row, values = Array(node(x1)), Array(node(x2))
     if row.ndim != 1:
         raise ShapeError(f"searchsorted: x1 of shape {row.shape} is not one-dimensional")
@@ -197,21 +208,40 @@ def searchsorted(
     return reshape(Array(_core.searchsorted(row._expr, flat._expr, side == "right")), values.shape)
 
 
-def isin(x: Operand, test_elements: Operand, /, *, invert: bool = False) -> Array:
-    """Whether each element of `x` is among the test elements. NaN is in nothing.
+def isin(x: Operand | Typed, test_elements: Any, /, *, invert: bool = False) -> Array:
+    """Whether each element of `x` is among the test elements, also of dates and text. NaN, and NaT, is in nothing.
 
-    I/O: a sort of the test elements, and two searches in them: see `searchsorted`.
+    I/O: a sort of the test elements, and two searches in them: see `searchsorted`. Complex numbers are sorted with
+    them.
 
     >>> import numpy as np, outcore as oc
     >>> oc.isin(np.asarray([1, 2, 3]), np.asarray([3, 1])).compute()
     array([ True, False,  True])
     """
+    typed = typed_of(x)
+    if typed is not None:
+        chosen = typed.isin(test_elements)
+        return ~chosen if invert else chosen
+    numbers = [Array(node(part)) for part in (x, test_elements)]
+    if any(part.dtype.kind == "c" for part in numbers):
+        found = _in_complex(*numbers)
+        return ~found if invert else found
     array, tests = _common("isin", Array(node(x)), Array(node(test_elements)))
     row = sort(reshape(tests, (math.prod(tests.shape),)))
     found = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
     if array.dtype.kind == "f":
         found = found & (array == array)
     return ~found if invert else found
+
+
+def _in_complex(array: Array, tests: Array) -> Array:
+    """Membership of complex numbers, by sorting both together."""
+    from outcore.sets import categories  # which are made of these functions
+
+    row, others = (reshape(part, (math.prod(part.shape),)) for part in (array, tests))
+    codes = categories(concat([row, others])).codes
+    length = row.shape[0]
+    return reshape(isin(codes[:length], codes[length:]), array.shape) & (array == array)
 
 
 __all__ = [

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, get_args
 from outcore import _core
 from outcore._array import Array
 from outcore._node import Operand, axis_of, expr_dtype, node
+from outcore._typed import Typed, typed_of
 from outcore.errors import DTypeError, IndexingError, ShapeError
 from outcore.manipulation import moveaxis, reshape, stack
 
@@ -19,7 +20,7 @@ def _method(name: str, method: Method | None) -> Method | None:
     return method
 
 
-def _keys(name: str, x: Operand) -> _core.Expr:
+def _keys(name: str, x: Operand | Typed) -> _core.Expr:
     expr = node(x)
     if expr_dtype(expr).kind == "c":
         raise DTypeError(f"{name}: {expr_dtype(expr)} has no order")
@@ -27,13 +28,13 @@ def _keys(name: str, x: Operand) -> _core.Expr:
 
 
 def sort_by(
-    keys: Operand, *values: Operand, descending: bool = False, method: Method | None = None
+    keys: Operand | Typed, *values: Operand | Typed, descending: bool = False, method: Method | None = None
 ) -> tuple[Array, ...]:
     """One-dimensional keys sorted, and any number of columns of the same length in the order of their keys.
 
-    The sort is stable: equal keys keep their order. NaN comes last, in both directions; -0 equals +0. Returns the keys
-    and the columns, lazy. Raises ShapeError for columns of other lengths, DTypeError for keys without an order,
-    ValueError for an unknown method.
+    The sort is stable: equal keys keep their order. NaN comes last, in both directions; -0 equals +0. Keys and columns
+    may be dates and text, which come back as such. Returns the keys and the columns, lazy. Raises ShapeError for
+    columns of other lengths, DTypeError for keys without an order, ValueError for an unknown method.
 
     I/O: one program where everything fits the memory at once; else two, which read and write every column once each,
     plus a page for each piece that a run and a part of the result share. `method="distribution"` cuts runs into buckets
@@ -47,6 +48,10 @@ def sort_by(
     >>> names.compute()
     array([10, 20, 30])
     """
+    if any(typed_of(part) is not None for part in (keys, *values)):
+        from outcore._elements import sort_typed_by
+
+        return sort_typed_by(keys, values, descending, _method("sort_by", method))
     columns = [node(value) for value in values]
     sorted_columns = _core.sort_by(_keys("sort_by", keys), columns, descending, _method("sort_by", method))
     return tuple(Array(expr) for expr in sorted_columns)
@@ -100,6 +105,8 @@ def sort(
 ) -> Array:
     """The elements in order along an axis: NaN last, -0 equal to +0, always stable.
 
+    Dates and text are sorted too, and come back as such: NaT last, text by its bytes or code points.
+
     I/O: a row as `sort_by` without columns, by that `method`. Along an axis of several, lanes of up to 32 MiB are
     sorted whole: within the pass that makes them along the last, else in bands of as many as fit, which takes one read,
     or one read and write more where chunks cannot be read in such bands. Up to 64 longer ones are each a row, more of
@@ -111,19 +118,27 @@ def sort(
            [0, 4, 5]])
     """
     del stable  # it always is
+    typed = typed_of(x)
+    if typed is not None:
+        return typed.sort(axis, descending=descending, method=method)  # type: ignore[return-value]
     return _lanes("sort", x, axis, descending, method, positions=False)
 
 
 def argsort(
     x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: Method | None = None
 ) -> Array:
-    """Where the elements of the sorted array are in `x`, int64. I/O: as `sort`, a row as `sort_by` with one column.
+    """Where the elements of the sorted array are in `x`, int64; of dates and text too.
+
+    I/O: as `sort`, a row as `sort_by` with one column.
 
     >>> import numpy as np, outcore as oc
     >>> oc.argsort(np.asarray([30, 10, 20])).compute()
     array([1, 2, 0])
     """
     del stable
+    typed = typed_of(x)
+    if typed is not None:
+        return typed.argsort(axis, descending=descending, method=method)
     return _lanes("argsort", x, axis, descending, method, positions=True)
 
 

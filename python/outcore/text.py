@@ -15,6 +15,7 @@ from outcore.errors import DTypeError, ShapeError
 
 # How many bits a letter takes in a word of 64: a byte, or a code point of Unicode.
 _BITS = {"S": 8, "U": 21}
+_FEW = 32  # strings that all elements are compared with, one by one
 
 
 def _letter(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -26,9 +27,9 @@ class Text(Typed):
     """A lazy array of strings of a fixed length, bytes (`S<n>`) or Unicode (`U<n>`), as NumPy stores them.
 
     Made by `open` of a file of them, or of a field of records, and by `asarray`. Comparisons take strings and other
-    text, and follow the order of bytes, or of code points; `unique`, `sort`, `min`, `max` and `groupby` take text that
-    fits a number of 64 bits: 8 bytes, or 3 letters of Unicode; longer text is refused there with DTypeError. Everything
-    else is said in `x.codes`.
+    text, and follow the order of bytes, or of code points, as do `unique`, `sort`, `min`, `max`, `categories` and
+    `groupby`. These work on numbers of 64 bits, each of 8 bytes or 3 letters of Unicode: longer text takes a sort, or a
+    read, for each of its numbers. Everything else is said in `x.codes`.
 
     >>> import numpy as np, outcore as oc
     >>> city = oc.asarray(np.asarray([b"oslo", b"rome", b"oslo"]))
@@ -96,21 +97,39 @@ class Text(Typed):
             words.append(oc.sum(part << shifts[: part.shape[-1]], axis=-1))
         return words
 
-    def _keys(self) -> Array:
-        words = self._words()
-        if len(words) != 1:
-            letters = 64 // _BITS[self._dtype.kind]
-            raise DTypeError(
-                f"{self._dtype} has {self._carrier.shape[-1]} letters; to order or group text it is put into numbers "
-                f"of 64 bits, which hold {letters}"
-            )
-        return words[0]
+    def _columns(self, descending: bool = False) -> list[Array]:
+        return [~word for word in self._words()] if descending else self._words()
 
-    def _of_keys(self, keys: Array) -> Self:
+    def _of_columns(self, columns: list[Array], descending: bool = False) -> Self:
         bits, length = _BITS[self._dtype.kind], self._carrier.shape[-1]
-        shifts = np.arange(64 // bits - 1, -1, -1, dtype=np.uint64)[:length] * np.uint64(bits)
-        letters = (oc.expand_dims(keys, axis=-1) >> shifts) & np.uint64((1 << bits) - 1)
+        shifts = np.arange(64 // bits - 1, -1, -1, dtype=np.uint64) * np.uint64(bits)
+        parts = []
+        for column in columns:
+            word = oc.expand_dims(~column if descending else column, axis=-1)
+            parts.append((word >> shifts) & np.uint64((1 << bits) - 1))
+        letters = oc.concat(parts, axis=-1)[..., :length]
         return self._like(letters.astype(self._carrier.dtype))
+
+    def isin(self, values: Any) -> Array:
+        """Which elements are among some strings.
+
+        I/O: one read; more than 32 strings are sorted, and where some have more than 8 bytes or 3 letters the elements
+        with them.
+        """
+        tests = of_value(values, self._dtype.kind)
+        if tests is None or tests.dtype.kind != self._dtype.kind:
+            raise DTypeError(f"isin: {values!r} is not of {self._dtype}; give strings of one kind")
+        row = tests.reshape(-1)
+        if row.size <= _FEW:
+            found = oc.zeros(self.shape, dtype=bool)
+            for place in range(row.size):
+                found = found | self._equal(row[place])
+            return found
+        ours, theirs = self._words(), row._words()
+        if len(ours) == len(theirs) == 1:
+            return oc.isin(ours[0], theirs[0])
+        codes = _joined(self.reshape(-1), row).categories().codes
+        return oc.reshape(oc.isin(codes[: self.size], codes[self.size :]), self.shape)
 
     # -- comparisons ----------------------------------------------------------------------------------------------
 
@@ -180,11 +199,17 @@ class Text(Typed):
         return getattr(inputs[0] if ours else inputs[1], f"__{name}__")(inputs[1] if ours else inputs[0])
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        name = function.__name__
-        if args and args[0] is self and name in ("sort", "argsort", "unique", "min", "max", "shape", "ndim", "size"):
-            found = getattr(self, name)
-            return found(*args[1:], **options) if callable(found) else found
-        raise DTypeError(f"numpy.{name} of outcore's text is not supported; give it .codes")
+        from outcore._numpy_typed import FUNCTIONS, called
+
+        return called(FUNCTIONS, "text is not supported; give it .codes", function, args, options)
+
+
+def _joined(first: Text, second: Text) -> Text:
+    """Two rows of strings as one, of the longer type."""
+    length = max(first.codes.shape[-1], second.codes.shape[-1])
+    longer = first if first.codes.shape[-1] == length else second
+    rows = [oc.pad(part.codes, ((0, 0), (0, length - part.codes.shape[-1]))) for part in (first, second)]
+    return longer._like(oc.concat(rows))
 
 
 def of_numpy(array: npt.NDArray[Any]) -> Text:

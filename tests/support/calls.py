@@ -176,7 +176,7 @@ ORDER = {
     **_on(_names("partition argpartition"), lambda given: (given.x, 9), axis=1),
     **_on(_names("isin searchsorted"), lambda given: (given.w, given.v[:1000])),
     **_on(
-        _names("argwhere nonzero trim_zeros unique unique_all unique_counts unique_inverse unique_values"),
+        _names("argwhere categories nonzero trim_zeros unique unique_all unique_counts unique_inverse unique_values"),
         lambda given: (given.labels,),
     ),
     "apply_along_axis": lambda given: oc.apply_along_axis(np.median, 1, given.x),

@@ -183,6 +183,7 @@ def order(x: oc.Array, index: oc.Array) -> None:
     assert_type([oc.nonzero(x), oc.sort_by(x, index, descending=True)], list[tuple[oc.Array, ...]])
     assert_type([oc.unique_all(x).inverse_indices, oc.unique_counts(x).counts], list[oc.Array])
     assert_type(oc.unique_inverse(x).inverse_indices, oc.Array)
+    assert_type([oc.categories(x).codes, x.categories().codes], list[oc.Array])
     assert_type(oc.top_k(x, 5, largest=False), oc.TopK)
     assert_type(oc.top_k(x, 5).values, oc.Array)
 
@@ -274,6 +275,7 @@ def methods(array: oc.Array, key: Values) -> None:
     assert_type([array.clip(0, 1), array.round(2), array.conj(), array.dot(array)], list[oc.Array])
     assert_type([array.sum(0), array.prod(), array.mean(axis=1), array.var(ddof=1), array.std()], list[oc.Array])
     assert_type([array.min(), array.max(0), array.any(), array.all(), array.ptp()], list[oc.Array])
+    assert_type(array.categories().codes, oc.Array)
     assert_type([array.argmin(), array.argmax(0), array.argsort(), array.cumsum(), array.cumprod(0)], list[oc.Array])
     assert_type([array.take(key), array.repeat(2), array.swapaxes(0, 1), array.to_device("cpu")], list[oc.Array])
     assert_type(array.nonzero(), tuple[oc.Array, ...])

@@ -1,12 +1,12 @@
 //! Expression nodes and the functions that build them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::PyUntypedArray;
 use outcore_dtype::{DType, Scalar};
-use outcore_engine::expr::{AxisSlice, Check, Expr, Named, Refusal};
+use outcore_engine::expr::{topological, AxisSlice, Check, Expr, Named, Op, Refusal};
 use outcore_engine::sort::Method;
 use outcore_engine::{linalg, ops, EngineError};
 use outcore_kernels::sort::Side;
@@ -327,6 +327,29 @@ fn concat(xs: Vec<PyRef<'_, PyExpr>>, axis: usize) -> Built {
     built(ops::concat(&exprs(&xs), axis))
 }
 
+/// The files and folders that the array is made of.
+#[pyfunction]
+fn sources(x: &PyExpr) -> Vec<PathBuf> {
+    let nodes = topological(&[x.0.clone()]);
+    let paths = nodes.iter().filter_map(|node| match &node.op {
+        Op::Source(source) => source.0.path().map(PathBuf::from),
+        _ => None,
+    });
+    paths.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Arrays in which those of some digests are taken from elsewhere, in the tiles that they have here.
+#[pyfunction]
+fn substituted(nodes: Vec<PyRef<'_, PyExpr>>, instead: HashMap<String, PyRef<'_, PyExpr>>) -> Vec<PyExpr> {
+    let found = |node: &Expr| {
+        let new = &instead.get(&node.digest().to_string())?.0;
+        let same = (&new.shape, new.dtype) == (&node.shape, node.dtype);
+        same.then(|| ops::in_tiles(new, node.tile.clone()))
+    };
+    let nodes = outcore_engine::expr::substituted(&exprs(&nodes), &found);
+    nodes.into_iter().map(PyExpr::new).collect()
+}
+
 /// Whether reading the array again is reading stored arrays and little more.
 #[pyfunction]
 fn is_made_of_stored(x: &PyExpr) -> bool {
@@ -628,6 +651,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_tall, module)?)?;
     module.add_function(wrap_pyfunction!(fourier, module)?)?;
     module.add_function(wrap_pyfunction!(copy_tiled, module)?)?;
+    module.add_function(wrap_pyfunction!(sources, module)?)?;
+    module.add_function(wrap_pyfunction!(substituted, module)?)?;
     module.add_function(wrap_pyfunction!(is_made_of_stored, module)?)?;
     module.add_function(wrap_pyfunction!(scan, module)?)?;
     module.add_function(wrap_pyfunction!(count_granules, module)?)?;

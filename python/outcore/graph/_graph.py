@@ -40,8 +40,9 @@ class Graph:
     # By this networkx knows whose functions are called: `networkx.pagerank(G)`.
     __networkx_backend__ = "outcore"
 
-    def __init__(self, core: _core.Graph) -> None:
+    def __init__(self, core: _core.Graph, held: object = None) -> None:
         self._core = core
+        self._held = held  # with which a file in scratch goes
         self._found_loops: npt.NDArray[np.uint32] | None = None
 
     @property

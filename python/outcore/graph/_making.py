@@ -17,12 +17,12 @@ from outcore._arguments import whole
 from outcore._files import same_bytes
 from outcore._node import dtype_of
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.graph._graph import Graph, PathLike, _session, open, stored
-from outcore.sparse._ingest import Options, _column, _is_known_elsewhere, _key
+from outcore.graph._graph import Graph, PathLike, _session, stored
+from outcore.sparse._ingest import Options, _column, _is_known_elsewhere, _key, named_only
 from outcore.sparse._ingest import stored as stored_entries
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Chunk, Done, Work, _check, stamp_of
-from outcore.sparse._stream import sorted_as_read
+from outcore.sparse._stream import File, sorted_as_read
 from outcore.sparse._tiles import check_target, in_the_way, is_matrix
 
 # What stores a matrix at a path, and its transpose at another, if there is one.
@@ -38,17 +38,18 @@ _ORDERED = ("last", "any")
 
 
 def _made(
-    store: Store, path: PathLike, directed: bool, overwrite: bool, key: str | None, *, mirrored: bool = False
+    store: Store, path: PathLike | None, directed: bool, overwrite: bool, key: str | None, *, mirrored: bool = False
 ) -> Graph:
     """Stores the edges as matrices beside, and the graph of those.
 
     Where weights are added in the order in which they come, a matrix that is mirrored as it is stored is not symmetric
     to the last bit: with `mirrored` that comes after.
     """
-    target = Path(path).absolute()
+    file = File(path, ".ocg")
+    target = file.path
     with Work(None if key is None else f"{target}\n{directed}\n{key}", target) as work:
         if work.is_done(target):
-            return open(target)
+            return _opened(file)
         check_target(target, overwrite, work, "graph")
         rows, columns = work.path("out.ocs"), work.path("in.ocs") if directed else None
         labels = rows.with_name(rows.name + ".labels.npy")
@@ -70,7 +71,11 @@ def _made(
         given = labels if labels.exists() else None
         _build(found, None if columns is None else sparse.open(columns), target, overwrite, work, given)
         work.done(target)
-    return open(target)
+    return _opened(file)
+
+
+def _opened(file: File) -> Graph:
+    return Graph(_core.open_graph(_session(), str(file.path)), file.holder())
 
 
 def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: Any) -> SparseMatrix:
@@ -132,7 +137,7 @@ def _build(
 
 def from_edges(
     source: PathLike,
-    path: PathLike,
+    path: PathLike | None = None,
     *,
     directed: bool = True,
     weights: bool | int | None = False,
@@ -143,12 +148,13 @@ def from_edges(
 ) -> Graph:
     """Stores the graph of a text file with an edge in each line, and opens it.
 
-    Edges that are there again are one; their weights are added. Of an undirected graph each edge may stand either way
-    round. `weights` says which number of a line is the weight: True the third, which has to be there, None the third if
-    there is one, False none. `vertices` is how many there are, unless given one more than the highest. `options` are
-    those of `sparse.from_edges`: `columns`, `separators`, `comments`, `base`, `drop_loops`, `relabel` (whose labels
-    come beside, as `<path>.labels.npy`, and go with a graph that is replaced), `duplicates`. With `resume` a killed
-    call goes on when it is made again.
+    Without a `path` the graph is in scratch, and goes with its last reader: so in every function that stores one. Edges
+    that are there again are one; their weights are added. Of an undirected graph each edge may stand either way round.
+    `weights` says which number of a line is the weight: True the third, which has to be there, None the third if there
+    is one, False none. `vertices` is how many there are, unless given one more than the highest. `options` are those of
+    `sparse.from_edges`: `columns`, `separators`, `comments`, `base`, `drop_loops`, `relabel` (whose labels come beside,
+    as `<path>.labels.npy`, and go with a graph that is replaced), `duplicates`. With `resume` a killed call goes on
+    when it is made again.
 
     Raises FormatError that names the line which is not as it should be, TargetExistsError. I/O: that of
     `sparse.from_edges`, then one read and one write of the edges.
@@ -164,6 +170,7 @@ def from_edges(
         raise ArgumentError(f"from_edges: duplicates={options['duplicates']!r} of edges without a direction")
     if vertices is not None:
         options["shape"] = (vertices, vertices)
+    named_only("from_edges", path, resume=resume, relabel=options.get("relabel"))
     given = dict(options)
 
     def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
@@ -176,7 +183,7 @@ def from_edges(
 def from_arrays(
     sources: Any,
     targets: Any,
-    path: PathLike,
+    path: PathLike | None = None,
     *,
     weights: Any = None,
     vertices: int | None = None,
@@ -199,6 +206,7 @@ def from_arrays(
     [0, 1, 2]
     """
     _check_options("from_arrays", options, vertices)
+    named_only("from_arrays", path, resume=options.get("resume"), relabel=options.get("relabel"))
     if vertices is not None:
         options["shape"] = (vertices, vertices)
     for name, ends in (("sources", sources), ("targets", targets)):
@@ -242,7 +250,7 @@ def _in_memory(part: Any) -> npt.NDArray[Any]:
 
 
 def _from_memory(
-    columns: list[npt.NDArray[Any]], path: PathLike, directed: bool, overwrite: bool, options: dict[str, Any]
+    columns: list[npt.NDArray[Any]], path: PathLike | None, directed: bool, overwrite: bool, options: dict[str, Any]
 ) -> Graph:
     """As `from_arrays`, and gone on with where it was killed: another process has the arrays again where they have the
     same digest."""
@@ -301,7 +309,12 @@ def _square(sources: Any, targets: Any) -> tuple[int, int]:
 
 
 def from_sparse(
-    A: SparseMatrix, path: PathLike, *, directed: bool = True, overwrite: bool = False, resume: bool = False
+    A: SparseMatrix,
+    path: PathLike | None = None,
+    *,
+    directed: bool = True,
+    overwrite: bool = False,
+    resume: bool = False,
 ) -> Graph:
     """Stores the graph of a square sparse matrix, an edge from i to j for each entry A[i, j], its value the weight.
 
@@ -324,12 +337,14 @@ def from_sparse(
     if resume and (A._held is not None or not A._core.is_tiled):
         where = "in scratch" if A._held is not None else "stored by rows or columns"
         raise ArgumentError(f"from_sparse: resume=True, and the matrix is {where}: store it by copy(path=) first")
-    target = Path(path).absolute()
+    named_only("from_sparse", path, resume=resume)
+    file = File(path, ".ocg")
+    target = file.path
     # The file as it was opened: one that changed begins anew.
     key = f"{target}\n{directed}\n{A._transposed}\n{A._core.identity}" if resume else None
     with Work(key, target) as work:
         if work.is_done(target):
-            return open(target)
+            return _opened(file)
         check_target(target, overwrite, work, "graph")
         if not directed:
             _build(_mirrored(A, partial(_halves, A), work, duplicates="last"), None, target, overwrite, work)
@@ -339,7 +354,7 @@ def from_sparse(
         else:
             _build(A, _turned(A.T, work), target, overwrite, work)
         work.done(target)
-    return open(target)
+    return _opened(file)
 
 
 def _turned(view: SparseMatrix, work: Work) -> SparseMatrix:
@@ -351,7 +366,7 @@ def _turned(view: SparseMatrix, work: Work) -> SparseMatrix:
     return sparse.open(path)
 
 
-def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
+def to_sparse(G: Graph, path: PathLike | None = None, **options: Any) -> SparseMatrix:
     """Stores the matrix of a graph, whose entries are its edges and their weights, and opens it: A[i, j] for i to j.
 
     An undirected graph has a symmetric matrix. Whole weights beyond 2⁵³ are rounded. `options` are those of
@@ -378,7 +393,12 @@ def to_sparse(G: Graph, path: PathLike, **options: Any) -> SparseMatrix:
 
 
 def from_networkx(
-    graph: Any, path: PathLike, *, weight: str | None = None, overwrite: bool = False, resume: bool = False
+    graph: Any,
+    path: PathLike | None = None,
+    *,
+    weight: str | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
 ) -> Graph:
     """Stores a graph of networkx's, whose nodes are numbered in their order, and opens it.
 

@@ -56,16 +56,16 @@ def from_csr(
     indices: Any,
     data: Any,
     shape: tuple[int, int],
-    path: PathLike,
+    path: PathLike | None = None,
     *,
     layout: Layout = "csr",
     **options: Unpack[Settings],
 ) -> SparseMatrix:
     """Stores a matrix of compressed rows ("csr") or columns ("csc"): three arrays, lazy, NumPy's, h5py's or zarr's.
 
-    `data` may be None: places only. `options` are those of `from_entries`. Raises ShapeError for arrays whose lengths
-    do not go together, FormatError for an `indptr` that falls. I/O: one read of the arrays, one write of 8 to 16 bytes
-    an entry and its value, then as `from_entries`.
+    `data` may be None: places only. `path` and `options` are those of `from_entries`. Raises ShapeError for arrays
+    whose lengths do not go together, FormatError for an `indptr` that falls. I/O: one read of the arrays, one write of
+    8 to 16 bytes an entry and its value, then as `from_entries`.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -90,12 +90,14 @@ def from_csr(
     return stored(chunks, path, None, Options(**options, shape=size))
 
 
-def from_anndata(source: PathLike, path: PathLike, *, group: str = "X", **options: Unpack[Settings]) -> SparseMatrix:
+def from_anndata(
+    source: PathLike, path: PathLike | None = None, *, group: str = "X", **options: Unpack[Settings]
+) -> SparseMatrix:
     """Stores a sparse matrix of AnnData's: a group `X`, `layers/counts`, … of an `.h5ad` file or a `.zarr` folder.
 
     The same layout under other names of files is read as well: groups of `data`, `indices` and `indptr` with the
-    attributes `shape` and `encoding-type`. Needs h5py, or zarr for folders. `options` are those of `from_entries`.
-    Raises UnsupportedFormatError for a group that is none. I/O: as `from_csr`.
+    attributes `shape` and `encoding-type`. Needs h5py, or zarr for folders. `path` and `options` are those of
+    `from_entries`. Raises UnsupportedFormatError for a group that is none. I/O: as `from_csr`.
 
     >>> import h5py, numpy as np, outcore as oc, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -122,12 +124,14 @@ def from_anndata(source: PathLike, path: PathLike, *, group: str = "X", **option
         return _from_group(file, source, group, path, options)
 
 
-def from_binsparse(source: PathLike, path: PathLike, *, group: str = "", **options: Unpack[Settings]) -> SparseMatrix:
+def from_binsparse(
+    source: PathLike, path: PathLike | None = None, *, group: str = "", **options: Unpack[Settings]
+) -> SparseMatrix:
     """Stores a matrix of Binsparse's, in an HDF5 file or Zarr folder: CSR, CSC, or coordinates, in whatever order.
 
     `group` is where its description and its arrays are, the whole file unless it is given. Needs h5py, or zarr for
-    folders. `options` are those of `from_entries`. Raises UnsupportedFormatError for other formats, FormatError for
-    what is none. I/O: as `from_csr`.
+    folders. `path` and `options` are those of `from_entries`. Raises UnsupportedFormatError for other formats,
+    FormatError for what is none. I/O: as `from_csr`.
 
     Source: Binsparse specification 0.1.
 
@@ -143,18 +147,18 @@ def from_binsparse(source: PathLike, path: PathLike, *, group: str = "", **optio
     return from_anndata(source, path, group=group, **options)
 
 
-def _from_group(root: Any, source: PathLike, group: str, path: PathLike, options: Settings) -> SparseMatrix:
+def _from_group(root: Any, source: PathLike, group: str, path: PathLike | None, options: Settings) -> SparseMatrix:
     found = of_group(root, str(source), group)
     if isinstance(found, Coordinates):
         return stored(found.chunks(), path, None, Options(**options, shape=found.shape))
     return from_csr(found.indptr, found.indices, found.data, found.shape, path, layout=found.layout, **options)
 
 
-def from_npz(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> SparseMatrix:
+def from_npz(source: PathLike, path: PathLike | None = None, **options: Unpack[Settings]) -> SparseMatrix:
     """Stores the matrix of a file of `scipy.sparse.save_npz`: of compressed rows or columns, or coordinates.
 
-    `options` are those of `from_entries`. Raises UnsupportedFormatError for other layouts, FormatError for a file that
-    is none or was cut off. I/O: as `from_csr`; packed arrays are unpacked on the way.
+    `path` and `options` are those of `from_entries`. Raises UnsupportedFormatError for other layouts, FormatError for a
+    file that is none or was cut off. I/O: as `from_csr`; packed arrays are unpacked on the way.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -195,13 +199,19 @@ def _pieces(parts: list[Member], count: int) -> Iterator[Chunk]:
 
 
 def from_table(
-    source: Any, path: PathLike, *, rows: str, columns: str, values: str | None = None, **options: Unpack[Options]
+    source: Any,
+    path: PathLike | None = None,
+    *,
+    rows: str,
+    columns: str,
+    values: str | None = None,
+    **options: Unpack[Options],
 ) -> SparseMatrix:
     """Stores the matrix whose rows, columns and values are columns of a Parquet file or of tables.
 
     `source` is a path (which needs pyarrow), a `pyarrow.Table`, or an iterable of tables whose columns go by name:
-    Arrow's record batches, data frames, dicts of arrays. Without a `shape` the matrix is square. `options` are those of
-    `from_entries`. Raises ArgumentError for a column that is not there, FormatError for one with nulls.
+    Arrow's record batches, data frames, dicts of arrays. Without a `shape` the matrix is square. `path` and `options`
+    are those of `from_entries`. Raises ArgumentError for a column that is not there, FormatError for one with nulls.
 
     I/O: one read of these columns, one write of 8 to 16 bytes an entry and its value, then as `from_entries`.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -15,10 +14,11 @@ from outcore._node import DTypeLike, dtype_of
 from outcore.creation import arange
 from outcore.errors import ArgumentError
 from outcore.searching import where
-from outcore.sparse._convert import SIDE, PathLike, open
+from outcore.sparse._convert import SIDE, PathLike
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._places import keys_of, order_of
+from outcore.sparse._stream import File
 from outcore.sparse._writer import Writer
 
 # The quadrant of each level is drawn with 16 bits, four of them from each number.
@@ -70,7 +70,7 @@ def rmat_edges(
 def rmat(
     vertices: int,
     edges: int,
-    path: PathLike,
+    path: PathLike | None = None,
     *,
     a: float = 0.57,
     b: float = 0.19,
@@ -81,7 +81,7 @@ def rmat(
     """Stores an R-MAT graph: each edge descends through quadrants, chosen with probabilities a, b, c and the rest.
 
     An edge depends on its number and the seed only, so the graph is the same whatever the threads and the memory. The
-    probabilities count in steps of 2⁻¹⁶. Edges that are drawn again are one entry. `options` are those of
+    probabilities count in steps of 2⁻¹⁶. Edges that are drawn again are one entry. `path` and `options` are those of
     `from_entries`. Raises ArgumentError for a number of vertices that is no power of two, for probabilities that are
     none. I/O: as `from_entries`, without a read. Chakrabarti, Zhan, Faloutsos: R-MAT (SDM 2004).
 
@@ -100,7 +100,7 @@ OfRows = Callable[[npt.NDArray[np.int64]], tuple[npt.NDArray[Any], npt.NDArray[A
 
 
 def _write_bands(
-    path: PathLike, length: int, width: int, dtype: DTypeLike, side: int, overwrite: bool, of_rows: OfRows
+    path: PathLike | None, length: int, width: int, dtype: DTypeLike, side: int, overwrite: bool, of_rows: OfRows
 ) -> SparseMatrix:
     """Stores a square matrix of which `of_rows(rows)` gives columns and values: up to `width` of each for a row, with
     columns outside the matrix for those that are not there.
@@ -114,14 +114,14 @@ def _write_bands(
     if fitting < min(side, length):
         told = Options(shape=shape, duplicates="refuse", side=side, overwrite=overwrite)
         return stored(_bands(length, max(fitting, 1), kind, of_rows), path, None, told)
-    target = Path(path).absolute()
-    with Writer(target, shape, kind, side, "refuse", overwrite) as writer:
+    file = File(path)
+    with Writer(file.path, shape, kind, side, "refuse", overwrite) as writer:
         for rows, columns, values in _bands(length, side, kind, of_rows):
             keys = keys_of(rows, columns, shape, side)
             order = order_of(keys)
             writer.add(tuple(key[order] for key in keys), values[order])
         writer.finish()
-    return open(target)
+    return file.opened()
 
 
 def _bands(length: int, height: int, kind: np.dtype[Any], of_rows: OfRows) -> Iterator[tuple[npt.NDArray[Any], ...]]:
@@ -136,7 +136,7 @@ def _bands(length: int, height: int, kind: np.dtype[Any], of_rows: OfRows) -> It
 
 def grid3d(
     n: int,
-    path: PathLike,
+    path: PathLike | None = None,
     *,
     points: Literal[7, 27] = 27,
     center: float | None = None,
@@ -148,7 +148,8 @@ def grid3d(
     """Stores the stencil of a grid of n × n × n points: each has an entry for itself and for its 6 or 26 neighbours.
 
     The point (x, y, z) is row x n² + y n + z. `center` is the value on the diagonal: `points` - 1 unless given;
-    neighbours beyond the faces have no entry. Raises ArgumentError for other stencils.
+    neighbours beyond the faces have no entry. `path` is that of `from_entries`. Raises ArgumentError for other
+    stencils.
 
     I/O: one write; as `from_entries` of an iterator where a tile row in the making does not fit into memory.
 
@@ -175,7 +176,7 @@ def grid3d(
 def banded(
     n: int,
     diagonals: Mapping[int, float],
-    path: PathLike,
+    path: PathLike | None = None,
     *,
     dtype: DTypeLike = np.float64,
     side: int = SIDE,
@@ -183,7 +184,7 @@ def banded(
 ) -> SparseMatrix:
     """Stores an n × n matrix with one value on each of some diagonals: those above the main one have offsets above 0.
 
-    Raises ArgumentError where there are no diagonals. I/O: as `grid3d`.
+    `path` is that of `from_entries`. Raises ArgumentError where there are no diagonals. I/O: as `grid3d`.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"

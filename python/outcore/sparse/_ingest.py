@@ -17,11 +17,12 @@ from outcore.creation import full
 from outcore.elementwise import conj
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.manipulation import concat
-from outcore.sparse._convert import SIDE, open
+from outcore.sparse._convert import SIDE
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._places import PathLike, bits_of
 from outcore.sparse._relabel import labels_of, relabelled
 from outcore.sparse._spool import Chunk, Done, Source, Work, checked, spooled
+from outcore.sparse._stream import File
 from outcore.sparse._tiles import Wanted, check_target, write_sorted
 
 Symmetry = Literal[False, True, "skew", "hermitian"]
@@ -51,7 +52,7 @@ class Options(Settings, total=False):
 _NAMES = ("shape", *Settings.__annotations__)
 
 
-def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -> SparseMatrix:
+def from_entries(entries: Entries, path: PathLike | None = None, **options: Unpack[Options]) -> SparseMatrix:
     """Stores entries that come in any order, sorted into tiles within the memory limit, and opens what was stored.
 
     Parameters
@@ -60,7 +61,7 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
         A tuple of one-dimensional arrays `(rows, columns)` or `(rows, columns, values)`, lazy or NumPy's, or an
         iterator of such tuples of NumPy arrays, which are a matrix together. Without values only places are stored.
     path
-        Where to: a name that ends in `.ocs`.
+        Where to: a name that ends in `.ocs`; unless given, scratch, from where the matrix goes with its last reader.
     shape
         Rows and columns; unless given, as many as the largest numbers ask for.
     dtype
@@ -94,7 +95,8 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
     ShapeError, DTypeError
         Arrays that differ in length, numbers that are no integers, "skew" of values without negatives.
     ArgumentError
-        Numbers outside `shape`, a call that cannot be resumed, a transpose at `path` itself.
+        Numbers outside `shape`, a call that cannot be resumed, a transpose at `path` itself, `resume` or "degree"
+        without a path.
     MemoryLimitError, StorageError, TargetExistsError
         As `outcore.store`.
 
@@ -121,7 +123,7 @@ def from_entries(entries: Entries, path: PathLike, **options: Unpack[Options]) -
 
 
 def stored(
-    entries: Entries | Source, path: PathLike, source: str | None, options: Options, *, square: bool = False
+    entries: Entries | Source, path: PathLike | None, source: str | None, options: Options, *, square: bool = False
 ) -> SparseMatrix:
     """As `from_entries`; `source` names what the entries of an iterator are read from, so that it can be resumed. Where
     `entries` gives the chunks behind some of them, those are not read again.
@@ -131,7 +133,9 @@ def stored(
     unknown = set(options) - set(_NAMES)
     if unknown:
         raise ArgumentError(f"sparse: there is no option {', '.join(sorted(unknown))}, but {', '.join(_NAMES)}")
-    target, transpose = Path(path).absolute(), options.get("transpose")
+    named_only("sparse", path, resume=options.get("resume"), relabel=options.get("relabel"))
+    file, transpose = File(path), options.get("transpose")
+    target = file.path
     named = {"rows": target} | ({} if transpose is None else {"columns": Path(transpose).absolute()})
     if named.get("columns") == target:
         raise ArgumentError(f"sparse: {target} is to be the matrix and its transpose")
@@ -142,9 +146,9 @@ def stored(
     key = f"{target}\n{_key(columns, source, options)}" if options.get("resume") else None
     with Work(key, target) as work:
         if work.is_done(*named.values()):
-            return open(target)
-        for name, path in named.items():
-            check_target(path, options.get("overwrite", False), work, name)
+            return file.opened()
+        for name, place in named.items():
+            check_target(place, options.get("overwrite", False), work, name)
         if columns is None:
             # The numbers of most matrices take half the bytes.
             ids = np.dtype(np.uint32 if lengths is not None and max(lengths) <= 1 << 32 else np.uint64)
@@ -168,7 +172,16 @@ def stored(
         if "columns" in named:
             write_sorted(wanted.transposed(), named["columns"], work, "columns")
         work.done(*named.values())
-    return open(target)
+    return file.opened()
+
+
+def named_only(name: str, path: PathLike | None, *, resume: Any = False, relabel: Any = None) -> None:
+    """Refuses without a path that which is found again by it, or stored beside it."""
+    if path is None and (resume or isinstance(relabel, str)):
+        asked = "resume=True" if resume else f"relabel={relabel!r}"
+        raise ArgumentError(
+            f"{name}: {asked} needs a path; without one all is in scratch, and goes with its last reader"
+        )
 
 
 def _column(part: object) -> Array:

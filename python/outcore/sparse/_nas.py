@@ -97,12 +97,12 @@ def _outer_products(kind: NasClass) -> Iterator[Chunk]:
 
 
 def nas_cg(
-    name: Literal["S", "W", "A", "B", "C"], path: PathLike, *, side: int = SIDE, overwrite: bool = False
+    name: Literal["S", "W", "A", "B", "C"], path: PathLike | None = None, *, side: int = SIDE, overwrite: bool = False
 ) -> SparseMatrix:
     """Stores the matrix of the NAS CG benchmark of class S, W, A, B or C: symmetric, of sums of sparse outer products.
 
     The benchmark's inverse power iterations over it, 25 steps of conjugate gradients each, give the published zeta.
-    Raises ArgumentError for other classes. I/O: as `from_entries` of an iterator.
+    `path` is that of `from_entries`. Raises ArgumentError for other classes. I/O: as `from_entries` of an iterator.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> A = oc.sparse.nas_cg("S", pathlib.Path(tempfile.mkdtemp()) / "a.ocs")

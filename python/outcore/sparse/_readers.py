@@ -61,7 +61,7 @@ def _blocks(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
 
 def from_edges(
     source: PathLike,
-    path: PathLike,
+    path: PathLike | None = None,
     *,
     columns: tuple[int, int] = (0, 1),
     values: int | bool | None = None,
@@ -78,7 +78,7 @@ def from_edges(
     Where there is none of them, white space does. Numbers are written with a decimal point and without separators of
     thousands: `1,000 2,000` and `0;1;2,5` are refused. Lines that begin with one of `comments` are passed over, and so
     is a byte order mark. Rows and columns count from `base`. Files of gzip, Zstandard, bzip2 and xz are unpacked on the
-    way. Without a `shape` the matrix is square. Values are float64. `options` are those of `from_entries`.
+    way. Without a `shape` the matrix is square. Values are float64. `path` and `options` are those of `from_entries`.
 
     Raises FormatError that names the line which is not as it should be, ArgumentError for `columns`, `values` or `base`
     that are none; errors else as `from_entries`. I/O: one read of the file, one write of 8 to 16 bytes an edge and its
@@ -127,7 +127,7 @@ def _exists(path: PathLike) -> None:
 
 def from_binary(
     source: PathLike,
-    path: PathLike,
+    path: PathLike | None = None,
     *,
     ids: DTypeLike = np.uint32,
     values: DTypeLike = None,
@@ -136,8 +136,8 @@ def from_binary(
     """Stores the matrix of a file of pairs (row, column), or of triples whose third is a value of type `values`.
 
     `ids` is the integer type of rows and columns, which `np.dtype(">u4")` and such may tell in the other byte order.
-    Without a `shape` the matrix is square. `options` are those of `from_entries`. Raises FormatError for a file that is
-    no whole number of pairs or triples. I/O: as `from_entries`; the file is read where it lies.
+    Without a `shape` the matrix is square. `path` and `options` are those of `from_entries`. Raises FormatError for a
+    file that is no whole number of pairs or triples. I/O: as `from_entries`; the file is read where it lies.
 
     >>> import numpy as np, outcore as oc, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -165,13 +165,13 @@ def from_binary(
     return stored(tuple(found), path, None, options, square=True)
 
 
-def from_mtx(source: PathLike, path: PathLike, **options: Unpack[Settings]) -> SparseMatrix:
+def from_mtx(source: PathLike, path: PathLike | None = None, **options: Unpack[Settings]) -> SparseMatrix:
     """Stores the matrix of a Matrix Market file: coordinates, of any field and symmetry, packed or not.
 
     Values of field "integer" are int64, "unsigned-integer" uint64, "real" float64, "complex" complex128; those of
-    "pattern" are none. `options` are those of `from_entries` but for `shape` and `symmetrize`, which the file tells.
-    Packed files are those of `from_edges`. Raises FormatError that names the line which is not as it should be,
-    UnsupportedFormatError for dense arrays. I/O: as `from_edges`.
+    "pattern" are none. `path` and `options` are those of `from_entries` but for `shape` and `symmetrize`, which the
+    file tells. Packed files are those of `from_edges`. Raises FormatError that names the line which is not as it should
+    be, UnsupportedFormatError for dense arrays. I/O: as `from_edges`.
 
     Source: Boisvert, Pozo, Remington: The Matrix Market exchange formats, NISTIR 5935 (1996).
 

@@ -57,14 +57,18 @@ def _remove(path: Path) -> None:
 
 
 class File:
-    """Where a matrix that is made goes: to a path, or to scratch, from where it goes with its last reader."""
+    """Where a matrix or graph that is made goes: to a path, or to scratch, from where it goes with its last reader."""
 
-    def __init__(self, path: PathLike | None) -> None:
+    def __init__(self, path: PathLike | None, suffix: str = ".ocs") -> None:
         from outcore._session import current
 
         self._is_temporary = path is None
         unused = current()._core.unused_path
-        self.path = Path(unused()).with_suffix(".ocs") if path is None else Path(path).absolute()
+        self.path = Path(unused()).with_suffix(suffix) if path is None else Path(path).absolute()
+
+    def holder(self) -> object:
+        """An object with which a file in scratch goes; None for one at a path."""
+        return _Held(self.path) if self._is_temporary else None
 
     def opened(self, core: _core.Sparse | None = None) -> SparseMatrix:
         """The matrix, once it is there; `core` is it where it is open."""

@@ -416,6 +416,32 @@ impl Hash for StagedKey {
     }
 }
 
+/// The node over other inputs of the same shapes, types and tiles.
+pub fn over(node: &Expr, inputs: Vec<Expr>) -> Expr {
+    if inputs.iter().zip(&node.inputs).all(|(new, old)| new.id == old.id) {
+        return node.clone();
+    }
+    Node::intern(
+        node.op.clone(),
+        inputs,
+        node.shape.clone(),
+        node.dtype,
+        node.tile.clone(),
+    )
+}
+
+/// `roots` with other nodes, of the same shape, type and tile, in the place of those for which there are some.
+pub fn substituted(roots: &[Expr], instead: &dyn Fn(&Expr) -> Option<Expr>) -> Vec<Expr> {
+    let mut rebuilt: std::collections::HashMap<u64, Expr> = std::collections::HashMap::new();
+    for node in topological(roots) {
+        let inputs = || node.inputs.iter().map(|input| rebuilt[&input.id].clone()).collect();
+        let new = instead(&node).unwrap_or_else(|| over(&node, inputs()));
+        new.call_as(node.called());
+        rebuilt.insert(node.id, new);
+    }
+    roots.iter().map(|root| rebuilt[&root.id].clone()).collect()
+}
+
 /// All nodes that `roots` depend on, inputs before the nodes that use them.
 pub fn topological(roots: &[Expr]) -> Vec<Expr> {
     topological_above(roots, &|_| false)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outcore_store::{FramePool, Layout, Source};
 
 use crate::cancel;
-use crate::expr::{Expr, Node, Op};
+use crate::expr::{over, Expr, Node, Op};
 use crate::plan::root::is_view;
 use crate::run::session::residency::{Below, Kept, Value, Worth};
 
@@ -76,7 +76,10 @@ pub(in crate::run) fn cut(outputs: &[Expr], in_memory: &[bool], kept: &Kept, bud
     for node in &cutter.order {
         let new = match cutter.known.get(&node.id) {
             Some(value) => value.array.clone(),
-            None => rebuild(node, &rebuilt),
+            None => over(
+                node,
+                node.inputs.iter().map(|input| rebuilt[&input.id].clone()).collect(),
+            ),
         };
         new.call_as(node.called());
         rebuilt.insert(node.id, new);
@@ -125,20 +128,6 @@ fn may_be_remembered(node: &Node) -> bool {
         op if is_view(op) => !node.inputs[0].is_named(),
         _ => node.elements() > 0,
     }
-}
-
-fn rebuild(node: &Expr, rebuilt: &HashMap<u64, Expr>) -> Expr {
-    let inputs: Vec<Expr> = node.inputs.iter().map(|input| rebuilt[&input.id].clone()).collect();
-    if inputs.iter().zip(&node.inputs).all(|(new, old)| new.id == old.id) {
-        return node.clone();
-    }
-    Node::intern(
-        node.op.clone(),
-        inputs,
-        node.shape.clone(),
-        node.dtype,
-        node.tile.clone(),
-    )
 }
 
 /// Walks a request down to the values that are known.
