@@ -330,7 +330,8 @@ fn concat(xs: Vec<PyRef<'_, PyExpr>>, axis: usize) -> Built {
 /// The files and folders that the array is made of.
 #[pyfunction]
 fn sources(x: &PyExpr) -> Vec<PathBuf> {
-    let nodes = topological(&[x.0.clone()]);
+    let root: &Expr = &x.0;
+    let nodes = topological(std::slice::from_ref(root));
     let paths = nodes.iter().filter_map(|node| match &node.op {
         Op::Source(source) => source.0.path().map(PathBuf::from),
         _ => None,
