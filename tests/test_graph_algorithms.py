@@ -197,7 +197,7 @@ def check_triangles(graph: Any, G: Graph) -> None:
     np.testing.assert_allclose(oc.graph.clustering(G), [clustering[v] for v in range(n)], rtol=1e-14)
     np.testing.assert_allclose(oc.graph.average_clustering(G), np.mean([*clustering.values(), 0][: n or 1]), rtol=1e-12)
     if not n:
-        with pytest.raises(ArgumentError, match="without vertices"):
+        with pytest.raises(ArgumentError, match="at least 1 vertex"):
             oc.graph.scan_statistics(G)
         return
     edges = [plain.subgraph([v, *plain[v]]).number_of_edges() for v in range(n)]
