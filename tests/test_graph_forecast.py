@@ -130,7 +130,7 @@ def test_it_refuses_what_the_function_does(out: Path) -> None:
             oc.graph.explain(oc.graph.bfs, G, 9)
         with pytest.raises(ArgumentError, match="degree_histogram is none of average_clustering, betweenness"):
             oc.graph.explain(oc.graph.degree_histogram, G)
-        with pytest.raises(ArgumentError, match=r"networkx.classes.graph.Graph is no stored graph"):
+        with pytest.raises(ArgumentError, match=r"G must be a stored graph, not networkx.classes.graph.Graph"):
             oc.graph.explain(oc.graph.bfs, nx.path_graph(3), 0)  # type: ignore[arg-type]
         with pytest.raises(ArgumentError, match=r"a graph is no expression; outcore.graph.explain"):
             oc.explain(G)

@@ -351,11 +351,11 @@ def test_multigraphs_of_networkx(out: Path) -> None:
     with session(out):
         G = oc.graph.from_networkx(graph, out / "g.ocg", weight="weight")
         assert np.array_equal(dense(G), [[0, 6, 0], [6, 0, 0], [0, 0, 1]])
-        with pytest.raises(ArgumentError, match="list is no graph of networkx"):
+        with pytest.raises(ArgumentError, match="graph must be one of networkx's, not list"):
             oc.graph.from_networkx([(0, 1)], out / "h.ocg")
         for value in (None, "2.5", 1j, [1]):
             graph = nx.Graph([(0, 1, {"weight": 2}), (1, 2, {"weight": value})])
-            with pytest.raises(ArgumentError, match=r"weight=.* of an edge is no real number"):
+            with pytest.raises(ArgumentError, match=r"weight of an edge must be a real number"):
                 oc.graph.from_networkx(graph, out / "h.ocg", weight="weight")
 
 

@@ -502,7 +502,11 @@ def test_nodes_without_a_hash_raise_networkx_types(name: str, args: tuple[Any, .
 
 
 def test_small_graphs_of_networkx_stay_there_unless_asked(out: Path) -> None:
-    small, large = nx.path_graph(10), nx.path_graph(20_000)
+    small, medium, large = nx.path_graph(10), nx.path_graph(3_001), nx.path_graph(30_001)
+    assert "60000 nodes and edges" in str(backend_interface.should_run("pagerank", (medium,), {}))
+    assert "6000 nodes and edges" in str(backend_interface.should_run("betweenness_centrality", (small,), {}))
+    assert backend_interface.should_run("betweenness_centrality", (medium,), {"k": 10}) is True
+    assert "one search" in str(backend_interface.should_run("connected_components", (large,), {}))
     assert "stored" in str(backend_interface.should_run("pagerank", (small,), {}))
     assert backend_interface.should_run("pagerank", (), {"G": large}) is True
     with session(out):

@@ -368,13 +368,13 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda p: p.activate([-1]), IndexingError, "activate: -1 is no vertex"),
     (lambda p: p.activate(np.array([5], np.uint32)), IndexingError, "activate: 5 is no vertex; there are 5"),
     (lambda p: p.send([2**40], 1), IndexingError, "send: 1099511627776 is no vertex"),
-    (lambda p: p.request([0.0]), IndexingError, "request: vertices are whole numbers in a row, not float64"),
+    (lambda p: p.request([0.0]), IndexingError, "request: vertices must be 1-D integers, not float64"),
     (lambda p: p.activate([True]), IndexingError, "not bool"),
     (lambda p: p.activate(3), IndexingError, r"of shape \(\)"),
     (lambda p: p.activate(np.zeros((1, 1), np.uint32)), IndexingError, r"of shape \(1, 1\)"),
     (lambda p: p.send([1, 2], [1, 2, 3]), ShapeError, r"send: 2 vertices, values of shape \(3,\)"),
     (lambda p: p.multicast(EDGES, [1]), ShapeError, r"multicast: 2 vertices, values of shape \(1,\)"),
-    (lambda p: p.request([0], "up"), ArgumentError, "request: direction='up'"),
+    (lambda p: p.request([0], "up"), ArgumentError, "request: direction must be 'out', 'in' or 'both', not 'up'"),
 ]
 
 
@@ -417,7 +417,7 @@ def test_wrong_messages_to_combine_are_refused(wrong: int, out: Path) -> None:
         with pytest.raises(error, match=text):
             G.run(Wrong())
         Wrong.combine = "mean"  # type: ignore[assignment]
-        with pytest.raises(ArgumentError, match="combine='mean'; min, max and sum are right"):
+        with pytest.raises(ArgumentError, match="combine must be 'min', 'max' or 'sum', not 'mean'"):
             G.run(Wrong())
 
 
@@ -526,7 +526,7 @@ def test_later_stages_meet_what_earlier_ones_found(out: Path) -> None:
         for stages in (0, 1.5):
             program = Staged(lambda ids: ids)
             program.stages = stages  # type: ignore[misc, assignment]
-            with pytest.raises(ArgumentError, match="stages="):
+            with pytest.raises(ArgumentError, match=r"stages(=1\.5| must be at least 1)"):
                 G.run(program)
 
 
@@ -579,7 +579,7 @@ def test_a_program_runs_once_at_a_time(out: Path) -> None:
 def test_what_is_no_program_or_no_vertex_is_refused(out: Path) -> None:
     with session(out):
         G = write(nx.path_graph(5), out)
-        with pytest.raises(ArgumentError, match="object is no VertexProgram"):
+        with pytest.raises(ArgumentError, match="program must be a VertexProgram, not object"):
             G.run(object())  # type: ignore[arg-type]
         with pytest.raises(IndexingError, match="run: 5 is no vertex"):
             G.run(Levels(), active=[5])
@@ -622,5 +622,5 @@ def test_messages_at_once_come_to_the_same_end_sooner(out: Path, monkeypatch: py
         assert labels[1].iteration < labels[0].iteration / 2
         assert np.array_equal(labels[1].label, oc.graph.connected_components(G))
         assert np.array_equal(G.run(Least(0), [0], mode="asynchronous").label, oc.graph.shortest_paths(G, 0))
-        with pytest.raises(ArgumentError, match="synchronous and asynchronous are right"):
+        with pytest.raises(ArgumentError, match="mode must be 'synchronous' or 'asynchronous'"):
             G.run(Least(), mode="soon")

@@ -110,7 +110,7 @@ def test_it_is_still_what_it_was(out: Path) -> None:
             np.asarray(G)
         with pytest.raises(TypeError, match="to_sparse"):
             oc.asarray(G)
-        with pytest.raises(ArgumentError, match="no graph of networkx"):
+        with pytest.raises(ArgumentError, match="one of networkx's"):
             oc.graph.from_networkx(G, out / "again.ocg")
 
 

@@ -60,17 +60,20 @@ def pagerank(
     whole("pagerank", 2**32 - 1, iterations=iterations)
     if not 0 <= damping <= 1 or iterations < 1 or tol < 0:
         raise ArgumentError(
-            f"pagerank: damping={damping}, iterations={iterations}, tol={tol}: 0 to 1, at least 1, from 0"
+            f"pagerank: damping must be from 0 to 1, iterations at least 1, tol at least 0; "
+            f"they are {damping}, {iterations} and {tol}"
         )
     if weighted and G.dtype is None:
-        raise ArgumentError("pagerank: weighted=True, but the graph has no weights")
+        raise ArgumentError("pagerank: the graph has no weights; store it with weights, or leave weighted=True out")
     if threshold is not None:
         real("pagerank", "a positive number, or None,", threshold=threshold)
         if not (threshold > 0 and damping < 1):
-            raise ArgumentError(f"pagerank: threshold={threshold} with damping={damping}: above 0, and below 1")
+            raise ArgumentError(
+                f"pagerank: threshold must be above 0 and damping below 1, not {threshold} and {damping}"
+            )
         if dangling is not None or start is not None:
             raise ArgumentError(
-                "pagerank: with a threshold, ranks begin with the personalization, and dangling goes by it"
+                "pagerank: dangling and start cannot be given with a threshold; leave one or the other out"
             )
     parts = {"personalization": personalization, "dangling": dangling, "start": start}
     vectors = (_parts(G, name, given) for name, given in parts.items())
@@ -92,13 +95,13 @@ def _parts(G: Graph, name: str, given: Any) -> npt.NDArray[np.float64] | None:
     except (TypeError, ValueError):
         is_text = True
     if is_text:
-        raise ArgumentError(f"pagerank: {name} is no array of numbers, one for each vertex")
+        raise ArgumentError(f"pagerank: {name} must be an array of a number for each vertex")
     if parts.shape != (G.number_of_vertices,):
-        raise ShapeError(f"pagerank: {name} of shape {parts.shape} for {G.number_of_vertices} vertices")
+        raise ShapeError(f"pagerank: {name} must have shape ({G.number_of_vertices},), not {parts.shape}")
     total = parts.sum()
     if not (np.isfinite(total) and total > 0 and parts.min() >= 0):
         raise ArgumentError(
-            f"pagerank: {name} adds up to {total}, with {parts.min()} as the least: from 0 on, not all 0"
+            f"pagerank: {name} must be at least 0, its sum above 0; the least is {parts.min()}, the sum {total}"
         )
     parts /= total
     return parts
@@ -128,7 +131,7 @@ def betweenness_centrality(
         chosen = list(range(n))
     elif isinstance(sources, (int, np.integer)) and not isinstance(sources, bool):
         if not 0 < sources <= n:
-            raise ArgumentError(f"betweenness_centrality: {sources} sources of {n} vertices")
+            raise ArgumentError(f"betweenness_centrality: sources must be from 1 to the {n} vertices, not {sources}")
         chosen = np.sort(np.random.default_rng(seed).choice(n, int(sources), replace=False)).tolist()
     else:
         chosen = ids_of("betweenness_centrality", G, sources)

@@ -25,7 +25,7 @@ def triangles(G: Graph, *, each: bool = False) -> int | npt.NDArray[np.uint64]:
     """
     undirected("triangles", G)
     with running("triangles") as run:
-        count, of = G._core.triangles(run, each)
+        count, of = G._core.triangles(run, bool(each))
     return of if each else count
 
 
@@ -83,7 +83,7 @@ def scan_statistics(G: Graph) -> tuple[int, int]:
     with running("scan_statistics") as run:
         found = G._core.scan(run)
     if found is None:
-        raise ArgumentError("scan_statistics: a graph without vertices")
+        raise ArgumentError("scan_statistics: the graph must have at least 1 vertex")
     return found[0], found[1]
 
 

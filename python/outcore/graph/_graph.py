@@ -138,12 +138,9 @@ class Graph:
         IndexingError for what is no vertex, ArgumentError for a direction but "out" and "in". I/O: the pages that hold
         the lists, each once; of a graph with weights the first time also the degrees, about a byte for each vertex.
         """
-        if direction not in ("out", "in"):
-            raise ArgumentError(f"lists: direction={direction!r}; out and in are right")
-        ids = np.atleast_1d(np.asarray(vertices))
-        if ids.ndim != 1 or (len(ids) and not np.issubdtype(ids.dtype, np.integer)):
-            raise IndexingError(f"graph: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
-        _check_ids(self, ids)
+        if not isinstance(direction, str) or direction not in ("out", "in"):
+            raise ArgumentError(f"lists: direction must be 'out' or 'in', not {direction!r}")
+        ids = _checked_ids("lists", self, vertices)
         wanted, back = np.unique(ids.astype(np.uint32), return_inverse=True)
         begins, neighbours, weights = self._core.lists(unseen(), wanted, direction)
         if len(wanted) != len(ids) or (np.diff(back) < 0).any():
@@ -332,49 +329,53 @@ def _reopened(path: str, identity: str) -> Graph:
 
 
 def stored(name: str, G: Graph) -> None:
-    """Raises ArgumentError for what is no stored graph, such as one of networkx's."""
+    """Raises ArgumentError unless `G` is a stored graph: graphs of networkx's are none."""
     if not isinstance(G, Graph):
         kind = f"{type(G).__module__}.{type(G).__qualname__}"
-        raise ArgumentError(f"{name}: {kind} is no stored graph; open gives one, and what stores one, as from_networkx")
+        raise ArgumentError(f"{name}: G must be a stored graph, not {kind}; from_networkx stores one, open opens one")
 
 
 def directions(name: str, G: Graph, direction: str) -> list[str]:
-    """Those that are meant; of an undirected graph both are one. Raises ArgumentError."""
-    if direction not in ("out", "in", "both"):
-        raise ArgumentError(f"{name}: direction={direction!r}; out, in and both are right")
+    """The directions of lists to read: one for an undirected graph. Raises ArgumentError."""
+    if not isinstance(direction, str) or direction not in ("out", "in", "both"):
+        raise ArgumentError(f"{name}: direction must be 'out', 'in' or 'both', not {direction!r}")
     if not G.directed:
         return ["out"]
     return ["out", "in"] if direction == "both" else [direction]
 
 
-def _check_ids(G: Graph, ids: npt.NDArray[Any]) -> None:
+def _checked_ids(name: str, G: Graph, vertices: Any) -> npt.NDArray[Any]:
+    """Numbers of vertices as an array. Raises IndexingError."""
+    try:
+        ids = np.atleast_1d(np.asarray(vertices))
+    except ValueError:  # rows of several lengths
+        raise IndexingError(f"{name}: vertices must be 1-D integers, not {type(vertices).__name__}") from None
+    if ids.ndim != 1 or (len(ids) and not np.issubdtype(ids.dtype, np.integer)):
+        raise IndexingError(f"{name}: vertices must be 1-D integers, not {ids.dtype} of shape {ids.shape}")
     outside = ids[(ids < 0) | (ids >= G.number_of_vertices)]
     if len(outside):
-        raise IndexingError(f"graph: {outside[0]} is no vertex; there are {G.number_of_vertices}")
+        raise IndexingError(f"{name}: {outside[0]} is no vertex; there are {G.number_of_vertices}")
+    return ids
 
 
 def ids_of(name: str, G: Graph, vertices: Any) -> list[int]:
     """Vertices that an algorithm begins with. Raises IndexingError, and ArgumentError for what is no graph."""
     stored(name, G)
-    ids = np.atleast_1d(np.asarray(vertices))
-    if ids.ndim != 1 or (len(ids) and not np.issubdtype(ids.dtype, np.integer)):
-        raise IndexingError(f"{name}: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
-    _check_ids(G, ids)
-    return [int(vertex) for vertex in ids]
+    return [int(vertex) for vertex in _checked_ids(name, G, vertices)]
 
 
 def undirected(name: str, G: Graph) -> None:
     """Raises ArgumentError for a graph whose edges lead one way."""
     stored(name, G)
     if G.directed:
-        raise ArgumentError(f"{name}: of undirected graphs only; store it with directed=False")
+        raise ArgumentError(f"{name}: the graph must be undirected; store it with directed=False")
 
 
 def directed(name: str, G: Graph) -> None:
     """Raises ArgumentError for a graph whose edges lead both ways."""
     stored(name, G)
     if not G.directed:
-        raise ArgumentError(f"{name}: of directed graphs only; this one was stored with directed=False")
+        raise ArgumentError(f"{name}: the graph must be directed; store it without directed=False")
 
 
 __all__ = ["Graph", "directed", "directions", "ids_of", "open", "stored", "undirected"]

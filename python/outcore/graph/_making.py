@@ -120,7 +120,7 @@ def _build(
 ) -> None:
     """What is replaced goes with its labels. Raises DTypeError for complex weights: lists come with float64."""
     if rows.dtype.kind == "c":
-        raise DTypeError(f"graph: weights of {rows.dtype}; real ones can be stored")
+        raise DTypeError(f"graph: weights must be real, not {rows.dtype}")
     transpose = None if columns is None else columns._core
     # A call that was killed may have given the graph its name: it is the same then, or another's and in the way.
     is_there = work.noted("graph-began") is not None and target.exists() and not overwrite
@@ -211,7 +211,7 @@ def from_arrays(
         options["shape"] = (vertices, vertices)
     for name, ends in (("sources", sources), ("targets", targets)):
         if not hasattr(ends, "__len__"):
-            raise ArgumentError(f"from_arrays: {name} are {type(ends).__name__}; an array is right")
+            raise ArgumentError(f"from_arrays: {name} must be a 1-D array of integers, not {type(ends).__name__}")
     if not directed:
         sources, targets = _ascending(sources, targets)
     weights = _wide(weights)
@@ -331,9 +331,11 @@ def from_sparse(
     2
     """
     if not isinstance(A, SparseMatrix):
-        raise ArgumentError(f"from_sparse: {type(A).__name__} is no stored matrix; sparse.from_scipy stores SciPy's")
+        raise ArgumentError(
+            f"from_sparse: A must be a stored matrix, not {type(A).__name__}; sparse.from_scipy stores SciPy's"
+        )
     if A.shape[0] != A.shape[1]:
-        raise ShapeError(f"from_sparse: a matrix of shape {A.shape} is no graph")
+        raise ShapeError(f"from_sparse: the matrix of a graph must be square, not of shape {A.shape}")
     if resume and (A._held is not None or not A._core.is_tiled):
         where = "in scratch" if A._held is not None else "stored by rows or columns"
         raise ArgumentError(f"from_sparse: resume=True, and the matrix is {where}: store it by copy(path=) first")
@@ -414,7 +416,7 @@ def from_networkx(
     3
     """
     if isinstance(graph, Graph) or not hasattr(graph, "is_directed") or not hasattr(graph, "edges"):
-        raise ArgumentError(f"from_networkx: {type(graph).__name__} is no graph of networkx")
+        raise ArgumentError(f"from_networkx: graph must be one of networkx's, not {type(graph).__name__}")
     numbers = {node: number for number, node in enumerate(graph)}
     count = graph.number_of_edges()
     ends = ((numbers[u], numbers[v]) for u, v in graph.edges())
@@ -431,7 +433,7 @@ def from_networkx(
 def _weight(name: str, value: Any) -> float:
     """A weight of networkx's, which may be anything there; None stands for an edge that is hidden."""
     if isinstance(value, (str, bytes, complex, np.complexfloating)) or not hasattr(value, "__float__"):
-        raise ArgumentError(f"from_networkx: {name}={value!r} of an edge is no real number")
+        raise ArgumentError(f"from_networkx: {name} of an edge must be a real number, not {value!r}")
     return float(value)
 
 

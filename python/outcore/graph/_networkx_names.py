@@ -45,13 +45,13 @@ def found(G: Graph, node: Any) -> int | None:
     return int(node) if is_vertex(G, node) else None
 
 
-def number_of(G: Graph, node: Any) -> int:
-    """The number of a node. Raises networkx's NodeNotFound."""
+def number_of(G: Graph, node: Any, missing: str = "Node {} not found in graph") -> int:
+    """The number of a node. Raises networkx's NodeNotFound with the text of the function, in which {} is the node."""
     import networkx as nx
 
     number = found(G, node)
     if number is None:
-        raise nx.NodeNotFound(f"Node {node} is not in the graph")
+        raise nx.NodeNotFound(missing.format(node))
     return number
 
 

@@ -193,31 +193,37 @@ def _between(G: Graph, sources: Any, target: Any, weighted: bool, cutoff: float 
     return length, names_of(G, np.array(way))
 
 
+# The texts of networkx's errors for functions along edges: lengths and single paths, and all paths of a node.
+_SOURCE, _TARGET = "Source {} is not in G", "Target {} is not in G"
+_SOURCE_OF_ALL, _TARGET_OF_ALL = "Source {} not in G", "Target {} not in G"
+
+
 # -- along edges ------------------------------------------------------------------------------------------------------
 
 
 def single_source_shortest_path_length(G: Graph, source: Any, cutoff: float | None = None) -> dict[Any, int]:
     cutoff = _whole(cutoff)
-    return reached(G, distances_from(G, [number_of(G, source)], False, cutoff=cutoff), cutoff)
+    return reached(G, distances_from(G, [number_of(G, source, _SOURCE)], False, cutoff=cutoff), cutoff)
 
 
 def single_target_shortest_path_length(G: Graph, target: Any, cutoff: float | None = None) -> Any:
     import networkx as nx
 
     cutoff = _whole(cutoff)
-    lengths = reached(G, distances_from(G, [number_of(G, target)], False, "in", cutoff), cutoff)
+    number = number_of(G, target, _TARGET)
+    lengths = reached(G, distances_from(G, [number], False, "in", cutoff), cutoff)
     return iter(lengths.items()) if nx.__version__.startswith("3.4") else lengths
 
 
 def single_source_shortest_path(G: Graph, source: Any, cutoff: float | None = None) -> dict[Any, list[Any]]:
     cutoff = _whole(cutoff)
-    sources = [number_of(G, source)]
+    sources = [number_of(G, source, _SOURCE_OF_ALL)]
     return _paths(G, distances_from(G, sources, False, cutoff=cutoff), sources, cutoff=cutoff)
 
 
 def single_target_shortest_path(G: Graph, target: Any, cutoff: float | None = None) -> dict[Any, list[Any]]:
     cutoff = _whole(cutoff)
-    targets = [number_of(G, target)]
+    targets = [number_of(G, target, _TARGET_OF_ALL)]
     return _paths(G, distances_from(G, targets, False, "in", cutoff), targets, direction="in", cutoff=cutoff)
 
 
@@ -231,12 +237,19 @@ def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[t
         yield node, single_source_shortest_path(G, node, cutoff)
 
 
+def _ends_in(G: Graph, source: Any, target: Any) -> None:
+    """Raises networkx's NodeNotFound for what is no node, the source first."""
+    number_of(G, source, _SOURCE)
+    number_of(G, target, _TARGET)
+
+
 def bidirectional_shortest_path(G: Graph, source: Any, target: Any) -> list[Any]:
-    number_of(G, target)
+    _ends_in(G, source, target)
     return _between(G, [source], target, False)[1]
 
 
 def has_path(G: Graph, source: Any, target: Any) -> bool:
+    _ends_in(G, source, target)
     return bool(_searching.bfs(G, number_of(G, source))[number_of(G, target)] >= 0)
 
 
@@ -304,7 +317,7 @@ def dijkstra_path_length(G: Graph, source: Any, target: Any, weight: str = "weig
 
 
 def bidirectional_dijkstra(G: Graph, source: Any, target: Any, weight: str = "weight") -> tuple[float, list[Any]]:
-    number_of(G, target)
+    _ends_in(G, source, target)
     return _between(G, [source], target, True)
 
 
@@ -345,10 +358,11 @@ def shortest_path_length(
     if source is None and target is None:
         return all_pairs_dijkstra_path_length(G) if weighted else all_pairs_shortest_path_length(G)
     if source is None:
-        return reached(G, distances_from(G, [number_of(G, target)], weighted, "in"), None)
-    number = number_of(G, source)
+        number = number_of(G, target) if weighted else number_of(G, target, _TARGET)
+        return reached(G, distances_from(G, [number], weighted, "in"), None)
     if target is not None and not weighted:
-        number_of(G, target)
+        _ends_in(G, source, target)
+    number = number_of(G, source) if weighted else number_of(G, source, _SOURCE)
     lengths = distances_from(G, [number], weighted)
     return reached(G, lengths, None) if target is None else _length(lengths, G, source, target)
 
@@ -364,12 +378,12 @@ def shortest_path(
         paths = all_pairs_dijkstra_path(G) if weighted else all_pairs_shortest_path(G)
         return dict(paths) if nx.__version__.startswith("3.4") else paths
     if source is None:
-        targets = [number_of(G, target)]
+        targets = [number_of(G, target) if weighted else number_of(G, target, _TARGET_OF_ALL)]
         return _paths(G, distances_from(G, targets, weighted, "in"), targets, weighted, "in")
     if target is not None:
-        number_of(G, target)
+        _ends_in(G, source, target)
         return _between(G, [source], target, weighted)[1]
-    sources = [number_of(G, source)]
+    sources = [number_of(G, source) if weighted else number_of(G, source, _SOURCE_OF_ALL)]
     return _paths(G, distances_from(G, sources, weighted), sources, weighted)
 
 

@@ -192,7 +192,7 @@ def closeness_centrality(G: Graph, u: Any = None, distance: str | None = None, w
         if not total > 0:
             return 0.0
         near: float = (len(lengths) - 1.0) / total
-        return near * (len(lengths) - 1.0) / (n - 1) if wf_improved else near
+        return near * ((len(lengths) - 1.0) / (n - 1)) if wf_improved else near
 
     if u is None:
         return {node: of(lengths) for node, lengths in _lengths(G, weighted, "in")}

@@ -226,7 +226,7 @@ class VertexProgram:
         self._runs(name)
         ids: npt.NDArray[Any] = np.asarray(given)
         if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
-            raise IndexingError(f"{name}: vertices are whole numbers in a row, not {ids.dtype} of shape {ids.shape}")
+            raise IndexingError(f"{name}: vertices must be 1-D integers, not {ids.dtype} of shape {ids.shape}")
         if ids.size and not (is_checked_again and ids.dtype == np.uint32):
             for outermost in (int(ids.min()), int(ids.max())):
                 if not 0 <= outermost < self.graph.number_of_vertices:
@@ -274,14 +274,14 @@ class VertexProgram:
 def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
     """See `Graph.run`."""
     if not isinstance(program, VertexProgram):
-        raise ArgumentError(f"run: {type(program).__name__} is no VertexProgram")
+        raise ArgumentError(f"run: program must be a VertexProgram, not {type(program).__name__}")
     if mode not in ("synchronous", "asynchronous"):
-        raise ArgumentError(f"run: mode={mode!r}; synchronous and asynchronous are right")
+        raise ArgumentError(f"run: mode must be 'synchronous' or 'asynchronous', not {mode!r}")
     if program.combine not in (None, "min", "max", "sum"):
-        raise ArgumentError(f"run: combine={program.combine!r}; min, max and sum are right")
+        raise ArgumentError(f"run: combine must be 'min', 'max' or 'sum', not {program.combine!r}")
     whole("run", 2**31 - 1, stages=program.stages)
     if program.stages < 1:
-        raise ArgumentError(f"run: stages={program.stages}; one at least is right")
+        raise ArgumentError(f"run: stages must be at least 1, not {program.stages}")
     if iterations is not None:
         whole("run", 2**63 - 1, iterations=iterations)
     if hasattr(program, "_seen"):

@@ -35,7 +35,7 @@ def bfs(G: Graph, source: Any, *, direction: str = "out", cutoff: float | None =
     farthest = _FARTHEST if cutoff is None else cutoff
     real("bfs", "a number from 0 on, or None,", cutoff=farthest)
     if farthest < 0:
-        raise ArgumentError(f"bfs: cutoff={cutoff} is below 0")
+        raise ArgumentError(f"bfs: cutoff must be at least 0, not {cutoff}")
     with running("bfs") as run:
         return G._core.levels(run, sources, direction, int(min(farthest, _FARTHEST)))
 
@@ -63,7 +63,7 @@ def shortest_paths(
     if step is not None:
         real("shortest_paths", "a positive number, or None,", step=step)
         if step <= 0:
-            raise ArgumentError(f"shortest_paths: step={step} is not positive")
+            raise ArgumentError(f"shortest_paths: step must be above 0, not {step}")
     if G.dtype is None:
         levels = bfs(G, sources, direction=direction)
         return np.where(levels < 0, np.inf, levels)
@@ -72,8 +72,8 @@ def shortest_paths(
     if wrong is None:
         return found
     if np.isnan(wrong):
-        raise ArgumentError("shortest_paths: a weight is not a number")
-    raise ArgumentError(f"shortest_paths: a weight of {wrong}; the paths of negative weights have no end")
+        raise ArgumentError("shortest_paths: weights must be at least 0; one is NaN")
+    raise ArgumentError(f"shortest_paths: weights must be at least 0; one is {wrong}")
 
 
 def diameter(G: Graph, *, sweeps: int = 4, source: int | None = None) -> int:
@@ -92,10 +92,10 @@ def diameter(G: Graph, *, sweeps: int = 4, source: int | None = None) -> int:
     stored("diameter", G)
     whole("diameter", 2**63 - 1, sweeps=sweeps)
     if sweeps < 1:
-        raise ArgumentError(f"diameter: sweeps={sweeps}; at least 1")
+        raise ArgumentError(f"diameter: sweeps must be at least 1, not {sweeps}")
     given = None if source is None else ids_of("diameter", G, source)
     if given is not None and len(given) != 1:
-        raise IndexingError(f"diameter: {len(given)} sources; one is right")
+        raise IndexingError(f"diameter: source must be 1 vertex, not {len(given)}")
     if G.number_of_vertices == 0:
         return 0
     at = int(G.degrees().argmax()) if given is None else given[0]

@@ -80,11 +80,9 @@ impl VertexProgram for Telling<'_> {
 
     fn on_edges(&self, _: u32, list: &List<'_>, _: &[AtomicU64], outbox: &mut Outbox<f64>) {
         let gives = self.given.of(list.vertex);
+        let along = |weight: &f64| gives * self.strength.scaled(list.vertex, *weight);
         for (place, neighbour) in list.neighbours.iter().enumerate() {
-            outbox.send(
-                *neighbour,
-                list.weights.get(place).map_or(gives, |weight| gives * weight),
-            );
+            outbox.send(*neighbour, list.weights.get(place).map_or(gives, along));
         }
     }
 
@@ -170,6 +168,7 @@ pub fn ranks_by_deltas(
         gather(
             &sweep,
             Heading::of(number),
+            strength,
             |vertex| given.of(vertex),
             &gains,
             means,

@@ -58,18 +58,18 @@ impl Adding {
         })
     }
 
-    /// The same by the weights of the edges.
+    /// The same by the weights of the edges, from which `given` finds what a neighbour gives along an edge.
     fn add_weighed(
         &mut self,
         lists: &Lists<'_>,
-        given: impl Fn(Vertex) -> f64,
+        given: impl Fn(Vertex, f64) -> f64,
         sums: &Sums,
     ) -> Result<(), EngineError> {
         let values = &mut self.values;
         lists.each(&mut self.scratch, |list| {
             let edges = list.neighbours.iter().zip(list.weights);
             values.clear();
-            values.extend(edges.map(|(vertex, weight)| given(*vertex) * weight));
+            values.extend(edges.map(|(vertex, weight)| given(*vertex, *weight)));
             sums.add(list.vertex, sum(values));
         })
     }
@@ -94,15 +94,19 @@ fn sum(values: &[f64]) -> f64 {
 pub(super) fn gather(
     sweep: &Sweep<'_>,
     heading: Heading,
+    strength: &Strength<'_>,
     given: impl Fn(Vertex) -> f64 + Sync + Copy,
     sums: &Sums,
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(), EngineError> {
     let is_weighed = sweep.is_weighed();
-    let work = |adding: &mut Adding, lists: &Lists<'_>| match is_weighed {
-        true => adding.add_weighed(lists, given, sums),
-        false => adding.add(lists, given, sums),
+    let weighed = |vertex, weight| given(vertex) * weight;
+    let scaled = |vertex, weight| given(vertex) * strength.scaled(vertex, weight);
+    let work = |adding: &mut Adding, lists: &Lists<'_>| match strength {
+        _ if !is_weighed => adding.add(lists, given, sums),
+        Strength::Wide(_) => adding.add_weighed(lists, scaled, sums),
+        _ => adding.add_weighed(lists, weighed, sums),
     };
     sweep.whole(heading).run(means, Adding::default, work, Ok, watch)
 }
@@ -147,7 +151,7 @@ pub fn ranks(
         means.iteration(vertices as u64);
         let now = &*given;
         let of = |vertex: Vertex| now[vertex as usize];
-        gather(&sweep, Heading::of(number), of, &sums, means, watch)?;
+        gather(&sweep, Heading::of(number), strength, of, &sums, means, watch)?;
         let (along, beside) = (what.damping * lost, 1.0 - what.damping);
         let base = match (what.teleport, what.dangling) {
             (None, None) => Some((beside + along) / vertices as f64),

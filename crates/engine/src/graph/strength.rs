@@ -22,7 +22,16 @@ pub enum Strength<'a> {
     Degrees(&'a ListIndex),
     /// The sum of their weights.
     Weights(Vec<f64>),
+    /// The same where products of ranks and weights, or quotients by sums, might not be numbers of their size. A sum that is
+    /// too large for a number is kept as minus its part of `PART`.
+    Wide(Vec<f64>),
 }
+
+/// Sums of weights between which a rank may be divided by a sum and multiplied by a weight.
+const USUAL: std::ops::RangeInclusive<f64> = 1e-150..=1e150;
+/// 2^64: with that part of each weight, a sum of 2^32 weights is finite.
+const PART: f64 = 18_446_744_073_709_551_616.0;
+const PART_EXPONENT: i32 = 64;
 
 /// Bytes of memory for each vertex whose weights are added up.
 pub const STRENGTH_BYTES: u64 = 8;
@@ -67,27 +76,43 @@ impl<'a> Strength<'a> {
                         let found = edges.find(|(_, weight)| is_wrong(**weight));
                         wrong = found.map(|(to, weight)| (list.vertex, *to, *weight));
                     }
-                    sums.add(list.vertex, list.weights.iter().sum());
+                    sums.set(list.vertex, added(sums.of(list.vertex), list.weights));
                 })?;
                 Ok(wrong)
             },
             first_wrong,
             watch,
         )?;
-        Ok(Strength::Weights(sums.into_values()))
+        let sums = sums.into_values();
+        let is_usual = |sum: &f64| *sum == 0.0 || USUAL.contains(sum);
+        Ok(match sums.iter().all(is_usual) {
+            true => Strength::Weights(sums),
+            false => Strength::Wide(sums),
+        })
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
             Strength::Degrees(degrees) => degrees.len(),
-            Strength::Weights(sums) => sums.len(),
+            Strength::Weights(sums) | Strength::Wide(sums) => sums.len(),
         }
     }
 
+    /// The strength by which a rank is divided: of wide ones the part from 1 to 2, the power of two is in `scaled`.
     pub(super) fn of(&self, vertex: Vertex) -> f64 {
         match self {
             Strength::Degrees(degrees) => degrees.bytes_of(vertex) as f64,
             Strength::Weights(sums) => sums[vertex as usize],
+            Strength::Wide(sums) => split(sums[vertex as usize]).0,
+        }
+    }
+
+    /// The weight of an edge out of a vertex, by which its share of the rank is multiplied: w / s = (w 2^-e) / (s 2^-e), and
+    /// all of these are numbers of usual size. Powers of two change no bits.
+    pub(super) fn scaled(&self, vertex: Vertex, weight: f64) -> f64 {
+        match self {
+            Strength::Degrees(_) | Strength::Weights(_) => weight,
+            Strength::Wide(sums) => times_power(weight, -split(sums[vertex as usize]).1),
         }
     }
 
@@ -103,6 +128,74 @@ impl<'a> Strength<'a> {
                     .collect()
             }
             Strength::Weights(sums) => Cow::Borrowed(&sums[begin..sums.len().min(begin + SHARED)]),
+            Strength::Wide(sums) => {
+                let some = &sums[begin..sums.len().min(begin + SHARED)];
+                some.iter().map(|sum| split(*sum).0).collect()
+            }
         }
+    }
+}
+
+/// A sum with more weights: negative, and a part of `PART`, where it would be too large for a number.
+fn added(sum: f64, weights: &[f64]) -> f64 {
+    let all = sum + weights.iter().sum::<f64>();
+    if sum >= 0.0 && all.is_finite() {
+        return all;
+    }
+    let before = if sum < 0.0 { sum } else { -sum / PART };
+    before - weights.iter().map(|weight| weight / PART).sum::<f64>()
+}
+
+/// A sum as a number from 1 to 2, or 0, and the exponent of a power of two.
+fn split(sum: f64) -> (f64, i32) {
+    const FRACTION: u64 = (1 << 52) - 1;
+    let (sum, exponent) = match sum {
+        0.0 => return (0.0, 0),
+        _ if sum < 0.0 => (-sum, PART_EXPONENT),
+        _ if sum < f64::MIN_POSITIVE => (sum * PART, -PART_EXPONENT),
+        _ => (sum, 0),
+    };
+    let (bits, one) = (sum.to_bits(), 1_f64.to_bits());
+    let power = (bits >> 52) as i32 - (one >> 52) as i32;
+    (f64::from_bits(one | bits & FRACTION), power + exponent)
+}
+
+/// A number times a power of two, by two of its factors: it may itself be none.
+fn times_power(number: f64, exponent: i32) -> f64 {
+    let half = exponent / 2;
+    number * 2_f64.powi(half) * 2_f64.powi(exponent - half)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_that_is_too_large_is_kept_by_its_part() {
+        let sum = added(added(0.0, &[f64::MAX, 1.0]), &[f64::MAX, f64::MAX]);
+        assert_eq!(split(sum), (f64::MAX / 2_f64.powi(1023) * 0.75, 1025));
+        assert_eq!(split(added(1e300, &[1e300])), split(2e300));
+        assert_eq!(added(0.0, &[]), 0.0);
+    }
+
+    #[test]
+    fn a_sum_is_its_two_parts() {
+        for sum in [
+            5e-324,
+            1.5e-323,
+            1e-310,
+            f64::MIN_POSITIVE,
+            0.7,
+            1.0,
+            3.0,
+            1e300,
+            f64::MAX,
+        ] {
+            let (part, exponent) = split(sum);
+            assert!((1.0..2.0).contains(&part), "{sum}");
+            assert_eq!(times_power(part, exponent), sum);
+            assert_eq!(times_power(sum, -exponent), part);
+        }
+        assert_eq!(split(0.0), (0.0, 0));
     }
 }
