@@ -314,7 +314,7 @@ impl Program {
             let (array, index) = self.tiles.locate(tile);
             self.session.ledger().kept_used();
             let info = &self.plan.arrays[array as usize];
-            matches!(info.kind, ArrayKind::Source(_)).then(|| ((info.node.digest(), index), memory))
+            matches!(info.kind, ArrayKind::Source(_)).then(|| (info.node.clone(), index, memory))
         }));
     }
 
