@@ -149,3 +149,22 @@ def test_an_explanation_is_one_line_where_it_is_not_printed() -> None:
         said = repr(oc.explain(oc.arange(1000).sum()))
     assert said.startswith("Explanation(1 pass, 0 B read, 0 B written, peak ")
     assert "\n" not in said
+
+
+def unrolled(x: oc.Array, steps: int) -> oc.Array:
+    """A stencil along the first axis, its steps written out in one expression."""
+    for _ in range(steps):
+        x = oc.concat([x[:1], (x[:-2] + x[1:-1] + x[2:]) / 3.0, x[-1:]], axis=0)
+    return x
+
+
+def test_a_loop_that_spills_its_states_is_told_of_iterate(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((3000, 2000)))
+    with session(pool_limit=100 << 20):
+        x = oc.open(tmp_path / "x.npy")
+        long, short = (oc.explain({str(tmp_path / "y.npy"): unrolled(x, steps)}) for steps in (40, 4))
+        roomy = oc.explain({str(tmp_path / "y.npy"): x - x.mean(axis=0)})
+    (advice,) = long.advice
+    assert "oc.iterate(step, start, max_iter=" in advice
+    assert advice in str(long)
+    assert short.advice == roomy.advice == ()

@@ -7,10 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support import workloads
 from support.killing import start, wait
 from support.running import assert_nothing_but_kept, files_below, run, session, tree_hash
+
+import outcore as oc
 
 # Twenty iterations over 64 MiB take longer than any of the moments below, on any machine.
 CASES: dict[str, dict[str, Any]] = {
@@ -39,6 +42,25 @@ def test_sigint_stops_within_a_second(case: str, moment: float, data: Path, out:
     assert files_below(out) == []
     assert files_below(scratch) == []
     assert tree_hash(data) == inputs
+
+
+def test_a_store_of_many_chunks_is_left_without_a_name(out: Path, scratch: Path) -> None:
+    """Removing thousands of files may go on behind the caller, who has the name for another attempt at once."""
+    target = out / "y.zarr"
+
+    def interrupt(*report: Any) -> None:
+        if report[2] >= 1500:
+            raise KeyboardInterrupt
+
+    with session(scratch) as current:
+        x = oc.random.uniform((2000, 64), seed=1)
+        plan = {"path": str(target), "overwrite": False, "chunks": [1, 64]}
+        with pytest.raises(KeyboardInterrupt):
+            current.plan([x._expr], [plan]).run(interrupt, None)
+        assert not target.exists()
+        oc.store({target: x[:20]}, chunks={target: (1, 64)})
+        np.testing.assert_array_equal(oc.open(target).compute(), x[:20].compute())
+    assert [path.name for path in out.iterdir() if not path.name.startswith(".")] == ["y.zarr"]
 
 
 def test_the_session_goes_on_after_an_interrupt(data: Path, out: Path, scratch: Path) -> None:

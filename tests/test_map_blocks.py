@@ -149,3 +149,21 @@ def test_an_interrupt_ends_a_function_that_waits_for_another_computation() -> No
     finally:
         child.kill()
     assert (said, errors, child.returncode) == ("interrupted\ndone\n", "", 0)
+
+
+@pytest.mark.parametrize("whole", [(), 0, 1, (0, 1)])
+@pytest.mark.parametrize("between", ["float64", "float32"])
+def test_functions_over_the_same_tiles_are_one_task(whole: Any, between: str, tmp_path: Path) -> None:
+    values = np.random.default_rng(1).standard_normal((3000, 700))
+    np.save(tmp_path / "x.npy", values)
+    with session():
+        x = oc.open(tmp_path / "x.npy")
+        first = oc.map_blocks(np.cbrt, x, dtype=between, whole=whole)
+        second = oc.map_blocks(np.negative, first, dtype="float64", whole=whole)
+        third = oc.map_blocks(np.sqrt, abs(second), dtype="float64", whole=whole)
+        forecast = oc.explain({str(tmp_path / "y.npy"): third})
+        assert len(forecast.passes) == 1
+        assert forecast.bytes_spilled == 0
+        np.testing.assert_allclose(
+            third.compute(), np.sqrt(abs(np.cbrt(values).astype(between).astype("f8"))), rtol=1e-12
+        )

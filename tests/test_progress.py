@@ -58,6 +58,57 @@ def test_the_bar_shows_share_amount_and_time_left(monkeypatch: pytest.MonkeyPatc
     assert "3:01:02 left" in text
 
 
+def staged(tmp_path: Path) -> oc.Array:
+    """A sort that takes several stages under 24 MiB."""
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random(2_000_000))
+    return oc.sort(oc.open(tmp_path / "x.npy"))
+
+
+def test_stages_are_named_and_the_share_is_that_of_all(tmp_path: Path) -> None:
+    said: list[str] = []
+    shares: list[tuple[str, float]] = []
+
+    def report(*told: Any) -> None:
+        shares.append((said[-1], told[4]))
+
+    with oc.Session(memory_limit="2GiB", pool_limit="24MiB", threads=2, progress=False) as session:
+        target: Any = {"path": str(tmp_path / "y.npy"), "overwrite": False}
+        session.plan([staged(tmp_path)._expr], [target]).run(report, None, said.append)
+    stages = [words for words in said if words.startswith("stage ")]
+    labels = dict(words.removeprefix("stage ").split(": ") for words in stages if "planning" not in words)
+    last = max(labels)
+    assert stages[0] == f"stage 1 of {last[-1]}: {labels['1' + last[1:]]}"
+    assert labels["1" + last[1:]] == "sample keys"
+    assert labels[last] == "results"
+    # Only when the last stage is over all is done.
+    assert all(share < 1 for words, share in shares if words.startswith("stage 1 "))
+    assert shares[-1][1] == 1
+    assert all(before <= after for (_, before), (_, after) in pairwise(shares))
+
+
+def test_one_program_is_told_without_words(tmp_path: Path) -> None:
+    said: list[str] = []
+    with oc.Session(memory_limit="2GiB", threads=2, progress=False) as session:
+        session.plan([oc.ones(1000)._expr], [None]).run(None, None, said.append)
+    assert said == []
+
+
+def test_the_bar_names_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    bar = _Bar()
+    try:
+        bar.say("stage 2 of 4: sort 3 runs")
+        bar.report(3 << 20, 4 << 20, 7, 7, 0.4, None)
+        task = bar._bar.tasks[0]
+        assert task.description == "outcore, stage 2 of 4: sort 3 runs"
+        # All tasks of this stage are done, and less than half of the work.
+        assert task.completed == 0.4
+        bar.say("planning")
+        bar.report(0, 0, 0, 0, 0.0, None)
+        assert (task.description, task.fields["amount"], task.completed) == ("outcore, planning", "", 0.4)
+    finally:
+        bar.close()
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0:00"), (0.2, "0:01"), (59.5, "1:00"), (3600, "1:00:00"), (171, "2:51")]
 )

@@ -201,6 +201,63 @@ def test_values_that_nobody_names_do_not_pile_up(data: Path) -> None:
     assert max(used[10:]) <= used[5] + MIB
 
 
+def of_files(number: int, data: Path, x: oc.Array) -> None:
+    np.save(data / f"{number}.npy", np.full(200_000, float(number)))
+    assert float(oc.open(data / f"{number}.npy").sum()) == 200_000.0 * number
+    (data / f"{number}.npy").unlink()
+
+
+def of_a_rewritten_file(number: int, data: Path, x: oc.Array) -> None:
+    np.save(data / "y.npy", np.full(200_000, float(number)))
+    assert float(oc.open(data / "y.npy").sum()) == 200_000.0 * number
+
+
+def of_an_output(number: int, data: Path, x: oc.Array) -> None:
+    oc.store({str(data / "z.npy"): x[:2500] * (number + 1.0)}, overwrite=True)
+    oc.compute(oc.open(data / "z.npy").max())
+
+
+def of_expressions(number: int, data: Path, x: oc.Array) -> None:
+    rows = (x * (number + 1.0)).sum(axis=1)
+    float(rows.max())
+
+
+GONE = [of_files, of_a_rewritten_file, of_an_output, of_expressions]
+
+
+@pytest.mark.parametrize("kind", GONE)
+def test_memory_of_arrays_that_nobody_can_name_is_given_back(kind: Any, data: Path) -> None:
+    np.save(data / "X.npy", np.random.default_rng(0).random((20_000, 80)))
+    with session() as current:
+        x, kept = oc.open(data / "X.npy"), []
+        oc.compute(x.sum())
+        for number in range(1, 41):
+            kind(number, data, x)
+            kept.append(current.counters()["kept_bytes"])
+        assert max(kept[10:]) <= max(kept[:10]) + MIB
+        # An array that has its name still is not read again.
+        before = read(current)
+        oc.compute((x + 0.5).sum())
+        assert read(current) == before
+
+
+def test_tiles_of_named_arrays_outlive_others(data: Path) -> None:
+    for name in "ab":
+        np.save(data / f"{name}.npy", np.ones((20_000, 100)))
+    with session(pool_limit=64 * MIB) as current:
+        named = oc.open(data / "a.npy")
+        oc.compute(named.sum())
+        oc.compute(oc.open(data / "b.npy").sum())
+        # Room for one of the two: the one that was used last has no name.
+        oc.compute((oc.ones((1_500, 1_000)) @ oc.ones((1_000, 1_500))).sum(), oc.ones((2_000, 1_000)))
+        before = read(current)
+        oc.compute(named.max())
+        of_named = read(current) - before
+        oc.compute(oc.open(data / "b.npy").max())
+        of_other = read(current) - before - of_named
+    assert of_named < of_other
+
+
 CREEP = """
 import sys
 import outcore as oc

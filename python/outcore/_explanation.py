@@ -128,7 +128,7 @@ class Explanation:
         self.candidates: tuple[dict[str, Any], ...] = tuple(content.get("candidates", ()))
         self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
         # What whoever computes such things often should know.
-        self.advice: tuple[str, ...] = tuple(content.get("advice", ()))
+        self.advice: tuple[str, ...] = (*content.get("advice", ()), *self._unrolled())
         self.stages: tuple[Stage, ...] = tuple(Stage.of(part) for part in content.get("stages", ()))
         # How many and their bytes: tiles found in memory, values computed before, values remembered from now on.
         self.kept: tuple[int, int] = _pair(content, "kept")
@@ -149,6 +149,19 @@ class Explanation:
     def flops(self) -> float:
         """Floating-point operations of all passes."""
         return sum(part.flops for part in self.passes)
+
+    def _unrolled(self) -> list[str]:
+        """Advice for a loop that was written out in an expression and whose states do not fit the memory together."""
+        results = max(self.bytes_written - self.bytes_spilled, 1 << 20)
+        if self.bytes_spilled < _SPILLED * results:
+            return []
+        rounds = max((times for _, times, _ in _repeats([_kind(part) for part in self.passes])), default=1)
+        if rounds < _ROUNDS:
+            return []
+        return [
+            f"passes repeat {rounds:,} times and spill {format_size(self.bytes_spilled)}: oc.iterate(step, start, "
+            f"max_iter={rounds}) computes one step at a time and holds one state"
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything the planner said, for JSON."""
@@ -246,6 +259,9 @@ class Explanation:
         )
         return f"<table><tr>{cells}</tr>{rows}</table><table>{totals}</table>"
 
+
+#: Rounds of a loop, and spilled bytes per byte of results, from which `iterate` is named.
+_ROUNDS, _SPILLED = 16, 8
 
 #: Characters of a cell; longer text is cut, so that a line fits a terminal.
 _CELL = 48

@@ -251,7 +251,7 @@ class _Places:
         ]
         exprs = [new[place]._expr for place in due] + [beside[place]._expr for place in lazy]
         begin = time.perf_counter()
-        results, outcome = plan_and_run(exprs, targets + [None] * len(lazy), report=None if bar is None else bar.report)
+        results, outcome = plan_and_run(exprs, targets + [None] * len(lazy), bar=bar)
         seconds = time.perf_counter() - begin - outcome.seconds
         self._is_restored = False
         state = list(new)

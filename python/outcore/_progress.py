@@ -1,16 +1,15 @@
-"""The progress bar: the share of the run's time that is done, bytes, tasks and the time left, where someone sees it."""
+"""The progress bar: the share of the run's time that is done, bytes, tasks, the stage, and the time left, where someone
+sees it."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 from outcore._sizes import format_size
-
-Report: TypeAlias = Callable[[int, int, int, int, float, "float | None"], None]
 
 
 def _watched() -> bool:
@@ -23,15 +22,8 @@ def _watched() -> bool:
 
 
 @contextmanager
-def watch(shown: bool | None) -> Iterator[Report | None]:
-    """A report function for a run, or None where nobody watches. The bar appears with the first report."""
-    with live(shown) as bar:
-        yield None if bar is None else bar.report
-
-
-@contextmanager
 def live(shown: bool | None) -> Iterator[_Bar | None]:
-    """A bar for several runs, whose label says what they are; None where nobody watches."""
+    """A bar for one run or several, whose label names them; None where nobody watches. The first report opens it."""
     if not (_watched() if shown is None else shown):
         yield None
         return
@@ -50,6 +42,14 @@ class _Bar:
     def __init__(self) -> None:
         self._bar: Any = None
         self._task: Any = None
+        self.doing = ""
+
+    def say(self, doing: str) -> None:
+        """The part of the run that is under way, in words; none where all of it is one program."""
+        self.doing = doing
+        if self._bar is None:
+            self._open()
+        self._bar.update(self._task, description=self._described())
 
     def report(
         self,
@@ -63,14 +63,15 @@ class _Bar:
         if self._bar is None:
             self._open()
         if not tasks_total:  # nothing is known yet: the run waits for its turn, or the next stage is planned
-            self._bar.update(self._task, amount="planning", description=self.label, left="")
+            amount = "" if self.doing else "planning"
+            self._bar.update(self._task, amount=amount, description=self._described(), left="")
             return
         amount = f"{format_size(bytes_done)} of {format_size(bytes_total)}, " if bytes_total else ""
         self._bar.update(
             self._task,
-            completed=1.0 if tasks_done == tasks_total else fraction,
+            completed=fraction,
             amount=f"{amount}{tasks_done:,} of {tasks_total:,} tasks",
-            description=self.label,
+            description=self._described(),
             left="" if seconds_left is None else f"{_clock(seconds_left)} left",
         )
 
@@ -87,6 +88,9 @@ class _Bar:
             left="",
         )
 
+    def _described(self) -> str:
+        return f"{self.label}, {self.doing}" if self.doing else self.label
+
     def _open(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -101,7 +105,7 @@ class _Bar:
             transient=False,
         )
         self._bar.start()
-        self._task = self._bar.add_task(self.label, total=1.0, amount="", left="")
+        self._task = self._bar.add_task(self._described(), total=1.0, amount="", left="")
 
     def close(self) -> None:
         if self._bar is not None:

@@ -19,7 +19,7 @@ from outcore._foresight import UnforeseenError, for_all, is_foreseeing
 from outcore._kinds import with_kind
 from outcore._node import DTypeLike, Operand, integers, node
 from outcore._picture import Picture
-from outcore._progress import Report
+from outcore._progress import _Bar
 from outcore._records import is_typed, open_part
 from outcore._session import Outcome, current
 from outcore._several import joined, parts_of
@@ -179,7 +179,7 @@ def plan_and_run(
     exprs: list[_core.Expr],
     targets: Sequence[_core.Target | None],
     progress: bool | None = None,
-    report: Report | None = None,
+    bar: _Bar | None = None,
 ) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
     """Plans and runs; again when another thread's run took the tiles that the plan would have started from.
 
@@ -188,19 +188,21 @@ def plan_and_run(
     if is_foreseeing():
         raise UnforeseenError
     session = current()
-    for left in reversed(range(_PLANS_MAX)):
-        program = session.plan(exprs, targets)
-        for note in program.notes():
-            warnings.warn(note, ResumeWarning, stacklevel=3)
-        try:
-            return session.run(program, progress, report)
-        except StaleProgramError:
-            if left == 0:
-                raise
-        finally:
-            del program  # it holds the outputs that may be gone on with, and the traceback of an error would hold it
-        # What others take from under a plan are kept tiles mostly: the next one is to start without.
-        session.clear()
+    with session.watched(progress, bar) as shown:
+        for left in reversed(range(_PLANS_MAX)):
+            program = session.plan(exprs, targets, shown)
+            for note in program.notes():
+                warnings.warn(note, ResumeWarning, stacklevel=3)
+            try:
+                return session.run(program, shown)
+            except StaleProgramError:
+                if left == 0:
+                    raise
+            finally:
+                # It holds the outputs that may be gone on with, and the traceback of an error would hold it.
+                del program
+            # What others take from under a plan are kept tiles mostly: the next one is to start without.
+            session.clear()
     raise AssertionError("unreachable")
 
 
@@ -224,9 +226,12 @@ def store(
     With `resume=True` a run that was killed, interrupted or out of room is gone on with by the same call, also under
     another memory limit, number of threads or policy. Tiles are recorded in a journal beside the output (folder
     `.outcore-resume-<name>`) when they are durable; the next call reads them, checks their checksums, and computes only
-    what else is needed. Where the arrays or their files changed it begins anew, and warns. `outcore clean` lists what
-    can be gone on with. Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with
-    their array, TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
+    what else is needed. Where the arrays or their files changed it begins anew, and warns. A call that finds its output
+    complete, made by the same computation and not written to since, is done; an extended attribute of the output tells,
+    where the file system keeps such. `outcore clean` lists what can be gone on with.
+
+    Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with their array,
+    TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
     Returns what the run did.
 
     Dates and text keep their type, and go to `.npy` only, as does all else in their call: UnsupportedFormatError for

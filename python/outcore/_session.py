@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from types import TracebackType
@@ -19,7 +19,7 @@ from typing import Any
 import numpy.typing as npt
 
 from outcore import _core, _profile, _replaced, config
-from outcore._progress import Report, watch
+from outcore._progress import _Bar, live
 from outcore._sizes import format_size
 from outcore.errors import MemoryLimitError
 
@@ -120,27 +120,35 @@ class Session:
         if left:
             self.close()
 
-    def plan(self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None]) -> _core.Program:
-        """The placed program of some outputs. Raises MemoryLimitError when it cannot fit. No I/O."""
-        return self._core.plan(_replaced.read_back(outputs), list(targets))
+    def plan(
+        self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None], bar: _Bar | None = None
+    ) -> _core.Program:
+        """The placed program of some outputs. Raises MemoryLimitError when it cannot fit. No I/O.
 
-    def run(
-        self, program: _core.Program, progress: bool | None = None, report: Report | None = None
-    ) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
-        """Plays a program: results of the outputs without a target, and what the run did.
-
-        With `report`, that is told how far the run is, and no bar of its own is shown.
+        A bar is told where that takes longer than a second.
         """
-        shown = self.options["progress"] if progress is None else progress
-        with self.working(), _profile.recording() as trace, watch(False if report else shown) as bar:
+        return self._core.plan(_replaced.read_back(outputs), list(targets), None if bar is None else bar.say)
+
+    def run(self, program: _core.Program, bar: _Bar | None = None) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
+        """Plays a program and tells a bar how far it is: results of outputs without a target, and what the run did."""
+        with self.working(), _profile.recording() as trace:
+            report, say = (None, None) if bar is None else (bar.report, bar.say)
             try:
-                counters = program.run(report or bar, trace)
+                counters = program.run(report, trace, say)
             finally:
                 del program  # see `plan_and_run`
+                if bar is not None:
+                    bar.doing = ""
         self.warn()
         outcome = Outcome.of(counters)
         _profile.record(outcome)
         return list(counters["results"]), outcome
+
+    def watched(self, progress: bool | None, bar: _Bar | None = None) -> AbstractContextManager[_Bar | None]:
+        """The bar of a computation: the one given, else one of its own where `progress` or configuration says so."""
+        if bar is not None:
+            return nullcontext(bar)
+        return live(self.options["progress"] if progress is None else progress)
 
     @contextmanager
     def working(self) -> Iterator[Callable[[], bool]]:

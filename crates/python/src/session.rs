@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use outcore_engine::expr::{topological, Expr, Op};
 use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::{Chain, Outcome, ProgressReport, Session, SessionOptions, Target};
+use outcore_engine::run::{Chain, Doing, Outcome, ProgressReport, Session, SessionOptions, Target};
 use outcore_engine::EngineError;
 use outcore_store::{may_change_unseen, Io, StagesFolder};
 use pyo3::prelude::*;
@@ -19,6 +19,9 @@ use crate::expr::PyExpr;
 
 /// Progress is told to Python at most this often; signals are looked for as often as the runner asks.
 pub const TELL: Duration = Duration::from_millis(200);
+/// Planning that takes longer is told.
+const LONG: Duration = Duration::from_secs(1);
+const PLANNING: &str = "planning";
 
 #[pyclass(frozen, name = "Session", module = "outcore._core")]
 pub struct PySession(pub Arc<Session>);
@@ -120,11 +123,14 @@ impl PySession {
         Ok(PySession(Arc::new(session.map_err(to_python)?)))
     }
 
+    /// `doing` is called with words for it while planning takes long.
+    #[pyo3(signature = (outputs, targets, doing=None))]
     fn plan(
         &self,
         py: Python<'_>,
         outputs: Vec<PyRef<'_, PyExpr>>,
         targets: Vec<Option<Bound<'_, PyDict>>>,
+        doing: Option<Py<PyAny>>,
     ) -> PyResult<PyProgram> {
         let nodes: Vec<_> = outputs.iter().map(|output| output.0.clone()).collect();
         let targets = targets
@@ -136,7 +142,18 @@ impl PySession {
         if topological(&nodes).iter().any(stale) {
             session.clear();
         }
-        let chain = watching_signals(py, |watch| session.plan_chain(&nodes, &targets, watch))?;
+        let (begin, mut said) = (Instant::now(), false);
+        let look = |py: Python<'_>| {
+            py.check_signals()?;
+            match &doing {
+                Some(doing) if !said && begin.elapsed() >= LONG => {
+                    said = true;
+                    doing.call1(py, (PLANNING,)).map(drop)
+                }
+                _ => Ok(()),
+            }
+        };
+        let chain = watching(py, look, |watch| session.plan_chain(&nodes, &targets, watch))?;
         let shapes = nodes.iter().map(|node| (node.shape.clone(), node.dtype)).collect();
         Ok(PyProgram { chain, shapes })
     }
@@ -250,18 +267,31 @@ impl PyProgram {
         self.chain.to_dot()
     }
 
+    /// `progress` is told how far the run is, `doing` what is under way, in words, whenever that changes.
+    #[pyo3(signature = (progress, trace, doing=None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
         progress: Option<Py<PyAny>>,
         trace: Option<String>,
+        doing: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let mut told = Instant::now() - TELL;
+        let mut said = String::new();
         let mut raised: Option<PyErr> = None;
         let mut tell = |report: &ProgressReport| {
-            let due = report.tasks_done == report.tasks_total || told.elapsed() >= TELL;
+            let is_complete = report.tasks_total > 0 && report.tasks_done == report.tasks_total;
+            // All is computed while outputs get their names.
+            let due = report.doing != Doing::Finishing && (is_complete || told.elapsed() >= TELL);
             let outcome = Python::attach(|py| {
                 py.check_signals()?;
+                if let Some(doing) = &doing {
+                    let words = in_words(report);
+                    if words != said {
+                        doing.call1(py, (&words,))?;
+                        said = words;
+                    }
+                }
                 match &progress {
                     Some(progress) if due => {
                         told = Instant::now();
@@ -271,6 +301,7 @@ impl PyProgram {
                             tasks_done,
                             tasks_total,
                             estimate,
+                            ..
                         } = *report;
                         let (fraction, left) = (estimate.fraction, estimate.seconds_left);
                         progress
@@ -294,6 +325,24 @@ impl PyProgram {
             write_trace(Path::new(&path), &outcome)?;
         }
         self.outcome(py, outcome)
+    }
+}
+
+/// The part of a run that is under way; nothing where all of it is one program that runs.
+fn in_words(report: &ProgressReport) -> String {
+    let part = match report.doing {
+        Doing::Waiting => "waiting for another computation",
+        Doing::Planning => PLANNING,
+        Doing::Running => "",
+        Doing::Finishing => "making outputs durable",
+        Doing::Cleaning => "removing files of killed processes",
+    };
+    match &report.stage {
+        None => part.into(),
+        Some(stage) => {
+            let part = if part.is_empty() { &stage.label } else { part };
+            format!("stage {} of {}: {part}", stage.number, stage.of)
+        }
     }
 }
 

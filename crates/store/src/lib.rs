@@ -23,6 +23,7 @@ mod ledger;
 mod locked;
 #[allow(unsafe_code)] // anonymous mappings
 mod mapping;
+mod mark;
 mod memory;
 mod npy;
 #[allow(unsafe_code)] // pages lent to readers or an owner
@@ -62,15 +63,16 @@ pub use journal::JournalKey;
 pub use ledger::{Ledger, Reclaim, Reservation};
 pub use locked::Cleaned;
 pub use mapping::{large_vec, AlignedBuffer, LargePages};
+pub use mark::is_made_by;
 pub use memory::{MemorySink, MemorySource};
 pub use npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader, RawArray};
 pub use partial::{clean_partials, Partial};
 pub use picked::Picked;
 pub use pool::IoPool;
 pub use process::{identity_of_its_own, process_nonce, Turn};
-pub use publish::publish;
+pub use publish::{publish, settle};
 pub use region::Region;
-pub use resume::{list_unfinished, remove_unfinished, resume_name, Resumable, Unfinished};
+pub use resume::{list_unfinished, remove_unfinished, resume_name, Look, Resumable, Unfinished};
 pub use rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use scratch::{clean, scratch_room, Scratch, ScratchFolder, Slot, StagesFolder};
 pub use selection::{Positions, Selection};

@@ -6,9 +6,11 @@ use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{flock, fstat, openat, stat, statat, unlinkat, AtFlags, Dir, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -19,6 +21,9 @@ use crate::StoreError;
 
 /// How often a cleaner may take what has just been made before its maker gives up.
 const ATTEMPTS_MAX: usize = 100;
+/// How long a caller waits for a directory to be removed that is not wanted any more, and the entries that go in any case.
+const PATIENCE: Duration = Duration::from_millis(250);
+const ENTRIES_MIN: u32 = 128;
 
 /// What a clean-up removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,6 +159,32 @@ impl LockedDir {
             }
         }
     }
+
+    /// As `remove`. Of many files the rest is removed by a thread of its own, which has the lock until all are gone; the rest
+    /// that a process leaves at its end is removed by the next that cleans up.
+    pub(crate) fn remove_soon(&self) {
+        let Ok(parent) = self.parent() else { return };
+        if !self.is_in(&parent) {
+            return;
+        }
+        let (begin, mut entries) = (Instant::now(), 0);
+        let mut goes_on = || {
+            entries += 1;
+            entries <= ENTRIES_MIN || begin.elapsed() < PATIENCE
+        };
+        match remove_while(parent.as_fd(), self.name(), &mut goes_on) {
+            Err(cause) if cause.kind() == ErrorKind::TimedOut => {}
+            _ => return,
+        }
+        if let Ok(held) = self.held.try_clone() {
+            let name = self.name().to_os_string();
+            let rest = move || {
+                let _held = held;
+                let _ = remove_at(parent.as_fd(), name.as_os_str());
+            };
+            let _ = std::thread::Builder::new().name("outcore-remove".into()).spawn(rest);
+        }
+    }
 }
 
 /// The directory that holds `path`.
@@ -186,10 +217,30 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
 ///
 /// Parts that a volume has of a file go with it.
 pub(crate) fn remove_at<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name) -> std::io::Result<()> {
-    remove_within(dir, name, Removing::of(dir)?.as_ref())
+    remove_while(dir, name, &mut || true)
 }
 
-fn remove_within<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name, volume: Option<&Removing>) -> std::io::Result<()> {
+/// As `remove_at`, asking before each entry.
+///
+/// # Errors
+/// `TimedOut` where it does not go on.
+pub(crate) fn remove_while<Name: Arg + Copy>(
+    dir: BorrowedFd<'_>,
+    name: Name,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> std::io::Result<()> {
+    remove_within(dir, name, Removing::of(dir)?.as_ref(), goes_on)
+}
+
+fn remove_within<Name: Arg + Copy>(
+    dir: BorrowedFd<'_>,
+    name: Name,
+    volume: Option<&Removing>,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> std::io::Result<()> {
+    if !goes_on() {
+        return Err(ErrorKind::TimedOut.into());
+    }
     match unlink(dir, name, volume) {
         Err(cause) if matches!(Errno::from_io_error(&cause), Some(Errno::ISDIR | Errno::PERM)) => {}
         done => return done,
@@ -198,8 +249,8 @@ fn remove_within<Name: Arg + Copy>(dir: BorrowedFd<'_>, name: Name, volume: Opti
     for entry in Dir::read_from(&below)? {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            match remove_within(below.as_fd(), entry.file_name(), volume) {
-                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+            match remove_within(below.as_fd(), entry.file_name(), volume, goes_on) {
+                Err(cause) if cause.kind() == ErrorKind::NotFound => {}
                 done => done?,
             }
         }
@@ -244,4 +295,55 @@ pub(crate) fn clean_where(
         }
     }
     Ok(cleaned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder_of(files: usize) -> (tempfile::TempDir, PathBuf, LockedDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = LockedDir::make(dir.path(), ".test-").unwrap();
+        for number in 0..files {
+            let below = folder.path().join(format!("{}", number % 7));
+            fs::create_dir_all(&below).unwrap();
+            fs::write(below.join(format!("{number}")), "x").unwrap();
+        }
+        let path = folder.path().to_path_buf();
+        (dir, path, folder)
+    }
+
+    #[test]
+    fn removal_ends_where_it_is_told_and_goes_on_from_there() {
+        let (dir, path, folder) = folder_of(100);
+        let (parent, mut left) = (File::open(dir.path()).unwrap(), 30);
+        let mut goes_on = || {
+            left -= 1;
+            left >= 0
+        };
+        let ended = remove_while(parent.as_fd(), folder.name(), &mut goes_on).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::TimedOut);
+        assert!(path.exists());
+        remove_at(parent.as_fd(), folder.name()).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn few_files_are_gone_when_the_caller_goes_on() {
+        let (_dir, path, folder) = folder_of(ENTRIES_MIN as usize / 2);
+        folder.remove_soon();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn cleaners_leave_what_is_being_removed() {
+        let (dir, path, folder) = folder_of(10);
+        let held = folder.held.try_clone().unwrap();
+        drop(folder);
+        let ours = |name: &str| name.starts_with(".test-");
+        assert_eq!(clean_where(dir.path(), ours, |_| Ok(())).unwrap().count, 0);
+        drop(held);
+        assert_eq!(clean_where(dir.path(), ours, |_| Ok(())).unwrap().count, 1);
+        assert!(!path.exists());
+    }
 }

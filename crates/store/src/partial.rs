@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::{
-    chmodat, fsync, linkat, openat, renameat, renameat_with, statat, AtFlags, Mode, OFlags, RenameFlags, Stat, CWD,
+    chmodat, fsync, linkat, openat, renameat, renameat_with, statat, unlinkat, AtFlags, Mode, OFlags, RenameFlags,
+    Stat, CWD,
 };
 use rustix::io::Errno;
 
@@ -389,6 +390,8 @@ impl Partial {
     /// Lets go of what the output replaced: it is published.
     pub(crate) fn settle(&self) {
         *self.state() = State::Gone;
+        // A part of it must not get its name back.
+        let _ = unlinkat(self.folder.held(), NAME, AtFlags::empty());
         self.folder.remove();
     }
 
@@ -397,7 +400,7 @@ impl Partial {
         let mut state = self.state();
         if *state == State::Written {
             if !self.stays {
-                self.folder.remove();
+                self.folder.remove_soon();
             }
             *state = State::Gone;
         }

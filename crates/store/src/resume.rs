@@ -15,8 +15,9 @@ use crc32c::crc32c;
 
 use crate::frames::PAGE;
 use crate::journal::{Found, Journal, JournalKey, Record, HEADER_BYTES, RECORD_BYTES};
-use crate::locked::{remove_at, size_of, LockedDir};
+use crate::locked::{remove_while, size_of, LockedDir};
 use crate::mapping::AlignedBuffer;
+use crate::mark;
 use crate::partial::{Partial, NEW};
 use crate::process::locked;
 use crate::sink::{Sink, SinkPlan};
@@ -51,7 +52,12 @@ pub struct Resumable {
     pub verified_bytes: u64,
     /// Why what was there could not be gone on with.
     pub anew: Option<String>,
+    /// It has its name already.
+    stands: bool,
 }
+
+/// Asked from time to time while files are read or removed; an error ends it.
+pub type Look<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
 
 struct State {
     folder: LockedDir,
@@ -89,8 +95,8 @@ impl Resumable {
     /// says. What belongs to other work is removed.
     ///
     /// # Errors
-    /// Another process is at work on it; what the file system reports.
-    pub fn hold(plan: SinkPlan, key: JournalKey, io: &Io) -> Result<Resumable, StoreError> {
+    /// Another process is at work on it; what the file system reports; the first of `look`, and all stays as it is.
+    pub fn hold(plan: SinkPlan, key: JournalKey, io: &Io, look: Look<'_>) -> Result<Resumable, StoreError> {
         let path = plan.directory().join(resume_name(plan.target()));
         let folder = LockedDir::at(&path)?
             .ok_or_else(|| StoreError::disturbed(&path, "another process is at work on the same output"))?;
@@ -101,6 +107,7 @@ impl Resumable {
             done: vec![],
             verified_bytes: 0,
             anew: None,
+            stands: false,
         };
         let new = path.join(NEW);
         let journal = match Journal::read(&path.join(JOURNAL), &key, io)? {
@@ -111,8 +118,10 @@ impl Resumable {
             }
             Found::Records(journal, records) => {
                 let before = io.counters().bytes_read;
-                let durable = durable_tiles(&found.plan, &new, &records, io);
+                let durable = durable_tiles(&found.plan, &new, &records, io, look);
                 found.verified_bytes = io.counters().bytes_read - before;
+                // Who does not wait for the tiles says nothing of them.
+                look()?;
                 match durable {
                     Ok(durable) => {
                         found.done = durable;
@@ -128,7 +137,8 @@ impl Resumable {
         if journal.is_none() {
             for name in [NEW, JOURNAL, TARGET] {
                 // Whatever was there is gone on with by nobody.
-                let _ = remove_at(folder.held(), name);
+                let _ = remove_while(folder.held(), name, &mut || look().is_ok());
+                look()?;
             }
         }
         *locked(&found.state) = Some(State { folder, journal });
@@ -141,7 +151,7 @@ impl Resumable {
     ///
     /// # Errors
     /// What the file system reports.
-    pub fn take_back(plan: &SinkPlan, key: &JournalKey, io: &Io) -> Result<bool, StoreError> {
+    pub fn take_back(plan: &SinkPlan, key: &JournalKey, io: &Io, look: Look<'_>) -> Result<bool, StoreError> {
         let path = plan.directory().join(resume_name(plan.target()));
         let (new, journal) = (path.join(NEW), path.join(JOURNAL));
         if !journal.exists() || new.symlink_metadata().is_ok() {
@@ -154,13 +164,36 @@ impl Resumable {
         let Found::Records(_, records) = Journal::read(&journal, key, io)? else {
             return Ok(false);
         };
-        match durable_tiles(plan, plan.target(), &records, io) {
+        let durable = durable_tiles(plan, plan.target(), &records, io, look);
+        look()?;
+        match durable {
             Ok(durable) if durable.len() as u64 == tiles_of(plan) => {}
             _ => return Ok(false),
         }
         let renamed = fs::rename(plan.target(), &new);
         renamed.map_err(|cause| StoreError::io(plan.target(), 0, "rename", cause))?;
         Ok(true)
+    }
+
+    /// An output that has its name: the same computation made it, and nothing is left of its journal.
+    ///
+    /// # Errors
+    /// What the file system reports.
+    pub fn standing(plan: SinkPlan) -> Result<Resumable, StoreError> {
+        let path = plan.directory().join(resume_name(plan.target()));
+        if path.symlink_metadata().is_ok() {
+            // Killed while it was being removed. One that another process works in is no rest of this output.
+            LockedDir::at(&path)?.into_iter().for_each(|rest| rest.remove_soon());
+        }
+        Ok(Resumable {
+            done: (0..tiles_of(&plan)).collect(),
+            plan,
+            key: JournalKey::default(),
+            state: Mutex::new(None),
+            verified_bytes: 0,
+            anew: None,
+            stands: true,
+        })
     }
 
     pub fn plan(&self) -> &SinkPlan {
@@ -185,7 +218,7 @@ impl Resumable {
 
     /// Bytes that creating, recording and finishing transfer when `tiles` more are written.
     pub fn overhead_bytes(&self, tiles: u64) -> u64 {
-        let begun = if self.goes_on() {
+        let begun = if self.stands || self.goes_on() {
             0
         } else {
             self.plan.overhead_bytes() + HEADER_BYTES as u64
@@ -198,6 +231,9 @@ impl Resumable {
     /// # Errors
     /// It was asked for before; what the file system reports.
     pub fn create(&self, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+        if self.stands {
+            return Ok(Arc::new(Standing(self.plan.clone())));
+        }
         let state = locked(&self.state).take();
         let State { folder, journal } =
             state.ok_or_else(|| StoreError::Invalid(format!("{}: already begun", self.plan.path().display())))?;
@@ -239,7 +275,13 @@ fn tiles_of(plan: &SinkPlan) -> u64 {
 }
 
 /// The tiles of `array` whose records are to be believed: they have the bytes that these say.
-fn durable_tiles(plan: &SinkPlan, path: &Path, records: &[Record], io: &Io) -> Result<Vec<u64>, StoreError> {
+fn durable_tiles(
+    plan: &SinkPlan,
+    path: &Path,
+    records: &[Record],
+    io: &Io,
+    look: Look<'_>,
+) -> Result<Vec<u64>, StoreError> {
     let array = open(path, io)?.source;
     if array.shape() != plan.shape() || array.dtype() != plan.dtype() || !plan.is_begun_at(path, io)? {
         return Err(StoreError::format(
@@ -251,6 +293,7 @@ fn durable_tiles(plan: &SinkPlan, path: &Path, records: &[Record], io: &Io) -> R
     let said: BTreeMap<u64, u32> = records.iter().map(|record| (record.tile, record.checksum)).collect();
     let mut durable = Vec::new();
     for (index, checksum) in said {
+        look()?;
         let Some(region) = region_of(plan.shape(), plan.tile(), index) else {
             continue;
         };
@@ -367,7 +410,11 @@ impl Sink for Journaled {
         if has_sums(&self.target) {
             self.keep_sums(io)?;
         }
-        self.inner.seal(io)
+        self.inner.seal(io)?;
+        if let Some(partial) = self.inner.partial() {
+            mark::put(partial.path(), &self.key);
+        }
+        Ok(())
     }
     fn check(&self) -> Result<(), StoreError> {
         self.inner.check()
@@ -379,6 +426,33 @@ impl Sink for Journaled {
         // As much as can be gone on with; the error that ended the run is the one to tell.
         let _ = self.record(io);
         self.inner.abort(io);
+    }
+}
+
+/// An output that is there: nothing of it is left to be written.
+struct Standing(SinkPlan);
+
+impl Sink for Standing {
+    fn name(&self) -> String {
+        self.0.path().display().to_string()
+    }
+    fn tile(&self) -> &[u64] {
+        self.0.tile()
+    }
+    fn write_bytes(&self, region: &Region) -> u64 {
+        self.0.write_bytes(region)
+    }
+    fn overhead_bytes(&self) -> u64 {
+        0
+    }
+    fn workspace_bytes(&self, region: &Region) -> usize {
+        self.0.workspace_bytes(region)
+    }
+    fn write(&self, _region: &Region, _data: &[u8], _io: &Io) -> Result<(), StoreError> {
+        Err(StoreError::Invalid(format!("{}: is complete", self.name())))
+    }
+    fn seal(&self, _io: &Io) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 

@@ -109,11 +109,10 @@ class Course:
 
     def values(self, arrays: Sequence[Operand]) -> list[Numbers]:
         """The values of lazy arrays from one program, or from the journal."""
-        report = None if self.bar is None else self.bar.report
         nodes = [node(array) for array in arrays]
 
         def run() -> list[Numbers]:
-            found = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes), report=report)[0]]
+            found = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes), bar=self.bar)[0]]
             # Small ones as copies: memory of results that are held would be missing to the next program.
             return [value.copy() if value.nbytes <= _COPIED else value for value in found]
 

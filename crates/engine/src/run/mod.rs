@@ -11,5 +11,5 @@ mod session;
 pub use drive::{Chain, Outcome};
 pub use prepare::program::Program;
 pub use prepare::report;
-pub use session::progress::ProgressReport;
+pub use session::progress::{Doing, ProgressReport, StageReport};
 pub use session::{Session, SessionOptions, Target};

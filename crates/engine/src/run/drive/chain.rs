@@ -14,7 +14,7 @@ use crate::run::prepare::planning::{Asker, Asking, Now, Supposed, PLANNING};
 use crate::run::prepare::program::{Beyond, Program};
 use crate::run::prepare::refusal::{Fit, Looking};
 use crate::run::prepare::report::{list, quoted};
-use crate::run::session::progress::{Progress, ProgressReport};
+use crate::run::session::progress::{Doing, Progress, ProgressReport, StageReport};
 use crate::run::session::{nesting, Session, Target};
 use crate::sort::restacked;
 use crate::EngineError;
@@ -25,6 +25,9 @@ const HALVES_MAX: usize = 5;
 const HALVES_LOOKING: usize = 1;
 /// A program of more tasks is not planned again to see whether it would move less.
 const TASKS_TO_COMPARE: u64 = 20_000;
+
+/// The last stage, which makes what was asked for.
+const RESULTS: &str = "results";
 
 type Watch<'a> = &'a mut dyn FnMut() -> Result<(), EngineError>;
 
@@ -186,7 +189,7 @@ impl Session {
         watch: Watch<'_>,
     ) -> Result<Chain, EngineError> {
         self.check_usable()?;
-        let (outputs, targets) = resume::hold_outputs(self, outputs, targets)?;
+        let (outputs, targets) = resume::hold_outputs(self, outputs, targets, watch)?;
         let is_staged = has_staged(&outputs);
         let resuming = match is_staged {
             true => Resuming::hold(self, &outputs, &targets)?,
@@ -422,7 +425,7 @@ impl Chain {
         (self.halvings, self.at_once) = (halvings, at_once);
         let exact = self.stages.is_empty();
         self.stages
-            .push(PlannedStage::new("results".into(), None, exact, program, 0));
+            .push(PlannedStage::new(RESULTS.into(), None, exact, program, 0));
         Ok(self)
     }
 
@@ -602,9 +605,9 @@ impl Chain {
             None => run.operator(waiting, progress).map_err(|error| by_call(waiting, error)),
         })?;
         let program = session.prepare_for(Asking::of(Asker::InTurn), &outputs, &self.targets, &mut || {
-            progress(&ProgressReport::default())
+            progress(&run.planning())
         })?;
-        let results = run.program(&program, progress)?.results;
+        let results = run.program(&program, RESULTS, progress)?.results;
         self.finish();
         Ok(Outcome { results, ..run.total })
     }
@@ -643,7 +646,6 @@ impl Running<'_> {
     /// Runs the stages of an operator. Their stored results live as long as the nodes that read them.
     fn operator(&mut self, waiting: &Waiting, progress: Progress<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = &self.chain.session;
-        let watch = |progress: Progress<'_>| progress(&ProgressReport::default());
         let asking = Asking {
             called: waiting.node.called(),
             ..Asking::of(Asker::InTurn)
@@ -657,20 +659,25 @@ impl Running<'_> {
             }
             _ => {
                 let resuming = self.chain.resuming.as_ref();
-                let (room, stages, step) = self.chain.begin(waiting, resuming, asking, &mut || watch(progress))?;
+                let planning = self.planning();
+                let mut watch = || progress(&planning);
+                let (room, stages, step) = self.chain.begin(waiting, resuming, asking, &mut watch)?;
                 (room, stages, Ok(step))
             }
         };
         loop {
             let (kept, outcome) = match step {
                 Err(kept) => {
-                    let outcome = self.program(&self.chain.stages[0].program, progress)?;
+                    let first = &self.chain.stages[0];
+                    let outcome = self.program(&first.program, &first.label, progress)?;
                     (kept, outcome)
                 }
                 Ok(Step::Done(results)) => return Ok(results),
-                Ok(Step::Stage { kept, program, .. }) => {
+                Ok(Step::Stage {
+                    label, kept, program, ..
+                }) => {
                     let outcome = match program {
-                        Some(program) => self.program(&program, progress)?,
+                        Some(program) => self.program(&program, &label, progress)?,
                         None => Outcome::default(),
                     };
                     (kept, outcome)
@@ -683,10 +690,11 @@ impl Running<'_> {
             };
             let verified = || self.chain.resuming.as_ref().map_or(0, Resuming::verified_bytes);
             let (before, verified_before) = (session.io.counters(), verified());
+            let planning = self.planning();
             let next = with_less(room, |room| {
                 let next = stages.next(&found, room, &session.io)?;
                 let resuming = self.chain.resuming.as_ref();
-                session.prepare_step(next, resuming, asking, &mut || watch(progress))
+                session.prepare_step(next, resuming, asking, &mut || progress(&planning))
             })?;
             // What is read to believe files of an earlier run is no part of the work.
             let read = session.io.counters().since(&before).bytes_read;
@@ -695,14 +703,44 @@ impl Running<'_> {
         }
     }
 
-    fn program(&mut self, program: &Program, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+    /// What is told while the next stage is planned.
+    fn planning(&self) -> ProgressReport {
+        let of = self.chain.stages.len();
+        let (bytes_done, bytes_total) = (
+            self.total.read_bytes + self.total.written_bytes,
+            self.bytes.0 + self.bytes.1,
+        );
+        let mut report = ProgressReport {
+            stage: Some(StageReport {
+                number: self.ran + 1,
+                of: of.max(self.ran + 1),
+                label: "".into(),
+            }),
+            bytes_done,
+            bytes_total,
+            ..ProgressReport::of(Doing::Planning)
+        };
+        report.estimate.fraction = (bytes_done as f64 / bytes_total.max(1) as f64).min(1.0);
+        report
+    }
+
+    fn program(&mut self, program: &Program, label: &str, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let mut stage = self.planning().stage;
+        if let Some(stage) = &mut stage {
+            stage.label = label.into();
+        }
+        let is_last = label == RESULTS;
         let done = self.total.read_bytes + self.total.written_bytes;
         let all = self.bytes.0 + self.bytes.1;
         let mut told = |report: &ProgressReport| {
             let share = program.read_bytes() + program.written_bytes();
-            let mut report = *report;
+            let mut report = report.clone();
+            report.stage.clone_from(&stage);
             let of_all = |part: f64| if all > 0 { part / all as f64 } else { 0.0 };
-            report.estimate.fraction = of_all(done as f64 + share as f64 * report.estimate.fraction).min(1.0);
+            // Stages move less than their bounds say.
+            if !is_last || report.estimate.fraction < 1.0 {
+                report.estimate.fraction = of_all(done as f64 + share as f64 * report.estimate.fraction).min(1.0);
+            }
             report.bytes_done += done;
             report.bytes_total = all;
             progress(&report)

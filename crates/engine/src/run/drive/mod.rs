@@ -3,11 +3,16 @@
 mod chain;
 mod resume;
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use outcore_store::{Frame, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError, Turn, GROUP_STAGING_BYTES};
+use outcore_store::{
+    clean_partials, publish, settle, Frame, Io, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError, Turn,
+    GROUP_STAGING_BYTES,
+};
 
 use crate::plan::ArrayKind;
 use crate::run::compute::workspace::Workspace;
@@ -17,8 +22,9 @@ use crate::run::play::state::{Event, Shared};
 use crate::run::prepare::budget::spare_bytes;
 use crate::run::prepare::function_bytes;
 use crate::run::prepare::program::{Output, Program};
+use crate::run::session::aside::{aside, Wanted};
 use crate::run::session::nesting;
-use crate::run::session::progress::{Progress, ProgressReport};
+use crate::run::session::progress::{Doing, Progress, ProgressReport};
 use crate::run::session::residency::frame_bytes;
 use crate::schedule::tiles::tile_region;
 use crate::EngineError;
@@ -111,21 +117,19 @@ impl Program {
             all: Vec::new(),
             memory: Vec::new(),
         };
-        let (left, result) = self.play(&shared, resident, turn, &mut sinks, progress);
+        let (left, result) = self.play(&shared, resident, turn, &mut sinks, &mut *progress);
         session.shrink_scratch();
         if let Err(error) = result {
             sinks.abort(&session.io);
             self.keep(left);
             return Err(error);
         }
-        // What was read while somebody wrote is of no time. All outputs are durable before the first gets its name.
-        let unwritten = self.plan.sources().try_for_each(|source| source.check_unwritten());
-        let sealed = unwritten.and_then(|()| sinks.all.iter().try_for_each(|sink| sink.seal(&session.io)));
-        let finished = sealed.and_then(|()| outcore_store::publish(&sinks.all, &session.io));
-        if let Err(error) = finished {
+        // What was read while somebody wrote is of no time.
+        if let Err(error) = self.plan.sources().try_for_each(|source| source.check_unwritten()) {
             sinks.abort(&session.io);
             return Err(error.into());
         }
+        sinks.publish(&session.io, progress)?;
         let counters = session.io.counters().since(&before);
         let peak_bytes = (ledger.peak() as u64).saturating_sub(beside);
         self.keep(left);
@@ -158,7 +162,7 @@ impl Program {
         progress: Progress<'_>,
     ) -> (Left, Result<(), EngineError>) {
         let session = &self.session;
-        let taken = match self.take_room(sinks) {
+        let taken = match self.take_room(sinks, progress) {
             Ok(taken) => taken,
             Err(error) => return (resident, Err(error)),
         };
@@ -186,7 +190,7 @@ impl Program {
     }
 
     /// Takes what is reserved for the whole run.
-    fn take_room(&self, sinks: &mut Sinks) -> Result<Taken, EngineError> {
+    fn take_room(&self, sinks: &mut Sinks, progress: Progress<'_>) -> Result<Taken, EngineError> {
         let session = &self.session;
         let workers = session.options.threads.max(1);
         let workspaces = (0..workers)
@@ -199,7 +203,7 @@ impl Program {
         } else {
             vec![]
         };
-        self.create_sinks(sinks)?;
+        self.create_sinks(sinks, progress)?;
         let unseen = self.reserve_unseen()?;
         let scratch = if self.placed.program.totals.spilled_bytes > 0 {
             Some(session.scratch()?)
@@ -214,7 +218,8 @@ impl Program {
         })
     }
 
-    fn create_sinks(&self, sinks: &mut Sinks) -> Result<(), EngineError> {
+    fn create_sinks(&self, sinks: &mut Sinks, progress: Progress<'_>) -> Result<(), EngineError> {
+        self.clean_up(progress)?;
         for output in &self.outputs {
             match output {
                 Output::Memory { shape, dtype, tile } => {
@@ -223,19 +228,28 @@ impl Program {
                     sinks.memory.push(Some(sink));
                 }
                 Output::File(plan) => {
-                    // Half-written outputs of killed processes lie beside the names they were meant for.
-                    outcore_store::clean_partials(&plan.directory())?;
                     sinks.all.push(plan.create(&self.session.io)?);
                     sinks.memory.push(None);
                 }
                 Output::Resumed(resumable) => {
-                    outcore_store::clean_partials(&resumable.plan().directory())?;
                     sinks.all.push(resumable.create(&self.session.io)?);
                     sinks.memory.push(None);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Removes half-written outputs of killed processes, which lie beside the names they were meant for.
+    fn clean_up(&self, progress: Progress<'_>) -> Result<(), EngineError> {
+        let plans = self.outputs.iter().filter_map(Output::file);
+        let folders: BTreeSet<PathBuf> = plans.map(|plan| plan.directory()).collect();
+        if folders.is_empty() {
+            return Ok(());
+        }
+        let clean = move |_: &_| folders.iter().try_for_each(|folder| clean_partials(folder).map(drop));
+        let mut watch = || progress(&ProgressReport::of(Doing::Cleaning));
+        Ok(aside(&mut watch, clean)??)
     }
 
     /// Reserves what is allocated outside of frames: buffers of encoded I/O, functions of the user, the program.
@@ -287,7 +301,7 @@ impl Program {
             if let ArrayKind::Source(source) = &self.plan.arrays[array as usize].kind {
                 source.check_region(&tile_region(&self.plan, array, index))?;
             }
-            progress(&ProgressReport::default())?;
+            progress(&ProgressReport::of(Doing::Planning))?;
         }
         Ok(())
     }
@@ -300,7 +314,7 @@ impl Program {
             let (array, index) = self.tiles.locate(tile);
             self.session.ledger().kept_used();
             let info = &self.plan.arrays[array as usize];
-            matches!(info.kind, ArrayKind::Source(_)).then(|| ((info.node.digest(), index), memory))
+            matches!(info.kind, ArrayKind::Source(_)).then(|| (info.node.clone(), index, memory))
         }));
     }
 
@@ -342,7 +356,42 @@ struct Sinks {
 }
 
 impl Sinks {
-    fn abort(&self, io: &outcore_store::Io) {
+    /// Seals outputs and gives them their names. Nobody has to wait for what they replace to be removed.
+    ///
+    /// # Errors
+    /// What went wrong first, and nothing is published; of `progress`, and nothing is or will be unless all is already.
+    fn publish(&self, io: &Io, progress: Progress<'_>) -> Result<(), EngineError> {
+        let files: Vec<Arc<dyn Sink>> = self
+            .all
+            .iter()
+            .filter(|sink| sink.partial().is_some())
+            .cloned()
+            .collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        let io = io.clone();
+        let finish = move |wanted: &Wanted| {
+            // All are durable before the first gets its name.
+            let mut sealed = files
+                .iter()
+                .try_for_each(|sink| sink.seal(&io))
+                .map_err(EngineError::from);
+            if sealed.is_ok() && !wanted.bind() {
+                sealed = Err(EngineError::Cancelled);
+            }
+            let published = sealed.and_then(|()| Ok(publish(&files, &io)?));
+            wanted.release();
+            match &published {
+                Ok(()) => settle(&files),
+                Err(_) => files.iter().for_each(|sink| sink.abort(&io)),
+            }
+            published
+        };
+        aside(&mut || progress(&ProgressReport::of(Doing::Finishing)), finish)?
+    }
+
+    fn abort(&self, io: &Io) {
         self.all.iter().for_each(|sink| sink.abort(io));
     }
 }

@@ -4,15 +4,18 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use outcore_store::{agrees_with_sums, remove_with_sums, target_of, Io, Resumable, SinkPlan, StagesFolder, StoreError};
+use outcore_store::{
+    agrees_with_sums, is_made_by, remove_with_sums, target_of, Io, Look, Resumable, SinkPlan, StagesFolder, StoreError,
+};
 
 use crate::expr::digest::Encoding;
 use crate::expr::staged::Room;
 use crate::expr::{Digest, Expr};
 use crate::ops;
 use crate::run::prepare::in_chunks;
-use crate::run::session::{locked, Session, Target};
+use crate::run::session::{locked, Session, Target, POLL};
 use crate::EngineError;
 
 const KEY: &str = "computation";
@@ -43,6 +46,30 @@ pub(super) fn hold_outputs(
     session: &Session,
     outputs: &[Expr],
     targets: &[Target],
+    watch: &mut dyn FnMut() -> Result<(), EngineError>,
+) -> Result<(Vec<Expr>, Vec<Target>), EngineError> {
+    let (mut looked, mut ended) = (Instant::now(), None);
+    let mut look = || {
+        if ended.is_none() && looked.elapsed() >= POLL {
+            looked = Instant::now();
+            ended = watch().err();
+        }
+        let ended = ended.as_ref().map(ToString::to_string);
+        ended.map_or(Ok(()), |reason| Err(StoreError::Invalid(reason)))
+    };
+    let held = hold_each(session, outputs, targets, &mut look);
+    match ended {
+        // The store is only told that it was.
+        Some(error) => Err(error),
+        None => held,
+    }
+}
+
+fn hold_each(
+    session: &Session,
+    outputs: &[Expr],
+    targets: &[Target],
+    look: Look<'_>,
 ) -> Result<(Vec<Expr>, Vec<Target>), EngineError> {
     let mut stored = Vec::new();
     let mut held = Vec::new();
@@ -63,14 +90,24 @@ pub(super) fn hold_outputs(
         let plan = match plan_it(*overwrite) {
             Err(StoreError::Exists { .. }) => {
                 let there = plan_it(true)?;
+                let key = key_of(&output, &there).0;
                 // Where that is not what the same call made, it is still in the way.
-                Resumable::take_back(&there, &key_of(&output, &there).0, &session.io)?;
+                if !Resumable::take_back(&there, &key, &session.io, look)? && is_made_by(there.target(), &key) {
+                    held.push(Target::Resumed(Arc::new(Resumable::standing(there)?)));
+                    stored.push(output);
+                    continue;
+                }
                 plan_it(false).inspect_err(|_| remove_stages(session, targets))?
             }
             planned => planned?,
         };
         let key = key_of(&output, &plan);
-        held.push(Target::Resumed(Arc::new(Resumable::hold(plan, key.0, &session.io)?)));
+        held.push(Target::Resumed(Arc::new(Resumable::hold(
+            plan,
+            key.0,
+            &session.io,
+            look,
+        )?)));
         stored.push(output);
     }
     Ok((stored, held))
@@ -222,7 +259,8 @@ impl Resuming {
     pub fn target(&self, session: &Session, output: &Expr) -> Result<Target, EngineError> {
         let plan = SinkPlan::new(&self.path(output), &output.shape, output.dtype, &output.tile, false)?;
         let key = key_of(output, &plan);
-        Ok(Target::Resumed(Arc::new(Resumable::hold(plan, key.0, &session.io)?)))
+        let held = Resumable::hold(plan, key.0, &session.io, &mut || Ok(()))?;
+        Ok(Target::Resumed(Arc::new(held)))
     }
 
     pub fn notes(&self) -> Vec<String> {

@@ -15,7 +15,7 @@ use crate::run::play::estimate::{estimate, Measured, PassDone, PassWork};
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, State, TileState};
 use crate::run::play::worker;
-use crate::run::session::progress::{Progress, ProgressReport};
+use crate::run::session::progress::{Doing, Estimate, Progress, ProgressReport};
 use crate::schedule::tiles::tile_region;
 use crate::schedule::{Role, TileId};
 use crate::EngineError;
@@ -196,11 +196,16 @@ impl<'a> Issuer<'a, '_> {
             io_threads: stage.io_threads,
         };
         ProgressReport {
+            doing: Doing::Running,
+            stage: None,
             bytes_done,
             bytes_total: totals.read_bytes + totals.written_bytes,
             tasks_done: state.tasks_done,
             tasks_total: stage.tasks.len() as u64,
-            estimate: estimate(&self.work, &state.done, &measured),
+            estimate: match state.tasks_done == stage.tasks.len() as u64 {
+                true => Estimate::DONE,
+                false => estimate(&self.work, &state.done, &measured),
+            },
         }
     }
 

@@ -1,5 +1,6 @@
 //! A session: the memory limit, the disks and the tiles kept between programs.
 
+pub mod aside;
 mod lock;
 pub mod nesting;
 pub mod opening;

@@ -1,12 +1,13 @@
 //! What stays in memory between programs, by digest: clean tiles of stored arrays, and values that were computed anyway.
 //!
-//! Both leave only when their memory is needed, tiles first: of those the ones used longest ago. A value that the caller
-//! no longer names leaves soon when it is large, with the crowd when it is small.
+//! Both leave only when their memory is needed, tiles first: of those the ones of arrays that no expression reads any more,
+//! then the ones used longest ago. A value that the caller no longer names leaves soon when it is large, with the crowd when
+//! it is small. Tiles of a file that is gone, replaced or rewritten answer nothing any more, and leave with the next program.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 
-use outcore_store::{Frame, FramePool, MemorySource, Reclaim, Source};
+use outcore_store::{Frame, FramePool, Layout, MemorySource, Reclaim, Source};
 
 use super::locked;
 use crate::expr::{Digest, Expr, Node, Op, SourceKey};
@@ -96,9 +97,46 @@ impl Value {
     }
 }
 
+/// Arrays that no expression reads, whose files are looked at after a program, at most.
+const LOOKS_MAX: usize = 64;
+
 struct KeptTile {
     memory: Arc<TileMemory>,
     used: u64,
+    of: Arc<TilesOf>,
+}
+
+/// The stored array that tiles are of.
+struct TilesOf {
+    node: Weak<Node>,
+    /// Nothing where a record of many chunks would have to be held for it.
+    source: Option<Below>,
+}
+
+impl TilesOf {
+    fn new(node: &Expr) -> TilesOf {
+        let source = match &node.op {
+            Op::Source(key) if key.0.goes_with_readers() || key.0.layout() == Layout::RowMajor => {
+                Some(Below::new(&key.0))
+            }
+            _ => None,
+        };
+        TilesOf {
+            node: Arc::downgrade(node),
+            source,
+        }
+    }
+
+    /// Whether an expression reads the array.
+    fn is_read(&self) -> bool {
+        self.node.strong_count() > 0
+    }
+
+    /// Whether no expression can come to read it.
+    fn is_gone(&self) -> bool {
+        let Some(below) = &self.source else { return false };
+        below.get().is_none_or(|source| source.check_unchanged().is_err())
+    }
 }
 
 /// Invariant: `tile_bytes` and `value_bytes` are the sums over `tiles` and `values` of what the ledger is charged.
@@ -133,15 +171,40 @@ impl State {
         }
     }
 
-    /// Tiles go by the program that used them last; those of one program as the map has them, so that an even sample
-    /// stays of what does not stay whole.
+    /// Drops tiles of arrays that can be read no more. Few of many are looked at after each program, the oldest first.
+    fn drop_gone(&mut self) {
+        let mut unread: HashMap<Digest, (u64, &TilesOf)> = HashMap::new();
+        for ((array, _), tile) in self.tiles.iter().filter(|(_, tile)| !tile.of.is_read()) {
+            unread.insert(*array, (tile.used, tile.of.as_ref()));
+        }
+        let mut oldest: Vec<(u64, Digest, &TilesOf)> = unread
+            .into_iter()
+            .map(|(array, (used, of))| (used, array, of))
+            .collect();
+        oldest.sort_by_key(|&(used, array, _)| (used, array));
+        let looked = oldest.iter().take(LOOKS_MAX);
+        let gone: HashSet<Digest> = looked
+            .filter(|(.., of)| of.is_gone())
+            .map(|&(_, array, _)| array)
+            .collect();
+        if gone.is_empty() {
+            return;
+        }
+        let keys: Vec<KeptKey> = self.tiles.keys().filter(|key| gone.contains(&key.0)).copied().collect();
+        keys.iter().for_each(|key| drop(self.take_tile(key)));
+    }
+
+    /// Tiles of arrays that no expression reads go first, then those that a program used longest ago; those of one program as
+    /// the map has them, so that an even sample stays of what does not stay whole.
     fn drop_tiles(&mut self, allowed: u64) {
         if self.tile_bytes <= allowed {
             return;
         }
-        let mut oldest: Vec<(u64, KeptKey)> = self.tiles.iter().map(|(key, tile)| (tile.used, *key)).collect();
-        oldest.sort_by_key(|&(used, _)| used);
-        for (_, key) in oldest {
+        let tiles = self.tiles.iter();
+        let mut oldest: Vec<(bool, u64, KeptKey)> =
+            tiles.map(|(key, tile)| (tile.of.is_read(), tile.used, *key)).collect();
+        oldest.sort_by_key(|&(is_read, used, _)| (is_read, used));
+        for (.., key) in oldest {
             if self.tile_bytes <= allowed {
                 return;
             }
@@ -163,6 +226,25 @@ impl State {
             .collect();
         cheapest.sort_unstable();
         for (.., digest) in cheapest {
+            if self.value_bytes <= allowed {
+                return;
+            }
+            self.forget(&digest);
+        }
+    }
+
+    /// Large values that nobody names, those that a program used longest ago first.
+    fn drop_nameless(&mut self, allowed: u64) {
+        if self.value_bytes <= allowed {
+            return;
+        }
+        let values = self.values.values();
+        let mut nameless: Vec<(u64, Digest)> = values
+            .filter(|value| value.bytes > SMALL && !value.is_in_use() && !value.is_named())
+            .map(|value| (value.used, value.worth.digest))
+            .collect();
+        nameless.sort_unstable();
+        for (_, digest) in nameless {
             if self.value_bytes <= allowed {
                 return;
             }
@@ -207,6 +289,9 @@ impl Reclaim for Kept {
 
     fn shrink_to(&self, allowed: usize) {
         let mut state = locked(&self.0);
+        // A large value that nobody names is asked for again least likely.
+        let tiles = state.tile_bytes;
+        state.drop_nameless((allowed as u64).saturating_sub(tiles));
         let values = state.value_bytes;
         state.drop_tiles((allowed as u64).saturating_sub(values));
         let tiles = state.tile_bytes;
@@ -261,16 +346,23 @@ impl Kept {
     }
 
     /// Ends a program: what it leaves is kept, and what has had its time goes.
-    pub fn keep(&self, tiles: impl Iterator<Item = (KeptKey, Arc<TileMemory>)>) {
+    pub fn keep(&self, tiles: impl Iterator<Item = (Expr, u64, Arc<TileMemory>)>) {
         let mut state = locked(&self.0);
         state.programs += 1;
         let used = state.programs;
-        for (key, memory) in tiles {
+        let mut arrays: HashMap<Digest, Arc<TilesOf>> = HashMap::new();
+        for (array, index, memory) in tiles {
+            let key = (array.digest(), index);
             state.take_tile(&key);
             state.tile_bytes += frame_bytes(&memory) as u64;
-            state.tiles.insert(key, KeptTile { memory, used });
+            let of = arrays
+                .entry(key.0)
+                .or_insert_with(|| Arc::new(TilesOf::new(&array)))
+                .clone();
+            state.tiles.insert(key, KeptTile { memory, used, of });
         }
         state.drop_crowd();
+        state.drop_gone();
     }
 
     /// The value of a node, if it was computed before.

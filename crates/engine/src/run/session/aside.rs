@@ -1,0 +1,120 @@
+//! Work that waits for the file system, on a thread of its own: whoever waits for it sees signals meanwhile.
+//!
+//! The wait for a file system cannot be broken off, so work that nobody waits for any more goes on by itself. It asks `Wanted`
+//! before each step that must not be left half done, and is waited for until that step is over.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::run::session::POLL;
+use crate::EngineError;
+
+/// How long work that is not wanted any more is waited for, so that little work leaves nothing behind.
+const GRACE: Duration = Duration::from_millis(400);
+
+const WANTED: u8 = 0;
+const UNWANTED: u8 = 1;
+const BOUND: u8 = 2;
+const FREE: u8 = 3;
+
+/// Whether somebody waits for the work.
+#[derive(Default)]
+pub(in crate::run) struct Wanted(AtomicU8);
+
+impl Wanted {
+    /// Begins a step that is waited for to its end; false where nobody waits any more.
+    pub fn bind(&self) -> bool {
+        let bound = self
+            .0
+            .compare_exchange(WANTED, BOUND, Ordering::SeqCst, Ordering::SeqCst);
+        bound.is_ok()
+    }
+
+    /// Ends that step: the rest may be left.
+    pub fn release(&self) {
+        self.0.store(FREE, Ordering::SeqCst);
+    }
+
+    /// Whether the work may be left now, which it is told.
+    fn leave(&self) -> bool {
+        let left = self
+            .0
+            .compare_exchange(WANTED, UNWANTED, Ordering::SeqCst, Ordering::SeqCst);
+        !matches!(left, Err(BOUND))
+    }
+}
+
+/// What `work` gives, done on another thread while `watch` is asked.
+///
+/// # Errors
+/// The first of `watch`: the work is waited for a moment then, and goes on without its caller.
+pub(in crate::run) fn aside<T: Send + 'static>(
+    watch: &mut dyn FnMut() -> Result<(), EngineError>,
+    work: impl FnOnce(&Wanted) -> T + Send + 'static,
+) -> Result<T, EngineError> {
+    let wanted = Arc::new(Wanted::default());
+    let seen = wanted.clone();
+    let (sender, receiver) = channel();
+    let thread = std::thread::Builder::new()
+        .name("outcore-files".into())
+        .spawn(move || {
+            // Nobody takes what comes when the caller has gone.
+            let _ = sender.send(work(&seen));
+        })
+        .map_err(|error| EngineError::Plan(format!("cannot start a thread for files: {error}")))?;
+    let mut left: Option<(EngineError, Instant)> = None;
+    loop {
+        match receiver.recv_timeout(POLL) {
+            Ok(found) => {
+                let _ = thread.join();
+                return left.map_or(Ok(found), |(error, _)| Err(error));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(EngineError::Internal("a thread that waits for files stopped".into()));
+            }
+        }
+        left = match left {
+            None => watch().err().map(|error| (error, Instant::now())),
+            Some((error, since)) if wanted.leave() && since.elapsed() >= GRACE => return Err(error),
+            left => left,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn work_that_is_waited_for_gives_its_result() {
+        assert!(aside(&mut || Ok(()), |wanted| wanted.bind()).expect("wanted"));
+    }
+
+    #[test]
+    fn work_that_waits_is_left_and_is_told() {
+        let (release, held) = channel::<()>();
+        let (tell, told) = channel();
+        let left = aside(&mut || Err(EngineError::Cancelled), move |wanted| {
+            let _ = held.recv();
+            let _ = tell.send(wanted.bind());
+        });
+        assert!(matches!(left, Err(EngineError::Cancelled)));
+        drop(release);
+        assert_eq!(told.recv(), Ok(false));
+    }
+
+    #[test]
+    fn a_step_that_must_not_be_left_is_waited_for() {
+        let wanted = Wanted::default();
+        assert!(wanted.bind() && !wanted.leave());
+        wanted.release();
+        assert!(wanted.leave());
+        let left = Wanted::default();
+        assert!(left.leave() && left.leave() && !left.bind());
+    }
+}
