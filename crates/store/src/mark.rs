@@ -96,7 +96,7 @@ mod tests {
                 continue; // a file system without attributes
             }
             assert!(is_made_by(path, &KEY) && !is_made_by(path, &[8; 16]));
-            let moved = path.with_extension("moved");
+            let moved = path.with_extension(if path.is_dir() { "array" } else { "file" });
             fs::rename(path, &moved).unwrap();
             assert!(is_made_by(&moved, &KEY));
             let part = if moved.is_dir() {
