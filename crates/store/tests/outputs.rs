@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_store::{clean, clean_partials, create, publish, Faults, Io, Scratch, Sink, StoreError};
+use outcore_store::{clean, clean_partials, create, settle, Faults, Io, Scratch, Sink, StoreError};
 
 use crate::support::{pattern_of, pool, read_all, tiles, write};
 
@@ -137,6 +137,13 @@ fn sealed(dir: &Path, outputs: &[&str], value: u8, overwrite: bool, io: &Io) -> 
 }
 
 const TOGETHER: [&str; 4] = ["a.npy", "b.zarr", "c.npy", "d.zarr"];
+
+/// Publishes outputs as a run does: what they replaced goes when all stand.
+fn publish(sinks: &[Arc<dyn Sink>], io: &Io) -> Result<(), StoreError> {
+    outcore_store::publish(sinks, io)?;
+    settle(sinks);
+    Ok(())
+}
 
 fn values(dir: &Path) -> Vec<Option<u8>> {
     let value = |name: &&str| read_all(&dir.join(name), &Io::direct()).ok().map(|bytes| bytes[50]);
