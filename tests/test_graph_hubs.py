@@ -126,7 +126,7 @@ def test_a_program_takes_parts_if_it_says_so(star: Path) -> None:
         assert np.array_equal(np.delete(whole.calls, HUB), np.delete(parts.calls, HUB))
         assert parts.calls[HUB] == LEAVES // (1 << 18) * whole.calls[HUB]
         assert_nothing_but_kept(current)
-    with session(star.parent, pool_limit=112 << 20) as current:
+    with session(star.parent, pool_limit=128 << 20) as current:
         G = oc.graph.open(star)
         with pytest.raises(MemoryLimitError, match="graph: lists: needs"):
             G.run(Lowest())

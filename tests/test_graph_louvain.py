@@ -123,7 +123,7 @@ def test_what_has_no_communities_is_refused(out: Path) -> None:
         way = oc.graph.from_arrays([0], [1], out / "way.ocg")
         below = oc.graph.from_arrays([0], [1], out / "below.ocg", weights=[-1.0], directed=False)
         endless = oc.graph.from_arrays([0], [1], out / "endless.ocg", weights=[np.inf], directed=False)
-        for G, said in ((way, "undirected graphs only"), (below, "weights from -1.0 on"), (endless, "and finite")):
+        for G, said in ((way, "must be undirected"), (below, "weights from -1.0 on"), (endless, "and finite")):
             with pytest.raises(ArgumentError, match=said):
                 oc.graph.louvain_communities(G)
         both = oc.graph.from_arrays([0], [1], out / "both.ocg", directed=False)

@@ -223,7 +223,7 @@ import sys
 import outcore as oc
 
 source, path, scratch = sys.argv[1:]
-with oc.Session(scratch=[scratch], memory_limit=8 << 30, pool_limit=16 << 20, threads=1, progress=False):
+with oc.Session(scratch=[scratch], memory_limit=8 << 30, pool_limit=20 << 20, threads=1, progress=False):
     print("ready", flush=True)
     for relabel in ["degree", None] * 1000:
         oc.graph.from_edges(source, path, relabel=relabel, overwrite=True)

@@ -68,8 +68,8 @@ def test_searches_in_a_group_smaller_than_the_edges(data: Path, out: Path) -> No
 
 @pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
 def test_a_graph_is_made_in_a_group_smaller_than_it(out: Path, scratch: Path) -> None:
-    limit = 180 << 20
-    given = {"bits": 18, "edges": 12 << 20, "path": str(out / "g.ocg"), "scratch": str(scratch), "memory_limit": limit}
+    limit = 196 << 20
+    given = {"bits": 18, "edges": 13 << 20, "path": str(out / "g.ocg"), "scratch": str(scratch), "memory_limit": limit}
     outcome = cgroup.run_limited("support.graph_children:make", given, limit, TIMEOUT_SECONDS)
     assert_within(outcome, limit)
     assert (out / "g.ocg").stat().st_size > limit

@@ -2,6 +2,7 @@
 //!
 //! The crate takes minutes to compile, so it is compiled once: tests call its lookups, and there are none inside of it.
 
+mod bounds;
 mod compress;
 mod describe;
 mod elementwise;

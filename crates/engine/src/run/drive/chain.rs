@@ -377,6 +377,7 @@ impl Chain {
     fn planned(mut self, watch: Watch<'_>) -> Result<Chain, EngineError> {
         self.check_results()?;
         let mut refusal = None;
+        let mut last = None;
         let mut best: Option<(usize, Vec<Room>, Program)> = None;
         let outputs = self.outputs.clone();
         let halvings_max = match self.asking.memory {
@@ -399,7 +400,13 @@ impl Chain {
                 Err(EngineError::Memory { .. }) if best.is_some() => break,
                 // Operators of one program that each count on all of the room may do with less.
                 Err(error @ EngineError::Memory { .. }) if may_take_less => {
+                    // Where half of the room needs as much as all of it, a quarter does too.
+                    let need = need_of(&error);
+                    let is_vain = is_of_planning(&error) || last.replace(need).is_some_and(|last| need >= last);
                     refusal = Some(lesser(refusal, error));
+                    if is_vain {
+                        break;
+                    }
                     continue;
                 }
                 program => program?,
