@@ -20,7 +20,7 @@ for folder in (ROOT, ROOT / "tests"):
         sys.path.insert(0, str(folder))
 
 LARGE = os.environ.pop("OUTCORE_LARGE", "") != ""
-KILLS = int(os.environ.pop("OUTCORE_TEST_KILLS", "20"))
+KILLS = int(os.environ.pop("OUTCORE_TEST_KILLS", "130" if LARGE else "8"))
 
 for name in [name for name in os.environ if name.startswith("OUTCORE_")]:
     del os.environ[name]

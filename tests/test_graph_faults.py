@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from support.graphs import circulant, directed_of, opened, weighted, write
 from support.running import assert_nothing_but_kept, files_below, refusals, session, tree_hash
+from support.sizes import Sweep
 
 import outcore as oc
 from outcore.errors import OutcoreError
@@ -63,15 +64,11 @@ def check_error(error: OutcoreError, fault: str, *paths: Path) -> None:
 def each_fault(fault: str, call: Callable[[str], OutcoreError | None], quiet: int = QUIET) -> int:
     """Has the n-th of something fail, for every n until `quiet` more do not: how many there are. Threads do one more or
     less, and some are not missed: of leftovers that are looked for, of headers that were there a moment ago."""
-    fired = 0
-    for n in itertools.count(1):
+    sweep = Sweep(fault, CALLS_MAX, quiet)
+    for n in sweep:
         if call(fault.format(n=n)) is not None:
-            fired = n
-        if n >= fired + quiet:
-            assert fired > 0, f"{fault} never fired"
-            return fired
-        assert n < CALLS_MAX, f"{fault} still fires at call {n}"
-    raise AssertionError
+            sweep.failed()
+    return sweep.last
 
 
 # -- every read -------------------------------------------------------------------------------------------------------

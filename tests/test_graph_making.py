@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from support.graphs import KINDS, directed_of, graphs, weighted, write
 from support.killing import wait
 from support.running import files_below, session, tree_hash
+from support.sizes import Sweep, sized, spread
 
 import outcore as oc
 from outcore.errors import (
@@ -285,24 +286,23 @@ def test_what_fails_leaves_the_graph_that_was_there_and_its_labels(fault: str, r
             }
             (out / "x.ocg").unlink()
             (out / "x.ocg.labels.npy").unlink(missing_ok=True)
-        fired = missed = 0
-        n = 0
-        while missed < 12:
-            n += 1
+        sweep = Sweep(fault, 600, quiet=sized(4, 12))
+        for n in sweep:
+            missed = True
             with session(scratch, faults=fault.format(n=n)):
                 try:
                     oc.graph.from_arrays([0, 0, 4], [1, 2, 0], path, relabel=relabel, overwrite=True)
                 except OutcoreError:
-                    fired, missed = n, 0
+                    sweep.failed()
+                    missed = False
                     assert tree_hash(out) == old
                 else:
-                    missed += 1
                     assert tree_hash(out) == new
             if missed:
                 with session(scratch):
                     oc.graph.from_arrays([0, 1, 2, 2], [3, 3, 3, 1], path, relabel="degree", overwrite=True)
                     assert tree_hash(out) == old
-        assert fired > 2
+        assert sweep.last > 2
     finally:
         shutil.rmtree(scratch)
 

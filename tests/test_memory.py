@@ -10,6 +10,7 @@ import pytest
 from benchmarks import cgroup, data
 from support import workloads
 from support.running import load
+from support.sizes import sized
 
 LIMIT = 256 << 20
 DATA_MEBIBYTES = 600
@@ -19,11 +20,12 @@ NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other 
 
 @pytest.fixture(scope="module")
 def inputs(shared: Path) -> dict[str, str]:
-    """X of 600 MiB with W0, H0 and y, and two square matrices of 300 MiB each; shared by the module."""
+    """X of 600 MiB with W0, H0 and y, and two square matrices of 300 MiB each; a product has fewer columns."""
     made = data.factorization(shared, DATA_MEBIBYTES << 20)
     side = int((DATA_MEBIBYTES / 2 * (1 << 20) / 8) ** 0.5)
     for seed, name in enumerate("AB"):
         made[name] = str(data.write_npy(shared / f"{name}.npy", (side, side), seed))
+    made["narrow"] = str(data.write_npy(shared / "narrow.npy", (side, sized(side // 4, side)), 2))
     return made
 
 
@@ -36,10 +38,14 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], int]] = {
 }
 
 
+def files_of(program: str, inputs: dict[str, str]) -> dict[str, str]:
+    names, _ = PROGRAMS[program]
+    return {name: inputs["narrow" if (program, name) == ("product", "B") else name] for name in names}
+
+
 def child(program: str, inputs: dict[str, str], out: Path, memory_limit: int, cgroup_limit: int) -> cgroup.Outcome:
-    names, iterations = PROGRAMS[program]
-    given: dict[str, Any] = {"program": program, "inputs": {name: inputs[name] for name in names}, "out": str(out)}
-    given |= {"iterations": iterations, "session": {"memory_limit": memory_limit, "threads": 2}}
+    given: dict[str, Any] = {"program": program, "inputs": files_of(program, inputs), "out": str(out)}
+    given |= {"iterations": PROGRAMS[program][1], "session": {"memory_limit": memory_limit, "threads": 2}}
     return cgroup.run_limited("benchmarks.ours:run", given, cgroup_limit, TIMEOUT_SECONDS)
 
 
@@ -60,7 +66,7 @@ def spot_check(program: str, inputs: dict[str, str], out: Path) -> bool:
     if program == "transpose":
         return np.array_equal(load(out / "T.zarr")[:, 5], np.load(inputs["A"], mmap_mode="r")[5])
     if program in ("product", "gram_of_sum"):
-        a, b = (np.load(inputs[name], mmap_mode="r") for name in "AB")
+        a, b = (np.load(path, mmap_mode="r") for path in files_of(program, inputs).values())
         row = a[7] @ b if program == "product" else (a + b) @ (a[7] + b[7])
         return np.allclose(load(out / ("C.zarr" if program == "product" else "G.zarr"))[7], row, rtol=1e-12)
     name = "H.npy" if program == "nmf" else "w.npy"

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import KILLS, LARGE
+from conftest import KILLS
 from support.running import files_below, session, tree_hash
+from support.sizes import sized
 
 import outcore as oc
 from outcore.errors import ResumeWarning
@@ -48,7 +49,7 @@ def child(what: str, out: Path, data: Path, scratch: Path, pool: int, threads: i
 
 
 # What is killed: some 30 MB each, or 300; and the memory it has, in MiB.
-KEYS, SIDE, POOLS = (37_500_000, 6_144, [210, 260, 400]) if LARGE else (4_000_000, 1500, [44, 60, 90])
+KEYS, SIDE, POOLS = sized((4_000_000, 1500, [44, 60, 90]), (37_500_000, 6_144, [210, 260, 400]))
 
 
 def inputs(data: Path, side: int = 1500) -> None:
@@ -92,19 +93,23 @@ def test_killed_runs_go_on_to_the_same_bits(what: str, name: str, data: Path, ou
         assert files_below(scratch) == []
 
 
-def store_again(out: Path, data: Path, scratch: Path) -> Any:
+def square_of(data: Path) -> Any:
+    a = np.load(data / "A.npy")
+    return a @ a
+
+
+def store_again(out: Path, data: Path, scratch: Path, expected: Any) -> Any:
     with session(scratch, pool_limit=200 << 20):
         A = oc.open(data / "A.npy")
         outcome = oc.store({str(out / "y.npy"): A @ A}, resume=True)
-    a = np.load(data / "A.npy")
-    np.testing.assert_allclose(np.load(out / "y.npy"), a @ a, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(np.load(out / "y.npy"), expected, rtol=1e-9, atol=1e-9)
     assert [path.name for path in out.iterdir()] == ["y.npy"]
     return outcome
 
 
 def unfinished(out: Path, data: Path, scratch: Path) -> Path:
     """The folder of an output whose run was killed when the journal had some tiles."""
-    inputs(data, 4000)
+    inputs(data, sized(3000, 4000))
     folder = out / ".outcore-resume-y.npy"
     run = child("product", out / "y.npy", data, scratch, 200, 2)
     while run.poll() is None:
@@ -119,7 +124,7 @@ def unfinished(out: Path, data: Path, scratch: Path) -> Path:
 
 def test_a_flipped_journal_or_tile_is_not_believed(data: Path, out: Path, scratch: Path) -> None:
     folder = unfinished(out, data, scratch)
-    saved = out.parent / "saved"
+    saved, expected = out.parent / "saved", square_of(data)
     shutil.copytree(folder, saved)
     journal = (saved / "journal").read_bytes()
     for where in (20, 70, len(journal) - 1):
@@ -132,9 +137,9 @@ def test_a_flipped_journal_or_tile_is_not_believed(data: Path, out: Path, scratc
         (folder / "journal").write_bytes(bytes(flipped))
         if where < 64:
             with pytest.warns(ResumeWarning, match="begins anew"):
-                store_again(out, data, scratch)
+                store_again(out, data, scratch, expected)
         else:
-            store_again(out, data, scratch)
+            store_again(out, data, scratch, expected)
     shutil.rmtree(out)
     out.mkdir()
     shutil.copytree(saved, folder)
@@ -143,12 +148,12 @@ def test_a_flipped_journal_or_tile_is_not_believed(data: Path, out: Path, scratc
         byte = file.read(1)
         file.seek(4096 + 1000)
         file.write(bytes([byte[0] ^ 1]))
-    store_again(out, data, scratch)
+    store_again(out, data, scratch, expected)
 
 
 def published_and_killed(out: Path, data: Path, scratch: Path) -> None:
     """As if the process had died between giving the output its name and removing what it would have gone on with."""
-    inputs(data, 3000)
+    inputs(data, sized(2000, 3000))
     folder, kept = out / ".outcore-resume-y.npy", out / "kept"
     run = child("product", out / "y.npy", data, scratch, 200, 2)
     while run.poll() is None and not kept.exists():
@@ -166,7 +171,7 @@ def test_an_output_that_was_published_by_a_killed_process_is_taken_as_it_is(
 ) -> None:
     published_and_killed(out, data, scratch)
     made = (out / "y.npy").read_bytes()
-    outcome = store_again(out, data, scratch)
+    outcome = store_again(out, data, scratch, square_of(data))
     assert outcome.bytes_written < 4096
     assert (out / "y.npy").read_bytes() == made
 
@@ -178,7 +183,7 @@ def test_an_output_that_is_not_what_the_journal_says_is_in_the_way(data: Path, o
         file.write(b"other")
     there = (out / "y.npy").read_bytes()
     with pytest.raises(oc.errors.TargetExistsError):
-        store_again(out, data, scratch)
+        store_again(out, data, scratch, square_of(data))
     assert (out / "y.npy").read_bytes() == there
 
 
@@ -244,7 +249,7 @@ def test_a_changed_input_begins_anew_and_says_so(data: Path, out: Path, scratch:
     unfinished(out, data, scratch)
     np.save(data / "A.npy", np.load(data / "A.npy") + 1)
     with pytest.warns(ResumeWarning, match="begins anew"):
-        store_again(out, data, scratch)
+        store_again(out, data, scratch, square_of(data))
 
 
 def test_unfinished_work_is_listed_and_removed_on_request(data: Path, out: Path, scratch: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support.algorithms import MAKERS
 from support.running import POLICIES, files_below, load, run, session, tree_hash
+from support.sizes import Sweep
 from test_faults import CALLS_MAX, FAULTS, clear
 
 import outcore as oc
@@ -102,25 +103,19 @@ def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: 
     work = make(data, 3)
     pool = smallest_pool(work, out, scratch)
     code, cause = FAULTS[fault]
-    fired = 0
-    n = 1
-    while n < CALLS_MAX:
+    sweep = Sweep(fault, CALLS_MAX)
+    for n in sweep:
         clear(out)
         with session(scratch, pool_limit=pool, faults=fault.format(n=n)) as current:
             found = failure(work, out)
             if found is None:
-                break
+                continue
+            sweep.failed()
             assert (found[0], cause in found[1]) == (code, True), found
             assert files_below(out) == []
             current.clear()
             assert current.counters()["reserved_bytes"] == 0
             run(work.targets(out))
-            fired += 1
-        # All of the first calls, then ever fewer: each is a run or two.
-        n += 1 + n // 12
-    else:
-        pytest.fail(f"{fault} still fires at call {CALLS_MAX}")
-    assert fired > 0, f"{fault} never fired"
     for name, value in work.expected().items():
         np.testing.assert_allclose(load(out / name), value, rtol=1e-9)
     assert files_below(scratch) == []

@@ -1,0 +1,78 @@
+"""How much of its work a test does: some in `make test`, all in `make test-large`, which sets OUTCORE_LARGE."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import TypeVar
+
+from conftest import LARGE
+
+T = TypeVar("T")
+
+# Of a sweep's calls: so many of the first and of the last each fail, and those between are a third apart.
+FIRST, GROWTH, LAST = 6, 3, 3
+
+
+def sized(some: T, full: T) -> T:
+    return full if LARGE else some
+
+
+def spread(items: Sequence[T], count: int) -> Sequence[T]:
+    """All items at full size; otherwise at most `count` of them, evenly spaced, the first and the last among them."""
+    if LARGE or len(items) <= count:
+        return items
+    return [items[place * (len(items) - 1) // (count - 1)] for place in range(count)]
+
+
+class Sweep:
+    """The numbers of the calls that are made to fail, one after another, until calls fail no more.
+
+    At full size each number. Otherwise each of the first, ever fewer of those behind, and each of the last: the two ends
+    of a program are the most varied, and the calls of a long middle are alike.
+
+    `failed` says that the call of the current number failed. A sweep ends when `quiet` calls in a row did not: threads
+    make one call more or less, and some failures are without consequence. A sweep in which nothing fails, or which does
+    not end before `calls_max`, is an error.
+    """
+
+    def __init__(self, fault: str, calls_max: int, quiet: int = 1) -> None:
+        self.fault, self.calls_max, self.quiet = fault, calls_max, quiet
+        self.last = self.count = self._current = 0
+
+    def failed(self) -> None:
+        self.last = max(self.last, self._current)
+        self.count += 1
+
+    def _fails(self, n: int) -> Generator[int, None, bool]:
+        """Yields a number, and returns whether its call failed."""
+        before, self._current = self.count, n
+        yield n
+        return self.count > before
+
+    def __iter__(self) -> Iterator[int]:
+        n, missed, first_missed = 1, 0, 1
+        tried = set()
+        while missed < self.quiet:
+            assert n < self.calls_max, f"{self.fault} still fires at call {n}"
+            tried.add(n)
+            if (yield from self._fails(n)):
+                missed = 0
+                n += 1 if LARGE or n < FIRST else max(1, n // GROWTH)
+                first_missed = n
+            else:
+                missed += 1
+                n += 1
+        assert self.last > 0, f"{self.fault} never fired"
+        if LARGE:
+            return
+        low, high = self.last, first_missed
+        while high - low > 1:
+            middle = (low + high) // 2
+            tried.add(middle)
+            if (yield from self._fails(middle)):
+                low = middle
+            else:
+                high = middle
+        for n in range(max(1, low - LAST + 1), low):
+            if n not in tried:
+                yield from self._fails(n)
