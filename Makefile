@@ -29,15 +29,17 @@ test: lint test-rust test-python
 test-rust:
 	cargo test --release --workspace
 
-# Three at a time on two cores: most tests wait for a disk or work in one thread.
+# Three at a time on two cores: most tests wait for a disk or work in one thread. Each takes neighbours, which share inputs.
 test-python: $(VENV)/.core $(VENV)/.test
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
-# The sizes at which some tests were written, once: 10⁶ files, a hundred kills of work on 300 MB, and so on. Takes half an
-# hour, and some 10 GB of disk.
+# The full size of all that `make test` does some of: 10⁶ files, every call that may fail, a hundred kills of work on 300 MB,
+# and so on. Takes hours, and some 10 GB of disk.
 test-large: $(VENV)/.core $(VENV)/.test
-	OUTCORE_LARGE=1 $(BIN)/python -m pytest -s tests/test_many_chunks.py tests/test_few_rows.py tests/test_properties.py
+	OUTCORE_LARGE=1 $(BIN)/python -m pytest -s tests/test_many_chunks.py tests/test_few_rows.py
 	OUTCORE_LARGE=1 OUTCORE_TEST_KILLS=130 $(BIN)/python -m pytest -s tests/test_resume.py
+	OUTCORE_LARGE=1 $(BIN)/python -m pytest -n 2 --dist worksteal $$(grep -lE 'support\.sizes|KILLS|LARGE' tests/test_*.py \
+		| grep -vE 'many_chunks|few_rows|test_resume\.py')
 
 lint: $(VENV)/.core $(VENV)/.test
 	cargo fmt --all --check

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, ShapeError
@@ -35,7 +36,7 @@ def folds(draw: st.DrawFn) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(fold=folds(), keepdims=st.booleans())
 def test_named_functions_are_numpys_reductions(fold: Any, keepdims: bool) -> None:
     x, tile, axis, name = fold
@@ -50,7 +51,7 @@ def test_named_functions_are_numpys_reductions(fold: Any, keepdims: bool) -> Non
         np.testing.assert_allclose(found.compute(), expected, rtol=1e-3 if x.dtype == np.float32 else 1e-9)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(fold=folds())
 def test_functions_of_ones_own_are_folded(fold: Any) -> None:
     x, tile, axis, _ = fold
@@ -64,7 +65,7 @@ def test_functions_of_ones_own_are_folded(fold: Any) -> None:
     np.testing.assert_allclose(found, 1 / (1 / x).sum(axis=axis), rtol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(fold=folds())
 def test_a_pair_gathers_and_combines(fold: Any) -> None:
     x, tile, axis, _ = fold

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, IndexingError
@@ -269,7 +270,7 @@ def test_what_the_last_revision_added() -> None:
         assert oc.isin(x * 1j, 3j).compute().tolist() == (x == 3).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), lazy=st.booleans())
 def test_arrays_of_integers_index_together(data: st.DataObject, seed: int, lazy: bool) -> None:
     """Several arrays broadcast together, beside integers and slices, as in NumPy."""

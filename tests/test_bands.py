@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore import groups as chapter
@@ -141,7 +142,7 @@ def grids(draw: st.DrawFn) -> Any:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("table_bytes", [4 << 20, 0])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(drawn=grids(), name=st.sampled_from(["sum", "mean", "var", "min", "max", "median", "argmin", "argmax", "first"]))
 def test_groups_of_any_labels_and_columns_are_those_of_numpy(table_bytes: int, drawn: Any, name: str) -> None:
     values, labels, tile = drawn
@@ -185,7 +186,7 @@ def test_sorted_groups_of_wide_rows_move_them_in_bands(labels: Any, tmp_path: Pa
     np.testing.assert_allclose(np.frombuffer(bits.pop()).reshape(expected.shape), expected, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(drawn=grids(), descending=st.booleans(), positions=st.booleans())
 def test_sorts_along_the_first_axis_are_those_of_numpy(drawn: Any, descending: bool, positions: bool) -> None:
     values, _, tile = drawn
@@ -253,7 +254,7 @@ def test_quantiles_beside_infinities_and_across_wide_ranges(dtype: str) -> None:
         assert np.isnan(oc.median(np.asarray([-inf, inf], dtype)).item())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     drawn=grids(),
     fractions=st.lists(st.sampled_from([0.0, 0.1, 1 / 3, 0.5, 0.75, 1.0]), min_size=1, max_size=3),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 
@@ -14,7 +15,7 @@ SHAPES = [(5000,), (700, 3), (3, 2500), (40, 33), (4, 90, 31), (2, 3, 2048), (3,
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(shape=st.sampled_from(SHAPES), data=st.data())
 def test_operands_repeated_along_any_axes(dtype: str, shape: tuple[int, ...], data: st.DataObject) -> None:
     random = np.random.default_rng(data.draw(st.integers(0, 99)))

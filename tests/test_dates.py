@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.dates import same
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import (
@@ -72,13 +73,13 @@ def check(call: Callable[..., Any], x: Any, tile: tuple[int, ...], *others: Any)
 # -- units and the calendar -------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(made=moments(), to=st.sampled_from(UNITS))
 def test_dates_change_their_unit_as_numpys(made: Any, to: str) -> None:
     check(lambda t: t.astype(f"M8[{to}]"), *made)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(made=moments(kind="m"), to=st.sampled_from(UNITS))
 def test_durations_change_their_unit_as_numpys(made: Any, to: str) -> None:
     x, tile = made
@@ -146,7 +147,7 @@ def both_orders(operate: Any, x: Any, tile: tuple[int, ...], scalar: Any) -> Non
         same(outcome(operate, scalar, lazy_of(x, tile)), outcome(operate, scalar, x))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     made=st.one_of(moments(), moments(kind="m")),
     operate=st.sampled_from(OPERATORS),
@@ -156,7 +157,7 @@ def test_operators_with_scalars(made: Any, operate: Any, scalar: int) -> None:
     both_orders(operate, *made, SCALARS[scalar])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     kinds=st.tuples(st.sampled_from("Mm"), st.sampled_from("Mm")), operate=st.sampled_from(OPERATORS), data=st.data()
 )
@@ -179,13 +180,13 @@ UNARY = (np.isnat, np.isnan, np.isfinite, np.negative, np.positive, np.absolute,
 BINARY = (np.minimum, np.maximum, np.fmin, np.fmax)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(made=st.one_of(moments(), moments(kind="m")), function=st.sampled_from(UNARY))
 def test_ufuncs_of_one(made: Any, function: Any) -> None:
     check(function, *made)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data(), kind=st.sampled_from("Mm"), function=st.sampled_from(BINARY))
 def test_the_smaller_and_larger_of_two(data: st.DataObject, kind: str, function: Any) -> None:
     x, tile = data.draw(moments(kind=kind, unit="h"))
@@ -194,7 +195,7 @@ def test_the_smaller_and_larger_of_two(data: st.DataObject, kind: str, function:
     check(lambda t: function(t, y[:length]), x[:length], (min(tile[0], length),))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(made=moments(kind="m"), number=st.sampled_from([np.int64(-3), np.float64(1.75), np.float32(0.5)]))
 def test_numbers_of_durations(made: Any, number: Any) -> None:
     x, tile = made
@@ -286,7 +287,7 @@ def test_strangers_are_left_to_answer() -> None:
 # -- order, reductions, functions -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(made=st.one_of(moments(ndim=2), moments(kind="m", ndim=2)), axis=st.sampled_from([None, 0, 1]))
 def test_extremes_and_sorts(made: Any, axis: int | None) -> None:
     for function in (np.min, np.max, np.argmin, np.argmax, np.ptp):
@@ -297,7 +298,7 @@ def test_extremes_and_sorts(made: Any, axis: int | None) -> None:
     check(lambda t: t.max(axis=axis, keepdims=True), *made)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(made=moments(kind="m", ndim=2), axis=st.sampled_from([None, 0, 1]))
 def test_sums_and_means_of_durations(made: Any, axis: int | None) -> None:
     for function in (np.sum, np.mean, np.cumsum):
@@ -308,7 +309,7 @@ def test_the_mean_of_no_durations() -> None:
     check(lambda t: t.mean(), np.zeros(0, "m8[s]"), (1,))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(made=st.one_of(moments(), moments(kind="m")), data=st.data())
 def test_unique_and_places(made: Any, data: st.DataObject) -> None:
     x, tile = made
@@ -324,7 +325,7 @@ def test_unique_and_places(made: Any, data: st.DataObject) -> None:
     check(lambda t: np.isin(t, wanted[::2]), x, tile)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(made=st.one_of(moments(ndim=2, least=3), moments(kind="m", ndim=2, least=3)), seed=st.integers(0, 99))
 def test_differences_joins_and_choices(made: Any, seed: int) -> None:
     x, tile = made
@@ -345,7 +346,7 @@ MOVES: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(made=moments(ndim=2, least=3))
 def test_parts_and_forms(made: Any) -> None:
     for move in MOVES:
@@ -418,7 +419,7 @@ def test_asarray_of_dates_of_any_kind() -> None:
 # -- groups -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(made=moments(unit="D"))
 def test_groups_by_month(made: Any) -> None:
     days, tile = made

@@ -12,6 +12,7 @@ import scipy.io
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, FormatError, IndexingError, RangeError, ShapeError
@@ -28,7 +29,7 @@ def value(x):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from((*INTEGERS, "float32", "float64", "bool")), NUMBERS, st.booleans())
 def test_what_is_assigned_is_held_or_refused_as_by_numpy(dtype, number, in_a_list):
     put = [number] if in_a_list else number
@@ -94,7 +95,7 @@ def test_places_outside_are_named_with_their_axis():
         value(oc.ravel_multi_index((oc.asarray(np.array([0, -5])), oc.asarray(np.array([0, 1]))), (2, 3)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(-4, 4), min_size=3, max_size=3))
 def test_rows_are_moved_by_orders_only(index):
     x = np.array([5.0, 6, 7])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, ShapeError
@@ -47,7 +48,7 @@ def same(found: Any, wanted: Any) -> None:
     assert value.dtype == wanted.dtype
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(x=st.one_of(elements(), elements(ndim=2)), equal_nan=st.booleans(), flags=st.tuples(*[st.booleans()] * 3))
 def test_unique_with_what_is_asked_for(x: Any, equal_nan: bool, flags: tuple[bool, ...]) -> None:
     names = [name for name, asked in zip(("index", "inverse", "counts"), flags, strict=True) if asked]
@@ -80,7 +81,7 @@ def test_the_standards_functions(x: Any) -> None:
             same(found, other)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(x=st.one_of(elements(), elements(ndim=2)), data=st.data())
 def test_sorts_along_each_axis(x: Any, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))

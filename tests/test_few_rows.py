@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import LARGE
 from support.running import session
+from support.sizes import sized
 
 import outcore as oc
 
 PAGE = 4096
 # 5 GB where a large disk may be filled for the test, 100 MB else: the tiles of either are 4 MiB.
-ROWS = 6_250_000 if LARGE else 125_000
+ROWS = sized(125_000, 6_250_000)
 COLUMNS = 100
 
 

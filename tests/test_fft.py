@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore import fft as chapter
@@ -36,7 +37,7 @@ def check(found: oc.Array, expected: Any) -> None:
     np.testing.assert_allclose(value, expected, rtol=1e-3 if is_single else 1e-9, atol=2e-3 if is_single else 1e-9)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     signal=signals(2),
     name=st.sampled_from(["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]),
@@ -58,7 +59,7 @@ def test_transforms_along_an_axis(signal: Any, name: str, axis: int, n: int | No
         check(found, expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     signal=signals(3),
     name=st.sampled_from(["fftn", "ifftn", "rfftn", "irfftn", "fft2", "rfft2"]),

@@ -18,6 +18,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import ROOMY, session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import DTypeError, FunctionError, MemoryLimitError, ShapeError, SourceChangedError
@@ -192,7 +193,7 @@ cuts = st.tuples(st.integers(-6, 6), st.integers(-6, 6), st.sampled_from([1, 2, 
     axes=st.permutations(range(3)),
     more=cuts,
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_any_view_by_slices_is_found(tmp_path_factory: Any, key: Any, axes: list[int], more: slice) -> None:
     path = tmp_path_factory.getbasetemp() / "views.npy"
     values = np.arange(4 * 5 * 6, dtype="i4").reshape(4, 5, 6)

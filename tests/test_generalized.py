@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, ShapeError
@@ -27,7 +28,7 @@ def operators(node: Any) -> set[str]:
     return {node.op}.union(*(operators(part) for part in node.inputs))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     shape=st.tuples(st.integers(1, 9), st.integers(1, 12), st.sampled_from([1, 4, 9, 16, 20])),
     name=st.sampled_from(sorted(PAIRS)),

@@ -12,12 +12,13 @@ import scipy.sparse.csgraph
 from hypothesis import HealthCheck, given, settings
 from support.graphs import KINDS, directed_of, graphs, weighted, write
 from support.running import assert_nothing_but_kept, session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, IndexingError
 from outcore.graph import Graph
 
-DRAWN = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+DRAWN = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 ALL = [(kind, directed) for kind in KINDS for directed in (False, True)]
 UNDIRECTED = list(KINDS)
 

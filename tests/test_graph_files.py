@@ -28,12 +28,13 @@ from support.graphs import (
     weighted,
 )
 from support.running import assert_nothing_but_kept, session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import FormatError, MissingFileError, OutcoreError, SourceChangedError
 from outcore.graph import Graph
 
-DRAWN = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+DRAWN = settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 # Within the header: the marked bytes, and its checksum.
 HEADER = HEADER_END + 4
 

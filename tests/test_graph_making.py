@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from support.graphs import KINDS, directed_of, graphs, weighted, write
 from support.killing import wait
 from support.running import files_below, session, tree_hash
-from support.sizes import Sweep, sized, spread
+from support.sizes import Sweep, sized
 
 import outcore as oc
 from outcore.errors import (

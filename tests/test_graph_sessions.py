@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.running import read_by, refusals, session
+from support.sizes import sized
 
 import outcore as oc
 from outcore.graph import Graph
@@ -140,7 +141,7 @@ def test_a_cached_file_is_as_large_as_it_was_once_there_is_room(made: list[Path]
 
 def test_a_search_of_many_levels_names_the_memory_that_it_needs(out: Path) -> None:
     """Few levels do with less, so a search begins with that; of many it says how much they take."""
-    n = 1 << 15
+    n = sized(1 << 13, 1 << 15)
     order = np.random.default_rng(0).permutation(n)
     with session(out):
         oc.graph.from_arrays(order[:-1], order[1:], out / "path.ocg", vertices=n)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore import groups as chapter
@@ -44,7 +45,7 @@ def tables(draw: st.DrawFn) -> Any:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("table_bytes", [4 << 20, 0])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(table=tables(), name=st.sampled_from(FOLDS))
 def test_every_fold_is_that_of_each_group(table_bytes: int, table: Any, name: str) -> None:
     """By tables, and by sorting, to which they give way where they are large."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore import groups as chapter
@@ -56,7 +57,7 @@ def by_pandas(frame: Any) -> Any:
     return pandas.DataFrame(values.reshape(len(labels), -1)).groupby(labels)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(frame=frames(), name=st.sampled_from(RUNNING))
 def test_running_folds_stay_within_their_group(frame: Any, name: str) -> None:
     expected = getattr(by_pandas(frame), name)().to_numpy().reshape(frame[1].shape)
@@ -67,7 +68,7 @@ def test_running_folds_stay_within_their_group(frame: Any, name: str) -> None:
         np.testing.assert_array_equal(grouped.cumcount().compute(), by_pandas(frame).cumcount())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(frame=frames(), method=st.sampled_from(["average", "min", "max", "dense", "first"]))
 def test_ranks_are_those_within_the_group(frame: Any, method: Any) -> None:
     frame = (frame[0], np.round(frame[1]), *frame[2:])
@@ -79,7 +80,7 @@ def test_ranks_are_those_within_the_group(frame: Any, method: Any) -> None:
         np.testing.assert_array_equal(grouped.rank(values, method=method).compute(), expected)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(frame=frames(), name=st.sampled_from(["sum", "min", "mean", "var", "median", "first"]))
 def test_each_row_may_have_what_its_group_comes_to(frame: Any, name: str) -> None:
     options = {"ddof": 0} if name == "var" else {}
@@ -91,7 +92,7 @@ def test_each_row_may_have_what_its_group_comes_to(frame: Any, name: str) -> Non
         np.testing.assert_array_equal(grouped.transform(values, "count").compute(), counts)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(frame=frames(), name=st.sampled_from(CHOSEN))
 def test_rows_that_groups_choose(frame: Any, name: str) -> None:
     theirs = {"argmin": "idxmin", "argmax": "idxmax"}.get(name, name)

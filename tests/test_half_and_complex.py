@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, OutcoreError, RangeError
@@ -23,7 +24,7 @@ COMPLEX = arrays.arrays(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     x=arrays.arrays(np.float16, st.integers(2, 50), elements=st.sampled_from([np.float16(x) for x in (60000, 1, 30)])),
     weights=st.sampled_from([None, "float16", "float32", "int64", "uint8", "bool"]),
@@ -57,7 +58,7 @@ def test_integrals_of_half_numbers_are_summed_wider() -> None:
         assert oc.trapezoid(np.ones(2), np.asarray([-100, 100], np.int8)).item() == 200
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(x=COMPLEX, told=st.sampled_from([{}, {"nan": 1.0}, {"posinf": 3.0, "neginf": -4.0}]))
 def test_nan_to_num_replaces_both_parts(x: Any, told: dict[str, float]) -> None:
     with session():
@@ -67,7 +68,7 @@ def test_nan_to_num_replaces_both_parts(x: Any, told: dict[str, float]) -> None:
             np.testing.assert_array_equal(found.compute(), wanted)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     x=COMPLEX, mode=st.sampled_from(["constant", "edge", "symmetric", "wrap"]), fill=st.sampled_from([0, 2.5, 1 - 2j])
 )

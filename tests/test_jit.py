@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError
@@ -64,7 +65,7 @@ def test_operands_broadcast_and_numbers_are_weak() -> None:
         assert squared(oc.asarray(a), oc.arange(4)).dtype == np.float64
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     shape=st.tuples(st.integers(1, 9), st.integers(1, 11), st.integers(1, 9)),
     add=st.sampled_from(sorted(ADDS)),
@@ -98,7 +99,7 @@ def test_products_with_many_columns_nan_and_nothing(monkeypatch: pytest.MonkeyPa
         np.testing.assert_array_equal(nothing.compute(), np.zeros((2, 3)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     shape=st.lists(st.sampled_from([1, 2, 5, 17, 40, 300]), min_size=1, max_size=2),
     axis=st.sampled_from([None, 0, -1]),

@@ -1,6 +1,6 @@
 """kill -9 at random moments: inputs untouched, nothing false under a final name, scratch cleaned by the next session.
 
-OUTCORE_TEST_KILLS says how many (8 unless told, 130 in `make test-large`).
+OUTCORE_TEST_KILLS says how many (8 unless told, or 40 with OUTCORE_LARGE; the full check is 200).
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from sklearn import metrics as theirs
 from sklearn import preprocessing as theirs_scaled
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore import learn
@@ -49,7 +50,7 @@ def lazy(x: Any) -> oc.Array:
     return oc.rechunk(oc.asarray(x), (7, *x.shape[1:]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(weighted_rows())
 def test_rows_without_weight_have_no_part_in_a_fit(made: Any) -> None:
     x, y, weights = made
@@ -81,7 +82,7 @@ def test_rows_without_weight_have_no_part_in_clusters(made: Any) -> None:
         assert model.inertia_ == pytest.approx(np.sum(weights[kept] * apart), rel=1e-6, abs=1e-6 * scale)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e6, 1.7e9]), st.floats(0, 1), st.integers(0, 60))
 def test_missing_elements_are_passed_over_wherever_they_are(seed: int, far: float, part: float, first: int) -> None:
     random = np.random.default_rng(seed)
@@ -123,7 +124,7 @@ def test_scores_of_rows_without_weight_have_no_part() -> None:
     assert metrics.r2_score(lazy(y), lazy(found), sample_weight=weights) == pytest.approx(expected, rel=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(1, 3), st.sampled_from(["k-means++", "k-means||", "random"]), st.sampled_from([0.0, 0.1, 1e9]))
 def test_fewer_distinct_rows_than_clusters_end_the_fit_with_a_warning(distinct: int, init: str, far: float) -> None:
     rows = np.asarray([[0.1, 0.2], [0.7, 0.3], [5.1, 2.2]])[:distinct] + far
@@ -229,7 +230,7 @@ def test_lazy_labels_that_are_no_class_are_refused() -> None:
         learn.SGDClassifier().partial_fit(lazy(x), lazy(y), classes=[0, 1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(2, 60), st.integers(0, 2), st.integers(0, 2**32 - 1), st.sampled_from(["float64", "int32", "bool"]))
 def test_the_area_under_the_curve_is_scikit_learns(rows: int, digits: int, seed: int, dtype: str) -> None:
     """With ties, with weights and without."""

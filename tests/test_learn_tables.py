@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.model_selection import KFold as TheirKFold
 from sklearn.pipeline import make_pipeline
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore import learn
@@ -91,7 +92,7 @@ def test_labels_are_places() -> None:
     np.testing.assert_array_equal(encoder.inverse_transform(found.compute()), labels)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_scores_are_scikit_learns(seed: int, with_weights: bool) -> None:
     random = np.random.default_rng(seed)

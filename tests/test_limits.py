@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import LARGE
 from support.running import session
+from support.sizes import sized
 
 import outcore as oc
 from outcore._sizes import parse_size
 from outcore.errors import MemoryLimitError
 
-PROGRAMS = 2_000 if LARGE else 40
+PROGRAMS = sized(40, 2_000)
 
 Operator = Callable[[oc.Array, np.random.Generator], Any]
 

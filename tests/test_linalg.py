@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import LinAlgError, MemoryLimitError, ShapeError
@@ -54,7 +55,7 @@ def close(found: Any, expected: Any, dtype: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=tolerance(dtype), atol=tolerance(dtype) * 30)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(problem=problems(), complete=st.booleans())
 def test_orthogonal_and_singular_factors(problem: Any, complete: bool) -> None:
     x, tile = problem
@@ -82,7 +83,7 @@ def test_orthogonal_and_singular_factors(problem: Any, complete: bool) -> None:
         close(oc.linalg.svdvals(lazy(x, tile)).compute(), theirs.S, u.dtype)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(problem=problems(square=True), upper=st.booleans())
 def test_hermitian_and_positive_definite_matrices(problem: Any, upper: bool) -> None:
     x, tile = problem
@@ -102,7 +103,7 @@ def test_hermitian_and_positive_definite_matrices(problem: Any, upper: bool) -> 
         np.testing.assert_allclose(lower, np.linalg.cholesky(positive, upper=upper), rtol=1e-2, atol=2e-2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(problem=problems(square=True), right=st.sampled_from([(), (1,), (4,)]))
 def test_square_matrices(problem: Any, right: tuple[int, ...]) -> None:
     x, tile = problem
@@ -133,7 +134,7 @@ def test_square_matrices(problem: Any, right: tuple[int, ...]) -> None:
         )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(problem=problems(), rank=st.integers(1, 3))
 def test_what_follows_from_singular_values(problem: Any, rank: int) -> None:
     x, tile = problem

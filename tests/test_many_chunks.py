@@ -16,14 +16,15 @@ import zarr
 from benchmarks import cgroup
 from conftest import LARGE
 from support.running import session
+from support.sizes import sized
 
 import outcore as oc
 
 LIMIT = 256 << 20
 CHUNK = 8
 """Elements of a chunk: 64 bytes."""
-CHUNKS = 1_000_000 if LARGE else 20_000
-TIMEOUT_SECONDS = 1800 if LARGE else 120
+CHUNKS = sized(8_000, 1_000_000)
+TIMEOUT_SECONDS = sized(120, 1800)
 SECONDS_MAX = 3.0
 """Times the plain read of the files by their names."""
 NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other limit counts resident memory"

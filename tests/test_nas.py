@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from benchmarks import cgroup, lcg, nas_ep, nas_is
 from support.running import session
+from support.sizes import sized
 
 import outcore as oc
 
 LIMIT = 256 << 20
+CLASSES = sized(["S", "W"], ["S", "W", "A"])
 TIMEOUT_SECONDS = 180
 NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other limit counts resident memory"
 
@@ -48,7 +50,7 @@ def test_uniforms_of_outcore_are_exact_and_in_order() -> None:
 
 
 @pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
-@pytest.mark.parametrize("size_class", ["S", "W", "A"])
+@pytest.mark.parametrize("size_class", CLASSES)
 def test_ep_is_one_pass_that_writes_nothing(size_class: str) -> None:
     given = {"size_class": size_class, "session": {"memory_limit": LIMIT, "threads": 2}}
     outcome = cgroup.run_limited("benchmarks.nas_ep:fused", given, LIMIT, TIMEOUT_SECONDS)
@@ -84,7 +86,7 @@ def test_ep_sums_a_little_off_are_not_verified() -> None:
 # -- IS -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size_class", ["S", "W", "A"])
+@pytest.mark.parametrize("size_class", CLASSES)
 def test_ranks_by_counting_pass_every_check(size_class: str) -> None:
     value = nas_is.counted(size_class)
     assert value["partial"] == nas_is.ITERATIONS
@@ -119,7 +121,8 @@ def test_keys_of_outcore_are_the_keys(size_class: str, out: Path) -> None:
 
 @pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
 @pytest.mark.parametrize(
-    ("size_class", "method"), [("S", "argsort"), ("S", "columns"), ("W", "records"), ("W", "columns"), ("A", "records")]
+    ("size_class", "method"),
+    [("S", "argsort"), ("S", "columns"), ("W", "records"), ("W", "columns"), *sized([], [("A", "records")])],
 )
 def test_is_ranks_keys_ten_times(size_class: str, method: str, out: Path) -> None:
     given = {"size_class": size_class, "out": str(out), "method": method}

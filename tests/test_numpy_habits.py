@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, OutcoreError, ShapeError
@@ -108,7 +109,7 @@ def test_what_is_close_or_equal(given_array: Any, near: float, equal_nan: bool) 
         assert bool(np.array_equiv(lazy, x[:1])) == np.array_equiv(x, x[:1])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(given_array=arrays(2, least=3), data=st.data())
 def test_padding(given_array: Any, data: st.DataObject) -> None:
     x, tile = given_array
@@ -151,7 +152,7 @@ def test_arranging(name: str, given_array: Any) -> None:
     check(ARRANGED[name], *given_array)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(given_array=arrays(2, least=3), edge_order=st.sampled_from([1, 2]), axis=st.sampled_from([None, 0, 1]))
 def test_gradients(given_array: Any, edge_order: int, axis: int | None) -> None:
     x, tile = given_array
@@ -163,7 +164,7 @@ def test_gradients(given_array: Any, edge_order: int, axis: int | None) -> None:
     check(lambda array: np.gradient(array, *spacing, axis=axis, edge_order=edge_order), x, tile)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(given_array=arrays(1), kernel=arrays(1), mode=st.sampled_from(["full", "same", "valid"]))
 def test_convolution(given_array: Any, kernel: Any, mode: Any) -> None:
     x, tile = given_array
@@ -171,7 +172,7 @@ def test_convolution(given_array: Any, kernel: Any, mode: Any) -> None:
     check(lambda array: np.convolve(array, weights, mode), x.astype(np.float64), tile)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(given_array=arrays(2, special=True, nan=True), points=arrays(1, least=2), right=st.booleans())
 def test_interpolation_and_bins(given_array: Any, points: Any, right: bool) -> None:
     x, tile = given_array
@@ -242,7 +243,7 @@ def test_sums_of_products_by_index(subscripts: str, seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(given_array=arrays(2, least=2), rowvar=st.booleans(), far=st.sampled_from([0.0, 1e8]))
 def test_covariance_of_data_far_from_zero(given_array: Any, rowvar: bool, far: float) -> None:
     x, tile = given_array
@@ -425,7 +426,7 @@ def selections(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
     return (*parts, ...) if draw(st.booleans()) else tuple(parts)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(given_array=arrays(3, special=True, nan=True), data=st.data())
 def test_assignment_makes_a_new_value_behind_the_name(given_array: Any, data: st.DataObject) -> None:
     x, tile = given_array
@@ -451,7 +452,7 @@ def test_assignment_makes_a_new_value_behind_the_name(given_array: Any, data: st
         np.testing.assert_array_equal(lazy.compute(), expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(given_array=arrays(3, nan=True), leading=st.integers(1, 3), each=st.booleans(), seed=st.integers(0, 99))
 def test_assignment_to_what_a_mask_chooses(given_array: Any, leading: int, each: bool, seed: int) -> None:
     x, tile = given_array

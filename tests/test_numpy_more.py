@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 from test_numpy_habits import arrays, check
 
 import outcore as oc
@@ -131,7 +132,7 @@ def test_argpartition_puts_one_element_in_its_place(given_array: Any, data: st.D
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(given_array=arrays(2, nan=True, least=3), density=st.booleans(), weighted=st.booleans(), data=st.data())
 def test_histograms_of_several_coordinates(
     given_array: Any, density: bool, weighted: bool, data: st.DataObject

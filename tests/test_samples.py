@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, ShapeError
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(1, 40), st.data(), st.integers(0, 2**63 - 1))
 def test_a_sample_without_replacement_holds_each_row_once(rows: int, data: st.DataObject, seed: int) -> None:
     size = data.draw(st.integers(0, rows))

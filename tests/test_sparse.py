@@ -13,6 +13,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import assert_nothing_but_kept, session
+from support.sizes import examples
 from support.sparse import DTYPES, INTEGERS, by_loop, matrices, pattern, random_matrix, whole, write
 
 import outcore as oc
@@ -43,7 +44,7 @@ def check(found: oc.Array, expected: Any) -> None:
     np.testing.assert_array_equal(value, expected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     drawn_matrix=matrices(),
     width=st.sampled_from([None, 0, 1, 2, 3, 4, 8, 9, 16, 33]),
@@ -71,7 +72,7 @@ def test_products_are_scipys(folder: Path, drawn_matrix: Any, width: Any, dtype:
         assert (a @ lazy_x).dtype == (np.int64 if expected.kind == "b" else expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(drawn_matrix=matrices(), width=st.sampled_from([1, 4, 5]), dtype=st.sampled_from(DTYPES))
 def test_a_pattern_is_a_matrix_of_ones(folder: Path, drawn_matrix: Any, width: int, dtype: str) -> None:
     matrix, side = drawn_matrix
@@ -88,7 +89,7 @@ def test_a_pattern_is_a_matrix_of_ones(folder: Path, drawn_matrix: Any, width: i
 
 @pytest.mark.parametrize("is_pattern", [False, True], ids=["values", "pattern"])
 @pytest.mark.parametrize("semiring", SEMIRINGS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(drawn_matrix=matrices(ORDERED, longest=20), width=st.sampled_from([1, 2, 5]), dtype=st.sampled_from(ORDERED))
 def test_semirings_are_plain_loops(
     folder: Path, semiring: str, is_pattern: bool, drawn_matrix: Any, width: int, dtype: str
@@ -106,7 +107,7 @@ def test_semirings_are_plain_loops(
         check(found, by_loop(loop.T, y.T, semiring, found.dtype))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(drawn_matrix=matrices(), width=st.sampled_from([None, 1, 3]))
 def test_what_a_matrix_says_of_itself(folder: Path, drawn_matrix: Any, width: Any) -> None:
     matrix, side = drawn_matrix
@@ -384,7 +385,7 @@ def test_what_can_be_no_matrix_is_refused(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     entries=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(-5, 5)), max_size=40),
     dtype=st.sampled_from([*INTEGERS[:4], "float64", "complex128", ">f8", ">i4"]),

@@ -16,13 +16,14 @@ import pytest
 from support.eigenproblems import SOLVERS, digest, solve, symmetric
 from support.killing import ROOT
 from support.running import files_below, session
+from support.sizes import sized
 
 import outcore as oc
 from outcore.errors import ArgumentError
 from outcore.sparse import linalg
 from outcore.sparse.linalg._krylov import Krylov
 
-KILLS = 10
+KILLS = sized(4, 10)
 BASIS = 40  # vectors at most, of any problem here
 MIB = 1 << 20
 

@@ -15,7 +15,7 @@ import scipy.sparse.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import files_below, session
-from support.sizes import Sweep
+from support.sizes import Sweep, examples
 from support.sparse import matrices, pattern, random_matrix, whole, write
 
 import outcore as oc
@@ -143,7 +143,7 @@ def test_one_matrix(folder: Path, drawn: Any, seed: int, k: int, lazy: bool) -> 
             assert zeros.nnz == np.count_nonzero(dense)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(drawn=matrices(("float64", "bool")), data=st.data(), is_pattern=st.booleans())
 def test_slices_and_orders(folder: Path, drawn: Any, data: st.DataObject, is_pattern: bool) -> None:
     matrix, side = drawn
@@ -169,7 +169,7 @@ def test_slices_and_orders(folder: Path, drawn: Any, data: st.DataObject, is_pat
                     a[wrong]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(left=matrices(NUMBERS, longest=20), right=matrices(NUMBERS, longest=9))
 def test_kronecker_products(folder: Path, left: Any, right: Any) -> None:
     (matrix, side), (other, own) = left, right
@@ -180,7 +180,7 @@ def test_kronecker_products(folder: Path, left: Any, right: Any) -> None:
                 same(oc.sparse.kron(a, b), expected)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(drawn=matrices(REAL), k=st.integers(-50, 50))
 def test_what_rows_columns_and_diagonals_come_to(folder: Path, drawn: Any, k: int) -> None:
     matrix, side = drawn

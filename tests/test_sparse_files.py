@@ -20,7 +20,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import assert_nothing_but_kept, files_below, session
-from support.sizes import Sweep
+from support.sizes import Sweep, examples, sized
 from support.sparse import random_matrix, write
 
 import outcore as oc
@@ -109,7 +109,7 @@ def expect_error_or_the_same(path: Path, data: bytes, whole: bytes) -> bool:
     return False
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), is_head=st.booleans())
 def test_a_flipped_bit(
     whole: bytes, tmp_path_factory: pytest.TempPathFactory, place: float, bit: int, is_head: bool
@@ -246,7 +246,7 @@ def test_what_lies_with_right_checksums(lie: str, whole: bytes, tmp_path: Path) 
             assert isinstance(said, FormatError)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(row=st.integers(0, 6), place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
 def test_any_byte_of_a_tile_row_with_right_checksums(
     whole: bytes, tmp_path_factory: pytest.TempPathFactory, row: int, place: float, byte: int
@@ -396,7 +396,7 @@ def test_killed_while_writing(is_there: bool, out: Path) -> None:
     path = out / "a.ocs"
     random = np.random.default_rng(20)
     whole_seconds = None
-    for _ in range(6):
+    for _ in range(sized(4, 6)):
         path.unlink(missing_ok=True)
         if is_there:
             with session():

@@ -15,12 +15,13 @@ import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import FormatError, MemoryLimitError, MissingFileError, OutcoreError, UnsupportedFormatError
 
 SIDE = 64
-SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def drawn(seed: int, shape: tuple[int, int], count: int, dtype: Any = np.float64, kind: str = "csr") -> Any:

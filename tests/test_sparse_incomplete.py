@@ -11,6 +11,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 from support.sparse import SIDES
 
 import outcore as oc
@@ -63,7 +64,7 @@ def stored(dense: Any, there: Any, folder: Path, side: int = 4) -> oc.sparse.Spa
 
 
 @pytest.mark.parametrize("hermitian", [False, True], ids=["ilu0", "ic0"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), side=st.sampled_from(SIDES), columns=st.sampled_from([None, 1, 3]))
 def test_factors_are_those_of_a_plain_loop(folder: Path, hermitian: bool, data: Any, side: int, columns: Any) -> None:
     dense, there = data.draw(dominant(hermitian))

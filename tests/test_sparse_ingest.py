@@ -23,6 +23,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.running import files_below, session
+from support.sizes import examples
 
 import outcore as oc
 from outcore import _core, _session
@@ -37,7 +38,7 @@ from outcore.errors import (
     UnsupportedFormatError,
 )
 
-SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 DTYPES = ("bool", "int8", "uint16", "int64", "float32", "float64", "complex128")
 
 

@@ -230,8 +230,11 @@ def distinct(count: int, bits: int) -> Any:
     return np.stack([numbers >> np.uint64(bits), numbers % np.uint64(1 << bits)], axis=1).astype(np.uint32)
 
 
+LONG = [("bin", *sized((44 << 20, 112 << 20), (64 << 20, 128 << 20))), ("txt", 18 << 20, 112 << 20)]
+
+
 @pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
-@pytest.mark.parametrize(("kind", "count", "limit"), [("bin", 64 << 20, 128 << 20), ("txt", 18 << 20, 112 << 20)])
+@pytest.mark.parametrize(("kind", "count", "limit"), LONG)
 def test_several_times_the_limit(kind: str, count: int, limit: int, data: Path, out: Path, scratch: Path) -> None:
     edges = distinct(count, 20)
     counts = np.bincount(edges[:, 0], minlength=1 << 20)

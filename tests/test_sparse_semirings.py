@@ -11,6 +11,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import files_below, session
+from support.sizes import examples
 from support.sparse import by_loop, matrices, nothing, pattern, random_matrix, whole, write
 
 import outcore as oc
@@ -68,7 +69,7 @@ def looped(matrix: Any, x: Any, add: str, function: str, dtype: np.dtype[Any]) -
     return result if x.ndim == 2 else result[:, 0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     drawn=matrices(OWN, longest=20),
     width=st.sampled_from([None, 0, 1, 3]),
@@ -171,7 +172,7 @@ def test_what_makes_no_semiring_is_refused(tmp_path: Path) -> None:
             a.product(np.ones(4), ("plus", lambda value, x: x if x > 0 else value))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     drawn=matrices(ORDERED, longest=20),
     width=st.sampled_from([None, 0, 1, 3]),

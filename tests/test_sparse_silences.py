@@ -13,6 +13,7 @@ import scipy.sparse.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
@@ -102,7 +103,7 @@ def test_matrices_of_scipys_are_told_from_scipy(data: Path) -> None:
     np.testing.assert_array_equal((a @ np.matrix([[1.0, 2], [3, 4]])).compute(), [[1, 2], [3, 4]])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     values=st.lists(st.sampled_from([0.0, 1.0, -1.0, 2.0, np.nan, np.inf]), min_size=4, max_size=4),
     number=st.sampled_from([0, 1, -1.0, 2, np.nan, np.inf, np.float32(2)]),

@@ -20,6 +20,7 @@ from conftest import KILLS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import files_below, session, tree_hash
+from support.sizes import examples
 from support.sparse import ADD, DTYPES, MULTIPLY, SIDES, pattern, random_matrix, whole, write
 
 import outcore as oc
@@ -80,7 +81,7 @@ def entries(matrix: oc.sparse.SparseMatrix) -> dict[Any, Any]:
     }
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(given_pair=pairs(), flip=st.tuples(st.booleans(), st.booleans()))
 def test_products_are_scipys(folder: Path, given_pair: Any, flip: tuple[bool, bool]) -> None:
     first, second, _, side, other = given_pair
@@ -97,7 +98,7 @@ def test_products_are_scipys(folder: Path, given_pair: Any, flip: tuple[bool, bo
         np.testing.assert_array_equal(found.to_scipy().toarray(), expected)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     given_pair=pairs(("int64", "float64")),
     semiring=st.sampled_from(ORDERED),
@@ -139,7 +140,7 @@ def made(folder: Path, name: str) -> Path:
     return folder / name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(given_pair=pairs(("bool", "float64")), semiring=st.sampled_from(["any_pair", "lor_land"]))
 def test_truth_is_a_plain_loops(folder: Path, given_pair: Any, semiring: str) -> None:
     first, second, _, side, other = given_pair

@@ -12,6 +12,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 from support.sparse import random_matrix, write
 from test_spgemm import entries, pairs
 
@@ -37,7 +38,7 @@ def counted(current: Any, *given: Any, **options: Any) -> tuple[Any, Any, int]:
     return said, made, after["bytes_read"] - before["bytes_read"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     given_pair=pairs(("int64", "float64")),
     masked=st.sampled_from([None, False, True]),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, ShapeError
@@ -29,7 +30,7 @@ def matrices(draw: st.DrawFn) -> Any:
     return x.astype(dtype), tuple(draw(st.integers(1, length)) for length in shape)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(matrices(), st.booleans())
 def test_summary_is_what_numpy_and_scipy_say(made: Any, with_nan: bool) -> None:
     x, tile = made
@@ -132,7 +133,7 @@ def test_refusals_name_what_is_wrong() -> None:
         oc.stats.moment(np.ones(3), 5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.7e9, 1e15]), st.integers(0, 90), st.sampled_from([0, 1]))
 def test_digits_do_not_depend_on_what_the_first_rows_hold(seed: int, far: float, first: int, axis: int) -> None:
     """Missing, whichever the axis; whole numbers, so that those far from zero are exact."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore.errors import DTypeError, ShapeError
@@ -35,7 +36,7 @@ def lazy_of(x: Any, tile: int) -> Any:
     return oc.Text(oc.rechunk(made.codes, (min(tile, len(x)), 1)), x.dtype)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     dtypes=st.sampled_from(["S3S3", "S2S9", "S20S1", "U1U1", "U3U2", "U7U4"]), tile=st.integers(1, 4), data=st.data()
 )
@@ -52,7 +53,7 @@ def test_comparisons(dtypes: str, tile: int, data: st.DataObject) -> None:
             np.testing.assert_array_equal(compare(lazy_of(x, tile), y[0].item()).compute(), compare(x, y[0]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(dtype=st.sampled_from(["S1", "S5", "S8", "S20", "U1", "U3", "U7"]), tile=st.integers(1, 4), data=st.data())
 def test_order_and_groups(dtype: str, tile: int, data: st.DataObject) -> None:
     x = data.draw(strings(dtype))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
+from support.sizes import examples
 from test_numpy_habits import arrays
 
 import outcore as oc
@@ -38,7 +39,7 @@ def rolled(name: str, x: Any, window: int, axis: int, least: int | None, correct
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(given_array=arrays(2, nan=True), data=st.data())
 def test_windows_are_what_each_of_them_comes_to(name: str, given_array: Any, data: st.DataObject) -> None:
     x, tile = given_array
@@ -196,7 +197,7 @@ def test_a_neighbourhood_of_a_file_is_one_read(data: Any) -> None:
         assert (said.bytes_read <= 1.1 * x.nbytes, said.bytes_written) == (True, 0)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(given_array=arrays(2), data=st.data())
 def test_blocks_become_numbers(given_array: Any, data: st.DataObject) -> None:
     x, tile = given_array
@@ -213,7 +214,7 @@ def test_blocks_become_numbers(given_array: Any, data: st.DataObject) -> None:
         np.testing.assert_allclose(filled.sum(), x.sum(), rtol=1e-4, atol=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(sorted(overlap._REDUCTIONS)),

@@ -17,6 +17,11 @@ def sized(some: T, full: T) -> T:
     return full if LARGE else some
 
 
+def examples(full: int) -> int:
+    """The number of examples that hypothesis draws: some of many, all of few."""
+    return sized(min(full, 10 + full // 5), full)
+
+
 def spread(items: Sequence[T], count: int) -> Sequence[T]:
     """All items at full size; otherwise at most `count` of them, evenly spaced, the first and the last among them."""
     if LARGE or len(items) <= count:
@@ -27,8 +32,8 @@ def spread(items: Sequence[T], count: int) -> Sequence[T]:
 class Sweep:
     """The numbers of the calls that are made to fail, one after another, until calls fail no more.
 
-    At full size each number. Otherwise each of the first, ever fewer of those behind, and each of the last: the two ends
-    of a program are the most varied, and the calls of a long middle are alike.
+    At full size each number. Otherwise each of the first, ever fewer of those behind, and each of the last: both ends
+    of a program are varied, and the calls of a long middle are alike.
 
     `failed` says that the call of the current number failed. A sweep ends when `quiet` calls in a row did not: threads
     make one call more or less, and some failures are without consequence. A sweep in which nothing fails, or which does
