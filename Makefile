@@ -25,9 +25,9 @@ build: $(VENV)/.core
 test: lint test-rust test-python
 
 # The bindings have no tests here, but are counted in: so dependencies have the features that `build` gave them, and are not
-# compiled a second time.
+# compiled a second time. Examples are left to clippy, and no comment has code to test.
 test-rust:
-	cargo test --release --workspace
+	cargo test --release --workspace --tests
 
 # Three at a time on two cores: most tests wait for a disk or work in one thread. Each takes neighbours, which share inputs.
 test-python: $(VENV)/.core $(VENV)/.test

@@ -1,0 +1,62 @@
+"""Sweeps of calls that fail reach the first and the last of them, and their ends are found."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import pytest
+from support import sizes
+from support.sizes import Sweep, examples, sized, spread
+
+
+def tried(failing: Container[int], quiet: int = 1) -> tuple[list[int], Sweep]:
+    sweep, numbers = Sweep("read:{n}", 500, quiet), []
+    for n in sweep:
+        numbers.append(n)
+        if n in failing:
+            sweep.failed()
+    return numbers, sweep
+
+
+@pytest.mark.parametrize("quiet", [1, 3])
+def test_every_call_fails_at_full_size(quiet: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "LARGE", True)
+    numbers, sweep = tried(range(1, 101), quiet)
+    assert numbers == list(range(1, 101 + quiet))
+    assert (sweep.last, sweep.count) == (100, 100)
+
+
+def test_the_first_and_the_last_calls_fail_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "LARGE", False)
+    for last in range(1, 300):
+        numbers, sweep = tried(range(1, last + 1))
+        assert len(numbers) == len(set(numbers)) <= 32
+        assert set(numbers) >= {*range(1, min(7, last + 2)), *range(max(1, last - 2), last + 2)}
+        assert sweep.last == last
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_some_calls_are_not_missed(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "LARGE", large)
+    numbers, sweep = tried({2, 3, *range(6, 41)}, quiet=3)
+    assert {1, 2, 3, 4, 5, 6, 40, 41} <= set(numbers)
+    assert sweep.last == 40
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_sweep_without_a_failure_or_an_end_is_an_error(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "LARGE", large)
+    with pytest.raises(AssertionError, match="never fired"):
+        tried(())
+    with pytest.raises(AssertionError, match="still fires"):
+        tried(range(1, 1000))
+
+
+def test_some_of_a_sequence_are_spread_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "LARGE", False)
+    assert list(spread(range(11), 3)) == [0, 5, 10]
+    assert list(spread(range(3), 3)) == list(spread(range(3), 8)) == [0, 1, 2]
+    assert (sized(1, 2), examples(12), examples(100)) == (1, 12, 30)
+    monkeypatch.setattr(sizes, "LARGE", True)
+    assert list(spread(range(11), 3)) == list(range(11))
+    assert (sized(1, 2), examples(100)) == (2, 100)
