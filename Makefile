@@ -24,8 +24,9 @@ build: $(VENV)/.core
 
 test: lint test-rust test-python
 
-# The bindings have no tests here, but are counted in: so dependencies have the features that `build` gave them, and are not
-# compiled a second time. Examples are left to clippy, and no comment has code to test.
+# The bindings have no tests here, but are counted in; and `build` gives dependencies the features that tests ask of them
+# (`as-tested`). So only what has tests of its own is compiled a second time. Examples are left to clippy, and no comment
+# has code to test.
 test-rust:
 	cargo test --release --workspace --tests
 
@@ -88,5 +89,5 @@ $(VENV)/.bench: pyproject.toml | $(VENV)/.runtime
 	@touch $@
 
 $(VENV)/.core: $(RUST) $(VENV)/.runtime
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --features pyo3/extension-module,as-tested
 	@touch $@

@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from support.running import files_below, session
+from support.sizes import sized
 
 import outcore as oc
 from outcore.errors import ArgumentError, MemoryLimitError
@@ -49,8 +50,8 @@ GRAPHS: dict[str, Callable[[], nx.Graph]] = {
     "random partition": lambda: nx.random_partition_graph([40, 60, 80, 20, 50], 0.3, 0.02, seed=2),
     "weights and loops": lambda: with_weights(with_loops(nx.random_partition_graph([30] * 10, 0.4, 0.02, seed=5))),
     "holes": lambda: with_holes(nx.random_partition_graph([30] * 8, 0.4, 0.02, seed=6)),
-    "R-MAT": lambda: rmat(12, 30_000),
-    "path": lambda: nx.path_graph(1000),
+    "R-MAT": lambda: rmat(*sized((11, 12_000), (12, 30_000))),
+    "path": lambda: nx.path_graph(sized(400, 1000)),
     "no edges": lambda: nx.empty_graph(5),
 }
 
@@ -95,8 +96,11 @@ def narrow(path: Any, out: Path, limit: int) -> tuple[Any, float] | None:
 
 
 def test_threads_and_memory_change_no_bit(out: Path) -> None:
+    n, count = 1 << 16, 400_000
     with session(out):
-        path = made(with_weights(rmat(16, 400_000)), out / "g.ocg").path
+        weights = 0.1 + np.arange(count) % 7
+        edges = oc.sparse.rmat_edges(n, count, seed=3)
+        path = oc.graph.from_arrays(*edges, out / "g.ocg", weights=weights, vertices=n, directed=False).path
     found = []
     for threads in (1, 2, 8):
         with session(out, threads=threads):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.running import session
+from support.sizes import sized
 
 import outcore as oc
 
@@ -48,7 +49,7 @@ def test_searchsorted_where_neither_side_fits(side: Any, data: Path) -> None:
 
 def test_a_held_row_is_read_once(data: Path) -> None:
     numbers = np.random.default_rng(3)
-    row, values = np.sort(numbers.normal(size=1_000_000)), numbers.normal(size=(10, 1_000_000))
+    row, values = np.sort(numbers.normal(size=1_000_000)), numbers.normal(size=(sized(6, 10), 1_000_000))
     with session(pool_limit=POOL):
         found = oc.searchsorted(saved(data, "row", row), saved(data, "values", values))
         done = oc.store({data / "out.npy": found})

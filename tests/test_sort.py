@@ -34,11 +34,21 @@ POOL = 16 << 20  # a merge of tiles of 4 MiB fits
 
 def stable(keys: Any, descending: bool = False) -> Any:
     """Positions in NumPy's stable order; descending with NaN last and equal keys in their order."""
+    if keys.dtype == np.float16:
+        keys = keys.astype(np.float32)  # in the same order, which NumPy finds ten times as fast
     if not descending:
         return np.argsort(keys, kind="stable")
     ranks = np.unique(keys, return_inverse=True, equal_nan=True)[1].astype(np.int64)
     nan = np.isnan(keys) if keys.dtype.kind == "f" else np.zeros(keys.shape, bool)
     return np.argsort(np.where(nan, ranks.max(initial=0) + 1, -ranks), kind="stable")
+
+
+def ordered(keys: Any, descending: bool = False) -> Any:
+    """The keys in that order; of equal integers it does not matter which is which."""
+    if keys.dtype.kind == "f":
+        return keys[stable(keys, descending)]
+    found = np.sort(keys, kind="stable")
+    return found[::-1] if descending else found
 
 
 def same_bits(found: Any, expected: Any) -> bool:
@@ -71,7 +81,6 @@ def test_all_types_in_several_runs(
     dtype: str, descending: bool, method: Any, data: Path, out: Path, scratch: Path
 ) -> None:
     keys = keys_of(dtype, POOL // np.dtype(dtype).itemsize + 123)
-    order = stable(keys, descending)
     np.save(data / "x.npy", keys)
     with session(scratch, pool_limit=POOL):
         x = oc.open(data / "x.npy")
@@ -80,7 +89,7 @@ def test_all_types_in_several_runs(
         oc.store(outputs)
     with session(scratch, pool_limit=4 * POOL):
         oc.store({str(out / "i.npy"): oc.argsort(x[: 5 * RUN + 5], descending=descending, method=method)})
-    assert same_bits(np.load(out / "y.npy"), keys[order])
+    assert same_bits(np.load(out / "y.npy"), ordered(keys, descending))
     assert np.array_equal(np.load(out / "i.npy"), stable(keys[: 5 * RUN + 5], descending))
 
 
