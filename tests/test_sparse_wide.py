@@ -20,7 +20,7 @@ SHAPE = (LENGTH, LENGTH)
 NARROW = (1 << 30, 1 << 30)
 
 
-def drawn(count: int = sized(1000, 4000), seed: int = 5) -> tuple[Any, Any, Any]:
+def drawn(count: int = sized(700, 4000), seed: int = 5) -> tuple[Any, Any, Any]:
     """Entries of which some are there twice, some on the diagonal, and some in one tile."""
     random = np.random.default_rng(seed)
     rows, columns = (random.integers(0, LENGTH, count) for _ in range(2))
