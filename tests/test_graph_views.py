@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from support.dispatched import SMALL, pairs
 from support.graphs import KINDS, graphs, write
 from support.running import session
+from support.sizes import sized
 
 import outcore as oc
 from outcore.errors import ArgumentError, IndexingError
@@ -66,7 +67,7 @@ def test_it_reads_as_a_graph_of_networkx(kind: str, directed: bool, weight: int 
         assert nx.utils.graphs_equal(type(graph)(G), graph)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=sized(6, 15), deadline=None)
 @given(graph=graphs())
 def test_drawn_graphs_read_so(graph: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
     for _, _, data in graph.edges(data=True):

@@ -20,12 +20,14 @@ NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other 
 
 @pytest.fixture(scope="module")
 def inputs(shared: Path) -> dict[str, str]:
-    """X of 600 MiB with W0, H0 and y, and two square matrices of 300 MiB each; a product has fewer columns."""
+    """X of 600 MiB with W0, H0 and y; two square matrices of 300 MiB each, and two with fewer columns to multiply."""
     made = data.factorization(shared, DATA_MEBIBYTES << 20)
     side = int((DATA_MEBIBYTES / 2 * (1 << 20) / 8) ** 0.5)
     for seed, name in enumerate("AB"):
         made[name] = str(data.write_npy(shared / f"{name}.npy", (side, side), seed))
-    made["narrow"] = str(data.write_npy(shared / "narrow.npy", (side, sized(side // 4, side)), 2))
+        made[f"narrow {name}"] = str(
+            data.write_npy(shared / f"narrow {name}.npy", (side, sized(side // 4, side)), seed)
+        )
     return made
 
 
@@ -40,7 +42,8 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], int]] = {
 
 def files_of(program: str, inputs: dict[str, str]) -> dict[str, str]:
     names, _ = PROGRAMS[program]
-    return {name: inputs["narrow" if (program, name) == ("product", "B") else name] for name in names}
+    narrow = {"product": "B", "gram_of_sum": "AB"}.get(program, "")
+    return {name: inputs[f"narrow {name}" if name in narrow else name] for name in names}
 
 
 def child(program: str, inputs: dict[str, str], out: Path, memory_limit: int, cgroup_limit: int) -> cgroup.Outcome:
