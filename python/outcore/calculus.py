@@ -215,20 +215,18 @@ def convolve(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "vali
     dtype = np.result_type(a.dtype, b.dtype)
     if dtype.kind == "b":
         raise DTypeError("convolve: of bool is not defined; cast the arrays first")
-    weights = short.astype(dtype).compute()
-    edge = zeros((len(weights) - 1,), dtype=dtype)
-    padded = concat([edge, long.astype(dtype), edge]) if len(weights) > 1 else long.astype(dtype)
-    total = long.size + len(weights) - 1
-    shifted = [
-        padded[len(weights) - 1 - at : len(weights) - 1 - at + total] * asarray(weight)
-        for at, weight in enumerate(weights)
-    ]
+    before = short.size - 1
+    edge = zeros((before,), dtype=dtype)
+    padded = concat([edge, long.astype(dtype), edge]) if before else long.astype(dtype)
+    total = long.size + before
+    weights = short.astype(dtype)
+    shifted = [padded[before - at : before - at + total] * weights[at : at + 1] for at in range(short.size)]
     full = fold(lambda left, right: left + right, shifted)
     if mode == "full":
         return full
     if mode == "valid":
-        return full[len(weights) - 1 : long.size]
-    start = (len(weights) - 1) // 2
+        return full[before : long.size]
+    start = before // 2
     return full[start : start + long.size]
 
 
