@@ -187,7 +187,7 @@ def correlate(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "val
     if mode == "same" and a.size < b.size:
         # NumPy exchanges the rows, and with them which of two middle places counts as the first.
         return flip(_conjugate(convolve(b, flip(_conjugate(a)), mode="same")))
-    return convolve(a, flip(_conjugate(b)), mode=mode)
+    return convolve(a, flip(_conjugate(b)) if isinstance(x2, Array) else np.flip(np.conj(np.asarray(x2))), mode=mode)
 
 
 def _conjugate(x: Array) -> Array:
@@ -219,8 +219,11 @@ def convolve(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "vali
     edge = zeros((before,), dtype=dtype)
     padded = concat([edge, long.astype(dtype), edge]) if before else long.astype(dtype)
     total = long.size + before
-    weights = short.astype(dtype)
-    shifted = [padded[before - at : before - at + total] * weights[at : at + 1] for at in range(short.size)]
+    given = x2 if short is b else x1
+    # Of rows in memory the weights are numbers; others stay lazy.
+    weights: Any = short.astype(dtype) if isinstance(given, Array) else np.asarray(given).astype(dtype)
+    each = [weights[at : at + 1] if isinstance(given, Array) else asarray(weights[at]) for at in range(short.size)]
+    shifted = [padded[before - at : before - at + total] * weight for at, weight in enumerate(each)]
     full = fold(lambda left, right: left + right, shifted)
     if mode == "full":
         return full
