@@ -60,6 +60,7 @@ OPERATORS: dict[str, Operator] = {
     "mask": lambda x, _: x[x > 0.5],
     "unique": lambda x, _: oc.unique_all(keys(x, 1000)),
     "mode": lambda x, _: oc.mode(keys(x, 50)),
+    "bincount": lambda x, _: oc.bincount(keys(x, 500)),
     "exclusive": lambda x, _: oc.setxor1d(keys(x, 100), keys(x, 50)),
     "convolution": lambda x, _: oc.convolve(row(x), row(x[:1, :3])),
     "own group": lambda x, _: oc.groupby(keys(x, 10)).transform(row(x), "median"),
