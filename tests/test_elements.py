@@ -204,7 +204,8 @@ def test_membership_of_words_given_as_a_list() -> None:
         with pytest.raises(DTypeError, match="isin"):
             oc.isin(oc.asarray(cities), [1, 2])
         with pytest.raises(DTypeError, match="searchsorted"):
-            oc.searchsorted(cities, "Oslo")
+            oc.searchsorted(cities, [1, 2])
+        same(oc.searchsorted(np.sort(cities), "Oslo"), np.asarray(1))
 
 
 def test_distinct_text_is_sorted_when_it_is_needed() -> None:
@@ -226,4 +227,56 @@ def test_what_is_refused() -> None:
         with pytest.raises(ShapeError, match="labels of shape"):
             oc.groupby(oc.asarray(np.asarray([["a long name"]])))
         with pytest.raises(DTypeError, match="complex128 has no order"):
-            oc.sort(np.asarray([1j]))
+            oc.sort_by(np.asarray([1j]))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("kind", ["U", "S"])
+@pytest.mark.parametrize("length", [1, 3, 9, 20])
+def test_text_is_searched_for_as_numpy_does(length: int, kind: str, side: Any) -> None:
+    random = np.random.default_rng(length)
+
+    def words(count: int, most: int) -> Any:
+        drawn = ["".join(random.choice(list("abc"), random.integers(0, most + 1))) for _ in range(count)]
+        return np.asarray(drawn, dtype=f"{kind}{most}")
+
+    row, tests = np.sort(words(60, length)), words(20, length + 1).reshape(4, 5)
+    with session():
+        np.testing.assert_array_equal(oc.searchsorted(row, tests, side=side), np.searchsorted(row, tests, side=side))
+        lazy = oc.asarray(row)
+        np.testing.assert_array_equal(np.searchsorted(lazy, tests, side), np.searchsorted(row, tests, side))
+        assert int(oc.searchsorted(row[:0], row[:1], side=side)[0]) == 0
+
+
+def test_arrays_of_dates_and_text_are_compared_whole() -> None:
+    days = np.asarray(["2001-01-01", "NaT", "2003-02-01"], dtype="M8[D]")
+    words = np.asarray(["a", "bc"])
+    with session():
+        for a, b in [
+            (days, days),
+            (days[[0, 2]], days[[0, 2]].astype("M8[s]")),
+            (days[[0, 2]], days[[0, 0]]),
+            (days, days[:2]),
+            (days[:1], days[:1] - days[:1]),
+            (days[:1], np.arange(1)),
+            (words, words.astype("U7")),
+            (words, words[::-1]),
+            (words, words.astype("S")),
+            (words, np.arange(2)),
+        ]:
+            assert bool(oc.array_equal(a, b)) == np.array_equal(a, b)
+            assert bool(np.array_equal(oc.asarray(a), b)) == np.array_equal(a, b)
+            assert bool(oc.array_equiv(a, b)) == np.array_equiv(a, b)
+        assert bool(oc.array_equal(days, days, equal_nan=True))
+
+
+def test_membership_of_integers_of_other_signs_is_exact() -> None:
+    """In float64, which both promote to, the largest of one is that of the other."""
+    signed = np.asarray([-(2**63), 2**63 - 1, 0, 5, -5])
+    unsigned = np.asarray([2**64 - 1, 0, 1, 2**63, 2**64 - 5], dtype=np.uint64)
+    with session():
+        assert oc.isin(signed, unsigned).compute().tolist() == [False, False, True, False, False]
+        assert oc.isin(unsigned, signed).compute().tolist() == [False, True, False, False, False]
+        assert oc.isin(unsigned, np.asarray([-1, 1], dtype=np.int8)).compute().tolist() == [False, False, True] + 2 * [
+            False
+        ]

@@ -185,3 +185,33 @@ def test_what_groups_do_not_know_is_refused() -> None:
             grouped.median(oc.ones(2, dtype=oc.complex128))
         with pytest.raises(ArgumentError, match="axis=-1 is counted from the front"):
             oc.groupby(oc.arange(2), axis=-1)
+
+
+def test_building_runs_nothing_where_labels_are_stored(tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    first, second, x = random.integers(0, 9, 500), random.integers(0, 3, 500) * 10**9, random.random((500, 3))
+    for name, values in (("first", first), ("second", second), ("x", x)):
+        np.save(tmp_path / f"{name}.npy", values)
+    with session() as s:
+        keys = [oc.open(tmp_path / f"{name}.npy") for name in ("first", "second")]
+        values = oc.open(tmp_path / "x.npy")
+        before = s.counters()["bytes_read"]
+        pairs = oc.groupby(keys)
+        centered = oc.groupby(keys[0]).transform(values, "mean")
+        made = [pairs.mean(values), pairs.cumsum(values), pairs.rank(values), pairs.cumcount(), *pairs.keys]
+        with pytest.raises(ArgumentError, match="'mode' is not one of sum"):
+            pairs.transform(values, "mode")
+        with pytest.raises(ShapeError, match=r"groupby.transform: \(3,\) has no row for each of 500"):
+            pairs.transform(np.ones(3), "mean")
+        assert s.counters()["bytes_read"] == before
+        codes = first * 3 + second // 10**9
+        present, inverse = np.unique(codes, return_inverse=True)
+        means = np.stack([x[codes == code].mean(axis=0) for code in present])
+        np.testing.assert_allclose(made[0].compute(), means)
+        np.testing.assert_allclose(pairs.transform(values, "mean").compute(), means[inverse])
+        np.testing.assert_array_equal(made[-2].compute(), present // 3)
+        np.testing.assert_array_equal(made[-1].compute(), present % 3 * 10**9)
+        own = np.stack([x[first == code].mean(axis=0) for code in range(9)])
+        np.testing.assert_allclose(centered.compute(), own[first])
+        counts = [np.count_nonzero(codes[:row] == codes[row]) for row in range(500)]
+        np.testing.assert_array_equal(made[3].compute(), counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
@@ -292,3 +293,40 @@ def test_scikit_learn_is_loaded_with_an_estimator_and_no_sooner() -> None:
         "assert 'sklearn' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (learn.LogisticRegression(max_iter=1), "y"),
+        (learn.LinearRegression(), "t"),
+        (learn.StandardScaler(), None),
+        (learn.MinMaxScaler(), None),
+        (learn.RobustScaler(), None),
+        (learn.PCA(3), None),
+        (learn.NMF(3, max_iter=1), None),
+        (learn.OneHotEncoder(), "codes"),
+    ],
+    ids=lambda value: f"{value}"[:40],
+)
+def test_a_fit_is_refused_once_under_its_own_name(model: Any, target: str | None, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", random.random((40_000, 48)))
+    np.save(tmp_path / "y.npy", random.integers(0, 4, 40_000))
+    np.save(tmp_path / "t.npy", random.random(40_000))
+    np.save(tmp_path / "codes.npy", random.integers(0, 5, (40_000, 3)))
+
+    def fit() -> None:
+        given = [oc.open(tmp_path / "x.npy"), *([oc.open(tmp_path / f"{target}.npy")] if target else [])]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(*(given[1:] if target == "codes" else given))
+
+    name = f"{type(model).__name__}.fit"
+    with session(pool_limit=1 << 20), pytest.raises(MemoryLimitError) as refused:
+        fit()
+    assert refused.value.operator == name
+    assert re.match(rf"{name}: (a sweep )?needs ", str(refused.value))
+    assert str(refused.value).endswith(f"limit that works is {refused.value.smallest >> 20} MiB")
+    with session(pool_limit=refused.value.smallest):
+        fit()

@@ -58,6 +58,14 @@ OPERATORS: dict[str, Operator] = {
     "search": lambda x, _: oc.searchsorted(oc.sort(row(x)), row(x) * 0.5),
     "lexsort": lambda x, _: oc.lexsort((row(x), keys(x, 9))),
     "mask": lambda x, _: x[x > 0.5],
+    "unique": lambda x, _: oc.unique_all(keys(x, 1000)),
+    "mode": lambda x, _: oc.mode(keys(x, 50)),
+    "bincount": lambda x, _: oc.bincount(keys(x, 500)),
+    "exclusive": lambda x, _: oc.setxor1d(keys(x, 100), keys(x, 50)),
+    "convolution": lambda x, _: oc.convolve(row(x), row(x[:1, :3])),
+    "own group": lambda x, _: oc.groupby(keys(x, 10)).transform(row(x), "median"),
+    "pairs of keys": lambda x, _: oc.groupby((keys(x, 10), keys(x, 3))).var(row(x)),
+    "rank": lambda x, _: oc.groupby(keys(x, 10)).rank(row(x)),
 }
 
 
@@ -148,6 +156,17 @@ def test_what_a_refused_run_foresaw_is_not_remembered() -> None:
         (lambda x: oc.lexsort((row(x), oc.arange(x.size))), "lexsort"),
         (lambda x: oc.take_along_axis(row(x), keys(x, x.size), axis=0), "take_along_axis"),
         (lambda x: oc.sort(row(x)), "sort"),
+        (lambda x: oc.unique_values(oc.round(row(x) * 1000)), "unique_values"),
+        (lambda x: oc.unique(keys(x, 1000)), "unique"),
+        (lambda x: oc.mode(keys(x, 1000)), "mode"),
+        (lambda x: oc.setxor1d(keys(x, 1000), keys(x, 500)), "setxor1d"),
+        (lambda x: oc.round(x * 2), "round"),
+        (lambda x: oc.logaddexp(x, 1.0), "logaddexp"),
+        (lambda x: x[x > 0.5], "getitem"),
+        (lambda x: oc.groupby(keys(x, 9)).agg(row(x), "median"), "agg"),
+        (lambda x: oc.groupby(keys(x, 9)).transform(row(x), "mean"), "transform"),
+        (lambda x: oc.groupby((keys(x, 9), keys(x, 5))).mean(row(x)), "mean"),
+        (lambda x: oc.convolve(row(x), row(x[:1, :9])), "convolve"),
     ],
 )
 def test_a_refusal_names_the_function_that_was_called(call: Callable[[oc.Array], Any], name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
+from outcore.errors import DTypeError, ShapeError
 
 POOL = 48 << 20
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -126,5 +128,50 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(oc.errors.DTypeError, match="complex128"):
         oc.median(np.zeros(3, complex))
     with pytest.raises(oc.errors.ShapeError, match=r"\(0, 3\)"):
-        oc.median(np.zeros((0, 3)), axis=0)
+        oc.quantile(np.zeros((0, 3)), 0.5, axis=0)
     assert oc.quantile(np.zeros((0, 3)), [0.5], axis=1).shape == (1, 0)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_of_nothing_the_middle_is_nan(dtype: str, axis: int | None, keepdims: bool) -> None:
+    with session(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for shape in ((0, 3), (4, 0), (0, 0)):
+            x = np.zeros(shape, dtype=dtype)
+            for name in ("median", "nanmedian"):
+                expected = getattr(np, name)(x, axis=axis, keepdims=keepdims)
+                found = getattr(oc, name)(x, axis=axis, keepdims=keepdims).compute()
+                np.testing.assert_array_equal(found, expected)
+        assert np.isnan(oc.nanquantile(np.zeros(0, dtype=dtype), [0.2, 0.3]).compute()).all()
+        with pytest.raises(ShapeError, match="no elements along axes"):
+            oc.quantile(np.zeros(0, dtype=dtype), 0.5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2)])
+def test_no_quantiles_and_no_columns_keep_their_axes(axis: Any, method: Any) -> None:
+    with session():
+        for shape in ((5, 3, 4), (5, 3, 0), (5, 0, 3)):
+            x = np.ones(shape, dtype=np.float32)
+            for q in ([], 0.5, [0.1, 0.9]):
+                lengths = [1 if axis is None or place in np.atleast_1d(axis) else x.shape[place] for place in range(3)]
+                if any(shape[place] == 0 and lengths[place] == 1 for place in range(3)):
+                    continue
+                found = oc.quantile(x, q, axis=axis, method=method, keepdims=True)
+                assert found.shape == (*np.shape(q), *lengths)
+                assert found.compute().shape == found.shape
+
+
+def test_bool_has_a_middle_and_elements_but_no_differences() -> None:
+    x = np.random.default_rng(0).random((7, 4)) < 0.5
+    with session():
+        np.testing.assert_array_equal(oc.median(x, axis=0), np.median(x, axis=0))
+        np.testing.assert_array_equal(oc.nanmedian(x), np.nanmedian(x))
+        for method in ("lower", "higher", "nearest"):
+            found = oc.quantile(x, [0.2, 0.7], axis=1, method=method).compute()
+            assert found.dtype == np.bool_
+            np.testing.assert_array_equal(found, np.quantile(x, [0.2, 0.7], axis=1, method=method))
+        with pytest.raises(DTypeError, match="differences of bool"):
+            oc.quantile(x, 0.5)

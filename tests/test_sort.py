@@ -214,6 +214,27 @@ def test_short_arrays() -> None:
 
 def test_bad_input_names_both_sides() -> None:
     with pytest.raises(DTypeError, match="complex128 has no order"):
-        oc.sort(np.array([1j]))
+        oc.sort_by(np.array([1j]))
     with pytest.raises(ShapeError, match=r"\(3,\).*\(2,\)"):
         oc.sort_by(np.arange(3), np.arange(2))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(0,), (90,), (6, 15), (3, 5, 6)])
+def test_complex_numbers_are_in_numpys_order(dtype: str, shape: tuple[int, ...]) -> None:
+    random = np.random.default_rng(2)
+    x = random.choice([0.0, -0.0, 1, -2, np.inf, -np.inf, np.nan], shape).astype(dtype)
+    x.imag = random.choice([0.0, 1, -2, np.inf, np.nan], shape)
+    with session():
+        for axis in range(len(shape)):
+            np.testing.assert_array_equal(oc.sort(x, axis=axis).compute(), np.sort(x, axis=axis, kind="stable"))
+            order = oc.argsort(oc.asarray(x), axis=axis).compute()
+            np.testing.assert_array_equal(order, np.argsort(x, axis=axis, kind="stable"))
+        np.testing.assert_array_equal(np.sort(oc.asarray(x), axis=None), np.sort(x, axis=None))
+
+
+def test_complex_numbers_descend_with_nan_behind_them() -> None:
+    x = np.asarray([1 + 2j, complex(np.nan, 0), 3, 1 - 1j, complex(2, np.nan)])
+    expected = [3, 1 + 2j, 1 - 1j, complex(2, np.nan), complex(np.nan, 0)]
+    with session():
+        np.testing.assert_array_equal(oc.sort(x, descending=True).compute(), expected)

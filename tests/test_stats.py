@@ -200,3 +200,13 @@ def test_values_of_a_summary_keep_its_names() -> None:
         assert isinstance(described, oc.stats.Description)
         assert (described.nobs, described.minmax[1].tolist()) == (4, [9.0, 10.0, 11.0])
         np.testing.assert_allclose(oc.compute(oc.linalg.svd(x)).S, np.linalg.svd(x)[1], atol=1e-12)
+
+
+def test_the_covariance_of_one_variable_is_a_number() -> None:
+    x = np.asarray([1.0, 2.0, 4.0])
+    with session():
+        for array, rowvar in ((x, True), (x[None], True), (x[:, None], False)):
+            for name in ("cov", "corrcoef"):
+                found = getattr(oc, name)(array, rowvar=rowvar).compute()
+                assert found.shape == ()
+                np.testing.assert_allclose(found, getattr(np, name)(array, rowvar=rowvar))

@@ -43,7 +43,10 @@ def as_typed(value: Any, dtype: DTypeLike, copy: bool | None) -> Typed | None:
     if not isinstance(value, (np.ndarray, np.generic)):
         implied = dtype if kind else _implied(value)
         value = value if implied is None else np.asarray(value, dtype=implied)
-    if not isinstance(value, (np.ndarray, np.generic)) or isinstance(value, np.ma.MaskedArray):
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return None
+    # numpy.ma takes longer to load than an expression to build.
+    if isinstance(value, np.ndarray) and type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
         return None
     if kind in _DATES and value.dtype.kind != kind:
         value = value.astype(dtype)

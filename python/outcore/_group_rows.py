@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -11,7 +12,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 import numpy as np
 
 from outcore import _core
-from outcore._array import Array
+from outcore._array import Array, called
 from outcore._masks import Chosen
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
@@ -33,15 +34,23 @@ Method = TypeVar("Method", bound="Callable[..., Array]")
 
 def when_needed(method: Method) -> Method:
     """Results that are made when something needs them, where labels are looked at first; values are checked at once."""
+    return _made_later(method, lambda groups: groups._knows_rows())
 
-    @wraps(method)
+
+def when_labelled(method: Method) -> Method:
+    """Results that are made when something needs them, where the labels themselves are found by a run."""
+    return _made_later(method, lambda groups: type(groups._labels) is Array)
+
+
+def _made_later(method: Method, is_known: Callable[[GroupRows], bool]) -> Method:
     def made(groups: GroupRows, x: Operand, **options: Any) -> Array:
         groups._check(method.__name__, x)
-        if groups._knows_rows():
+        if is_known(groups):
             return method(groups, x, **options)
-        return Chosen(lambda: method(groups, x, **options)._expr, method.__name__)
+        return Chosen(lambda: method(groups, x, **options)._expr, called(sys._getframe()))
 
-    return cast(Method, made)
+    made.__code__ = made.__code__.replace(co_name=method.__name__)  # by which a refusal names it
+    return cast(Method, wraps(method)(made))
 
 
 class GroupRows(ABC):
@@ -52,6 +61,7 @@ class GroupRows(ABC):
     """
 
     _labels: Array
+    _length: int  # of the labels
     _axis: int
 
     @abstractmethod
@@ -70,14 +80,16 @@ class GroupRows(ABC):
         """Refuses values that the method of that name does not take."""
         self._facing(name, x)
 
+    @abstractmethod
+    def _check_result(self, name: str, x: Operand) -> None:
+        """Refuses a name that is none of a result, and values that it is not made of."""
+
     def _facing(self, name: str, x: Operand) -> Array:
         """The values with the axis of the labels in front."""
         values = Array(node(x))
-        if values.ndim <= self._axis or values.shape[self._axis] != self._labels.shape[0]:
+        if values.ndim <= self._axis or values.shape[self._axis] != self._length:
             places = "row" if self._axis == 0 else f"place along axis {self._axis}"
-            raise ShapeError(
-                f"groupby.{name}: {values.shape} has no {places} for each of {self._labels.shape[0]} labels"
-            )
+            raise ShapeError(f"groupby.{name}: {values.shape} has no {places} for each of {self._length} labels")
         if values.dtype.kind == "c":
             raise DTypeError(f"groupby.{name}: values of {values.dtype} are not supported")
         return moveaxis(values, self._axis, 0) if self._axis else values
@@ -101,6 +113,7 @@ class GroupRows(ABC):
             return sort_by(positions, found)[1]
         return rows_in_order(positions, sort_by(positions, rows)[1], found)
 
+    @when_labelled
     def cumsum(self, x: Operand) -> Array:
         """Running sums within each group: the shape of `x`, in the types of `oc.sum`.
 
@@ -114,6 +127,7 @@ class GroupRows(ABC):
         values = self._facing("cumsum", x)
         return self._turned(self._scanned("sum", values.astype(sum_dtype(values.dtype))))
 
+    @when_labelled
     def cumprod(self, x: Operand) -> Array:
         """Running products within each group, in the types of `oc.prod`. I/O: as `cumsum`.
 
@@ -124,6 +138,7 @@ class GroupRows(ABC):
         values = self._facing("cumprod", x)
         return self._turned(self._scanned("prod", values.astype(sum_dtype(values.dtype))))
 
+    @when_labelled
     def cummin(self, x: Operand) -> Array:
         """The smallest value so far within each group, in the type of `x`; NaN from the first NaN on. I/O: as `cumsum`.
 
@@ -133,6 +148,7 @@ class GroupRows(ABC):
         """
         return self._turned(self._scanned("min", self._facing("cummin", x)))
 
+    @when_labelled
     def cummax(self, x: Operand) -> Array:
         """The largest value so far within each group, in the type of `x`; NaN from the first NaN on. I/O: as `cumsum`.
 
@@ -149,9 +165,13 @@ class GroupRows(ABC):
         >>> oc.groupby(np.asarray([3, 1, 3])).cumcount().compute()
         array([0, 0, 1])
         """
-        ones = zeros(self._labels.shape, dtype=np.int64) + 1
-        return self._scanned("sum", ones) - 1
 
+        def make() -> Array:
+            return self._scanned("sum", zeros((self._length,), dtype=np.int64) + 1) - 1
+
+        return make() if type(self._labels) is Array else Chosen(lambda: make()._expr, "cumcount")
+
+    @when_labelled
     def rank(self, x: Operand, *, method: RankMethod = "average") -> Array:
         """The place of each value among those of its group in order, from 1 on: float64, the shape of `x`.
 
@@ -221,7 +241,11 @@ class GroupRows(ABC):
         >>> oc.groupby(np.asarray([3, 1, 3])).transform(np.asarray([1.0, 2.0, 4.0]), "sum").compute()
         array([5., 2., 5.])
         """
-        return self._turned(self._of_own_group(x, function))
+        self._facing("transform", x)
+        self._check_result(function, x)
+        if self._knows_rows():
+            return self._turned(self._of_own_group(x, function))
+        return Chosen(lambda: self._turned(self._of_own_group(x, function))._expr, called(sys._getframe()))
 
     def _of_own_group(self, x: Operand, function: str) -> Array:
         (found,) = self._results(x, [function])

@@ -12,7 +12,7 @@ import numpy as np
 
 from outcore import _core, _foresight
 from outcore._array import Array, called, calling
-from outcore.errors import IndexingError
+from outcore.errors import IndexingError, MemoryLimitError
 
 _COUNTED_MAX = 16
 _lock = Lock()
@@ -29,7 +29,7 @@ class Chosen(Array):
         self._called = name or called(sys._getframe(1))
 
     def __copy__(self) -> Array:
-        return Array(self._expr) if self._make is None else Chosen(self._make)
+        return Array(self._expr) if self._make is None else Chosen(self._make, self._called)
 
     def _named(self, found: _core.Expr) -> _core.Expr:
         if self._called is not None:
@@ -47,6 +47,8 @@ class Chosen(Array):
             if _foresight.is_foreseeing():
                 return self._named(make.__wrapped__())
             found = _foresight.for_all(make, lambda: _plan_stored(self._expr))
+        except MemoryLimitError as refused:
+            raise refused.of(self._called) from None
         finally:
             calling.reset(token)
         self._found, self._make = self._named(found), None
@@ -153,7 +155,7 @@ def choose(x: _core.Expr, mask: _core.Expr) -> Array:
         used, counts = counts_of(row)
         return _core.compress(flat, used, counts)
 
-    return Chosen(make)
+    return Chosen(make, called(sys._getframe()) or "getitem")
 
 
 def flatten(x: _core.Expr) -> _core.Expr:

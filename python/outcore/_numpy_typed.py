@@ -57,6 +57,9 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
         for name in ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values")
     },
     **{getattr(np, name): method(name) for name in ("min", "max")},
+    np.array_equal: lambda a1, a2, equal_nan=False: oc.array_equal(a1, a2, equal_nan=equal_nan),
+    np.array_equiv: lambda a1, a2: oc.array_equiv(a1, a2),
+    np.searchsorted: lambda a, v, side="left": oc.searchsorted(a, v, side=side),
     np.isin: lambda element, test_elements: oc.isin(element, test_elements),
     np.lexsort: lambda keys, axis=-1: oc.lexsort(keys, axis=axis),
     np.shape: lambda a: a.shape,

@@ -106,8 +106,9 @@ def _targets(
     exprs: list[_core.Expr] = []
     for path, array in targets.items():
         name = os.fsdecode(path)
-        expr = node(carried(array))
-        shape = asked.pop(name, None)
+        expr, shape = _planned(array), asked.pop(name, None)
+        if expr is None:
+            continue
         lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
         found.append({"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume})
         exprs.append(expr)
@@ -167,7 +168,16 @@ def compute(*arrays: Any) -> Any:
 
 
 def _in_memory(arrays: Sequence[Any]) -> Asked:
-    return [node(carried(array)) for array in arrays], [None] * len(arrays)
+    exprs = [expr for expr in map(_planned, arrays) if expr is not None]
+    return exprs, [None] * len(exprs)
+
+
+def _planned(array: Any) -> _core.Expr | None:
+    """The node of an array; None where programs are planned without running and only a run can tell what it is."""
+    try:
+        return node(carried(array))
+    except UnforeseenError:
+        return None
 
 
 def _asked(ask: Callable[[], Asked]) -> Asked:

@@ -206,8 +206,8 @@ class Typed:
         raise NotImplementedError
 
     def searchsorted(self, values: Any, side: str = "left") -> Array:
-        """Where values belong in a row that is in order. Raises DTypeError for text."""
-        raise DTypeError(f"searchsorted: of numbers and dates, not {self._dtype}; use x.categories().codes")
+        """Where values belong in a row that is in order."""
+        raise NotImplementedError
 
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Self:
         """First of the elements along the given axes, in their order. I/O: one read for each number of an element."""

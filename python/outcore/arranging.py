@@ -13,7 +13,7 @@ from outcore._array import Array
 from outcore._node import DTypeLike, Operand, axis_of, integers, node, put_as
 from outcore.creation import arange
 from outcore.elementwise import multiply
-from outcore.errors import ArgumentError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.manipulation import broadcast_to, concat, expand_dims, flip, part_along, permute_dims, reshape
 from outcore.searching import where
 
@@ -50,6 +50,8 @@ def pad(x: Operand, pad_width: Any, /, mode: PadMode = "constant", *, constant_v
     for axis, (before, behind) in enumerate(widths.tolist()):
         if before or behind:
             fill = (values[axis, 0].item(), values[axis, 1].item())
+            if array.dtype.kind != "c" and any(isinstance(value, complex) for value in fill):
+                raise DTypeError(f"pad: constant_values={constant_values!r} for an array of {array.dtype}")
             array = _padded(array, axis, (before, behind), mode, fill)
     return array
 

@@ -187,7 +187,7 @@ def correlate(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "val
     if mode == "same" and a.size < b.size:
         # NumPy exchanges the rows, and with them which of two middle places counts as the first.
         return flip(_conjugate(convolve(b, flip(_conjugate(a)), mode="same")))
-    return convolve(a, flip(_conjugate(b)), mode=mode)
+    return convolve(a, flip(_conjugate(b)) if isinstance(x2, Array) else np.flip(np.conj(np.asarray(x2))), mode=mode)
 
 
 def _conjugate(x: Array) -> Array:
@@ -215,20 +215,21 @@ def convolve(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "vali
     dtype = np.result_type(a.dtype, b.dtype)
     if dtype.kind == "b":
         raise DTypeError("convolve: of bool is not defined; cast the arrays first")
-    weights = short.astype(dtype).compute()
-    edge = zeros((len(weights) - 1,), dtype=dtype)
-    padded = concat([edge, long.astype(dtype), edge]) if len(weights) > 1 else long.astype(dtype)
-    total = long.size + len(weights) - 1
-    shifted = [
-        padded[len(weights) - 1 - at : len(weights) - 1 - at + total] * asarray(weight)
-        for at, weight in enumerate(weights)
-    ]
+    before = short.size - 1
+    edge = zeros((before,), dtype=dtype)
+    padded = concat([edge, long.astype(dtype), edge]) if before else long.astype(dtype)
+    total = long.size + before
+    given = x2 if short is b else x1
+    # Of rows in memory the weights are numbers; others stay lazy.
+    weights: Any = short.astype(dtype) if isinstance(given, Array) else np.asarray(given).astype(dtype)
+    each = [weights[at : at + 1] if isinstance(given, Array) else asarray(weights[at]) for at in range(short.size)]
+    shifted = [padded[before - at : before - at + total] * weight for at, weight in enumerate(each)]
     full = fold(lambda left, right: left + right, shifted)
     if mode == "full":
         return full
     if mode == "valid":
-        return full[len(weights) - 1 : long.size]
-    start = (len(weights) - 1) // 2
+        return full[before : long.size]
+    start = before // 2
     return full[start : start + long.size]
 
 

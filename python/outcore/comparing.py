@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from outcore._array import Array
 from outcore._node import Operand, node
 from outcore._reduction import floating
+from outcore._typed import Typed, typed_of
 from outcore.creation import asarray
 from outcore.elementwise import abs, isfinite, isnan
+from outcore.errors import DTypeError
 from outcore.manipulation import broadcast_shapes
 from outcore.utility import all
 
@@ -38,8 +42,32 @@ def allclose(
     return all(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
-def array_equal(x1: Operand, x2: Operand, /, *, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements: a lazy truth value.
+def _typed_pair(x1: Any, x2: Any) -> tuple[Any, Any] | None:
+    """Both arrays, where one of them is of dates or text; the other may be of numbers."""
+    typed = typed_of(x1), typed_of(x2)
+    if typed == (None, None):
+        return None
+    first, second = (Array(node(x)) if of is None else of for x, of in zip((x1, x2), typed, strict=True))
+    return first, second
+
+
+def _typed_same(a: Any, b: Any, equal_nan: bool) -> Array | None:
+    """Where elements are equal; None for types that do not compare."""
+    if not (isinstance(a, Typed) and isinstance(b, Typed)):
+        return None
+    try:
+        same: Any = a == b
+    except DTypeError:
+        return None
+    if same is NotImplemented or not isinstance(same, Array):
+        return None
+    gone = [x._missing(x._columns()) for x in (a, b)] if equal_nan else [None]
+    first, last = gone[0], gone[-1]
+    return same if first is None or last is None else same | (first & last)
+
+
+def array_equal(x1: Operand | Typed, x2: Operand | Typed, /, *, equal_nan: bool = False) -> Array:
+    """Whether two arrays have one shape and equal elements, also of dates and text: a lazy truth value.
 
     I/O: one read of each, none where shapes differ.
 
@@ -47,6 +75,10 @@ def array_equal(x1: Operand, x2: Operand, /, *, equal_nan: bool = False) -> Arra
     >>> bool(oc.array_equal(np.asarray([1, 2]), np.asarray([1, 2, 3])))
     False
     """
+    typed = _typed_pair(x1, x2)
+    if typed is not None:
+        same = _typed_same(*typed, equal_nan) if typed[0].shape == typed[1].shape else None
+        return asarray(False) if same is None else all(same)
     a, b = Array(node(x1)), Array(node(x2))
     if a.shape != b.shape:
         return asarray(False)
@@ -56,19 +88,20 @@ def array_equal(x1: Operand, x2: Operand, /, *, equal_nan: bool = False) -> Arra
     return all(same)
 
 
-def array_equiv(x1: Operand, x2: Operand, /) -> Array:
+def array_equiv(x1: Operand | Typed, x2: Operand | Typed, /) -> Array:
     """Whether two arrays broadcast to one shape and are equal there: a lazy truth value. I/O: one read of each.
 
     >>> import numpy as np, outcore as oc
     >>> bool(oc.array_equiv(np.asarray([[1, 2], [1, 2]]), np.asarray([1, 2])))
     True
     """
-    a, b = Array(node(x1)), Array(node(x2))
+    a, b = _typed_pair(x1, x2) or (Array(node(x1)), Array(node(x2)))
     try:
         broadcast_shapes(a.shape, b.shape)
     except ValueError:
         return asarray(False)
-    return all(a == b)
+    same = a == b if type(a) is type(b) is Array else _typed_same(a, b, False)
+    return asarray(False) if same is None else all(same)
 
 
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]

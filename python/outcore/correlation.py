@@ -79,8 +79,9 @@ def cov(
 ) -> Array:
     """Covariance of variables, which are rows (columns if not `rowvar`), with divisor n − ddof (1, or 0 if `bias`).
 
-    `y` gives further variables. Two observations at least are needed for a finite result, which is float64 or
-    complex128. Raises ShapeError for arrays of more than two axes and for different numbers of observations.
+    `y` gives further variables; that of a single one is a number without axes, as NumPy has it. Two observations at
+    least are needed for a finite result, which is float64 or complex128. Raises ShapeError for arrays of more than two
+    axes and for different numbers of observations.
 
     I/O: one read of the data: sums and products are formed together, of distances from the mean of its first
     observations, which are read beforehand; Σ (x−c)(x−c)ᵀ − n·(m−c)(m−c)ᵀ (Chan, Golub, LeVeque 1983).
@@ -103,7 +104,8 @@ def cov(
     products = matmul(matrix_transpose(apart), conj(apart) if data.dtype.kind == "c" else apart)
     sums = reshape(sum(apart, axis=0), (data.shape[1], 1))
     beside = matrix_transpose(conj(sums) if data.dtype.kind == "c" else sums)
-    return (products - sums * beside / float(count if count else 1)) / float(np.maximum(count - less, 0) or np.nan)
+    found = (products - sums * beside / float(count if count else 1)) / float(np.maximum(count - less, 0) or np.nan)
+    return reshape(found, ()) if data.shape[1] == 1 else found
 
 
 def _variables(x: Operand, rowvar: bool) -> Array:
@@ -128,6 +130,8 @@ def corrcoef(x: Operand, y: Operand | None = None, /, *, rowvar: bool = True) ->
            [-1.,  1.]])
     """
     found = cov(x, y, rowvar=rowvar)
+    if not found.ndim:
+        return found / found
     variables = found.shape[0]
     own = sum(where(eye(variables, dtype=np.bool_), found, 0), axis=0)
     deviations = sqrt(real(own) if found.dtype.kind == "c" else own)

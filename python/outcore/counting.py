@@ -12,10 +12,12 @@ import numpy as np
 from outcore import _core, _masks
 from outcore._array import Array
 from outcore._checks import finite
+from outcore._foresight import is_foreseeing
 from outcore._node import Operand, node
 from outcore._run import compute
 from outcore.creation import arange, asarray
 from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.indexing import take
 from outcore.manipulation import concat, reshape
 from outcore.searching import argmax, searchsorted, where
 from outcore.sets import unique_counts
@@ -66,7 +68,9 @@ def bincount(x: Operand, /, *, weights: Operand | None = None, minlength: int = 
 
     def make() -> _core.Expr:
         bins = minlength
-        if numbers.shape[0]:
+        if is_foreseeing():  # what counts take for one bin at least
+            bins = builtins.max(bins, 1)
+        elif numbers.shape[0]:
             least, most = (int(bound) for bound in compute(min(numbers), max(numbers)))
             if least < 0:
                 raise ArgumentError(f"bincount: {least} is below zero")
@@ -178,7 +182,7 @@ def mode(x: Operand, /) -> Array:
 
     def make() -> _core.Expr:
         found = unique_counts(values)
-        return found.values[int(argmax(found.counts))]._expr
+        return reshape(take(found.values, reshape(argmax(found.counts), (1,)), axis=0), ())._expr
 
     return _masks.Chosen(make)
 

@@ -7,6 +7,7 @@ ShapeError naming both; a type an operation does not take raises DTypeError.
 
 from __future__ import annotations
 
+from types import CodeType
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ class Unary(Protocol):
 
     __name__: str
     __qualname__: str
+    __code__: CodeType
 
     def __call__(self, x: Operand, /) -> Array: ...
 
@@ -30,6 +32,7 @@ class Binary(Protocol):
 
     __name__: str
     __qualname__: str
+    __code__: CodeType
 
     def __call__(self, x1: Operand, x2: Operand, /) -> Array: ...
 
@@ -118,6 +121,7 @@ def _named(function: Function, name: str, text: str, rules: str, example: str) -
     given, _, found = example.partition(" → ")
     elements, bracket, number = given.partition("]")
     function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name)  # by which a refusal names it
     function.__doc__ = (
         f"{text}\n\n{rules}\n\n>>> import outcore as oc\n"
         f">>> oc.{name}(oc.asarray({elements}{bracket}){number}).compute()\narray({found})\n"

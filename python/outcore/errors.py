@@ -66,6 +66,16 @@ class MemoryLimitError(OutcoreError, MemoryError):
 
     code = "memory"
 
+    def of(self, function: str | None) -> MemoryLimitError:
+        """The same refusal under the name of the function that was called; the operator is said beside it."""
+        operator = self.operator
+        if function is None or operator is None or operator == function or not str(self).startswith(f"{operator}: "):
+            return self
+        text = str(self).removeprefix(f"{operator}: ")
+        if "(at " not in text:
+            text = text.replace("(", f"(at {operator}; ", 1)
+        return MemoryLimitError(f"{function}: {text}", self.details | {"operator": function})
+
     @property
     def operator(self) -> str | None:
         return self.details.get("operator")

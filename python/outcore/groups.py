@@ -66,9 +66,10 @@ class GroupBy(GroupOrder):
         axis: int,
         like: Typed | _Numbered | None = None,
         few: npt.NDArray[Any] | None = None,
-        keys: Callable[[Array], tuple[Any, ...]] | None = None,
+        keys: _Keys | None = None,
     ) -> None:
         self._labels = labels
+        self._length = labels.shape[0] if keys is None else keys.length
         self._axis = axis
         self._like = like  # what the labels are keys of, where they are dates or text
         self._is_numbered = groups is not None
@@ -135,7 +136,7 @@ class GroupBy(GroupOrder):
         else:
             found = _masks.Chosen(lambda: self._numeric_keys()._expr, "keys")
         if self._of_several is not None:
-            return self._of_several(found)  # type: ignore[return-value]
+            return self._of_several.of(found)  # type: ignore[return-value]
         return found if self._like is None else self._like._of_keys(found)  # type: ignore[return-value]
 
     def _numeric_keys(self) -> Array:
@@ -307,7 +308,7 @@ class GroupBy(GroupOrder):
 
     @when_needed
     def var(self, x: Operand, *, ddof: float = 0.0, skipna: bool = False) -> Array:
-        """The variance of every group with divisor count − ddof, floating point.
+        """The variance of every group with divisor count − ddof, floating point; NaN where that is not positive.
 
         Distances are taken from the mean of the own group, so nothing cancels. I/O: twice that of `groupby`.
 
@@ -324,7 +325,9 @@ class GroupBy(GroupOrder):
             squares = self._of_present(self._table("sum", values, "float64", sums / known))
         else:
             squares = self._placed(self._by_sorting(values, "float64").squares(skips), "sum")
-        return self._turned((squares / (counts - ddof)).astype(own if own.kind == "f" else np.float64))
+        left = counts - ddof
+        found = where(left > 0, squares / where(left > 0, left, 1), np.nan)
+        return self._turned(found.astype(own if own.kind == "f" else np.float64))
 
     def _places(self, fold: Fold, values: Array) -> Array:
         """For each group the row of its extreme in each column; beyond all rows where it has none."""
@@ -396,16 +399,22 @@ class GroupBy(GroupOrder):
     def _results(self, x: Operand, functions: Sequence[str]) -> tuple[Array, ...]:
         return tuple(self._result(x, name) for name in functions)
 
-    def _result(self, x: Operand, name: str) -> Array:
-        if name == "count":
-            return self.count()
-        if name.removeprefix("nan") in _SKIPPING and name.startswith("nan"):
-            found: Array = getattr(self, name.removeprefix("nan"))(x, skipna=True)
-        elif name in _RESULTS:
-            found = getattr(self, name)(x)
-        else:
+    def _check_result(self, name: str, x: Operand) -> None:
+        plain = name.removeprefix("nan") if name.removeprefix("nan") in _SKIPPING else name
+        if plain not in _RESULTS:
             names = [*_RESULTS, *(f"nan{name}" for name in _SKIPPING)]
             raise ArgumentError(f"groupby.aggregate: {name!r} is not one of {', '.join(names)}")
+        if plain != "count":
+            self._check(plain, x)
+
+    def _result(self, x: Operand, name: str) -> Array:
+        self._check_result(name, x)
+        if name == "count":
+            return self.count()
+        if name in _RESULTS:
+            found: Array = getattr(self, name)(x)
+        else:
+            found = getattr(self, name.removeprefix("nan"))(x, skipna=True)
         return found
 
     def _codes(self) -> Array:
@@ -451,33 +460,55 @@ class _Numbered:
         columns = [take(column, numbers, axis=0) for column in self._all._columns()]
         return self._all._of_columns(columns)
 
+    def _later(self, make: Callable[[], Typed]) -> Typed:
+        return self._all._later(make)
+
 
 class _Keys:
     """Several rows of labels as one: the place of each pair among all pairs, in the order of the first."""
 
     def __init__(self, keys: Sequence[Operand | Typed], axis: int) -> None:
         self._each = [groupby(key, axis=axis) for key in keys]
-        lengths = [groups._labels.shape[0] for groups in self._each]
+        lengths = [groups._length for groups in self._each]
         if len(set(lengths)) != 1:
             raise ShapeError(f"groupby: keys of lengths {', '.join(map(str, lengths))}; each row has one of every key")
-        self._counts = [groups.keys.shape[0] for groups in self._each]
-        if math.prod(self._counts) >= 1 << 63:
-            raise ArgumentError(f"groupby: {len(keys)} keys have more pairs than int64 can number")
+        self.length = lengths[0]
+
+    def _counts(self) -> list[int]:
+        counts = [groups._numeric_keys().shape[0] for groups in self._each]
+        if math.prod(counts) >= 1 << 63:
+            raise ArgumentError(f"groupby: {len(counts)} keys have more pairs than int64 can number")
+        return counts
 
     def codes(self) -> Array:
-        found = self._each[0]._codes()
-        for groups, count in zip(self._each[1:], self._counts[1:], strict=True):
-            found = found * count + groups._codes()
-        return found
+        """The number of the pair in each row; found when something needs it, where a key is looked at for it."""
+
+        def make() -> Array:
+            found = self._each[0]._codes()
+            for groups, count in zip(self._each[1:], self._counts()[1:], strict=True):
+                found = found * count + groups._codes()
+            return found
+
+        if all(groups._knows_rows() for groups in self._each):
+            return make()
+        return _masks.Chosen(lambda: make()._expr, "groupby")
 
     def of(self, codes: Array) -> tuple[Any, ...]:
         """The keys that a row of numbers stands for."""
-        found: list[Any] = []
-        for groups, count in zip(self._each[::-1], self._counts[::-1], strict=True):
-            kept = take(groups._numeric_keys(), codes % (count or 1), axis=0)
-            found.append(kept if groups._like is None else groups._like._of_keys(kept))
-            codes = codes // (count or 1)
-        return tuple(found[::-1])
+        return tuple(self._part(place, codes) for place in range(len(self._each)))
+
+    def _part(self, place: int, codes: Array) -> Any:
+        groups = self._each[place]
+
+        def make() -> Any:
+            counts = [count or 1 for count in self._counts()]
+            numbers = codes // math.prod(counts[place + 1 :]) % counts[place]
+            kept = take(groups._numeric_keys(), numbers, axis=0)
+            return kept if groups._like is None else groups._like._of_keys(kept)
+
+        if type(codes) is Array and groups._knows_rows():
+            return make()
+        return _masks.Chosen(lambda: make()._expr, "keys") if groups._like is None else groups._like._later(make)
 
 
 def _are_keys(labels: Any) -> bool:
@@ -520,7 +551,7 @@ def groupby(
         if groups is not None:
             raise ArgumentError(f"groupby: groups={groups} for several keys; it numbers one row of integer labels")
         several = _Keys(labels, axis)  # type: ignore[arg-type]
-        return GroupBy(several.codes(), None, axis, keys=several.of)
+        return GroupBy(several.codes(), None, axis, keys=several)
     like = typed_of(labels)
     if like is not None and groups is None and like.ndim == 1 and len(like._columns()) > 1:
         codes, categories = like.categories()

@@ -19,6 +19,8 @@ from outcore.searching import where
 
 Method = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+# Those that give an element, of whatever type.
+_PICKING = ("lower", "higher", "nearest")
 # More columns than these are sorted whole, band by band: a few keys of each would be too many.
 _COLUMNS_MAX = 1 << 12
 # Columns of up to so many bytes are so where those behind several axes would have to be brought into a matrix.
@@ -91,14 +93,21 @@ def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims:
     if outside:
         raise ArgumentError(f"{name}: q={outside[0]} is not between 0 and 1")
     columns, axes, rest = _columns(name, x, axis)
-    if columns.dtype.kind == "b":
+    picks = method in _PICKING
+    is_bool = columns.dtype.kind == "b"
+    if is_bool and not picks:
         raise DTypeError(f"{name}: differences of bool are not defined; cast the array first")
-    if columns.shape[0] == 0 and 0 not in rest:
-        raise ShapeError(f"{name}: shape {tuple(node(x).shape)} has no elements along axes {tuple(axes)}")
-    shape = (*given.shape, *rest)
+    columns = columns.astype(np.uint8) if is_bool else columns
+    shape = tuple(1 if place in axes else length for place, length in enumerate(node(x).shape)) if keepdims else rest
+    shape = (*given.shape, *shape)
     floats = columns.dtype if columns.dtype.kind == "f" else np.dtype(np.float64)
     if not fractions or 0 in rest:
-        return full(shape, 0, dtype=floats)
+        own = np.dtype(np.bool_) if is_bool else columns.dtype
+        return full(shape, 0, dtype=own if picks else floats)
+    if columns.shape[0] == 0:
+        if name == "quantile":
+            raise ShapeError(f"{name}: shape {tuple(node(x).shape)} has no elements along axes {tuple(axes)}")
+        return full(shape, np.nan, dtype=floats)
     low, high, part, counts = _statistics(columns, fractions)
     nearest = method == "nearest"
     values = _nearest(low, high, part, counts, fractions) if nearest else _between(low, high, part, method)
@@ -107,10 +116,7 @@ def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims:
         values = values + 0.0
         least = 1 if omit else columns.shape[0]
         values = where(expand_dims(counts, axis=0) < least, np.nan, values)
-    result = reshape(values, shape)
-    if keepdims:
-        result = expand_dims(result, axis=tuple(given.ndim + place for place in axes))
-    return result
+    return reshape(values.astype(np.bool_) if is_bool else values, shape)
 
 
 def quantile(x: Operand, /, q: Any, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False) -> Array:
@@ -136,9 +142,9 @@ def quantile(x: Operand, /, q: Any, *, axis: Axis = None, method: Method = "line
 def nanquantile(
     x: Operand, /, q: Any, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
 ) -> Array:
-    """As `quantile` of the elements that are not NaN; NaN where there are none.
+    """As `quantile` of the elements that are not NaN; NaN where there are none, also along axes of length 0.
 
-    Errors and I/O as there.
+    Other errors and I/O as there.
 
     >>> import numpy as np, outcore as oc
     >>> oc.nanquantile(np.asarray([4.0, np.nan, 3.0, 2.0]), 0.5).item()
@@ -147,8 +153,16 @@ def nanquantile(
     return _quantiles("nanquantile", x, q, axis, method, keepdims, omit=True)
 
 
+def _zeros_and_ones(x: Operand) -> Array:
+    """The array, of bool as numbers."""
+    array = Array(node(x))
+    return array.astype(np.uint8) if array.dtype.kind == "b" else array
+
+
 def median(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The middle element along axes, or the mean of the two in the middle; NaN where there is a NaN.
+    """The middle element along axes, or the mean of the two in the middle; NaN where there is a NaN, or nothing.
+
+    Of bool it is that of zeros and ones, as NumPy has it.
 
     I/O: as `quantile`.
 
@@ -156,7 +170,7 @@ def median(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array
     >>> oc.median(np.asarray([[1, 5, 2], [4, 4, 4]]), axis=1).compute()
     array([2., 4.])
     """
-    return _quantiles("median", x, 0.5, axis, "linear", keepdims, omit=False)
+    return _quantiles("median", _zeros_and_ones(x), 0.5, axis, "linear", keepdims, omit=False)
 
 
 def nanmedian(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -166,7 +180,7 @@ def nanmedian(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Ar
     >>> oc.nanmedian(np.asarray([1.0, np.nan, 3.0])).item()
     2.0
     """
-    return _quantiles("nanmedian", x, 0.5, axis, "linear", keepdims, omit=True)
+    return _quantiles("nanmedian", _zeros_and_ones(x), 0.5, axis, "linear", keepdims, omit=True)
 
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile"]

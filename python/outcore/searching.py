@@ -183,7 +183,7 @@ def searchsorted(
 ) -> Array:
     """Where each element of `x2` belongs in the sorted row `x1`, int64: before equal elements (left), or behind them.
 
-    With `sorter`, `x1[sorter]` is what is sorted. Dates among dates are taken too. NaN belongs behind all numbers.
+    With `sorter`, `x1[sorter]` is what is sorted. Dates and text are taken too. NaN belongs behind all numbers.
     Raises ShapeError for an `x1` of several axes, ArgumentError for another side.
 
     I/O: one read of each while `x1` fits a third of the memory; else two sorts of both together, with positions.
@@ -226,12 +226,22 @@ def isin(x: Operand | Typed, test_elements: Any, /, *, invert: bool = False) -> 
     if any(part.dtype.kind == "c" for part in numbers):
         found = _in_complex(*numbers)
         return ~found if invert else found
-    array, tests = _common("isin", Array(node(x)), Array(node(test_elements)))
+    if {part.dtype.kind for part in numbers} == {"i", "u"} and any(part.dtype == np.uint64 for part in numbers):
+        found = _in_other_signs(*numbers)
+        return ~found if invert else found
+    array, tests = _common("isin", *numbers)
     row = sort(reshape(tests, (math.prod(tests.shape),)))
     found = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
     if array.dtype.kind == "f":
         found = found & (array == array)
     return ~found if invert else found
+
+
+def _in_other_signs(array: Array, tests: Array) -> Array:
+    """Membership of signed integers among those of uint64, or the reverse: of such as both types hold."""
+    if array.dtype.kind == "i":
+        return isin(array.astype(np.uint64), tests.astype(np.uint64)) & (array >= 0)
+    return isin(array.astype(np.int64), tests.astype(np.int64)) & (array <= np.iinfo(np.int64).max)
 
 
 def _in_complex(array: Array, tests: Array) -> Array:

@@ -206,10 +206,10 @@ def setxor1d(x1: Operand, x2: Operand, /) -> Array:
     >>> oc.setxor1d(np.asarray([1, 2, 2]), np.asarray([2, 3])).compute()
     array([1, 3])
     """
-    # What is distinct in each is there once or twice in both together.
-    found = unique_counts(concat([unique(x1), unique(x2)]))
 
     def make() -> _core.Expr:
+        # What is distinct in each is there once or twice in both together.
+        found = unique_counts(concat([unique(x1), unique(x2)]))
         return found.values[found.counts == 1]._expr
 
     return _masks.Chosen(make)

@@ -64,11 +64,13 @@ _LANES_MAX = 64
 
 
 def _lanes(name: str, x: Operand, axis: int, descending: bool, method: Method | None, positions: bool) -> Array:
-    expr = _keys(name, x)
+    expr = node(x)
     method = _method(name, method)
     if len(expr.shape) == 0:
         raise ShapeError(f"{name}: a number has no axis to sort along")
     place = axis_of(name, axis, len(expr.shape))
+    if expr_dtype(expr).kind == "c":
+        return _complex_lanes(Array(expr), place, descending, positions)
     if len(expr.shape) == 1:
         return Array(_sorted_row(expr, descending, method, positions))
     if expr.shape[place] * expr_dtype(expr).itemsize <= _LANE_BYTES_MAX:
@@ -82,6 +84,18 @@ def _lanes(name: str, x: Operand, axis: int, descending: bool, method: Method | 
         return moveaxis(reshape(_together(rows, descending, method, positions), array.shape), -1, place)
     lanes = [Array(_sorted_row(rows[row]._expr, descending, method, positions)) for row in range(rows.shape[0])]
     return moveaxis(reshape(stack(lanes), array.shape), -1, place)
+
+
+def _complex_lanes(x: Array, place: int, descending: bool, positions: bool) -> Array:
+    """Complex numbers by their real parts, among equals by their imaginary parts; NaN last, as NumPy has it."""
+    from outcore._elements import complex_keys  # which sort by these functions
+    from outcore.indexing import take_along_axis
+    from outcore.lanes import lexsort
+
+    last, *parts = complex_keys(x)
+    keys = [last, *(-part if descending else part for part in parts)]
+    order = lexsort(keys[::-1], axis=place)
+    return order if positions else take_along_axis(x, order, axis=place)
 
 
 def _together(rows: Array, descending: bool, method: Method | None, positions: bool) -> Array:
@@ -105,6 +119,7 @@ def sort(
 ) -> Array:
     """The elements in order along an axis: NaN last, -0 equal to +0, always stable.
 
+    Complex numbers go by their real parts, among equals by their imaginary parts: `lexsort` and `take_along_axis`.
     Dates and text are sorted too, and come back as such: NaT last, text by its bytes or code points.
 
     I/O: a row as `sort_by` without columns, by that `method`. Along an axis of several, lanes of up to 32 MiB are

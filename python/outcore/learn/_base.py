@@ -26,7 +26,7 @@ from outcore._node import Operand, node
 from outcore._session import check_room
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.learn import metrics
-from outcore.learn._course import values
+from outcore.learn._course import refusal_of, values
 
 Numbers = npt.NDArray[Any]
 FLOATS = (np.float64, np.float32)
@@ -47,7 +47,6 @@ class Data(NamedTuple):
 def _naming_itself(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A method whose refusals name it: users called that, and none of the operators that it is made of."""
 
-    @wraps(fit)
     def named(self: Any, *given: Any, **options: Any) -> Any:
         try:
             return fit(self, *given, **options)
@@ -55,9 +54,10 @@ def _naming_itself(fit: Callable[..., Any]) -> Callable[..., Any]:
             method = f"{type(self).__name__}.{fit.__name__}"
             if error.operator is not None and error.operator.endswith(f".{fit.__name__}"):
                 raise
-            raise MemoryLimitError(f"{method}: {error}", error.details | {"operator": method}) from error
+            raise refusal_of(method, error) from error
 
-    return named
+    named.__code__ = named.__code__.replace(co_name=fit.__name__)  # by which nodes that it makes are named
+    return wraps(fit)(named)
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

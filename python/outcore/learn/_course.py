@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -67,13 +68,27 @@ def _refusal(error: MemoryLimitError) -> MemoryLimitError:
     """A refusal with a limit in whole MiB, in which small results remembered on the way have room too."""
     if error.smallest is None or error.need is None or error.limit is None:
         return error
-    smallest = -(-(error.smallest + _REMEMBERED) // _MEBIBYTE) * _MEBIBYTE
+    smallest = _whole(error.smallest)
     need, left = format_size(error.need), format_size(error.limit)
     return MemoryLimitError(
         f"a sweep needs {need} of memory at once, and the limit leaves {left}; "
         f"the smallest limit that works is {smallest // _MEBIBYTE} MiB",
         error.details | {"smallest": smallest},
     )
+
+
+def _whole(smallest: int) -> int:
+    return -(-(smallest + _REMEMBERED) // _MEBIBYTE) * _MEBIBYTE
+
+
+def refusal_of(method: str, error: MemoryLimitError) -> MemoryLimitError:
+    """A refusal under the name of an estimator's method, with a limit in whole MiB as those of `foresee`."""
+    text, details = str(error).removeprefix(f"{error.operator}: "), error.details | {"operator": method}
+    if error.smallest is not None and error.smallest % _MEBIBYTE:
+        smallest = _whole(error.smallest)
+        text = re.sub(r"limit that works is .*$", f"limit that works is {smallest // _MEBIBYTE} MiB", text)
+        details["smallest"] = smallest
+    return MemoryLimitError(f"{method}: {text}", details)
 
 
 class Course:
@@ -221,4 +236,15 @@ def sweep(arrays: Sequence[Operand]) -> list[Numbers]:
     return going.sweep(arrays)
 
 
-__all__ = ["Beside", "Course", "clear_room", "course", "foresee", "generator_state", "restored", "sweep", "values"]
+__all__ = [
+    "Beside",
+    "Course",
+    "clear_room",
+    "course",
+    "foresee",
+    "generator_state",
+    "refusal_of",
+    "restored",
+    "sweep",
+    "values",
+]
