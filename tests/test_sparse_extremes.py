@@ -125,3 +125,16 @@ def test_products_of_matrices_have_infinity_times_nothing() -> None:
     B = sp.csr_array(np.array([[0.0, 2.0], [0.0, 1e308]]))
     found = oc.sparse.from_scipy(A).multiply(oc.sparse.from_scipy(B)).toarray()
     np.testing.assert_array_equal(found, A.multiply(B).toarray())
+
+
+@pytest.mark.parametrize("solve", ["cg", "bicgstab", "gmres", "minres"])
+def test_a_system_without_unknowns_is_solved(solve: str) -> None:
+    x, info = getattr(oc.sparse.linalg, solve)(oc.sparse.from_coo([], [], np.zeros(0), (0, 0)), np.zeros(0))
+    assert (x.shape, info) == ((0,), 0)
+
+
+@pytest.mark.parametrize("told", [{"sigma": np.nan}, {"sigma": np.inf}, {"tol": np.nan}, {"tol": np.inf}])
+@pytest.mark.parametrize("find", [oc.sparse.linalg.eigsh, oc.sparse.linalg.eigs])
+def test_numbers_that_are_not_finite_are_no_shift_and_no_tolerance(find: object, told: dict[str, float]) -> None:
+    with pytest.raises(ArgumentError, match="must be finite"):
+        find(np.diag(np.arange(1.0, 9.0)), k=2, **told)  # type: ignore[operator]
