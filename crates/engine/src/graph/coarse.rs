@@ -285,6 +285,7 @@ impl Merging<'_> {
                 smallest: 2 * ENTRY_BYTES * self.communities as u64,
                 exact: false,
                 detail: "for the neighbours of one community".into(),
+                planning: false,
             });
         }
         Ok((rows.entries, rows.end))
