@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -138,3 +139,33 @@ def test_a_system_without_unknowns_is_solved(solve: str) -> None:
 def test_numbers_that_are_not_finite_are_no_shift_and_no_tolerance(find: object, told: dict[str, float]) -> None:
     with pytest.raises(ArgumentError, match="must be finite"):
         find(np.diag(np.arange(1.0, 9.0)), k=2, **told)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("weight", [5e-324, 1e-310, 1.0, 1e200, 1.7e308])
+def test_communities_depend_on_ratios_of_weights_alone(weight: float) -> None:
+    ends = [0, 1, 2, 3, 4, 5, 2], [1, 2, 0, 4, 5, 3, 3]
+    G = oc.graph.from_arrays(*ends, weights=np.full(7, weight), directed=False)
+    labels, modularity = oc.graph.louvain_communities(G)
+    assert labels.tolist() == [0, 0, 0, 3, 3, 3]
+    np.testing.assert_allclose(modularity, 5 / 14, rtol=1e-12)
+
+
+def test_weights_beside_much_larger_ones_do_not_count() -> None:
+    G = oc.graph.from_arrays([0, 2, 1], [1, 3, 2], weights=np.array([1.7e308, 1.7e308, 5e-324]), directed=False)
+    labels, modularity = oc.graph.louvain_communities(G)
+    assert (labels.tolist(), modularity) == ([0, 0, 2, 2], 0.5)
+
+
+@pytest.mark.parametrize("weight", [np.inf, np.nan, -1.0, -np.inf])
+def test_weights_that_communities_cannot_have_are_refused(weight: float) -> None:
+    G = oc.graph.from_arrays([0, 1], [1, 2], weights=np.array([1.0, weight]), directed=False)
+    with pytest.raises(ArgumentError, match="finite and at least 0"):
+        oc.graph.louvain_communities(G)
+
+
+@pytest.mark.parametrize("weight", [1e-200, 1e200])
+def test_modularity_has_no_squares_of_the_total(weight: float) -> None:
+    G = nx.Graph()
+    G.add_weighted_edges_from([(0, 1, weight), (2, 3, weight)])
+    found = nx.community.modularity(G, [{0, 1}, {2, 3}], backend="outcore")
+    np.testing.assert_allclose(found, 0.5, rtol=1e-12)

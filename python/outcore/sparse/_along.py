@@ -197,7 +197,7 @@ def check_room(name: str, need: int, taking: str) -> None:
     if need <= room:
         return
     # The process itself may have grown when it is tried again.
-    smallest = need if pool is not None and pool <= room else session.options["memory_limit"] + need - room + _GROWTH
+    smallest = session._core.limit_that_leaves(need) + (0 if pool is not None and pool <= room else _GROWTH)
     raise MemoryLimitError(
         f"{name}: {taking} take {format_size(need)} in memory, the limit leaves {format_size(room)}; "
         f"a limit that works is {smallest} bytes",
