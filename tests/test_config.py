@@ -128,7 +128,21 @@ def test_the_default_limit_is_a_share_of_the_tighter_of_host_and_group(tmp_path,
     (tmp_path / "memory.limit_in_bytes").write_text("9223372036854771712\n")
     assert _machine.cgroup_memory([tmp_path]) is None
     monkeypatch.setattr(_machine, "cgroup_memory", lambda: 1000000)
+    monkeypatch.setattr(config, "_limit", None)
     assert config.get("memory_limit") == 800000
+
+
+def test_the_machine_is_not_asked_at_every_call(monkeypatch):
+    asked = []
+    monkeypatch.setattr(config, "_limit", None)
+    monkeypatch.setattr(_machine, "cgroup_memory", lambda: asked.append(1) or 1000000)
+    monkeypatch.setattr(config.time, "monotonic", lambda: 7.0 + len(asked))
+    for _ in range(100):
+        assert config.snapshot()["memory_limit"] == 800000
+    assert len(asked) == 1
+    config.refresh()
+    assert config.get("memory_limit") == 800000
+    assert len(asked) == 2
 
 
 def test_groups_of_both_versions_are_found_with_their_parents(tmp_path):

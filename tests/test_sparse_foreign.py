@@ -18,7 +18,14 @@ from support.running import session
 from support.sizes import examples
 
 import outcore as oc
-from outcore.errors import FormatError, MemoryLimitError, MissingFileError, OutcoreError, UnsupportedFormatError
+from outcore.errors import (
+    FormatError,
+    InternalError,
+    MemoryLimitError,
+    MissingFileError,
+    OutcoreError,
+    UnsupportedFormatError,
+)
 
 SIDE = 64
 SLOW = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -401,3 +408,26 @@ def test_damaged_files_of_scipy_are_one_of_our_errors(
     ):
         with contextlib.suppress(OutcoreError):
             call()
+
+
+@pytest.mark.parametrize("read", [oc.sparse.open, oc.sparse.from_anndata])
+def test_damaged_hdf5_files_raise_no_errors_of_their_library(read: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.h5ad"
+    S = sp.random_array((60, 50), density=0.2, rng=np.random.default_rng(3), format="csr")
+    with h5py.File(path, "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": S.shape})
+        group["indptr"], group["indices"], group["data"] = S.indptr, S.indices, S.data
+    whole, draw, refused = path.read_bytes(), np.random.default_rng(5), 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        begin = int(draw.integers(len(whole)))
+        damaged[begin : begin + 32] = draw.bytes(len(damaged[begin : begin + 32]))
+        path.write_bytes(damaged[: int(draw.integers(len(whole) // 2, len(whole) + 1))])
+        try:
+            read(path).sum().compute()
+        except InternalError:
+            raise
+        except OutcoreError:
+            refused += 1
+    assert refused > 30

@@ -242,7 +242,7 @@ def check_room(operator: str, bytes: int) -> None:
     if bytes <= left:
         return
     limit = session.options["memory_limit"]
-    smallest = -(-(limit + bytes - left) // _MEBIBYTE) * _MEBIBYTE
+    smallest = -(-session._core.limit_that_leaves(bytes) // _MEBIBYTE) * _MEBIBYTE
     raise MemoryLimitError(
         f"{operator} needs {format_size(bytes)} of memory at once, and the limit of {format_size(limit)} leaves "
         f"{format_size(max(left, 0))}; the smallest limit that works is {smallest // _MEBIBYTE} MiB",

@@ -10,6 +10,7 @@ import builtins
 import difflib
 import os
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
@@ -102,11 +103,24 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
 }
 _lock = threading.RLock()
 _loaded: dict[str, Any] | None = None
+# Every call asks for the limit, and asking the control groups takes longer than planning a small one: a limit is known
+# for so many seconds. Kept beside its time, so that threads need no lock.
+_LIMIT_SECONDS = 1.0
+_limit: tuple[float, int] | None = None
+
+
+def _machine_limit() -> int:
+    """The memory limit that the machine and its control groups say."""
+    global _limit
+    known, now = _limit, time.monotonic()
+    if known is None or now - known[0] > _LIMIT_SECONDS:
+        known = _limit = now, _machine.default_memory_limit()
+    return known[1]
 
 
 def _default(key: str) -> Any:
     if key == "memory_limit":
-        return _machine.default_memory_limit()
+        return _machine_limit()
     if key == "scratch":
         return [_machine.default_scratch()]
     return {"policy": "next-use", "rewrites": {}, "direct_io": True}.get(key)
@@ -175,14 +189,16 @@ def _base() -> dict[str, Any]:
 
 
 def refresh() -> None:
-    """Reads file and environment again at the next use. What `set()` changed stays.
+    """Reads file and environment, and asks the machine, again at the next use. What `set()` changed stays.
+
+    A limit of a control group that changes is known a second later without it.
 
     >>> import outcore as oc
     >>> oc.config.refresh()
     """
-    global _loaded
+    global _loaded, _limit
     with _lock:
-        _loaded = None
+        _loaded = _limit = None
 
 
 def get(key: str) -> Any:

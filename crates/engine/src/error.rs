@@ -26,6 +26,8 @@ pub enum EngineError {
         /// Whether the limit named is known to work; else it is only known that less does not.
         exact: bool,
         detail: String,
+        /// Whether the plan itself has no room, so that another must not be made beside it.
+        planning: bool,
     },
     /// A matrix that has no such factors.
     #[error("{0}")]

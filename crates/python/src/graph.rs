@@ -603,12 +603,14 @@ impl PyGraph {
         resolution: f64,
         seed: u64,
         threshold: f64,
+        exponent: i32,
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, f64)> {
         let run = run.get();
         let what = Louvain {
             resolution,
             seed,
             threshold,
+            exponent,
         };
         let is_weighted = self.file.shape().weights.is_some();
         let degrees = if is_weighted { &[Direction::Out][..] } else { &[] };
@@ -813,8 +815,8 @@ impl PyGraph {
         raised.map_or(done, Err)
     }
 
-    /// The lowest weight, their sum, and whether one of them is not a number.
-    fn weights(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<(f64, f64, bool)> {
+    /// The lowest weight, the highest, their sum, and whether one of them is not a number.
+    fn weights(&self, py: Python<'_>, run: &Bound<'_, PyGraphRun>) -> PyResult<(f64, f64, f64, bool)> {
         let run = run.get();
         self.with_memory(
             py,

@@ -207,6 +207,11 @@ impl PySession {
         self.0.clear();
     }
 
+    /// The limit under which so many bytes are there beside what is held now.
+    fn limit_that_leaves(&self, bytes: u64) -> u64 {
+        self.0.limit_that_leaves(bytes)
+    }
+
     /// Has kept tiles give so many bytes back, for what the process takes beside.
     fn leave_room(&self, py: Python<'_>, bytes: u64) {
         py.detach(|| self.0.leave_room(bytes));

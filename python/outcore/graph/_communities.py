@@ -10,6 +10,9 @@ from outcore.errors import ArgumentError
 from outcore.graph._activity import running, unseen
 from outcore.graph._graph import Graph, undirected
 
+# A weight and a sum of weights between which products of two of them are numbers of usual size.
+_USUAL = (1e-150, 1e150)
+
 
 def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.NDArray[np.uint32]:
     """Communities by labels that spread: each vertex has the label that most of its neighbours have (Raghavan, Albert,
@@ -62,23 +65,20 @@ def louvain_communities(
     if not (0 <= resolution < np.inf and threshold >= 0):
         raise ArgumentError(f"louvain_communities: resolution={resolution}, threshold={threshold}; from 0, and finite")
     with running("louvain_communities") as run:
-        if G.dtype is not None:
-            lowest, mean = _lowest_and_mean_weight(G)
-            if lowest < 0 or not np.isfinite(mean):
-                raise ArgumentError(
-                    f"louvain_communities: weights from {lowest} on, {mean} on the average; from 0, and finite"
-                )
-        return G._core.louvain(run, resolution, seed, threshold)
+        exponent = 0 if G.dtype is None else _exponent_of_weights(G)
+        return G._core.louvain(run, resolution, seed, threshold, exponent)
 
 
-def _lowest_and_mean_weight(G: Graph) -> tuple[float, float]:
-    """The lowest weight, and their mean; looked up once. Raises ArgumentError for what is no number."""
+def _exponent_of_weights(G: Graph) -> int:
+    """The power of two by which weights are multiplied, so that their sum is a number; looked up once. Raises
+    ArgumentError for a weight that is negative, infinite or no number."""
     if not hasattr(G, "_weights"):
-        lowest, total, is_nan = G._core.weights(unseen())
-        if is_nan:
-            raise ArgumentError("louvain_communities: a weight is not a number")
-        # What is too large together is infinite.
-        G._weights = (lowest, total / max(G.number_of_entries, 1))  # type: ignore[attr-defined]
+        lowest, highest, total, is_nan = G._core.weights(unseen())
+        if lowest < 0 or highest == np.inf or is_nan:
+            least = "one is NaN" if is_nan else f"they go from {lowest} to {highest}"
+            raise ArgumentError(f"louvain_communities: weights must be finite and at least 0; {least}")
+        is_usual = highest <= 0 or (_USUAL[0] < highest and total < _USUAL[1])
+        G._weights = 0 if is_usual else -int(np.frexp(highest)[1])  # type: ignore[attr-defined]
     return G._weights  # type: ignore[attr-defined, no-any-return]
 
 

@@ -18,9 +18,11 @@ from outcore._files import same_bytes
 from outcore._node import dtype_of
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, PathLike, _session, stored
+from outcore.sparse._foreseen import check_graph, looked_at
 from outcore.sparse._ingest import Options, _column, _is_known_elsewhere, _key, named_only
 from outcore.sparse._ingest import stored as stored_entries
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._readers import text_lines
 from outcore.sparse._spool import Chunk, Done, Work, _check, stamp_of
 from outcore.sparse._stream import File, sorted_as_read
 from outcore.sparse._tiles import check_target, in_the_way, is_matrix
@@ -172,6 +174,9 @@ def from_edges(
         options["shape"] = (vertices, vertices)
     named_only("from_edges", path, resume=resume, relabel=options.get("relabel"))
     given = dict(options)
+    told = {name: given[name] for name in ("columns", "separators", "comments", "base") if name in given}
+    lines = looked_at(source, partial(text_lines, source, **told))
+    check_graph("from_edges", lines, vertices, directed, weights is not False)
 
     def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
         return sparse.from_edges(source, rows, values=weights, transpose=columns, **given, **more)

@@ -248,9 +248,12 @@ def modularity(G: Graph, communities: Any, weight: str | None = "weight", resolu
                 for sums in (inside, begins, ends):
                     sums += np.bincount(labels[rows[loops]], lengths[loops], len(communities))
         total = begins.sum().item()
-        norm, edges = 1 / total**2, total if G.directed else total / 2
+        if total == 0:
+            raise ZeroDivisionError("modularity: the weights of edges add up to 0")
+        edges = total if G.directed else total / 2
         inner = inside if G.directed else inside / 2
-        found_modularity: float = (inner / edges - resolution * begins * ends * norm).sum().item()
+        # The square of the total may be no number.
+        found_modularity: float = (inner / edges - resolution * (begins / total) * (ends / total)).sum().item()
         return found_modularity
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -114,13 +115,12 @@ class Along:
         """
         a = _of(self)
         if ord == "fro":
-            squares = (np.square(np.abs(part.values).astype(np.float64)).sum() for part in parts(a))
-            return float(np.sqrt(sum(squares)))
+            return _length(_sizes(part.values) for part in parts(a))
         if ord not in (1, np.inf):
             raise ArgumentError(f"sparse norm: ord={ord!r} is none of 'fro', 1, inf")
         sums = _room("norm", a.shape[1 if ord == 1 else 0], np.dtype(np.float64))
         for rows, columns, values in a.blocks():
-            np.add.at(sums, columns if ord == 1 else rows, np.abs(values).astype(np.float64))
+            np.add.at(sums, columns if ord == 1 else rows, _sizes(values))
         return float(sums.max(initial=0.0))
 
     def diagonal(self, k: int = 0) -> npt.NDArray[Any]:
@@ -197,7 +197,7 @@ def check_room(name: str, need: int, taking: str) -> None:
     if need <= room:
         return
     # The process itself may have grown when it is tried again.
-    smallest = need if pool is not None and pool <= room else session.options["memory_limit"] + need - room + _GROWTH
+    smallest = session._core.limit_that_leaves(need) + (0 if pool is not None and pool <= room else _GROWTH)
     raise MemoryLimitError(
         f"{name}: {taking} take {format_size(need)} in memory, the limit leaves {format_size(room)}; "
         f"a limit that works is {smallest} bytes",
@@ -210,6 +210,28 @@ def _room(name: str, shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> npt.
     need = int(np.prod(shape, dtype=object)) * dtype.itemsize
     check_room(name, need, f"{shape} elements of {dtype}")
     return np.zeros(shape, dtype=dtype)
+
+
+def _sizes(values: Values) -> npt.NDArray[np.float64]:
+    """Absolute values, as floating numbers before they are formed: the least of an integer type has none in it."""
+    wide = np.complex128 if values.dtype.kind == "c" else np.float64
+    return np.abs(values.astype(wide))
+
+
+def _length(blocks: Iterable[npt.NDArray[np.float64]]) -> float:
+    """The root of the sum of squares. The sum is of numbers scaled by a power of two, that of the largest so far, so
+    that no square overflows and those that count do not vanish (Blue 1978)."""
+    exponent, total, beyond = -1074, 0.0, 0.0
+    for sizes in blocks:
+        largest = float(sizes.max(initial=0.0))
+        if not np.isfinite(largest):
+            beyond += largest
+        elif largest > 0:
+            own = int(np.frexp(largest)[1])
+            if own > exponent:
+                total, exponent = float(np.ldexp(total, 2 * (exponent - own))), own
+            total += float(np.square(np.ldexp(sizes, -exponent)).sum())
+    return beyond or float(np.ldexp(np.sqrt(total), exponent))
 
 
 def _counted(a: SparseMatrix, axis: int, is_nonzero: bool) -> npt.NDArray[np.int64]:
@@ -226,13 +248,14 @@ def _place_of_extreme(a: SparseMatrix, axis: int, sign: int) -> npt.NDArray[np.i
     Entries of a lane come in the order of their places, also from block to block. So the one that stands at a place of
     its own number among them has no gap before it, and the number of such entries is the first gap.
     """
+    name = "argmax" if sign > 0 else "argmin"
     of = a.T if axis == 0 else a
     lanes, length = of.shape
     if length == 0:
-        raise ShapeError(f"sparse argmax: shape {a.shape} has no elements along axis {axis}")
+        raise ShapeError(f"sparse {name}: shape {a.shape} has no elements along axis {axis}")
     if of.dtype.kind == "c":
-        raise DTypeError(f"sparse argmax: {of.dtype} has no order")
-    check_room("argmax", 33 * lanes, f"extremes of {lanes} lanes")
+        raise DTypeError(f"sparse {name}: {of.dtype} has no order")
+    check_room(name, 33 * lanes, f"extremes of {lanes} lanes")
     best, at = np.zeros(lanes, of.dtype), np.full(lanes, -1)
     seen, gap = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
     for rows, columns, values in of.blocks():

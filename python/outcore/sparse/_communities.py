@@ -12,7 +12,7 @@ from outcore._iterate import iterate
 from outcore._node import node
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._ranking import inverse_sums, order_of
+from outcore.sparse._ranking import by_row_sums, of_usual_size, order_of
 
 
 def label_propagation(
@@ -31,7 +31,8 @@ def label_propagation(
 
     until Σ|F new − F| ≤ `tol`, or for so many steps. Rows of F add up to 1 where a known vertex is within reach, else
     they are 0 and the label stays −1. Memory: F old and new. Raises ShapeError for labels that do not go with A,
-    ArgumentError where none is known. I/O: one read of A for its row sums, and one per step.
+    ArgumentError where none is known, and for infinite entries. I/O: one read of A for its row sums, and one per
+    step. Where a row sum is below 1e-150 or above 1e150 it is as for `pagerank`.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -47,6 +48,7 @@ def label_propagation(
     if count < 1:
         raise ArgumentError(f"label_propagation: none of {order} labels is known")
     known = oc.persist(known)
+    A, inverse = by_row_sums("label_propagation", A, order)
     start = (known[:, None] == oc.arange(count)[None, :]).astype(np.float64)
 
     def step(f: Array, inverse: Array, known: Array) -> Any:
@@ -55,7 +57,7 @@ def label_propagation(
 
     loop = iterate(
         step,
-        (start, inverse_sums(A, order), known),
+        (start, inverse, known),
         until=lambda old, new, _: oc.sum(oc.abs(new[0] - old[0])) <= tol,
         max_iter=iterations,
         checkpoint=checkpoint,
@@ -72,7 +74,7 @@ def spectral_embedding(A: SparseMatrix, components: int = 8, *, drop_first: bool
     this name gives them; the first, which is the same for all vertices of a component, is dropped unless told. A is
     symmetric, with weights that are not negative. Vertices without edges lie at 0. `options` are those of `eigsh`, of
     which `checkpoint` is of no use to another process: D is in memory.
-    Memory and errors as `eigsh`. I/O: one read of A for D, else as `eigsh`.
+    Memory and errors as `eigsh`. I/O: two reads of A for D, else as `eigsh`.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -85,13 +87,15 @@ def spectral_embedding(A: SparseMatrix, components: int = 8, *, drop_first: bool
     from outcore.sparse.linalg._operators import Scaled, operator
 
     order = order_of("spectral_embedding", A)
-    root = oc.persist(oc.sqrt(inverse_sums(A, order)))
+    A, exponent = of_usual_size("spectral_embedding", A)
+    sums = A @ oc.ones(order)
+    root = oc.persist(oc.where(sums == 0, 0.0, 1 / oc.sqrt(oc.where(sums == 0, 1.0, sums))))
     first = int(drop_first)
     # The least of I − S are the largest of S.
     inner = Scaled(root, operator(A, "spectral_embedding"), root)
     _, vectors = eigsh(inner, components + first, which="LA", **options)
     found: Array = (root[:, None] * vectors)[:, ::-1][:, first:]
-    return found
+    return found if exponent == 0 else found * 2.0 ** (exponent / 2)
 
 
 __all__ = ["label_propagation", "spectral_embedding"]

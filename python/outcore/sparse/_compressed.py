@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
-from outcore._files import reading, refuse_stub
+from outcore._files import reading
+from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
-from outcore.sparse._foreign import Coordinates, Layout, Member, of_group, reading_members, told_by_npz
+from outcore.sparse._foreign import Coordinates, Layout, Member, group_of, of_group, reading_members, told_by_npz
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import opened
@@ -108,20 +109,13 @@ def from_anndata(
     >>> oc.sparse.from_anndata(folder / "a.h5ad", folder / "a.ocs").shape
     (2, 3)
     """
-    if Path(source).is_dir():
-        import zarr
-
-        return _from_group(zarr.open_group(str(source), mode="r"), source, group, path, options)
-    import h5py
-
-    opened(source).close()
-    refuse_stub(source, "HDF5's library")
-    try:
-        file = h5py.File(source, "r")
-    except OSError as error:
-        raise FormatError(f"{source}: {error}") from None
-    with file:
-        return _from_group(file, source, group, path, options)
+    with refusing(source, "open"):
+        Path(source).stat()
+    with group_of(Path(source)) as root:
+        found = of_group(root, str(source), group)
+    if isinstance(found, Coordinates):
+        return stored(found.chunks(), path, None, Options(**options, shape=found.shape))
+    return from_csr(found.indptr, found.indices, found.data, found.shape, path, layout=found.layout, **options)
 
 
 def from_binsparse(
@@ -145,13 +139,6 @@ def from_binsparse(
     2
     """
     return from_anndata(source, path, group=group, **options)
-
-
-def _from_group(root: Any, source: PathLike, group: str, path: PathLike | None, options: Settings) -> SparseMatrix:
-    found = of_group(root, str(source), group)
-    if isinstance(found, Coordinates):
-        return stored(found.chunks(), path, None, Options(**options, shape=found.shape))
-    return from_csr(found.indptr, found.indices, found.data, found.shape, path, layout=found.layout, **options)
 
 
 def from_npz(source: PathLike, path: PathLike | None = None, **options: Unpack[Settings]) -> SparseMatrix:

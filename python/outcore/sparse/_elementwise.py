@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from outcore._array import Array
 from outcore._node import DTypeLike, dtype_of, is_weak
-from outcore.errors import ArgumentError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._places import PathLike
 from outcore.sparse._refused import refuse_foreign
 from outcore.sparse._stream import Indices, Values, kind_of, merged, rewritten, sorted_as_read
@@ -41,7 +41,8 @@ class Elementwise:
         """This matrix times a number, a dense row (n,) or (1, n), a column (m, 1), or a sparse matrix of its shape.
 
         Dense vectors may be lazy; they are held in memory. Values have the type of NumPy's promotion. Of two sparse
-        matrices places that come to 0 are not stored, as by SciPy. Raises ShapeError for other shapes.
+        matrices places that come to 0 are not stored, and infinity or NaN at a place where the other has no entry comes
+        to NaN, both as by SciPy. Raises ShapeError for other shapes.
         I/O: one read of each, one write; a matrix that is read the other way (`A.multiply(B.T)`) is sorted first.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
@@ -55,7 +56,7 @@ class Elementwise:
         if isinstance(other, Elementwise):
             b = _same(a, _of(other), "multiply")
             dtype = np.result_type(a.dtype, b.dtype)
-            return merged(a, b, lambda x, y, both: np.where(both, x * y, 0).astype(dtype), dtype, path, overwrite)
+            return merged(a, b, lambda x, y: (x * y).astype(dtype), dtype, path, overwrite)
         refuse_foreign("multiply", other)
         scale, dtype = _scale(a, other)
 
@@ -72,10 +73,21 @@ class Elementwise:
     def __truediv__(self, other: Any) -> SparseMatrix:
         if isinstance(other, Elementwise):
             raise ArgumentError("sparse division by a sparse matrix: what it has no entry at would come to NaN")
-        return self.multiply(1.0 / (other if is_weak(other) else np.asarray(_vector(other), dtype=np.float64)))
+        a = _of(self)
+        refuse_foreign("division", other)
+        scale, both = _scale(a, other)
+        dtype = np.true_divide(np.ones(1, both), np.ones(1, both)).dtype
+
+        def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
+            return rows, columns, np.true_divide(values, scale(rows, columns), dtype=dtype)
+
+        return rewritten(a, change, dtype, None, False)
 
     def __neg__(self) -> SparseMatrix:
-        return self.multiply(-1)
+        a = _of(self)
+        if a.dtype.kind == "b":
+            raise DTypeError("sparse negative: bool has no negatives; A.astype('int8') has")
+        return self._valued(np.negative, a.dtype, None, False)
 
     def add(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
         """The sum with a sparse matrix of its shape; `A + B` and `A - B` are the same in scratch.
@@ -96,6 +108,8 @@ class Elementwise:
         return self.add(other)
 
     def __sub__(self, other: Any) -> SparseMatrix:
+        if isinstance(other, Elementwise) and _of(self).dtype.kind == _of(other).dtype.kind == "b":
+            raise DTypeError("sparse -: bools have no difference; A != B has the places at which they differ")
         return self._combined(other, "-", lambda x, y: x - y, None, False)
 
     def maximum(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
@@ -114,7 +128,7 @@ class Elementwise:
             raise ArgumentError(f"sparse {name} of {type(other).__name__}: the result would be dense")
         a, b = _of(self), _same(_of(self), _of(other), name)
         dtype = np.result_type(a.dtype, b.dtype)
-        return merged(a, b, lambda x, y, both: f(x.astype(dtype), y.astype(dtype)), dtype, path, overwrite)
+        return merged(a, b, lambda x, y: f(x.astype(dtype), y.astype(dtype)), dtype, path, overwrite)
 
     def compare(
         self, how: Comparison, other: Any, *, path: PathLike | None = None, overwrite: bool = False
@@ -147,7 +161,7 @@ class Elementwise:
             raise ArgumentError(f"sparse: 0 {how} {'0' if is_matrix else other} holds wherever nothing is stored")
         if is_matrix:
             b = _same(a, _of(other), how)
-            return merged(a, b, lambda x, y, both: holds(x, y), None, path, overwrite)
+            return merged(a, b, lambda x, y: holds(x, y), None, path, overwrite)
         return self._where(lambda rows, columns, values: holds(values, other), path, overwrite, None)
 
     def __eq__(self, other: Any) -> SparseMatrix:  # type: ignore[override]  # as arrays

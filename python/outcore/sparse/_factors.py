@@ -11,9 +11,11 @@ from outcore._array import Array
 from outcore._iterate import Loop, iterate
 from outcore.errors import ArgumentError
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._ranking import check_signs
+from outcore.sparse._ranking import check_signs, check_size
 
 _EPSILON = float(np.finfo(np.float32).eps)
+# Squares of larger sums are no numbers.
+_SUM_MAX = 1e150
 
 
 def _factors(name: str, A: SparseMatrix, k: int, seed: int, scale: float) -> tuple[Array, Array]:
@@ -54,9 +56,10 @@ def nmf(
     """
     _factors("nmf", A, k, seed, 1.0)
     check_signs("nmf", A)
-    mean = float(A.sum().compute()) / max(A.shape[0] * A.shape[1], 1)
-    if not np.isfinite(mean):
-        raise ArgumentError(f"nmf: the entries of {A!r} add up to {mean}; all must be finite")
+    total = float(A.sum().compute())
+    if not total <= _SUM_MAX:
+        raise ArgumentError(f"nmf: the entries of {A!r} add up to {total}; divide them, to {_SUM_MAX} at most")
+    mean = total / max(A.shape[0] * A.shape[1], 1)
     start = _factors("nmf", A, k, seed, float(np.sqrt(mean / max(k, 1))))
 
     def ratio(above: Array, below: Array) -> Array:
@@ -95,8 +98,8 @@ def als(
         U ← AV (VᵀV + λI)⁻¹, then V ← AᵀU (UᵀU + λI)⁻¹
 
     with λ = `regularization` above 0 (Hu, Koren, Volinsky 2008, with equal confidence: what is not stored is 0).
-    Memory: both factors, old and new. Raises ArgumentError for k below 1, complex matrices and λ of 0 or below. I/O:
-    two reads of A per step.
+    Memory: both factors, old and new. Raises ArgumentError for k below 1, complex matrices, λ of 0 or below, and
+    entries that are not finite or above 1e150. I/O: one read of A for its largest, and two per step.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -107,6 +110,7 @@ def als(
     """
     if not regularization > 0:
         raise ArgumentError(f"als: regularization={regularization}; it is above 0")
+    check_size("als", A)
     start = _factors("als", A, k, seed, 1 / float(np.sqrt(max(k, 1))))
     ridge = regularization * oc.eye(k)
 

@@ -143,31 +143,30 @@ def open_foreign(path: Path, group: str | None, side: int) -> SparseMatrix:
         if group is not None:
             raise ArgumentError(f"{path}: has no groups, and group={group!r} is given")
         return npz(path).opened(str(path), side)
-    root = _root(path)
-    try:
+    with group_of(path) as root:
         name = group if group is not None else "X" if _has(root, "X") else ""
         found = of_group(root, str(path), name)
-    finally:
-        if path.is_file():
-            root.close()
     return found.opened(f"{path}/{name}" if name else str(path), side)
 
 
-def _root(path: Path) -> Any:
+@contextlib.contextmanager
+def group_of(path: Path) -> Iterator[Any]:
+    """The group that an HDF5 file or a Zarr folder is. Raises FormatError for one that is damaged."""
     if path.is_dir():
         import zarr
 
         try:
-            return zarr.open_group(str(path), mode="r")
+            root = zarr.open_group(str(path), mode="r")
         except Exception as error:
             raise FormatError(f"{path}: {error}") from None
+        with reading_members(str(path)):
+            yield root
+        return
     import h5py
 
     refuse_stub(path, "HDF5's library")
-    try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        raise FormatError(f"{path}: {error}") from None
+    with refusing(path, "open"), reading_members(str(path)), h5py.File(path, "r") as file:
+        yield file
 
 
 def _has(root: Any, name: str) -> bool:
@@ -218,7 +217,7 @@ class _Reopened:
 
         if stamp_of(self._path) != self._stamp:
             raise SourceChangedError(f"{self._path}: has changed since it was opened; open it again")
-        with h5py.File(self._path, "r") as file:
+        with refusing(self._path, "read"), reading_members(self._path), h5py.File(self._path, "r") as file:
             found: npt.NDArray[Any] = file[self.name][block]
         return found
 

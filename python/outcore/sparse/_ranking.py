@@ -11,7 +11,9 @@ from outcore._array import Array
 from outcore._iterate import Loop, iterate
 from outcore._node import node
 from outcore.errors import ArgumentError, ShapeError
+from outcore.sparse._along import check_room
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._stream import Indices, Values, rewritten
 
 
 def order_of(name: str, A: SparseMatrix) -> int:
@@ -32,10 +34,76 @@ def check_signs(name: str, A: SparseMatrix) -> None:
         raise ArgumentError(f"{name}: entries of {A!r} must not be negative or NaN; {least}")
 
 
-def inverse_sums(A: SparseMatrix, order: int) -> Array:
-    """1 over each row's sum, 0 for rows without entries, held. I/O: one read of A."""
-    sums = A @ oc.ones(order)
-    return oc.persist(oc.where(sums == 0, 0.0, 1 / oc.where(sums == 0, 1.0, sums)))
+# Sums that have an inverse, and by which a number from 0 to 1 may be divided and multiplied by an entry.
+_USUAL = (1e-150, 1e150)
+
+
+def _largest(name: str, A: SparseMatrix) -> Array:
+    """The largest size of an entry of each row, 0 where there is none, in memory. Raises ArgumentError for infinity and
+    NaN. I/O: one read of A."""
+    rows = oc.ones(A.shape[1])
+    found = oc.persist(oc.maximum(A.product(rows, "max_first"), -A.product(rows, "min_first")))
+    # NaN is passed over by extremes, and not by sums.
+    if not np.isfinite(float(oc.max(found).compute())) or bool(oc.any(oc.isnan(A @ (rows * 1e-160))).compute()):
+        raise ArgumentError(f"{name}: entries of {A!r} must be finite")
+    return oc.persist(oc.where(found == -np.inf, 0.0, found))
+
+
+def _is_usual(sums: Array) -> bool:
+    """Whether all sums but 0 may be divided by."""
+    if sums.shape[0] == 0:
+        return True
+    sizes = oc.abs(sums)
+    low, high = oc.compute(oc.min(oc.where(sizes == 0, 1.0, sizes)), oc.max(sizes))
+    return bool(_USUAL[0] <= low and high <= _USUAL[1])
+
+
+def _powered(A: SparseMatrix, exponents: Any) -> SparseMatrix:
+    """A in scratch, its rows multiplied by powers of two, which change no ratios. I/O: a read and a write of A."""
+    by = np.asarray(exponents, np.int32)
+
+    def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
+        return rows, columns, np.ldexp(values, by[rows] if by.ndim else by)
+
+    return rewritten(A, change, A.dtype, None, False)
+
+
+def by_row_sums(name: str, A: SparseMatrix, order: int) -> tuple[SparseMatrix, Array]:
+    """A, and 1 over each row's sum, 0 for rows without entries, held: A[i, j] times that of its row is its share.
+
+    Where a sum has no inverse of usual size it is another A, whose rows are multiplied by powers of two. Raises
+    ArgumentError for infinite entries. I/O: one read of A; where sums are not of usual size two more, and a write.
+    """
+    sums = oc.persist(A @ oc.ones(order))
+    if not _is_usual(sums):
+        check_room(name, 16 * order, f"{order} numbers and exponents")
+        A = _powered(A, -np.frexp(_largest(name, A).compute())[1])
+        sums = A @ oc.ones(order)
+    return A, oc.persist(oc.where(sums == 0, 0.0, 1 / oc.where(sums == 0, 1.0, sums)))
+
+
+def of_usual_size(name: str, A: SparseMatrix) -> tuple[SparseMatrix, int]:
+    """A and 0, or where sums of its entries and products of such might not be numbers of their size, A times a power of
+    two and the exponent of that.
+
+    Raises ArgumentError for infinity and NaN. I/O: one read of A, where it has floating numbers.
+    """
+    if A.is_pattern or A.dtype.kind != "f" or 0 in A.shape:
+        return A, 0
+    largest = float(oc.max(_largest(name, A)).compute())
+    if largest == 0 or _USUAL[0] <= largest <= _USUAL[1]:
+        return A, 0
+    exponent = -int(np.frexp(largest)[1])
+    return _powered(A, exponent), exponent
+
+
+def check_size(name: str, A: SparseMatrix) -> None:
+    """Raises ArgumentError for entries whose squares are no numbers. I/O: one read of A, if it has such."""
+    if A.is_pattern or A.dtype.kind != "f" or 0 in A.shape:
+        return
+    largest = float(oc.max(_largest(name, A)).compute())
+    if largest > _USUAL[1]:
+        raise ArgumentError(f"{name}: an entry of {A!r} is as large as {largest}; divide all, to {_USUAL[1]} at most")
 
 
 def pagerank(
@@ -59,8 +127,9 @@ def pagerank(
     `checkpoint` is that of `iterate`; with `full_output` the loop comes as well, with `history["change"]`.
 
     Memory: 4 vectors. Raises ShapeError for a matrix that is not square or another p, ArgumentError for a damping
-    outside 0 to 1 and for negative or NaN in A or p. I/O: one read of A for its row sums, two for signs, and one per
-    step, less what stays in memory.
+    outside 0 to 1 and for negative, infinite or NaN in A or p. I/O: one read of A for its row sums, two for signs, and
+    one per step, less what stays in memory. Where a row sum is below 1e-150 or above 1e150, A with rows multiplied by
+    powers of two is stored in scratch before.
 
     >>> import numpy as np, outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -86,6 +155,8 @@ def pagerank(
     if order == 0:
         return (spread, None) if full_output else spread
 
+    A, inverse = by_row_sums("pagerank", A, order)
+
     # The vectors that do not change are part of the state, so that a loop of another process knows them.
     def step(r: Array, inverse: Array, p: Array) -> Any:
         dangling = oc.sum(oc.where(inverse == 0, r, 0.0))
@@ -94,7 +165,7 @@ def pagerank(
 
     loop = iterate(
         step,
-        (spread, inverse_sums(A, order), spread),
+        (spread, inverse, spread),
         until=lambda old, new, _: oc.sum(oc.abs(new[0] - old[0])) <= tol,
         max_iter=iterations,
         checkpoint=checkpoint,
@@ -110,7 +181,8 @@ def hits(
         a ← Aᵀh / |Aᵀh|₁, h ← Aa / |Aa|₁
 
     from equal parts, until Σ|h new − h| ≤ `tol` or for so many steps. Of a graph without edges both are 0. Memory: 4
-    vectors. Raises ShapeError for a matrix that is not square. I/O: two reads of A per step, less what stays in memory.
+    vectors. Raises ShapeError for a matrix that is not square, ArgumentError for infinity and NaN. I/O: one read of A
+    where it has floating numbers, and two per step, less what stays in memory.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -120,6 +192,7 @@ def hits(
     """
     order = order_of("hits", A)
     start = oc.full(order, 1 / max(order, 1))
+    A, _ = of_usual_size("hits", A)
 
     def unit(x: Array) -> Array:
         size = oc.sum(oc.abs(x))
@@ -139,4 +212,4 @@ def hits(
     return loop[0], loop[1]
 
 
-__all__ = ["check_signs", "hits", "inverse_sums", "order_of", "pagerank"]
+__all__ = ["by_row_sums", "check_signs", "check_size", "hits", "of_usual_size", "order_of", "pagerank"]

@@ -20,6 +20,7 @@ from outcore._records import _strided
 from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, FormatError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
+from outcore.sparse._foreseen import check_matrix, looked_at
 from outcore.sparse._ingest import Options, Settings, Symmetry, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._packed import unpacked, unpacking
@@ -100,9 +101,8 @@ def from_edges(
     whole("from_edges", _NUMBER_MAX, base=base, **({"values": values} if places else {}))
     if places and places[0] in columns:
         raise ArgumentError(f"from_edges: values={values} is a number of rows or columns: columns={columns}")
-    lines = _core.TextLines(
-        str(source), columns, places, separators=separators.encode(), comments=comments.encode(), base=base
-    )
+    begin = partial(text_lines, source, columns, places, separators, comments, base)
+    lines = begin()
 
     @contextmanager
     def chunks(done: Done) -> Iterator[Iterator[Chunk]]:
@@ -110,8 +110,23 @@ def from_edges(
             yield found
 
     _exists(source)
+    check_matrix("from_edges", looked_at(source, begin), places != ())
     read_as = f"{stamp_of(source)} {columns} {values} {separators} {comments} {base}"
     return stored(chunks, path, read_as, options, square=True)
+
+
+def text_lines(
+    source: PathLike,
+    columns: tuple[int, int] = (0, 1),
+    places: tuple[int, ...] | None = (),
+    separators: str = ",;|",
+    comments: str = "#%",
+    base: int = 0,
+) -> _core.TextLines:
+    """What parses the lines of a file of edges."""
+    return _core.TextLines(
+        str(source), columns, places, separators=separators.encode(), comments=comments.encode(), base=base
+    )
 
 
 @contextmanager
@@ -256,4 +271,4 @@ def _valued(parts: Columns, field: str) -> Chunk:
     return parts
 
 
-__all__ = ["from_binary", "from_edges", "from_mtx", "opened"]
+__all__ = ["from_binary", "from_edges", "from_mtx", "opened", "text_lines"]

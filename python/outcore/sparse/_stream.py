@@ -138,7 +138,8 @@ def rewritten(
 
     def turned(part: Part) -> Part:
         rows, columns = (part.columns, part.rows) if a._transposed else (part.rows, part.columns)
-        rows, columns, values = change(rows, columns, part.values)
+        with np.errstate(all="ignore"):
+            rows, columns, values = change(rows, columns, part.values)
         return Part(*((columns, rows) if a._transposed else (rows, columns)), values, part.until)
 
     shape = a.shape[::-1] if a._transposed else a.shape
@@ -204,15 +205,14 @@ def sorted_as_read(a: SparseMatrix, path: PathLike | None, overwrite: bool, key:
 def merged(
     a: SparseMatrix,
     b: SparseMatrix,
-    combine: Callable[[Values, Values, npt.NDArray[np.bool_]], Values],
+    combine: Callable[[Values, Values], Values],
     dtype: np.dtype[Any] | None,
     path: PathLike | None,
     overwrite: bool,
 ) -> SparseMatrix:
     """What `combine` makes of two matrices of one shape, place by place, without what comes to 0.
 
-    It is given the values of both, 0 where there is none, and where both have an entry. A `b` that is read the other
-    way than `a` is sorted first.
+    It is given the values of both, 0 where there is none. A `b` that is read the other way than `a` is sorted first.
     """
     if a._transposed != b._transposed:
         b = sorted_as_read(b, None, False)
@@ -235,7 +235,8 @@ def merged(
             is_left = first < split
             x[is_left], y[~is_left] = left.values[first[is_left]], right.values[first[~is_left] - split]
             y[both] = right.values[order[at[both] + 1] - split]
-            values = combine(x, y, both)
+            with np.errstate(all="ignore"):
+                values = combine(x, y)
             kept = values != 0
             rows, columns = rows[first[kept]], columns[first[kept]]
             yield Part(rows, columns, values[kept], until)

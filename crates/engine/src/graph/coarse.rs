@@ -12,13 +12,15 @@ use outcore_store::{volume, Direction, GraphFile, GraphShape, GraphWriter};
 use super::batch::{Chosen, WeightIndex};
 use super::heading::Heading;
 use super::means::{Means, Watch};
+use super::strength::times_power;
 use super::sweep::{Lists, Sweep};
 use super::wanted::{List, PartOfList, Scratch, Wanted};
 use crate::EngineError;
 
 /// A graph whose lists are read in order, again and again.
 pub(super) enum Source<'a> {
-    Given(&'a GraphFile, Option<&'a ListIndex>),
+    /// A file, the degrees that tell where its weights are, and the power of two by which weights are multiplied.
+    Given(&'a GraphFile, Option<&'a ListIndex>, i32),
     Stored(Stored),
     Kept(KeptLists),
 }
@@ -65,11 +67,16 @@ struct Copied {
 }
 
 impl Copied {
-    fn new(scratch: &mut Scratch, lists: &Lists<'_>) -> Result<Copied, EngineError> {
+    fn new(scratch: &mut Scratch, lists: &Lists<'_>, exponent: i32) -> Result<Copied, EngineError> {
         let mut copied = Copied::default();
         lists.each(scratch, |list| {
             copied.neighbours.extend(list.neighbours);
-            copied.weights.extend(list.weights);
+            match exponent {
+                0 => copied.weights.extend(list.weights),
+                _ => copied
+                    .weights
+                    .extend(list.weights.iter().map(|weight| times_power(*weight, exponent))),
+            }
             copied.ends.push((list.vertex, copied.neighbours.len()));
             copied.part = list.part;
         })?;
@@ -99,7 +106,7 @@ pub(super) fn weighted<'a>(list: &'a List<'_>) -> impl Iterator<Item = (Vertex, 
 impl Source<'_> {
     pub fn vertices(&self) -> usize {
         match self {
-            Source::Given(file, _) => file.shape().vertices as usize,
+            Source::Given(file, ..) => file.shape().vertices as usize,
             Source::Stored(stored) => stored.file.shape().vertices as usize,
             Source::Kept(kept) => kept.begins.len() - 1,
         }
@@ -115,9 +122,9 @@ impl Source<'_> {
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         means.iteration(chosen.count(self.vertices() as u64));
-        let (file, degrees, cache) = match self {
-            Source::Given(file, degrees) => (*file, *degrees, means.cache),
-            Source::Stored(stored) => (&*stored.file, Some(&stored.degrees), None),
+        let (file, degrees, exponent, cache) = match self {
+            Source::Given(file, degrees, exponent) => (*file, *degrees, *exponent, means.cache),
+            Source::Stored(stored) => (&*stored.file, Some(&stored.degrees), 0, None),
             Source::Kept(kept) => {
                 let is_chosen = |vertex: &Vertex| match chosen {
                     Chosen::All => true,
@@ -141,7 +148,7 @@ impl Source<'_> {
             copied.each(&mut each);
             Ok(())
         };
-        let work = |scratch: &mut Scratch, lists: &Lists<'_>| Copied::new(scratch, lists);
+        let work = |scratch: &mut Scratch, lists: &Lists<'_>| Copied::new(scratch, lists, exponent);
         Sweep::in_parts(wanted, &means)
             .whole(Heading::Ascending)
             .run(&means, Scratch::default, work, take, watch)
@@ -278,6 +285,7 @@ impl Merging<'_> {
                 smallest: 2 * ENTRY_BYTES * self.communities as u64,
                 exact: false,
                 detail: "for the neighbours of one community".into(),
+                planning: false,
             });
         }
         Ok((rows.entries, rows.end))

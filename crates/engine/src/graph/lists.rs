@@ -238,7 +238,7 @@ pub fn mean_weight(
     Ok(if count == 0 { 0.0 } else { sum / count as f64 })
 }
 
-/// The lowest weight, the sum of all, and whether one is not a number. I/O: one read of lists and weights.
+/// The lowest weight, the highest, the sum of all, and whether one is not a number. I/O: one read of lists and weights.
 ///
 /// # Errors
 /// The file cannot be read, or is not what it says; what `watch` says.
@@ -247,30 +247,32 @@ pub fn weights(
     degrees: &ListIndex,
     means: &Means<'_>,
     watch: &mut Watch<'_>,
-) -> Result<(f64, f64, bool), EngineError> {
+) -> Result<(f64, f64, f64, bool), EngineError> {
     let wanted = Wanted {
         file,
         direction: Direction::Out,
         chosen: Chosen::All,
         weights: WeightIndex::new(file, Some(degrees)),
     };
-    let (mut lowest, mut sum, mut is_nan) = (f64::INFINITY, 0.0, false);
+    let (mut lowest, mut highest, mut sum, mut is_nan) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, false);
     Sweep::in_parts(wanted, means).whole(Heading::Ascending).run(
         means,
         Scratch::default,
         |scratch, lists| {
-            let (mut lowest, mut sum) = (f64::INFINITY, 0.0);
+            let (mut lowest, mut highest, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
             lists.each(scratch, |list| {
                 lowest = list.weights.iter().copied().fold(lowest, f64::min);
+                highest = list.weights.iter().copied().fold(highest, f64::max);
                 sum += list.weights.iter().sum::<f64>();
             })?;
-            Ok((lowest, sum))
+            Ok((lowest, highest, sum))
         },
-        |(least, part)| {
-            (lowest, sum, is_nan) = (lowest.min(least), sum + part, is_nan || part.is_nan());
+        |(least, most, part)| {
+            (lowest, highest) = (lowest.min(least), highest.max(most));
+            (sum, is_nan) = (sum + part, is_nan || part.is_nan());
             Ok(())
         },
         watch,
     )?;
-    Ok((lowest, sum, is_nan))
+    Ok((lowest, highest, sum, is_nan))
 }

@@ -22,6 +22,9 @@ pub struct Louvain {
     pub seed: u64,
     /// A level, or a sweep, that adds no more than this to the modularity is the last.
     pub threshold: f64,
+    /// The power of two by which weights are multiplied, so that their sums are numbers: communities depend on the ratios of
+    /// weights alone.
+    pub exponent: i32,
 }
 
 /// Bytes of memory for each vertex: its community in the graph and in a level, sums and totals of communities, sets, where
@@ -187,7 +190,7 @@ pub fn louvain(
     means: &Means<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<Vertex>, f64), EngineError> {
-    let mut source = Source::Given(file, degrees);
+    let mut source = Source::Given(file, degrees, what.exponent);
     let mut found: Vec<Vertex> = (0..file.shape().vertices as Vertex).collect();
     let modularity = loop {
         let (totals, loops) = strengths(&source, means, watch)?;

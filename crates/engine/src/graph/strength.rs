@@ -161,7 +161,7 @@ fn split(sum: f64) -> (f64, i32) {
 }
 
 /// A number times a power of two, by two of its factors: it may itself be none.
-fn times_power(number: f64, exponent: i32) -> f64 {
+pub(super) fn times_power(number: f64, exponent: i32) -> f64 {
     let half = exponent / 2;
     number * 2_f64.powi(half) * 2_f64.powi(exponent - half)
 }

@@ -143,6 +143,20 @@ pub(super) struct Assumed {
     pub identity: String,
 }
 
+impl Assumed {
+    /// As large as a node and in its tiles.
+    pub fn like(node: &Expr, identity: String) -> Assumed {
+        Assumed {
+            shape: node.shape.clone(),
+            dtype: node.dtype,
+            tile: node.tile.clone(),
+            filled: None,
+            runs: 1,
+            identity,
+        }
+    }
+}
+
 impl Source for Assumed {
     fn name(&self) -> String {
         "sorted runs".into()
@@ -183,13 +197,6 @@ impl Source for Assumed {
 /// # Errors
 /// None for nodes that there are.
 pub fn foreseen(node: &Expr) -> Result<Expr, EngineError> {
-    let source = Assumed {
-        shape: node.shape.clone(),
-        dtype: node.dtype,
-        tile: node.tile.clone(),
-        filled: None,
-        runs: 1,
-        identity: format!("values to come: {}", node.id),
-    };
-    ops::source(Arc::new(source))
+    let identity = format!("values to come: {}", node.id);
+    ops::source(Arc::new(Assumed::like(node, identity)))
 }

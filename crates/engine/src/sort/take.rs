@@ -344,15 +344,8 @@ impl Stages for Meeting {
         let place = |at: u64| (u128::from(at) * u128::from(rows - 1) / u128::from(parts)) as u64;
         let column = |which: usize| {
             let node = &self.inputs[which];
-            let source = Assumed {
-                shape: node.shape.clone(),
-                dtype: node.dtype,
-                tile: node.tile.clone(),
-                filled: None,
-                runs: 1,
-                identity: format!("a sorted index to come: {} {which}", node.id),
-            };
-            stored(Arc::new(source), &node.tile)
+            let identity = format!("a sorted index to come: {} {which}", node.id);
+            stored(Arc::new(Assumed::like(node, identity)), &node.tile)
         };
         self.done(
             [column(0), column(1)],

@@ -275,6 +275,7 @@ impl Run<'_> {
                  (side=) makes larger",
                 share / self.sum_bytes(1)
             ),
+            planning: false,
         })
     }
 

@@ -627,6 +627,7 @@ fn communities_are_the_same_in_whatever_memory() {
             resolution: 1.0,
             seed: 5,
             threshold: 1e-7,
+            exponent: 0,
         };
         let stored = std::cell::Cell::new(0);
         let with = |bytes, means: &Means<'_>| {
@@ -670,6 +671,7 @@ fn graphs_of_communities_hold_no_vertex_without_edges() {
         resolution: 1.0,
         seed: 0,
         threshold: 1e-7,
+        exponent: 0,
     };
     let mut path = || unreachable!("there is room");
     let mut coarse = graph::Coarse {
@@ -1006,6 +1008,7 @@ fn what_neighbours_say_is_heard_from_all_parts_of_a_list() {
         resolution: 1.0,
         seed: 3,
         threshold: 1e-7,
+        exponent: 0,
     };
     let (labels, modularity) = the_same(&made, &io, |means| {
         let mut path = || Ok(folder.path().join("c.ocg"));

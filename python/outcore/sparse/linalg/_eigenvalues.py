@@ -89,7 +89,11 @@ def some_eigenvalues(
     capacity, most = problem_checked(name, a, k, ncv, width, maxiter)
     dtype = floating_dtype(a.dtype, *([np.complex64] if name == "eigs" else []))
     inner, forward, back, given = a, _same, _same, None
+    if not np.isfinite(tol):
+        raise ArgumentError(f"{name}: tol={tol} must be finite")
     if sigma is not None:
+        if not np.isfinite(sigma):
+            raise ArgumentError(f"{name}: sigma={sigma} must be finite")
         given = None if OPinv is None else operator(OPinv, name)
         inner = inverse(name, A, a, sigma) if given is None else given
         dtype = np.result_type(dtype, inner.dtype)

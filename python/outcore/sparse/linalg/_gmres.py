@@ -50,9 +50,9 @@ def gmres(
     if callback_type not in (None, "x", "pr_norm", "legacy"):
         raise ArgumentError(f"gmres: callback_type={callback_type!r} is none of x, pr_norm, legacy")
     order = given.a.shape[0]
-    length = min(_RESTART if restart is None else restart, order)
-    if length < 1:
+    if restart is not None and restart < 1:
         raise ArgumentError(f"gmres: restart={restart}; at least one step has to run")
+    length = min(_RESTART if restart is None else restart, order)
     x = oc.zeros(order, dtype=given.dtype) if given.first is None else given.first
     if given.size == 0:
         return given.result(oc.zeros(order, dtype=given.dtype)), 0

@@ -10,7 +10,7 @@ use super::Outcome;
 use crate::expr::staged::{Found, Keep, Next, Room, Stages};
 use crate::expr::Expr;
 use crate::ops::{has_staged, resolve, Waiting};
-use crate::run::prepare::planning::{Asker, Asking, Now, Supposed, PLANNING};
+use crate::run::prepare::planning::{Asker, Asking, Now, Supposed};
 use crate::run::prepare::program::{Beyond, Program};
 use crate::run::prepare::refusal::{Fit, Looking};
 use crate::run::prepare::report::{list, quoted};
@@ -118,7 +118,7 @@ fn need_of(error: &EngineError) -> Option<u64> {
 
 /// Whether the plan itself is too large, so that another must not be made beside it.
 fn is_of_planning(error: &EngineError) -> bool {
-    matches!(error, EngineError::Memory { operator, .. } if operator == PLANNING)
+    matches!(error, EngineError::Memory { planning: true, .. })
 }
 
 /// The refusal that needs less.
@@ -370,6 +370,7 @@ impl Chain {
             smallest: session.limit_for(output.nbytes(), held),
             exact: false,
             detail: session.describe_limit(held),
+            planning: false,
         })
     }
 

@@ -14,8 +14,6 @@ const SMALL: u64 = 8 << 20;
 /// A plan that needs no more than this beyond the limit is made all the same, to be refused with the limit that works: the
 /// allowances for workers and products lie idle meanwhile.
 const BEYOND: u64 = 16 << 20;
-/// What a plan that is too large for the memory is refused as.
-pub(in crate::run) const PLANNING: &str = "planning";
 
 /// Who asks for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +82,8 @@ pub(in crate::run) struct PlanningMemory<'a> {
     asker: Asker,
     /// What it is for, by name.
     operator: &'static str,
+    /// Whether that is a plan.
+    planning: bool,
     wanted: u64,
     /// How much more than the limit leaves is let pass, without a reservation.
     beyond: u64,
@@ -96,7 +96,8 @@ impl<'a> PlanningMemory<'a> {
         PlanningMemory {
             session,
             asker,
-            operator: PLANNING,
+            operator: "planning",
+            planning: true,
             wanted: 0,
             beyond: BEYOND,
             reserved: vec![],
@@ -132,6 +133,7 @@ impl<'a> PlanningMemory<'a> {
                 smallest: session.limit_for(self.wanted, held),
                 exact: false,
                 detail: session.describe_limit(held),
+                planning: self.planning,
             });
         }
         if need > limit {
@@ -186,7 +188,7 @@ impl Session {
     /// There is not so much, or it was asked for inside a running computation.
     pub fn set_aside(&self, operator: &'static str, bytes: u64) -> Result<SetAside<'_>, EngineError> {
         let mut memory = PlanningMemory::new(self, Asker::here());
-        (memory.operator, memory.beyond) = (operator, 0);
+        (memory.operator, memory.planning, memory.beyond) = (operator, false, 0);
         memory.reserve(bytes)?;
         Ok(SetAside(memory))
     }

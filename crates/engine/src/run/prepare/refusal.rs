@@ -96,6 +96,11 @@ impl Session {
         }
     }
 
+    /// The limit under which so many bytes are there beside what is held now.
+    pub fn limit_that_leaves(&self, bytes: u64) -> u64 {
+        self.limit_for(bytes, self.held())
+    }
+
     /// Asks whether `fits` for every budget that there may be under the limit named for `budget`.
     pub(in crate::run) fn fits_as_named(
         &self,
@@ -154,6 +159,7 @@ impl Session {
                 true => detail,
                 false => format!("at {label}; {detail}"),
             },
+            planning: false,
         }
     }
 }

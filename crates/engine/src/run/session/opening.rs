@@ -80,6 +80,7 @@ impl InSession<'_> {
                 smallest: session.limit_for(bytes, held),
                 exact: false,
                 detail: session.describe_limit(held),
+                planning: false,
             });
         }
         session.give_way(limit - need);

@@ -1,6 +1,7 @@
 //! What becomes of each column.
 
 use outcore_dtype::DType;
+use outcore_kernels::sort::KeyOrder;
 
 use crate::task::Grid;
 
@@ -26,12 +27,14 @@ impl Kind {
         }
     }
 
-    pub(super) fn key(&self) -> Vec<u8> {
-        match self {
+    /// What tells works of other kinds or orders apart.
+    pub(super) fn key(&self, order: KeyOrder) -> Vec<u8> {
+        let own = match self {
             Kind::Sorted | Kind::Positions => vec![],
             Kind::Quantiles(fractions) => fractions.iter().flat_map(|fraction| fraction.to_ne_bytes()).collect(),
             Kind::Middles { groups, omit } => [&groups.to_le_bytes()[..], &[u8::from(*omit)]].concat(),
-        }
+        };
+        [&[u8::from(order.descending())], &own[..]].concat()
     }
 
     /// How the results are cut where `x` has such a grid.

@@ -118,7 +118,7 @@ impl Staged for Columns {
         self.kind.name().into()
     }
     fn key(&self) -> Vec<u8> {
-        [&[u8::from(self.order.descending())], &self.kind.key()[..]].concat()
+        self.kind.key(self.order)
     }
     fn results(&self) -> &[Grid] {
         &self.results
@@ -208,6 +208,7 @@ impl Cutting {
             smallest: need,
             exact: false,
             detail: format!("a column of {} elements is held whole", self.x.shape[0]),
+            planning: false,
         }
     }
 

@@ -119,7 +119,7 @@ impl Algorithm for Whole {
         self.kind.name().into()
     }
     fn key(&self) -> Vec<u8> {
-        [&[u8::from(self.order.descending())], &self.kind.key()[..]].concat()
+        self.kind.key(self.order)
     }
     fn results(&self) -> &[Grid] {
         &self.results

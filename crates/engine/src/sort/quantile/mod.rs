@@ -116,6 +116,7 @@ impl Finding {
                     "{kept} bytes lie so near what is looked for that one more read cannot tell them apart; fewer quantiles at \
                      once need less"
                 ),
+                planning: false,
             });
         }
         let select = Select::new(self.asked.clone(), self.runs, Arc::new(brackets));

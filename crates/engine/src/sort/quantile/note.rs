@@ -38,8 +38,7 @@ impl Note {
 
 impl Alone for Note {
     fn key(&self) -> Vec<u8> {
-        let numbers = [self.runs.tiles, self.runs.stride, self.runs.noted];
-        numbers.into_iter().flat_map(u64::to_le_bytes).collect()
+        self.runs.key()
     }
     fn results(&self) -> &[Grid] {
         &self.results

@@ -61,6 +61,12 @@ pub(super) struct Runs {
 }
 
 impl Runs {
+    /// What tells works over other runs apart.
+    pub(super) fn key(&self) -> Vec<u8> {
+        let numbers = [self.tiles, self.stride, self.noted];
+        numbers.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
     pub(super) fn new(asked: &Asked, room: Room) -> Runs {
         let x = &asked.x;
         let item = x.dtype.size() as u64;

@@ -97,16 +97,10 @@ impl Algorithm for Select {
         "select".into()
     }
     fn key(&self) -> Vec<u8> {
-        let numbers = [
-            self.runs.tiles,
-            self.runs.stride,
-            self.runs.noted,
-            self.brackets.total(),
-        ];
         let fractions = self.asked.fractions.iter().map(|fraction| fraction.to_bits());
         let known = u64::from(self.brackets.all.iter().any(|bracket| bracket.low.is_some()));
-        let numbers = numbers.into_iter().chain(fractions).chain([known]);
-        numbers.flat_map(u64::to_le_bytes).collect()
+        let numbers = [self.brackets.total()].into_iter().chain(fractions).chain([known]);
+        [self.runs.key(), numbers.flat_map(u64::to_le_bytes).collect()].concat()
     }
     fn results(&self) -> &[Grid] {
         &self.results
