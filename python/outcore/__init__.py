@@ -17,8 +17,9 @@ from outcore._info import __array_namespace_info__
 from outcore._iterate import iterate
 from outcore._picture import Picture
 from outcore._profile import Profile, profile
+from outcore._record import Outcome
 from outcore._run import compute, explain, open, persist, store, visualize
-from outcore._session import Outcome, Session, clear
+from outcore._session import Session, clear
 from outcore.aggregating import aggregate
 from outcore.arranging import (
     array_split,

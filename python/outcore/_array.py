@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 import outcore as oc
 from outcore import _core
+from outcore._absent import missing_name
 from outcore._indexing import Assignable, Index, expanded, find_positions, index, is_flag, split_mask
 from outcore._node import DTypeLike, Operand, integers, is_weak, node
+from outcore._session import current, leave_room
 from outcore._sizes import format_size
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
@@ -92,8 +94,6 @@ class Array:
         if function is not None:
             expr.call_as(function)
         if next(_made) % _MADE_BETWEEN == 0:
-            from outcore._session import leave_room  # sessions compute arrays
-
             leave_room(_MADE_BYTES)
 
     # -- what it is ---------------------------------------------------------------------------------------------
@@ -177,7 +177,6 @@ class Array:
 
     def _values(self) -> Iterator[Any]:
         from outcore._masks import hold
-        from outcore._session import current
 
         room = min(current().counters()["budget_bytes"] // 16, _BLOCK_BYTES)
         length = max(room // self.dtype.itemsize, 1)
@@ -326,8 +325,6 @@ class Array:
     # -- parts and forms ----------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> NoReturn:
-        from outcore._absent import missing_name
-
         raise missing_name("outcore.Array", name)
 
     def __getitem__(self, key: Index) -> Array:

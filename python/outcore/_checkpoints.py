@@ -14,6 +14,7 @@ import numpy as np
 
 from outcore import _core, _files
 from outcore._array import Array
+from outcore._session import current
 from outcore.errors import ArgumentError, OutcoreError
 
 Saved = tuple[int, tuple[Array, ...], dict[str, list[Any]]]  # a step, the state after it, and the scalars until then
@@ -42,7 +43,6 @@ def content(array: Array) -> str:
     I/O: values that do not fit into a small part of memory are written to scratch once and read.
     """
     from outcore._run import store
-    from outcore._session import current
 
     session = current()
     path = Path(session._core.unused_path())
@@ -75,8 +75,6 @@ def _is_lasting(expr: _core.Expr, scratch: Path) -> bool:
 
 def _opened(path: Path) -> Array:
     """A stored array of a state: in memory where that takes little of it, else where it lies."""
-    from outcore._session import current
-
     session = current()
     if path.stat().st_size > session.counters()["budget_bytes"] // 16:
         return Array(_core.open(session._core, str(path)))
@@ -98,8 +96,6 @@ class Checkpoints:
     @classmethod
     def known_by(cls, every: int, work: str, parts: Iterable[str]) -> Checkpoints:
         """The checkpoints of work that is the same where all parts of what tells it are."""
-        from outcore._session import current
-
         key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return cls(every, current()._core.stages_folder(key, work))
 

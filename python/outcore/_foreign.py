@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._session import current
 from outcore._sizes import format_size
 from outcore.errors import DTypeError, FormatError, MemoryLimitError, ShapeError
 
@@ -26,15 +27,11 @@ _MEMORY_FILES = ("/dev/shm/", "/memfd:", "/dev/zero", "/SYSV")
 
 def _session() -> _core.Session:
     """The session in use, whose I/O opens files."""
-    from outcore._session import current
-
     return current()._core
 
 
 def check_room(what: str, size: int, instead: str) -> None:
     """Refuses to bring `size` bytes into memory where the session in use has no room for them."""
-    from outcore._session import current
-
     session = current()
     room = session.counters()["budget_bytes"]
     if size > room:

@@ -20,8 +20,9 @@ from outcore._kinds import with_kind
 from outcore._node import DTypeLike, Operand, integers, node
 from outcore._picture import Picture
 from outcore._progress import _Bar
+from outcore._record import Outcome
 from outcore._records import is_typed, open_part
-from outcore._session import Outcome, current
+from outcore._session import current
 from outcore._several import joined, parts_of
 from outcore._typed import Typed, carried, decoded
 from outcore._typed_files import store_typed

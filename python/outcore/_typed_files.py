@@ -19,7 +19,7 @@ import numpy as np
 
 from outcore import _core, _files
 from outcore._node import node
-from outcore._session import Outcome
+from outcore._record import Outcome
 from outcore._system_errors import refusing
 from outcore._typed import Typed, carried
 from outcore.errors import (

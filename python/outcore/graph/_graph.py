@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._session import current
 from outcore.errors import ArgumentError, IndexingError, SourceChangedError
 from outcore.graph._activity import unseen
 from outcore.graph._views import Adjacency, Count, Degrees, Edges, Nodes, absent, is_vertex, no_weight
@@ -300,8 +301,6 @@ class Graph:
 
 
 def _session() -> Any:
-    from outcore._session import current
-
     return current()._core
 
 

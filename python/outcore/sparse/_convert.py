@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._node import dtype_of
+from outcore._session import current
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._places import PathLike, keys_of, order_of
@@ -47,7 +48,6 @@ def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> Spars
     >>> (oc.sparse.open(folder / "a.npz") @ [1.0, 2.0, 3.0]).compute()
     array([1., 2., 3.])
     """
-    from outcore._session import current
     from outcore.sparse._foreign import is_foreign, open_foreign
 
     given = Path(path).absolute()

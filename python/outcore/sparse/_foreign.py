@@ -21,6 +21,7 @@ from outcore import _core
 from outcore._array import Array
 from outcore._files import reading, refuse_stub
 from outcore._node import node
+from outcore._session import current
 from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, FormatError, OutcoreError, SourceChangedError, UnsupportedFormatError
 from outcore.sparse._matrix import SparseMatrix
@@ -58,8 +59,6 @@ class Compressed(NamedTuple):
 
     def opened(self, name: str, side: int) -> SparseMatrix:
         """The matrix, whose row pointers are read once."""
-        from outcore._session import current
-
         parts = [None if part is None else _stored(part) for part in (self.indptr, self.indices, self.data)]
         by_rows = self.shape if self.layout == "csr" else self.shape[::-1]
         indptr, indices, data = parts
@@ -345,8 +344,6 @@ class Member:
 
     def lying(self) -> Array:
         """The array as it lies in the zip file, lazily."""
-        from outcore._session import current
-
         if self._about.compress_type != zipfile.ZIP_STORED:
             raise UnsupportedFormatError(
                 f"{self._name}: is packed, and can only be read from its beginning on; save it by "
