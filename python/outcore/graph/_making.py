@@ -17,7 +17,8 @@ from outcore._arguments import whole
 from outcore._files import same_bytes
 from outcore._node import dtype_of
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.graph._graph import Graph, PathLike, _session, stored
+from outcore.graph._graph import Graph, PathLike, stored
+from outcore.graph._stored import session
 from outcore.sparse._ingest import Options, _column, _is_known_elsewhere, _key, named_only
 from outcore.sparse._ingest import stored as stored_entries
 from outcore.sparse._matrix import SparseMatrix
@@ -75,7 +76,7 @@ def _made(
 
 
 def _opened(file: File) -> Graph:
-    return Graph(_core.open_graph(_session(), str(file.path)), file.holder())
+    return Graph(_core.open_graph(session(), str(file.path)), file.holder())
 
 
 def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: Any) -> SparseMatrix:
@@ -127,10 +128,10 @@ def _build(
     if work.resumes:
         work.note("graph-began", True)
     if not is_there:
-        _core.build_graph(_session(), rows._core, transpose, str(target), labels, overwrite)
+        _core.build_graph(session(), rows._core, transpose, str(target), labels, overwrite)
         return
     again = work.path("again.ocg")
-    _core.build_graph(_session(), rows._core, transpose, str(again), None, True)
+    _core.build_graph(session(), rows._core, transpose, str(again), None, True)
     if not same_bytes(again, target):
         raise in_the_way(target)
 
