@@ -14,6 +14,7 @@ import numpy as np
 
 from outcore import _core, _files
 from outcore._array import Array
+from outcore._run import store
 from outcore._session import current
 from outcore.errors import ArgumentError, OutcoreError
 
@@ -42,8 +43,6 @@ def content(array: Array) -> str:
 
     I/O: values that do not fit into a small part of memory are written to scratch once and read.
     """
-    from outcore._run import store
-
     session = current()
     path = Path(session._core.unused_path())
     if _is_lasting(array._expr, path.parent):
@@ -144,8 +143,6 @@ class Checkpoints:
         """Stores the state of a step that is a multiple of the interval, and removes the one before."""
         if not due or iteration % self._every:
             return
-        from outcore._run import store
-
         old = self._notes()
         names = [f"state-{iteration:09d}-{place}.npy" for place in range(len(state))]
         store({str(self._path / name): array for name, array in zip(names, state, strict=True)}, overwrite=True)

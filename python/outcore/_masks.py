@@ -12,6 +12,7 @@ import numpy as np
 
 from outcore import _core, _foresight
 from outcore._array import Array, called, calling
+from outcore._running import plan_and_run
 from outcore._session import current
 from outcore.errors import IndexingError
 
@@ -66,8 +67,6 @@ def _plan_stored(array: _core.Expr) -> None:
 
 def hold(*arrays: _core.Expr) -> list[_core.Expr]:
     """The values of nodes in scratch, for as long as something reads them; all from one program."""
-    from outcore._run import plan_and_run
-
     if _foresight.is_foreseeing():
         return [_foresight.stored(array) for array in arrays]
     core = current()._core
@@ -79,8 +78,6 @@ def hold(*arrays: _core.Expr) -> list[_core.Expr]:
 
 def hold_counted(arrays: list[_core.Expr], mask: Callable[[list[_core.Expr]], _core.Expr]) -> list[_core.Expr]:
     """The values of nodes in scratch, and from the same program the counts of a mask over them."""
-    from outcore._run import plan_and_run
-
     if _foresight.is_foreseeing():
         return hold(*arrays)
     core = current()._core
@@ -108,8 +105,6 @@ def counts_of(mask: _core.Expr) -> tuple[_core.Expr, list[int]]:
 
     A mask that takes more than reading stored arrays again is held in scratch, and what is held is given back.
     """
-    from outcore._run import plan_and_run
-
     known = current().counted_masks
     with _lock:
         if mask.digest in known:

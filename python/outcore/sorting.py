@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from outcore import _core
 from outcore._array import Array
+from outcore._hooks import above
 from outcore._node import Operand, axis_of, expr_dtype, node
-from outcore._typed import Typed, typed_of
+from outcore._typed import Method, Typed, typed_of
 from outcore.errors import DTypeError, IndexingError, ShapeError
 from outcore.manipulation import moveaxis, reshape, stack
-
-Method = Literal["merge", "distribution"]
 
 
 def _method(name: str, method: Method | None) -> Method | None:
@@ -49,9 +48,8 @@ def sort_by(
     array([10, 20, 30])
     """
     if any(typed_of(part) is not None for part in (keys, *values)):
-        from outcore._elements import sort_typed_by
-
-        return sort_typed_by(keys, values, descending, _method("sort_by", method))
+        found: tuple[Array, ...] = above.sort_typed_by(keys, values, descending, _method("sort_by", method))
+        return found
     columns = [node(value) for value in values]
     sorted_columns = _core.sort_by(_keys("sort_by", keys), columns, descending, _method("sort_by", method))
     return tuple(Array(expr) for expr in sorted_columns)

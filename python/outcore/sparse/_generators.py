@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
-from outcore._node import DTypeLike, dtype_of
+from outcore._element_types import DTypeLike, dtype_of
 from outcore._session import current
 from outcore.creation import arange
 from outcore.errors import ArgumentError

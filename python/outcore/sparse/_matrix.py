@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, dtype_of, node
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore._session import current
 from outcore.creation import ones

@@ -14,8 +14,8 @@ import numpy as np
 from outcore import _core
 from outcore._arguments import whole
 from outcore._array import Array
+from outcore._element_types import DTypeLike, dtype_of
 from outcore._files import reading
-from outcore._node import DTypeLike, dtype_of
 from outcore._records import _strided
 from outcore._session import current
 from outcore._system_errors import refusing

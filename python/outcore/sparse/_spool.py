@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from outcore import _core, _files
 from outcore._array import Array
-from outcore._node import dtype_of
+from outcore._element_types import dtype_of
 from outcore._session import current
 from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError

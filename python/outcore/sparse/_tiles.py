@@ -14,8 +14,10 @@ from outcore import _core
 from outcore._array import Array
 from outcore._files import load, same_bytes
 from outcore._node import expr_dtype
+from outcore._opening import open
 from outcore._progress import live
-from outcore._run import compute, open, plan_and_run, store
+from outcore._run import compute, store
+from outcore._running import plan_and_run
 from outcore._session import current
 from outcore.errors import ArgumentError, OutcoreError, TargetExistsError
 from outcore.manipulation import concat
