@@ -14,6 +14,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._array import Array
 from outcore._element_types import DTypeLike, dtype_of
+from outcore._hooks import above
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore._session import current
@@ -334,5 +335,7 @@ class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
         places = (rows.astype(np.int64), columns.astype(np.int64))
         return scipy.sparse.coo_array((values, places), shape=self.shape).tocsr()
 
+
+above.fill({"SparseMatrix": SparseMatrix})
 
 __all__ = ["SparseMatrix"]
