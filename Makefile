@@ -18,7 +18,7 @@ requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("
 	bench-graph bench-graph-programs bench-raw-io bench-page-cache build clean fuzz
 
 demo: build
-	$(BIN)/python -m outcore.demo --size $(SIZE)
+	$(BIN)/python -m outcore demo --size $(SIZE)
 
 build: $(VENV)/.core
 

@@ -16,7 +16,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
-from outcore import _profile
+from outcore import _record
 from outcore._session import Outcome
 
 HOSTILE = """</title><script>alert("&'")</script>"""
@@ -80,12 +80,12 @@ def told(chart: ElementTree.Element) -> list[str]:
 def page_of(*outcomes: Outcome) -> str:
     with oc.profile() as seen:
         for outcome in outcomes:
-            _profile.record(outcome)
+            _record.record(outcome)
     return seen.page()
 
 
 def searched(rows: list[tuple[Any, ...]], name: str = "bfs") -> Outcome:
-    return Outcome(other={"graph": name, "iterations": [_profile.Iterations(*row) for row in rows]})
+    return Outcome(other={"graph": name, "iterations": [_record.Iterations(*row) for row in rows]})
 
 
 # -- what stands in it ------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_slow_disks_are_marked() -> None:
             return rows
 
     with oc.profile() as seen:
-        _profile.joined(cast(Any, Session()))
+        _record.joined(cast(Any, Session()))
     page = Parsed(seen.page())
     assert "script" not in page.tags
     assert [(row[1], row[2], row[-1]) for row in page.rows[-3:]] == [
@@ -217,7 +217,7 @@ def test_names_of_users_stay_text(out: Path) -> None:
 
 def test_a_name_that_is_no_text_is_in_no_way(out: Path) -> None:
     with oc.profile(out / "run.html"):
-        _profile.record(searched([(0, 1, 1, 1, 0, 0, 0.0)], "disk \udcff"))
+        _record.record(searched([(0, 1, 1, 1, 0, 0, 0.0)], "disk \udcff"))
     assert "disk ?: 1 iteration" in Parsed((out / "run.html").read_text()).text
 
 

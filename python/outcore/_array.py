@@ -8,21 +8,29 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import count
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, SupportsIndex
+from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-import outcore as oc
 from outcore import _core
+from outcore._absent import missing_name
+from outcore._element_types import DTypeLike
+from outcore._hooks import above, functions
 from outcore._indexing import Assignable, Index, expanded, find_positions, index, is_flag, split_mask
-from outcore._node import DTypeLike, Operand, integers, is_weak, node
+from outcore._node import Operand, integers, is_weak, node
+from outcore._session import current, leave_room
 from outcore._sizes import format_size
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
-if TYPE_CHECKING:
-    from outcore.sets import Categories
 
+class _Functions(Protocol):
+    """Functions of the package, of which arrays have some as methods."""
+
+    def __getattr__(self, name: str) -> Callable[..., Array]: ...
+
+
+oc: _Functions = functions
 # Set while `map` traces a function: then the value of a lazy array must not be asked for.
 tracing: ContextVar[str | None] = ContextVar("outcore_tracing", default=None)
 
@@ -92,8 +100,6 @@ class Array:
         if function is not None:
             expr.call_as(function)
         if next(_made) % _MADE_BETWEEN == 0:
-            from outcore._session import leave_room  # sessions compute arrays
-
             leave_room(_MADE_BYTES)
 
     # -- what it is ---------------------------------------------------------------------------------------------
@@ -176,14 +182,12 @@ class Array:
         return self._values()
 
     def _values(self) -> Iterator[Any]:
-        from outcore._masks import hold
-        from outcore._session import current
 
         room = min(current().counters()["budget_bytes"] // 16, _BLOCK_BYTES)
         length = max(room // self.dtype.itemsize, 1)
         array = self
-        if self.shape[0] > length and len(oc.explain(self[:length]).stages) > 1:
-            array = Array(hold(self._expr)[0])  # else every block would run all stages again
+        if self.shape[0] > length and len(functions.explain(self[:length]).stages) > 1:
+            array = Array(above.hold(self._expr)[0])  # else every block would run all stages again
         for start in range(0, self.shape[0], length):
             yield from array[start : start + length].compute()
 
@@ -200,9 +204,7 @@ class Array:
         Raises DTypeError for what only this process knows: functions given to `map_blocks`, other libraries' arrays,
         and what is computed by sorting, scanning, masks or factorizing.
         """
-        from outcore._pickled import rebuilt, steps_of
-
-        return rebuilt, (steps_of(self._expr),)
+        return above.rebuilt, (above.steps_of(self._expr),)
 
     def __repr__(self) -> str:
         tiles = f", tile={self.tile}" if self.tile != self.shape else ""
@@ -227,7 +229,7 @@ class Array:
 
     def compute(self) -> npt.NDArray[Any]:
         """The value as a NumPy array, which must fit the memory limit. I/O: as `explain(self)` says."""
-        result: npt.NDArray[Any] = oc.compute(self)
+        result: npt.NDArray[Any] = functions.compute(self)
         return result
 
     def to_numpy(self) -> npt.NDArray[Any]:
@@ -236,7 +238,7 @@ class Array:
 
     def persist(self) -> Array:
         """The same array with its value computed and held in memory."""
-        result: Array = oc.persist(self)
+        result: Array = functions.persist(self)
         return result
 
     def _value(self, asked: str) -> npt.NDArray[Any]:
@@ -302,19 +304,15 @@ class Array:
         if api_version is not None and api_version not in _API_VERSIONS:
             known = ", ".join(_API_VERSIONS)
             raise ArgumentError(f"array API version {api_version!r} is not known; outcore follows {known}")
-        return oc
+        return above.namespace
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        from outcore._numpy import apply_ufunc
-
-        return apply_ufunc(ufunc, method, inputs, options)
+        return above.apply_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        from outcore._numpy import apply_function
-
-        return apply_function(function, types, args, options)
+        return above.apply_function(function, types, args, options)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
         """The array itself; "cpu" is the only device. Raises ArgumentError for another one, or a stream."""
@@ -326,26 +324,20 @@ class Array:
     # -- parts and forms ----------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> NoReturn:
-        from outcore._absent import missing_name
-
         raise missing_name("outcore.Array", name)
 
     def __getitem__(self, key: Index) -> Array:
         mask, rest = split_mask(key)
         if mask is None and self.ndim == 0 and is_flag(key):
-            from outcore._masks import choose
-
-            return choose(_core.expand_dims(self._expr, [0]), _core.expand_dims(node(key), [0]))
+            one: Array = above.choose(_core.expand_dims(self._expr, [0]), _core.expand_dims(node(key), [0]))
+            return one
         if mask is None:
             places = find_positions(key, self.ndim)
             if places:
-                from outcore.indexing import taken
-
-                return taken(self, expanded(key, self.ndim), places)
+                gathered: Array = above.taken(self, expanded(key, self.ndim), places)
+                return gathered
             return Array(index(self._expr, rest))
-        from outcore._masks import choose
-
-        chosen = choose(self._expr, node(mask))
+        chosen: Array = above.choose(self._expr, node(mask))
         return Array(index(chosen._expr, (slice(None), *rest))) if rest else chosen
 
     def __setitem__(self, key: Assignable, value: Operand) -> None:
@@ -355,9 +347,7 @@ class Array:
         and `...`, or a mask of the leading axes. I/O: none of its own, but one read of a mask that is given a value for
         each element that it chooses: how many those are is counted at once.
         """
-        from outcore._updates import updated
-
-        self._expr = updated(Array(self._expr), key, value)._expr
+        self._expr = above.updated(Array(self._expr), key, value)._expr
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
         """The array with its elements cast to `dtype`."""
@@ -468,11 +458,13 @@ class Array:
 
     def nonzero(self) -> tuple[Array, ...]:
         """Where the elements are not zero: an array of positions for each axis."""
-        return oc.nonzero(self)
+        found: tuple[Array, ...] = functions.nonzero(self)
+        return found
 
     def categories(self) -> Categories:
         """Codes of the elements, and the distinct elements that these number, in order: see `outcore.categories`."""
-        return oc.categories(self)
+        found: Categories = functions.categories(self)
+        return found
 
     def argsort(self, axis: int = -1) -> Array:
         """The positions that put the elements in order along an axis, stable."""
@@ -625,3 +617,10 @@ class Array:
 
     def __ge__(self, other: Operand) -> Array:
         return oc.greater_equal(self, other) if _operand(other) else NotImplemented
+
+
+class Categories(NamedTuple):
+    """What `categories` gives: for each element its place among the distinct ones (int64), and these in order."""
+
+    codes: Array
+    categories: Any

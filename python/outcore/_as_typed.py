@@ -9,8 +9,8 @@ import numpy as np
 
 from outcore import dates, text
 from outcore._array import Array
+from outcore._element_types import DTypeLike
 from outcore._foreign import check_room, is_stored
-from outcore._node import DTypeLike
 from outcore._typed import Typed
 from outcore.errors import DTypeError
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from outcore._markup import Markup, drawing, element
+from outcore._record import Iterations
 from outcore._sizes import format_size
-
-if TYPE_CHECKING:
-    from outcore._profile import Iterations
 
 # Points: labels stand left of the charts, titles above them, numbers of iterations below the last.
 _LEFT, _WIDTH, _RIGHT = 104, 640, 16

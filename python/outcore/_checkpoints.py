@@ -14,6 +14,8 @@ import numpy as np
 
 from outcore import _core, _files
 from outcore._array import Array
+from outcore._run import store
+from outcore._session import current
 from outcore.errors import ArgumentError, OutcoreError
 
 Saved = tuple[int, tuple[Array, ...], dict[str, list[Any]]]  # a step, the state after it, and the scalars until then
@@ -41,9 +43,6 @@ def content(array: Array) -> str:
 
     I/O: values that do not fit into a small part of memory are written to scratch once and read.
     """
-    from outcore._run import store
-    from outcore._session import current
-
     session = current()
     path = Path(session._core.unused_path())
     if _is_lasting(array._expr, path.parent):
@@ -75,8 +74,6 @@ def _is_lasting(expr: _core.Expr, scratch: Path) -> bool:
 
 def _opened(path: Path) -> Array:
     """A stored array of a state: in memory where that takes little of it, else where it lies."""
-    from outcore._session import current
-
     session = current()
     if path.stat().st_size > session.counters()["budget_bytes"] // 16:
         return Array(_core.open(session._core, str(path)))
@@ -98,8 +95,6 @@ class Checkpoints:
     @classmethod
     def known_by(cls, every: int, work: str, parts: Iterable[str]) -> Checkpoints:
         """The checkpoints of work that is the same where all parts of what tells it are."""
-        from outcore._session import current
-
         key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return cls(every, current()._core.stages_folder(key, work))
 
@@ -148,8 +143,6 @@ class Checkpoints:
         """Stores the state of a step that is a multiple of the interval, and removes the one before."""
         if not due or iteration % self._every:
             return
-        from outcore._run import store
-
         old = self._notes()
         names = [f"state-{iteration:09d}-{place}.npy" for place in range(len(state))]
         store({str(self._path / name): array for name, array in zip(names, state, strict=True)}, overwrite=True)

@@ -13,10 +13,10 @@ import numpy as np
 from outcore import _masks
 from outcore._array import Array
 from outcore._node import expr_dtype, node
-from outcore._typed import Typed, typed_of
+from outcore._typed import Method, Typed, typed_of
 from outcore.elementwise import imag, isnan, real
 from outcore.errors import ShapeError
-from outcore.sorting import Method, sort_by
+from outcore.sorting import sort_by
 
 
 class Elements:

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._element_types import dtype_of
+from outcore._session import current
 from outcore._sizes import format_size
 from outcore.errors import DTypeError, FormatError, MemoryLimitError, ShapeError
 
@@ -26,15 +28,11 @@ _MEMORY_FILES = ("/dev/shm/", "/memfd:", "/dev/zero", "/SYSV")
 
 def _session() -> _core.Session:
     """The session in use, whose I/O opens files."""
-    from outcore._session import current
-
     return current()._core
 
 
 def check_room(what: str, size: int, instead: str) -> None:
     """Refuses to bring `size` bytes into memory where the session in use has no room for them."""
-    from outcore._session import current
-
     session = current()
     room = session.counters()["budget_bytes"]
     if size > room:
@@ -246,8 +244,6 @@ def _zarr_folder(value: Any) -> Path | None:
 
 
 def _in_blocks(value: Any, kind: np.dtype[Any]) -> _core.Expr:
-    from outcore._node import dtype_of
-
     dtype = dtype_of(kind)
     label = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
     name = getattr(value, "name", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,16 @@ import numpy.typing as npt
 from outcore import _core
 from outcore.errors import IndexingError
 
-if TYPE_CHECKING:
-    from outcore._array import Array
+
+class Lazy(Protocol):
+    """A lazy array, as far as its node goes."""
+
+    @property
+    def _expr(self) -> _core.Expr: ...
+
 
 Part: TypeAlias = "SupportsIndex | slice | EllipsisType | None"
-Choice: TypeAlias = "Array | npt.NDArray[Any]"  # a mask, or positions
+Choice: TypeAlias = "Lazy | npt.NDArray[Any]"  # a mask, or positions
 Gathering: TypeAlias = "Part | Choice | list[int] | list[list[int]]"
 Assignable: TypeAlias = "Part | Choice | tuple[Part, ...]"  # what can be assigned to
 Index: TypeAlias = "Gathering | tuple[Gathering, ...]"

@@ -15,8 +15,9 @@ from outcore._array import Array
 from outcore._checkpoints import Checkpoints
 from outcore._node import Operand, node
 from outcore._progress import live
-from outcore._run import plan_and_run
-from outcore._session import Outcome, current
+from outcore._record import Outcome
+from outcore._running import plan_and_run
+from outcore._session import current
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 
 Step = Callable[..., Any]

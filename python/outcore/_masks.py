@@ -12,6 +12,8 @@ import numpy as np
 
 from outcore import _core, _foresight
 from outcore._array import Array, called, calling
+from outcore._running import plan_and_run
+from outcore._session import current
 from outcore.errors import IndexingError, MemoryLimitError
 
 _COUNTED_MAX = 16
@@ -61,17 +63,12 @@ class Chosen(Array):
 
 def _plan_stored(array: _core.Expr) -> None:
     """Plans an array as if it went to a file, the least that any use of it takes."""
-    from outcore._session import current
-
     session = current()
     session.plan([array], [{"path": session._core.unused_path(), "overwrite": False, "chunks": None}])
 
 
 def hold(*arrays: _core.Expr) -> list[_core.Expr]:
     """The values of nodes in scratch, for as long as something reads them; all from one program."""
-    from outcore._run import plan_and_run
-    from outcore._session import current
-
     if _foresight.is_foreseeing():
         return [_foresight.stored(array) for array in arrays]
     core = current()._core
@@ -83,9 +80,6 @@ def hold(*arrays: _core.Expr) -> list[_core.Expr]:
 
 def hold_counted(arrays: list[_core.Expr], mask: Callable[[list[_core.Expr]], _core.Expr]) -> list[_core.Expr]:
     """The values of nodes in scratch, and from the same program the counts of a mask over them."""
-    from outcore._run import plan_and_run
-    from outcore._session import current
-
     if _foresight.is_foreseeing():
         return hold(*arrays)
     core = current()._core
@@ -98,8 +92,6 @@ def hold_counted(arrays: list[_core.Expr], mask: Callable[[list[_core.Expr]], _c
 
 
 def _remember(mask: _core.Expr, counted: Any, held: _core.Expr | None = None) -> list[int]:
-    from outcore._session import current
-
     counts = [] if counted is None else [int(count) for count in counted]
     known = current().counted_masks
     with _lock:
@@ -115,9 +107,6 @@ def counts_of(mask: _core.Expr) -> tuple[_core.Expr, list[int]]:
 
     A mask that takes more than reading stored arrays again is held in scratch, and what is held is given back.
     """
-    from outcore._run import plan_and_run
-    from outcore._session import current
-
     known = current().counted_masks
     with _lock:
         if mask.digest in known:

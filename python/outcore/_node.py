@@ -5,45 +5,27 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _core, _foreign
+from outcore._element_types import NAME_OF, DTypeLike, dtype_of
+from outcore._indexing import Lazy
 from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, RangeError, ShapeError
 
-if TYPE_CHECKING:
-    from outcore._array import Array
-
 Weak: TypeAlias = bool | int | float | complex
-Operand: TypeAlias = "Array | npt.NDArray[Any] | np.generic | Weak"
-DTypeLike: TypeAlias = npt.DTypeLike | None  # None leaves the choice to the function
+Operand: TypeAlias = "Lazy | npt.NDArray[Any] | np.generic | Weak"
 
-_NAMES = (
-    "bool",
-    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-)
 _ROOM_ASKED_FROM = 1 << 20  # less than this fits everywhere
 _DEFAULTS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}
-# NumPy makes the name of a type anew each time it is asked for, which took a sixth of a small expression's making.
-_NAME_OF = {np.dtype(name): name for name in _NAMES}
 _WEAK: dict[tuple[np.dtype[Any], type], np.dtype[Any]] = {}  # promotion by the kind of a Python scalar
 
 
-def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
-    """The NumPy dtype meant, in native byte order. Raises DTypeError for one outcore has no kernels for."""
-    try:
-        found = np.dtype(dtype)
-    except TypeError as error:
-        raise DTypeError(f"{dtype!r} is not an element type: {error}") from None
-    if found in _NAME_OF:
-        return found
-    native = found.newbyteorder("=")
-    if native not in _NAME_OF:
-        raise DTypeError(f"element type {found} is not supported; outcore takes {', '.join(_NAMES)}")
-    return native
+def is_lazy(value: object) -> bool:
+    """Whether it is a lazy array."""
+    return isinstance(getattr(value, "_expr", None), _core.Expr)
 
 
 def is_weak(value: object) -> bool:
@@ -77,7 +59,7 @@ def constant(shape: Sequence[int], value: Weak, dtype: np.dtype[Any]) -> _core.E
             raise RangeError(f"Python integer of {len(str(value))} digits is out of bounds for {dtype}") from None
     else:
         value = complex(value)
-    return _core.full(list(shape), value, _NAME_OF[dtype])
+    return _core.full(list(shape), value, NAME_OF[dtype])
 
 
 def _no_integer(value: float | complex, dtype: np.dtype[Any]) -> OutcoreError:
@@ -107,7 +89,7 @@ def put_as(value: object, dtype: np.dtype[Any]) -> _core.Expr:
         warnings.warn(
             f"the imaginary part of {found} is lost in an array of {dtype}", np.exceptions.ComplexWarning, stacklevel=4
         )
-    return _core.astype(expr, _NAME_OF[dtype])
+    return _core.astype(expr, NAME_OF[dtype])
 
 
 def weak(value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
@@ -120,7 +102,7 @@ def weak(value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
     return constant((), value, found)
 
 
-def node(value: object) -> _core.Expr:
+def node(value: Any) -> _core.Expr:
     """The node of anything array-like. NumPy arrays are borrowed: they must not change while the node is in use.
 
     Those mapped from a file, and other libraries' arrays that are not in memory, become sources: see `asarray`.
@@ -130,10 +112,8 @@ def node(value: object) -> _core.Expr:
     if isinstance(expr, _core.Expr):
         return expr
     if is_weak(value):
-        return constant((), value, default_dtype(value))  # type: ignore[arg-type]
-    from outcore._typed import Typed
-
-    if isinstance(value, Typed):
+        return constant((), value, default_dtype(value))
+    if hasattr(value, "_carrier"):
         held = next(name for name in ("integers", "codes") if hasattr(value, name))
         raise DTypeError(
             f"elements of {value.dtype} are no numbers: use a method of theirs, NumPy's function, or x.{held}"
@@ -156,10 +136,8 @@ def as_numpy(value: object, dtype: DTypeLike = None) -> npt.NDArray[Any]:
 
     What it would load or copy into memory must fit there: MemoryLimitError.
     """
-    from outcore._array import Array
-
     if isinstance(value, (list, tuple)):
-        if any(isinstance(part, Array) or _foreign.is_stored(part) for part in value):
+        if any(is_lazy(part) or _foreign.is_stored(part) for part in value):
             raise DTypeError("a list of lazy arrays is not an array; use stack() or concat()")
         size = sum(part.nbytes for part in value if isinstance(part, np.ndarray))
         if size > _ROOM_ASKED_FROM:

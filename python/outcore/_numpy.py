@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-import outcore as oc
+from outcore import _api as oc
 from outcore import _numpy_functions, _numpy_linalg, missing
-from outcore._node import DTypeLike, axis_of, dtype_of, integers, is_weak
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._node import axis_of, integers, is_weak
 from outcore._numpy_absent import full_name, other_library, ours_alone, refuse
 from outcore._numpy_arguments import adapted, check_arguments
 from outcore._typed import Typed

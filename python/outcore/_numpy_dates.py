@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import outcore as oc
+from outcore import _api as oc
 from outcore import _numpy_typed
 from outcore._numpy_typed import called, method
 from outcore.dates import Dates, as_dates, meet

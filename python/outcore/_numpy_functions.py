@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import outcore as oc
+from outcore import _api as oc
 from outcore import _masks
 from outcore._node import axis_of
 from outcore._reduction import floating

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._numpy_arguments import adapted
 from outcore.errors import ArgumentError, ShapeError
 

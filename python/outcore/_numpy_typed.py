@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._numpy_arguments import check_arguments
 from outcore._numpy_functions import FUNCTIONS as OF_NUMBERS
 from outcore.errors import DTypeError
@@ -68,4 +68,10 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.copy: lambda a: a.copy(),
 }
 
-__all__ = ["FUNCTIONS", "called", "method"]
+
+def apply_to_text(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """NumPy's function of text."""
+    return called(FUNCTIONS, "text is not supported; give it .codes", function, args, options)
+
+
+__all__ = ["FUNCTIONS", "apply_to_text", "called", "method"]

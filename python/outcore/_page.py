@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from outcore._charts import activity
 from outcore._markup import Markup, element, joined
+from outcore._record import Iterations, Outcome
 from outcore._sizes import format_size
-
-if TYPE_CHECKING:
-    from outcore._profile import Iterations, Profile
-    from outcore._session import Outcome
 
 # Colours are those of the page around, light or dark, but for that of bars, which can be seen on either.
 _STYLE = """
@@ -53,12 +50,31 @@ body { background: Canvas; color: CanvasText; margin: 2em; }
 """
 
 
-def page(profile: Profile) -> str:
+class Runs(Protocol):
+    """Figures of the page: runs, their sums, and disks of volumes."""
+
+    outcomes: list[Outcome]
+
+    @property
+    def disks(self) -> list[dict[str, Any]]: ...
+    @property
+    def bytes_read(self) -> int: ...
+    @property
+    def bytes_written(self) -> int: ...
+    @property
+    def bytes_spilled(self) -> int: ...
+    @property
+    def peak_bytes(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+def page(profile: Runs) -> str:
     """The page, whole."""
     return f"{_HEAD}{content(profile)}\n</body>\n</html>\n"
 
 
-def content(profile: Profile) -> Markup:
+def content(profile: Runs) -> Markup:
     """What is on the page, with its style: a part of any page."""
     parts = [element("style", Markup(_STYLE))]
     if not profile.outcomes:
@@ -73,7 +89,7 @@ def content(profile: Profile) -> Markup:
     return element("div", joined(parts), class_="outcore")
 
 
-def _sums(profile: Profile) -> Markup:
+def _sums(profile: Runs) -> Markup:
     told = {
         "runs": f"{len(profile.outcomes):,}",
         "read": format_size(profile.bytes_read),

@@ -8,6 +8,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
+from outcore._session import current
 from outcore.errors import DTypeError, FormatError, SourceChangedError
 
 
@@ -69,8 +70,6 @@ Raw = tuple[int, list[int], str, bool]  # where it begins, its shape, type, and 
 
 def _opened(path: str, raw: Raw | None) -> _core.Expr:
     """The stored array at a path, or a run of its bytes, as it lies there: in Fortran order it is opened transposed."""
-    from outcore._session import current
-
     if raw is not None:
         return _core.open_raw(current()._core, path, *raw)
     found = _core.open(current()._core, path)

@@ -10,20 +10,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakSet
+from typing import Any
 
 from outcore._page import content, page, run_over_graph
+from outcore._record import Iterations, Outcome, Session, recorded_by, sessions
 from outcore._sizes import format_size
 
-if TYPE_CHECKING:
-    from outcore._session import Outcome, Session
-
-_active: ContextVar[Profile | None] = ContextVar("outcore_profile", default=None)
-_sessions: WeakSet[Session] = WeakSet()
 # Seconds of work from which a disk of a volume is judged by.
 _BUSY_MIN = 0.05
 Disks = dict[tuple[str, str], dict[str, float]]
@@ -40,18 +34,6 @@ _COUNTED = ("requests", "bytes_read", "bytes_written", "busy_seconds", "errors")
 
 _BAR = 40
 _LINE = "{:>9} {:>8} {:>10} {:>10} {:>8} {:>8}  {}"
-
-
-class Iterations(NamedTuple):
-    """What an iteration over a graph did, or several that follow each other: `number` of them from `first` on."""
-
-    first: int
-    number: int
-    active: int
-    lists: int
-    bytes_read: int
-    cache_hits: int
-    seconds: float
 
 
 class Profile:
@@ -75,7 +57,7 @@ class Profile:
         self.started = time.perf_counter()
         self.events: list[dict[str, Any]] = []
         # Sessions of the block, and what their disks had done before it.
-        self._before: list[tuple[Session, Disks]] = [(session, _worked(session)) for session in list(_sessions)]
+        self._before: list[tuple[Session, Disks]] = [(session, _worked(session)) for session in sessions()]
         self._disks: Disks | None = None
 
     @property
@@ -201,6 +183,28 @@ class Profile:
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
 
+    def add(self, outcome: Outcome) -> None:
+        """Takes a run that has ended."""
+        self._add_iterations(outcome)
+        self.outcomes.append(outcome)
+
+    def join(self, session: Session) -> None:
+        """Takes a session that has been made: what its disks do is counted."""
+        self._before.append((session, {}))
+
+    @contextmanager
+    def tracing(self) -> Iterator[str | None]:
+        """The path that a run is to write its trace to, where a timeline is kept."""
+        if not self._is_timeline:
+            yield None
+            return
+        offset = time.perf_counter() - self.started
+        with tempfile.TemporaryDirectory(prefix="outcore-trace-") as directory:
+            trace = Path(directory) / "trace.json"
+            yield str(trace)
+            if trace.exists():
+                self._add_trace(trace.read_text(), offset)
+
     def _add_iterations(self, outcome: Outcome) -> None:
         """Of a run over a graph that has just ended: a bar for each row, and lines of what it did."""
         if not self._is_timeline or "graph" not in outcome.other:
@@ -216,7 +220,7 @@ class Profile:
                 self.events.append({"name": what, "ph": "C", "args": {what: value / row.number}, **place})
             at += row.seconds
 
-    def _add(self, text: str, offset_seconds: float) -> None:
+    def _add_trace(self, text: str, offset_seconds: float) -> None:
         content = json.loads(text) if text.strip() else []
         events = content.get("traceEvents", []) if isinstance(content, dict) else content
         run = len(self.outcomes) + 1
@@ -262,9 +266,9 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
     profile = Profile(None if path is None else Path(path))
     if profile.path is not None and not profile.path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "profile: there is no such folder to write to", str(profile.path))
-    token = _active.set(profile)
     try:
-        yield profile
+        with recorded_by(profile):
+            yield profile
     except BaseException as error:
         profile._end()
         try:
@@ -275,36 +279,3 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
     else:
         profile._end()
         profile._write()
-    finally:
-        _active.reset(token)
-
-
-@contextmanager
-def recording() -> Iterator[str | None]:
-    """The path a run should write its trace to, if a profile with a path is open."""
-    profile = _active.get()
-    if profile is None or not profile._is_timeline:
-        yield None
-        return
-    offset = time.perf_counter() - profile.started
-    with tempfile.TemporaryDirectory(prefix="outcore-trace-") as directory:
-        trace = Path(directory) / "trace.json"
-        yield str(trace)
-        if trace.exists():
-            profile._add(trace.read_text(), offset)
-
-
-def joined(session: Session) -> None:
-    """Says that a session has been made: what its disks do is counted."""
-    _sessions.add(session)
-    profile = _active.get()
-    if profile is not None:
-        profile._before.append((session, {}))
-
-
-def record(outcome: Outcome) -> None:
-    """Adds a run to the profile in force, if any."""
-    profile = _active.get()
-    if profile is not None:
-        profile._add_iterations(outcome)
-        profile.outcomes.append(outcome)

@@ -11,9 +11,11 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
+from outcore._element_types import DTypeLike, dtype_of
 from outcore._files import npy_header
-from outcore._node import DTypeLike, dtype_of
+from outcore.dates import Dates
 from outcore.errors import DTypeError, FormatError, MissingFileError, PermissionDeniedError, UnsupportedFormatError
+from outcore.text import Text
 
 
 def is_typed(path: str) -> bool:
@@ -78,12 +80,8 @@ def _carrier(path: str, kind: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, 
 def typed(numbers: Array, kind: np.dtype[Any]) -> Any:
     """Numbers as what they stand for in elements of a type."""
     if kind.kind in "mM":
-        from outcore.dates import Dates
-
         return Dates(numbers, kind)
     if kind.kind in "SU":
-        from outcore.text import Text
-
         return Text(numbers, kind)
     return numbers
 

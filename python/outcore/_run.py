@@ -1,10 +1,9 @@
-"""From lazy arrays to results: open, compute, store, persist, explain, visualize."""
+"""From lazy arrays to results: compute, store, persist, explain, visualize."""
 
 from __future__ import annotations
 
 import os
 import uuid
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,85 +14,28 @@ import numpy.typing as npt
 from outcore import _core, _replaced
 from outcore._array import Array
 from outcore._explanation import Explanation
-from outcore._foresight import UnforeseenError, for_all, is_foreseeing
-from outcore._kinds import with_kind
-from outcore._node import DTypeLike, Operand, integers, node
+from outcore._foresight import UnforeseenError, for_all
+from outcore._node import Operand, integers, node
 from outcore._picture import Picture
-from outcore._progress import _Bar
-from outcore._records import is_typed, open_part
-from outcore._session import Outcome, current
-from outcore._several import joined, parts_of
+from outcore._record import Outcome
+from outcore._running import plan_and_run
+from outcore._session import current
 from outcore._typed import Typed, carried, decoded
 from outcore._typed_files import store_typed
 from outcore.errors import (
     ArgumentError,
     DTypeError,
-    FormatError,
     OutcoreError,
-    ResumeWarning,
     ShapeError,
-    StaleProgramError,
 )
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
-_PLANS_MAX = 8
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Values: TypeAlias = "npt.NDArray[Any]"
 Item: TypeAlias = "Operand | Typed"
 Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
 Named = TypeVar("Named", bound="tuple[Any, ...]")
 Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
-
-
-def open(
-    path: PathLike | Sequence[PathLike], *, field: str | None = None, view: DTypeLike = None, axis: int = 0
-) -> Array:
-    """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
-
-    A list of paths, or a name with wildcards (`"part-*.npy"`, `**` for folders at any depth), is one array: all of them
-    joined along `axis`, a list in its order, matches in that of their names, numbers in these by their value. A file
-    whose very name has such characters is itself. Raises DTypeError or ShapeError, with both names, for files that do
-    not go together, MissingFileError where nothing matches.
-
-    Of a `.npy` file of records `field` names the one to read. That is one read of the file where a record is a whole
-    number of the field's elements (16 bytes for float64), else up to eight: one for each place in an element that a
-    record may begin at. `view` has elements of a `.npy` file read as another type of their size. Raises DTypeError for
-    no such field, or another size.
-
-    Files and fields of datetime64 and timedelta64, or with `view` such a type, give `Dates`, which keep their unit;
-    those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array are read through zarr-python:
-    `asarray(zarr.open(path))`.
-
-    Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for other kinds of files, which says
-    how those are read, and for codecs outcore lacks, StorageError where the path cannot be read. I/O: its metadata
-    only, counted by the session in use. Tiles are read when a result needs them, and never after the file has changed;
-    no file stays open.
-
-    >>> import numpy as np, outcore as oc, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/x.npy", np.arange(6.0).reshape(2, 3))
-    ...     oc.open(f"{folder}/x.npy").sum(axis=0).compute()
-    ...     np.save(f"{folder}/y.npy", np.ones((1, 3)))
-    ...     oc.open(f"{folder}/*.npy").shape
-    array([3., 5., 7.])
-    (3, 3)
-    """
-    names = parts_of(path)
-    if names is not None:
-        return joined(names, lambda name: _open_one(name, field, view), axis)  # type: ignore[no-any-return]
-    return _open_one(os.fsdecode(path), field, view)  # type: ignore[arg-type]
-
-
-def _open_one(name: str, field: str | None, view: DTypeLike) -> Array:
-    if field is None and view is None:
-        try:
-            return Array(_core.open(current()._core, name))
-        except FormatError as error:
-            if not is_typed(name):
-                raise with_kind(name, error) from None
-    # Annotated as what nearly every file holds.
-    found: Array = open_part(current()._core, name, field, view)
-    return found
 
 
 def _targets(
@@ -185,37 +127,6 @@ def _asked(ask: Callable[[], Asked]) -> Asked:
     return for_all(ask, lambda: current().plan(*ask()))
 
 
-def plan_and_run(
-    exprs: list[_core.Expr],
-    targets: Sequence[_core.Target | None],
-    progress: bool | None = None,
-    bar: _Bar | None = None,
-) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
-    """Plans and runs; again when another thread's run took the tiles that the plan would have started from.
-
-    Raises StaleProgramError where that happens time after time.
-    """
-    if is_foreseeing():
-        raise UnforeseenError
-    session = current()
-    with session.watched(progress, bar) as shown:
-        for left in reversed(range(_PLANS_MAX)):
-            program = session.plan(exprs, targets, shown)
-            for note in program.notes():
-                warnings.warn(note, ResumeWarning, stacklevel=3)
-            try:
-                return session.run(program, shown)
-            except StaleProgramError:
-                if left == 0:
-                    raise
-            finally:
-                # It holds the outputs that may be gone on with, and the traceback of an error would hold it.
-                del program
-            # What others take from under a plan are kept tiles mostly: the next one is to start without.
-            session.clear()
-    raise AssertionError("unreachable")
-
-
 def store(
     targets: Targets,
     *,
@@ -254,7 +165,7 @@ def store(
     array([0, 1, 2])
     """
     if isinstance(targets, Mapping) and any(isinstance(array, Typed) for array in targets.values()):
-        outcome = store_typed(targets, overwrite, resume, chunks, progress)
+        outcome = store_typed(store, targets, overwrite, resume, chunks, progress)
     else:
         outcome = plan_and_run(*_asked(lambda: _targets(targets, overwrite, chunks, resume)), progress)[1]
     if overwrite:
@@ -269,7 +180,7 @@ def _read_back(targets: Targets) -> None:
         expr = node(carried(array))
         if _replaced.is_gone(expr, names):
             with suppress(OutcoreError):  # another process may have replaced it by now, which later reads will tell
-                _replaced.remember(expr, node(carried(open(name))))
+                _replaced.remember(expr, _core.open(current()._core, name))
 
 
 @overload
@@ -296,7 +207,7 @@ def persist(*arrays: Item, directory: PathLike | None = None) -> Any:
     else:
         paths = [Path(os.fsdecode(directory)) / f"persist-{uuid.uuid4().hex}.zarr" for _ in arrays]
         store(dict(zip(paths, numbers, strict=True)))
-        made = [open(path) for path in paths]
+        made = [Array(_core.open(current()._core, str(path))) for path in paths]
     pairs = zip(arrays, made, strict=True)
     held = tuple(array._like(part) if isinstance(array, Typed) else part for array, part in pairs)
     return held[0] if len(arrays) == 1 else held
@@ -347,4 +258,4 @@ def visualize(*arrays: Any, filename: PathLike | None = None, overwrite: bool = 
     return picture
 
 
-__all__ = ["compute", "explain", "open", "persist", "store", "visualize"]
+__all__ = ["compute", "explain", "persist", "store", "visualize"]

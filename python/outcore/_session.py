@@ -9,17 +9,17 @@ import sys
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Any
 
 import numpy.typing as npt
 
-from outcore import _core, _profile, _replaced, config
+from outcore import _core, _record, _replaced, config
 from outcore._progress import _Bar, live
+from outcore._record import Outcome
 from outcore._sizes import format_size
 from outcore.errors import MemoryLimitError
 
@@ -30,39 +30,6 @@ _MEBIBYTE = 1 << 20
 _implicit: OrderedDict[str, Session] = OrderedDict()
 _lock = threading.RLock()
 _entered: ContextVar[tuple[Session, ...]] = ContextVar("outcore_session", default=())  # innermost last
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one run did: bytes and seconds as counted, to hold against the forecast of `explain`.
-
-    >>> import outcore as oc, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     oc.store({f"{folder}/x.npy": oc.arange(3)}).bytes_spilled
-    0
-    """
-
-    bytes_read: int = 0
-    bytes_written: int = 0
-    bytes_spilled: int = 0
-    peak_bytes: int = 0
-    seconds: float = 0.0
-    read_seconds: float = 0.0
-    compute_seconds: float = 0.0
-    other: Mapping[str, Any] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        spilled = f" ({format_size(self.bytes_spilled)} of them spilled)" if self.bytes_spilled else ""
-        return (
-            f"Outcome({format_size(self.bytes_read)} read, {format_size(self.bytes_written)} written{spilled}, "
-            f"peak {format_size(self.peak_bytes)}, {self.seconds:.3g} s)"
-        )
-
-    @classmethod
-    def of(cls, counters: Mapping[str, Any]) -> Outcome:
-        named = {part.name for part in fields(cls)} - {"other"}
-        rest = {key: value for key, value in counters.items() if key not in named and key != "results"}
-        return cls(**{key: counters[key] for key in named if key in counters}, other=rest)
 
 
 class Session:
@@ -89,7 +56,7 @@ class Session:
         self.options = config.snapshot(**options)
         core_options = {key: value for key, value in self.options.items() if key != "progress"}
         self._core = _core.Session(core_options)
-        _profile.joined(self)
+        _record.joined(self)
         self._entries = 0
         # Runs that are under way, and that have begun.
         self._working = self._begun = 0
@@ -131,7 +98,7 @@ class Session:
 
     def run(self, program: _core.Program, bar: _Bar | None = None) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
         """Plays a program and tells a bar how far it is: results of outputs without a target, and what the run did."""
-        with self.working(), _profile.recording() as trace:
+        with self.working(), _record.tracing() as trace:
             report, say = (None, None) if bar is None else (bar.report, bar.say)
             try:
                 counters = program.run(report, trace, say)
@@ -141,7 +108,7 @@ class Session:
                     bar.doing = ""
         self.warn()
         outcome = Outcome.of(counters)
-        _profile.record(outcome)
+        _record.record(outcome)
         return list(counters["results"]), outcome
 
     def watched(self, progress: bool | None, bar: _Bar | None = None) -> AbstractContextManager[_Bar | None]:

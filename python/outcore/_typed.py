@@ -4,20 +4,18 @@ are."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
+from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-import outcore as oc
-from outcore._array import Array
+from outcore._array import Array, Categories, oc
+from outcore._hooks import above, functions
 from outcore._node import axes_of, axis_of
 from outcore._sizes import format_size
 from outcore.errors import DTypeError, ShapeError
 
-if TYPE_CHECKING:
-    from outcore.sets import Categories
-    from outcore.sorting import Method
+Method = Literal["merge", "distribution"]
 
 
 class Distinct(NamedTuple):
@@ -68,10 +66,8 @@ class Typed:
 
     def _later(self, make: Callable[[], Self]) -> Self:
         """The array that a function makes when something needs it, of this type."""
-        from outcore._masks import Chosen
-
         made = object.__new__(type(self))
-        made._carrier, made._dtype = Chosen(lambda: make()._carrier._expr), self._dtype
+        made._carrier, made._dtype = above.Chosen(lambda: make()._carrier._expr), self._dtype
         return made
 
     # -- what it is ---------------------------------------------------------------------------------------------
@@ -174,10 +170,8 @@ class Typed:
         if len(columns) == 1:
             return self._of_columns([oc.sort(columns[0], axis=axis, method=method)], descending)
         if self.ndim == 1:
-            from outcore._elements import Elements, in_order
-
             axis_of("sort", axis, 1)
-            return self._of_columns(in_order(Elements(columns, self.shape), method=method), descending)
+            return self._of_columns(above.in_order(above.Elements(columns, self.shape), method=method), descending)
         order = self.argsort(axis, descending=descending)
         return self._of_columns([oc.take_along_axis(part, order, axis=axis) for part in columns], descending)
 
@@ -190,16 +184,17 @@ class Typed:
 
     def unique(self) -> Self:
         """The distinct elements, in order; NaT once. I/O: as `outcore.unique`."""
-        found: Self = oc.unique(self)
+        found: Self = functions.unique(self)
         return found
 
     def unique_counts(self) -> Distinct:
         """The distinct elements, in order, and how often each is there; NaT once. I/O: as `outcore.unique_counts`."""
-        return Distinct(*oc.unique(self, return_counts=True))
+        return Distinct(*functions.unique(self, return_counts=True))
 
     def categories(self) -> Categories:
         """Codes of the elements, and the distinct elements that these number, in order: see `outcore.categories`."""
-        return oc.categories(self)
+        found: Categories = functions.categories(self)
+        return found
 
     def isin(self, values: Any) -> Array:
         """Which elements are among some values."""
@@ -238,9 +233,8 @@ def typed_of(value: Any) -> Typed | None:
     """A typed array, or one made of NumPy's or Python's dates or strings; None for all else."""
     if isinstance(value, Typed) or type(value) is Array:
         return value if isinstance(value, Typed) else None
-    from outcore._as_typed import as_typed
-
-    return as_typed(value, None, None)
+    found: Typed | None = above.as_typed(value, None, None)
+    return found
 
 
 def carried(value: Any) -> Any:

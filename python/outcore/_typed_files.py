@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from outcore import _core, _files
 from outcore._node import node
-from outcore._session import Outcome
+from outcore._record import Outcome
 from outcore._system_errors import refusing
 from outcore._typed import Typed, carried
 from outcore.errors import (
@@ -35,14 +35,17 @@ _PREFIX_BYTES = 10  # of version 1: the magic string, the version, the length of
 
 
 def store_typed(
-    targets: Mapping[Any, Any], overwrite: bool, resume: bool, chunks: Any, progress: bool | None
+    store: Callable[..., Outcome],
+    targets: Mapping[Any, Any],
+    overwrite: bool,
+    resume: bool,
+    chunks: Any,
+    progress: bool | None,
 ) -> Outcome:
-    """`store` of a mapping in which some arrays are dates or text; all are `.npy` files then.
+    """`store`, which is given, of a mapping in which some arrays are dates or text; all are `.npy` files then.
 
     Raises UnsupportedFormatError for another ending, ArgumentError for `resume=True`, and what `store` raises.
     """
-    from outcore._run import store
-
     arrays = {os.fsdecode(path): array for path, array in targets.items()}
     _check(arrays, resume, chunks)
     with ExitStack() as stack:

@@ -15,7 +15,8 @@ from outcore.creation import arange
 from outcore.elementwise import clip
 from outcore.errors import IndexingError, ShapeError
 from outcore.indexing import take
-from outcore.manipulation import broadcast_to, concat, flip, part_along, repeat, reshape
+from outcore.manipulation import broadcast_to, concat, flip, part_along, reshape
+from outcore.repeating import repeat
 from outcore.searching import count_nonzero, where
 from outcore.statistical import cumulative_sum
 

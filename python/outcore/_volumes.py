@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from outcore import _core
+from outcore._command_line import errors_in_one_line, json_option, main, parsed_size, show
 from outcore._sizes import format_size
-from outcore.cli import _errors_in_one_line, _json, _show, _size, main
 
 _home = click.argument("home", type=click.Path(file_okay=False))
 _find = click.option(
@@ -32,9 +32,11 @@ def volume() -> None:
     "--layout", type=click.Choice(["striped", "rotated", "hashed"]), default="rotated", show_default=True,
     help="The order of the disks within a round of blocks.",
 )  # fmt: skip
-@click.option("--block", metavar="SIZE", callback=_size, default="1MiB", show_default=True, help="Bytes of a block.")
-@_json
-@_errors_in_one_line
+@click.option(
+    "--block", metavar="SIZE", callback=parsed_size, default="1MiB", show_default=True, help="Bytes of a block."
+)
+@json_option
+@errors_in_one_line
 def create(home: str, directories: tuple[str, ...], layout: str, block: int, as_json: bool) -> None:
     """Makes HOME a volume: what is written below it lies in blocks in the directories, by their weights."""
     _core.volume_create(home, [_weighed(text) for text in directories], layout, block)
@@ -54,8 +56,8 @@ def _weighed(text: str) -> tuple[str, int]:
 @_home
 @_find
 @click.option("--write", is_flag=True, help="Write down where the disks are now.")
-@_json
-@_errors_in_one_line
+@json_option
+@errors_in_one_line
 def info(home: str, find: tuple[str, ...], write: bool, as_json: bool) -> None:
     """The disks of the volume HOME: where they are, what they hold, what is free."""
     if write:
@@ -76,15 +78,15 @@ def _tell(home: str, find: tuple[str, ...], as_json: bool) -> None:
         moved = f", was {member['recorded']}" if member["recorded"] else ""
         size = format_size(member["bytes"])
         lines.append(f"  {member['path']}: weight {member['weight']}, {size} ({share}), {where}{moved}  {member['id']}")
-    _show(content, as_json, "\n".join(lines))
+    show(content, as_json, "\n".join(lines))
 
 
 @volume.command()
 @_home
 @click.argument("directory", type=click.Path(file_okay=False))
 @_weight
-@_json
-@_errors_in_one_line
+@json_option
+@errors_in_one_line
 def add(home: str, directory: str, weight: int, as_json: bool) -> None:
     """Adds DIRECTORY to the volume HOME. New files use it; `rebalance` lays out those that are there."""
     _core.volume_add(home, directory, weight)
@@ -94,8 +96,8 @@ def add(home: str, directory: str, weight: int, as_json: bool) -> None:
 @volume.command()
 @_home
 @click.argument("disk", metavar="DISK")
-@_json
-@_errors_in_one_line
+@json_option
+@errors_in_one_line
 def remove(home: str, disk: str, as_json: bool) -> None:
     """Takes DISK, a directory or an identifier, out of the volume HOME. It may be gone.
 
@@ -109,8 +111,8 @@ def remove(home: str, disk: str, as_json: bool) -> None:
 @_home
 @_find
 @click.option("--weight", "weights", multiple=True, metavar="DISK=WEIGHT", help="Another weight; 0 empties a disk.")
-@_json
-@_errors_in_one_line
+@json_option
+@errors_in_one_line
 def rebalance(home: str, find: tuple[str, ...], weights: tuple[str, ...], as_json: bool) -> None:
     """Lays out the files of HOME that lie as they did before its disks or weights changed.
 
@@ -125,7 +127,7 @@ def rebalance(home: str, find: tuple[str, ...], weights: tuple[str, ...], as_jso
         _core.volume_set_weights(home, changes)
     done = _core.volume_rebalance(home)
     left = f", {done['left']} left as they are" if done["left"] else ""
-    _show(done, as_json, f"{home}: {done['files']} files, {format_size(done['bytes'])} moved{left}")
+    show(done, as_json, f"{home}: {done['files']} files, {format_size(done['bytes'])} moved{left}")
 
 
 @volume.command()
@@ -133,8 +135,8 @@ def rebalance(home: str, find: tuple[str, ...], weights: tuple[str, ...], as_jso
 @click.option(
     "--repair", is_flag=True, help="Remove parts that belong to no file; adopt names that were restored from a copy."
 )
-@_json
-@_errors_in_one_line
+@json_option
+@errors_in_one_line
 def check(home: str, repair: bool, as_json: bool) -> None:
     """Looks whether every file of HOME has its parts, and every part its file.
 
@@ -154,6 +156,6 @@ def check(home: str, repair: bool, as_json: bool) -> None:
     if found["adopted"]:
         lines.append(f"  {found['adopted']} copied names are those of their files now")
     lines += [f"  damaged: {path}: {reason}" for path, reason in found["damaged"]]
-    _show(found, as_json, "\n".join(lines))
+    show(found, as_json, "\n".join(lines))
     if found["damaged"]:
         sys.exit(1)

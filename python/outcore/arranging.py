@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, axis_of, integers, node, put_as
+from outcore._element_types import DTypeLike
+from outcore._node import Operand, axis_of, integers, node, put_as
 from outcore.creation import arange
 from outcore.elementwise import multiply
 from outcore.errors import ArgumentError, DTypeError, ShapeError

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array, tracing
-from outcore._node import DTypeLike, Operand, axes_of, dtype_of, node
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._node import Operand, axes_of, node
 from outcore._sizes import parse_size
 from outcore.errors import ArgumentError, DTypeError
 

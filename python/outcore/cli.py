@@ -2,93 +2,36 @@
 
 from __future__ import annotations
 
-import functools
 import json
+import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import IO, Any, ParamSpec
+from typing import Any
 
 import click
 
 import outcore as oc
-from outcore import _core, config
-from outcore._sizes import format_size, parse_size
+from outcore import _core, _volumes, config
+from outcore._command_line import errors_in_one_line, json_option, limit_option, main, parsed_size, show
+from outcore._sizes import format_size
+from outcore.demo import demo as run_demo
 from outcore.errors import ArgumentError, OutcoreError
+from outcore.graph import _command as _graph
+from outcore.sparse import _command as _sparse
 
-Parameters = ParamSpec("Parameters")
-
-
-def _size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    try:
-        return None if value is None else parse_size(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, parameter) from None
-
-
-def _show(content: Any, as_json: bool, text: str) -> None:
-    click.echo(json.dumps(content, indent=2, default=str) if as_json else text)
-
-
-def _errors_in_one_line(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Errors outcore raises on purpose end the command in one line with their code, or as JSON, with status 1."""
-
-    @functools.wraps(command)
-    def run(*args: Parameters.args, **options: Parameters.kwargs) -> None:
-        try:
-            command(*args, **options)
-        except OutcoreError as error:
-            if options.get("as_json"):
-                content = {"code": error.code, "message": str(error), "details": error.details}
-                click.echo(json.dumps({"error": content}, default=str))
-            else:
-                click.echo(f"outcore: {error} [{error.code}]", err=True)
-            sys.exit(1)
-
-    return run
-
-
-class _UsageError(click.ClickException):
-    """A usage error as JSON."""
-
-    exit_code = click.UsageError.exit_code
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(json.dumps({"error": {"code": "usage", "message": self.message, "details": {}}}))
-
-
-class _Commands(click.Group):
-    """Usage errors are JSON where `--json` asks for it, though they arise before options are read."""
-
-    def invoke(self, context: click.Context) -> Any:
-        as_json = "--json" in context.args
-        try:
-            return super().invoke(context)
-        except click.UsageError as error:
-            raise _UsageError(error.format_message()) if as_json else error from None
-
-
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-_limit = click.option(
-    "--memory-limit", metavar="SIZE", callback=_size, help="Resident bytes of the whole process, such as 512MiB."
-)
-
-
-@click.group(cls=_Commands)
-@click.version_option(oc.__version__, prog_name="outcore")
-def main() -> None:
-    """NumPy-shaped arrays larger than memory, on one machine's disks."""
+# Imported for the commands that they add to `main`.
+_ADDED = (_volumes, _graph, _sparse)
 
 
 @main.command()
 @click.argument("path", type=click.Path())
-@_json
-@_errors_in_one_line
+@json_option
+@errors_in_one_line
 def info(path: str, as_json: bool) -> None:
     """Shape, element type, chunks and codecs of the array at PATH."""
     content = json.loads(_core.info(path))
     width = max(map(len, content))
-    _show(content, as_json, "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in content.items()))
+    show(content, as_json, "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in content.items()))
 
 
 def _plain(value: Any) -> str:
@@ -101,9 +44,9 @@ def _plain(value: Any) -> str:
 @click.option("--chunks", help="Chunk shape of a Zarr target, such as 1000,100.")
 @click.option("--dtype", help="Element type of the target.")
 @click.option("--overwrite", is_flag=True, help="Replace what is at TARGET.")
-@_limit
-@_json
-@_errors_in_one_line
+@limit_option
+@json_option
+@errors_in_one_line
 def convert(
     source: str,
     target: str,
@@ -121,7 +64,7 @@ def convert(
         outcome = oc.store({target: array}, overwrite=overwrite, chunks={target: shape} if shape else None)
     read, written = format_size(outcome.bytes_read), format_size(outcome.bytes_written)
     text = f"{target}: {' × '.join(map(str, array.shape))} {array.dtype}, {read} read, {written} written"
-    _show({"target": target, **asdict(outcome)}, as_json, f"{text} in {outcome.seconds:.1f} s")
+    show({"target": target, **asdict(outcome)}, as_json, f"{text} in {outcome.seconds:.1f} s")
 
 
 def _lengths(text: str | None) -> list[int] | None:
@@ -136,9 +79,9 @@ def _lengths(text: str | None) -> list[int] | None:
 @main.command()
 @click.argument("expression")
 @click.option("--array", "-a", "arrays", multiple=True, metavar="NAME=PATH", help="An array the expression may name.")
-@_limit
-@_json
-@_errors_in_one_line
+@limit_option
+@json_option
+@errors_in_one_line
 def explain(expression: str, arrays: tuple[str, ...], memory_limit: int | None, as_json: bool) -> None:
     """The forecast of a Python EXPRESSION, such as "X @ X.T" with --array X=X.zarr. Nothing is run.
 
@@ -164,27 +107,33 @@ def explain(expression: str, arrays: tuple[str, ...], memory_limit: int | None, 
         if not all(isinstance(part, oc.Array) for part in values):
             raise click.BadParameter(f"{expression!r} gives {type(value).__name__}, not an array")
         explanation = oc.explain(*values)
-    _show(explanation.to_dict(), as_json, str(explanation))
+    show(explanation.to_dict(), as_json, str(explanation))
 
 
 @main.command()
 @click.option(
-    "--size", metavar="SIZE", callback=_size, default="2GiB", show_default=True, help="Bytes of the data matrix."
+    "--size", metavar="SIZE", callback=parsed_size, default="2GiB", show_default=True, help="Bytes of the data matrix."
 )
 @click.option("--directory", type=click.Path(file_okay=False), default="data", show_default=True, help="Where to work.")
 @click.option(
-    "--memory-limit", metavar="SIZE", callback=_size, default="512MiB", show_default=True, help="Limit of each program."
+    "--memory-limit",
+    metavar="SIZE",
+    callback=parsed_size,
+    default="512MiB",
+    show_default=True,
+    help="Limit of each program.",
 )
 @click.option("--keep", is_flag=True, help="Leave data and results where they are.")
-@_json
-@_errors_in_one_line
+@json_option
+@errors_in_one_line
 def demo(size: int, directory: str, memory_limit: int, keep: bool, as_json: bool) -> None:
     """Two programs over a file larger than their memory: forecast, run under a real limit, checked against NumPy."""
-    from outcore.demo import demo as run
-
-    summary = run(size=size, directory=directory, memory_limit=memory_limit, keep=keep, quiet=as_json)
+    try:
+        summary = run_demo(size=size, directory=directory, memory_limit=memory_limit, keep=keep, quiet=as_json)
+    except subprocess.SubprocessError as error:
+        sys.exit(f"outcore: {error}")
     verdict = "\nevery promise held" if not summary["faults"] else "\n" + "\n".join(summary["faults"])
-    _show(summary, as_json, verdict)
+    show(summary, as_json, verdict)
     if summary["faults"]:
         sys.exit(1)
 
@@ -192,8 +141,8 @@ def demo(size: int, directory: str, memory_limit: int, keep: bool, as_json: bool
 @main.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False), required=False)
 @click.option("--resumable", is_flag=True, help="Also remove what `store(..., resume=True)` could go on with.")
-@_json
-@_errors_in_one_line
+@json_option
+@errors_in_one_line
 def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
     """Removes scratch that dead processes left in DIRECTORY; in every configured scratch directory unless given.
 
@@ -220,13 +169,10 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
                 f"{age / 3600:.1f} h old{state}"
             )
         content[place] = {**found, "resumable": work}
-    _show(content, as_json, "\n".join(lines))
+    show(content, as_json, "\n".join(lines))
 
 
-# They add their commands to `main`, which has to be there.
-from outcore import _volumes  # noqa: E402, F401
-from outcore.graph import _command as _graph  # noqa: E402, F401
-from outcore.sparse import _command as _sparse  # noqa: E402, F401
+__all__ = ["main"]
 
 if __name__ == "__main__":
     main()

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
+from outcore._element_types import dtype_of
 from outcore._jit_kernels import fold_kernel, numba_module, product_kernel
-from outcore._node import Operand, default_dtype, dtype_of, expr_dtype, is_weak, node
+from outcore._node import Operand, default_dtype, expr_dtype, is_weak, node
 from outcore._reduction import sum_dtype
 from outcore.arranging import pad
 from outcore.blocks import map_blocks

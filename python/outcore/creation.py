@@ -5,28 +5,19 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from outcore import _core
 from outcore._array import Array, check_device
+from outcore._element_types import DTypeLike, dtype_of
 from outcore._foreign import check_room, is_stored
-from outcore._node import (
-    DTypeLike,
-    Operand,
-    Weak,
-    as_numpy,
-    axis_of,
-    constant,
-    default_dtype,
-    dtype_of,
-    is_weak,
-    node,
-    shape_of,
-)
+from outcore._hooks import above
+from outcore._node import Operand, Weak, as_numpy, axis_of, constant, default_dtype, is_weak, node, shape_of
 from outcore.elementwise import floor
 from outcore.errors import DTypeError, ShapeError
+from outcore.manipulation import broadcast_arrays, reshape
 
 
 def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, copy: bool | None = None) -> Array:
@@ -53,11 +44,9 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
     array([0.5, 1.5, 2.5, 3.5])
     """
     check_device(device)
-    from outcore._as_typed import as_typed
-
-    typed = as_typed(obj, dtype, copy)
+    typed = above.as_typed(obj, dtype, copy)
     if typed is not None:
-        return typed  # type: ignore[return-value]  # annotated as what nearly everything is
+        return cast(Array, typed)  # annotated as what nearly everything is
     if copy and (isinstance(obj, np.ndarray) or is_stored(obj)):
         check_room("asarray with copy=True", obj.nbytes, "without it nothing is loaded")
         obj = as_numpy(obj).copy()
@@ -280,10 +269,8 @@ def tril(x: Operand, /, *, k: int = 0) -> Array:
     array([[1, 0],
            [3, 4]])
     """
-    from outcore.searching import where
-
     array = asarray(x)
-    return where(_diagonals(array, k) <= 0, array, zeros((), dtype=array.dtype))
+    return _kept(array, _diagonals(array, k) <= 0)
 
 
 def triu(x: Operand, /, *, k: int = 0) -> Array:
@@ -297,10 +284,13 @@ def triu(x: Operand, /, *, k: int = 0) -> Array:
     array([[1, 2],
            [0, 4]])
     """
-    from outcore.searching import where
-
     array = asarray(x)
-    return where(_diagonals(array, k) >= 0, array, zeros((), dtype=array.dtype))
+    return _kept(array, _diagonals(array, k) >= 0)
+
+
+def _kept(array: Array, mask: Array) -> Array:
+    """The elements that a mask chooses, and zeros."""
+    return Array(_core.where(mask._expr, array._expr, constant((), 0, array.dtype)))
 
 
 def meshgrid(*arrays: Operand, indexing: str = "xy") -> tuple[Array, ...]:
@@ -315,8 +305,6 @@ def meshgrid(*arrays: Operand, indexing: str = "xy") -> tuple[Array, ...]:
     array([[0, 0, 0],
            [1, 1, 1]])
     """
-    from outcore.manipulation import broadcast_arrays, reshape
-
     if indexing not in ("xy", "ij"):
         raise ShapeError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
     parts = [asarray(part) for part in arrays]

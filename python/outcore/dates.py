@@ -9,13 +9,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-import outcore as oc
 from outcore import _foreign
-from outcore._array import Array
+from outcore._array import Array, oc
 from outcore._calendar import NAT, converted, unit_of
 from outcore._date_formulas import COMPARISONS, FORMULAS, is_nat, last_is_nat
 from outcore._date_operators import DateOperators
-from outcore._node import DTypeLike, Operand, axis_of, dtype_of, is_weak, node
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._hooks import above
+from outcore._node import Operand, axis_of, is_weak, node
 from outcore._typed import Typed
 from outcore.errors import ArgumentError, DTypeError
 from outcore.manipulation import part_along
@@ -173,7 +174,7 @@ class Dates(DateOperators, Typed):
     def searchsorted(self, values: Any, side: str = "left") -> Array:
         """Where values would have to be put in this row, which is in order, to keep it so. I/O: as the function's."""
         first, second = meet(self, as_dates(values, self._dtype.kind))
-        return oc.searchsorted(first._keys(), second._keys(), side=side)  # type: ignore[arg-type]
+        return oc.searchsorted(first._keys(), second._keys(), side=side)
 
     def isin(self, values: Any) -> Array:
         """Which elements are among some values; NaT is among none. I/O: as that of `outcore.isin`."""
@@ -189,9 +190,7 @@ class Dates(DateOperators, Typed):
         return apply(ufunc, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        from outcore._numpy_dates import apply_function
-
-        return apply_function(function, args, options)
+        return above.apply_to_dates(function, args, options)
 
     def _applied(self, ufunc: np.ufunc, *inputs: Any) -> Any:
         return apply(ufunc, *inputs)

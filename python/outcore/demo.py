@@ -1,6 +1,6 @@
 """The demonstration: two array programs over a file larger than their memory limit, forecast, run and checked.
 
-`make demo`, `outcore demo` or `python -m outcore.demo`. Non-negative matrix factorization (4 iterations) and logistic
+`make demo` or `outcore demo`. Non-negative matrix factorization (4 iterations) and logistic
 regression (10 steps of gradient descent) run in child processes whose memory limit the kernel enforces; forecast and
 outcome are printed side by side, results are held against plain NumPy streamed over the same file.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -189,7 +188,7 @@ def run_confined(program: str, spec: Spec) -> dict[str, Any]:
     _forget(spec.path("X.npy"))
     spec_path, result_path = spec.path("spec.json"), spec.path(f"{program}.json")
     Path(spec_path).write_text(json.dumps(asdict(spec)))
-    command = [sys.executable, "-m", "outcore.demo", "--child", program, spec_path, result_path]
+    command = [sys.executable, "-m", "outcore.demo", program, spec_path, result_path]
     # NumPy's BLAS only ever sees single elements here; its thread pools would take memory for nothing.
     confined = _confine.run(command, spec.memory_limit, {**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     if confined.returncode != 0:
@@ -333,19 +332,5 @@ def demo(
             parent.rmdir()
 
 
-def main() -> int:
-    """Runs the demonstration from the command line; `outcore demo --help` has the flags."""
-    if sys.argv[1:2] == ["--child"]:
-        child(*sys.argv[2:])
-        return 0
-    from outcore.cli import main as cli
-
-    cli(["demo", *sys.argv[1:]])
-    return 0
-
-
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (OutcoreError, subprocess.SubprocessError) as error:
-        sys.exit(f"outcore: {error}")
+    child(*sys.argv[1:])

@@ -9,7 +9,8 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array, check_device
-from outcore._node import DTypeLike, Operand, dtype_of, expr_dtype, is_weak, node
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._node import Operand, expr_dtype, is_weak, node
 
 bool = np.dtype(np.bool_)
 int8 = np.dtype(np.int8)

@@ -20,7 +20,8 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array, check_device
-from outcore._node import DTypeLike, Operand, axes_of, axis_of, integers, node
+from outcore._element_types import DTypeLike
+from outcore._node import Operand, axes_of, axis_of, integers, node
 from outcore.creation import arange, zeros
 from outcore.elementwise import conj, exp, real
 from outcore.errors import ArgumentError, DTypeError, ShapeError

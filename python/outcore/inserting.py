@@ -18,7 +18,8 @@ from outcore.creation import arange, zeros
 from outcore.errors import ArgumentError, IndexingError, ShapeError
 from outcore.indexing import take
 from outcore.manipulation import broadcast_to, concat, moveaxis, part_along, reshape, tile
-from outcore.searching import compress, isin, where
+from outcore.searching import compress, where
+from outcore.sets import isin
 from outcore.sorting import argsort
 from outcore.statistical import max, min
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._arguments import whole
+from outcore._session import current
 from outcore._sizes import parse_size
 from outcore.errors import ArgumentError, IndexingError, ShapeError
 
@@ -158,8 +159,6 @@ def cached(
     >>> oc.io.cached(path).read_at([8 * 70_000, 8 * 5], dtype="float64").ravel()
     array([7.e+04, 5.e+00])
     """
-    from outcore._session import current
-
     session = current()
     room = session.counters()["budget_bytes"] // 8 if memory is None else parse_size(memory)
     if mode not in ("r", "r+"):

@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
+from outcore._element_types import DTypeLike, dtype_of
 from outcore._elements import key_columns
 from outcore._foreign import check_room
-from outcore._node import DTypeLike, Operand, axes_of, axis_of, dtype_of, node
+from outcore._hooks import above
+from outcore._node import Operand, axes_of, axis_of, node
 from outcore._reduction import floating
 from outcore._typed import Typed, typed_of
 from outcore.arranging import pad
@@ -70,10 +72,8 @@ def apply_along_axis(
 
 def _has_axis(function: Callable[..., Any]) -> bool:
     """Whether a function is outcore's, or NumPy's that outcore has, and works along an axis."""
-    from outcore._numpy import _FUNCTIONS
-
     module = getattr(function, "__module__", None) or ""
-    if function not in _FUNCTIONS and module.partition(".")[0] != "outcore":
+    if function not in above.numpy_functions and module.partition(".")[0] != "outcore":
         return False
     return "axis" in inspect.signature(function).parameters
 

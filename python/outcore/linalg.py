@@ -10,7 +10,8 @@ from typing import Any
 from outcore import _core
 from outcore._absent import hinted
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, axes_of, node
+from outcore._element_types import DTypeLike
+from outcore._node import Operand, axes_of, node
 from outcore._reduction import Axis, floating
 from outcore.creation import eye
 from outcore.elementwise import abs, multiply, not_equal, pow, sqrt, square
@@ -39,7 +40,7 @@ from outcore.factorizations import (
     svdvals,
 )
 from outcore.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
-from outcore.manipulation import broadcast_to, expand_dims, reshape, stack
+from outcore.manipulation import broadcast_to, expand_dims, moveaxis, reshape, stack
 from outcore.searching import where
 from outcore.statistical import max, min, sum
 
@@ -107,8 +108,6 @@ def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
     >>> oc.linalg.cross(oc.asarray([1, 0, 0]), oc.asarray([0, 1, 0])).compute()
     array([0, 0, 1])
     """
-    from outcore.manipulation import moveaxis
-
     left, right = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
     if left.shape[-1] != 3 or right.shape[-1] != 3:
         raise ShapeError(f"cross: axis {axis} must have length 3, not {left.shape[-1]} and {right.shape[-1]}")

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, node
+from outcore._element_types import DTypeLike
+from outcore._node import Operand, node
 from outcore._reduction import Axis, correction_of, mean_dtype, wide_dtype
 from outcore.elementwise import isfinite, isnan, logical_not, sqrt
 from outcore.errors import ArgumentError, DTypeError

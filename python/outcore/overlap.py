@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, axis_of, dtype_of, integers, node
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._node import Operand, axis_of, integers, node
 from outcore.arranging import PadMode, pad
 from outcore.blocks import map_blocks
 from outcore.creation import arange

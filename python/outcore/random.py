@@ -16,7 +16,8 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._absent import hinted
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, axis_of, dtype_of, node, shape_of
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._node import Operand, axis_of, node, shape_of
 from outcore.creation import arange
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take

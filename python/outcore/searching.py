@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from outcore._typed import Typed, typed_of
 from outcore.dtypes import bool as bool_dtype
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.indexing import take
-from outcore.manipulation import concat, moveaxis, reshape, stack
-from outcore.sorting import sort
+from outcore.manipulation import moveaxis, reshape, stack
 
 
 @overload
@@ -165,7 +164,7 @@ def compress(condition: Operand, x: Operand, /, *, axis: int | None = None) -> A
     return _masks.Chosen(lambda: moveaxis(chosen, 0, place)._expr)
 
 
-def _common(name: str, *arrays: Array) -> list[Array]:
+def common(name: str, *arrays: Array) -> list[Array]:
     """Arrays in one type that has an order."""
     dtype = np.result_type(*(array.dtype for array in arrays))
     if dtype.kind == "c":
@@ -204,54 +203,8 @@ def searchsorted(
         raise ShapeError(f"searchsorted: x1 of shape {row.shape} is not one-dimensional")
     if sorter is not None:
         row = take(row, sorter)
-    row, flat = _common("searchsorted", row, reshape(values, (math.prod(values.shape),)))
+    row, flat = common("searchsorted", row, reshape(values, (math.prod(values.shape),)))
     return reshape(Array(_core.searchsorted(row._expr, flat._expr, side == "right")), values.shape)
-
-
-def isin(x: Operand | Typed, test_elements: Any, /, *, invert: bool = False) -> Array:
-    """Whether each element of `x` is among the test elements, also of dates and text. NaN, and NaT, is in nothing.
-
-    I/O: a sort of the test elements, and two searches in them: see `searchsorted`. Complex numbers are sorted with
-    them.
-
-    >>> import numpy as np, outcore as oc
-    >>> oc.isin(np.asarray([1, 2, 3]), np.asarray([3, 1])).compute()
-    array([ True, False,  True])
-    """
-    typed = typed_of(x)
-    if typed is not None:
-        chosen = typed.isin(test_elements)
-        return ~chosen if invert else chosen
-    numbers = [Array(node(part)) for part in (x, test_elements)]
-    if any(part.dtype.kind == "c" for part in numbers):
-        found = _in_complex(*numbers)
-        return ~found if invert else found
-    if {part.dtype.kind for part in numbers} == {"i", "u"} and any(part.dtype == np.uint64 for part in numbers):
-        found = _in_other_signs(*numbers)
-        return ~found if invert else found
-    array, tests = _common("isin", *numbers)
-    row = sort(reshape(tests, (math.prod(tests.shape),)))
-    found = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
-    if array.dtype.kind == "f":
-        found = found & (array == array)
-    return ~found if invert else found
-
-
-def _in_other_signs(array: Array, tests: Array) -> Array:
-    """Membership of signed integers among those of uint64, or the reverse: of such as both types hold."""
-    if array.dtype.kind == "i":
-        return isin(array.astype(np.uint64), tests.astype(np.uint64)) & (array >= 0)
-    return isin(array.astype(np.int64), tests.astype(np.int64)) & (array <= np.iinfo(np.int64).max)
-
-
-def _in_complex(array: Array, tests: Array) -> Array:
-    """Membership of complex numbers, by sorting both together."""
-    from outcore.sets import categories  # which are made of these functions
-
-    row, others = (reshape(part, (math.prod(part.shape),)) for part in (array, tests))
-    codes = categories(concat([row, others])).codes
-    length = row.shape[0]
-    return reshape(isin(codes[:length], codes[length:]), array.shape) & (array == array)
 
 
 __all__ = [
@@ -260,7 +213,6 @@ __all__ = [
     "argwhere",
     "compress",
     "count_nonzero",
-    "isin",
     "nonzero",
     "searchsorted",
     "where",

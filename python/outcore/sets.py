@@ -6,16 +6,20 @@ Results are lazy; how many values there are is found with the sort itself, once,
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple, overload
 
+import numpy as np
+
 from outcore import _core, _masks
-from outcore._array import Array
+from outcore._array import Array, Categories
 from outcore._elements import elements, in_order
 from outcore._foresight import is_foreseeing
-from outcore._node import Operand
-from outcore._typed import Typed
+from outcore._node import Operand, node
+from outcore._typed import Typed, typed_of
 from outcore.manipulation import concat, reshape
-from outcore.sorting import sort_by
+from outcore.searching import common, searchsorted
+from outcore.sorting import sort, sort_by
 
 
 class UniqueAll(NamedTuple):
@@ -39,13 +43,6 @@ class UniqueInverse(NamedTuple):
 
     values: Array
     inverse_indices: Array
-
-
-class Categories(NamedTuple):
-    """What `categories` gives: for each element its place among the distinct ones (int64), and these in order."""
-
-    codes: Array
-    categories: Any
 
 
 class _Groups:
@@ -261,6 +258,50 @@ def unique(
     return found if len(found) > 1 else found[0]
 
 
+def isin(x: Operand | Typed, test_elements: Any, /, *, invert: bool = False) -> Array:
+    """Whether each element of `x` is among the test elements, also of dates and text. NaN, and NaT, is in nothing.
+
+    I/O: a sort of the test elements, and two searches in them: see `searchsorted`. Complex numbers are sorted with
+    them.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.isin(np.asarray([1, 2, 3]), np.asarray([3, 1])).compute()
+    array([ True, False,  True])
+    """
+    typed = typed_of(x)
+    if typed is not None:
+        chosen = typed.isin(test_elements)
+        return ~chosen if invert else chosen
+    numbers = [Array(node(part)) for part in (x, test_elements)]
+    if any(part.dtype.kind == "c" for part in numbers):
+        found = _in_complex(*numbers)
+        return ~found if invert else found
+    if {part.dtype.kind for part in numbers} == {"i", "u"} and any(part.dtype == np.uint64 for part in numbers):
+        found = _in_other_signs(*numbers)
+        return ~found if invert else found
+    array, tests = common("isin", *numbers)
+    row = sort(reshape(tests, (math.prod(tests.shape),)))
+    found = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
+    if array.dtype.kind == "f":
+        found = found & (array == array)
+    return ~found if invert else found
+
+
+def _in_other_signs(array: Array, tests: Array) -> Array:
+    """Membership of signed integers among those of uint64, or the reverse: of such as both types hold."""
+    if array.dtype.kind == "i":
+        return isin(array.astype(np.uint64), tests.astype(np.uint64)) & (array >= 0)
+    return isin(array.astype(np.int64), tests.astype(np.int64)) & (array <= np.iinfo(np.int64).max)
+
+
+def _in_complex(array: Array, tests: Array) -> Array:
+    """Membership of complex numbers, by sorting both together."""
+    row, others = (reshape(part, (math.prod(part.shape),)) for part in (array, tests))
+    codes = categories(concat([row, others])).codes
+    length = row.shape[0]
+    return reshape(isin(codes[:length], codes[length:]), array.shape) & (array == array)
+
+
 __all__ = [
     "Categories",
     "categories",
@@ -270,4 +311,5 @@ __all__ = [
     "unique_counts",
     "unique_inverse",
     "unique_values",
+    "isin",
 ]

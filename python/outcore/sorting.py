@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from outcore import _core
-from outcore._array import Array
+from outcore._array import Array, oc
+from outcore._hooks import above
 from outcore._node import Operand, axis_of, expr_dtype, node
-from outcore._typed import Typed, typed_of
+from outcore._typed import Method, Typed, typed_of
 from outcore.errors import DTypeError, IndexingError, ShapeError
 from outcore.manipulation import moveaxis, reshape, stack
-
-Method = Literal["merge", "distribution"]
 
 
 def _method(name: str, method: Method | None) -> Method | None:
@@ -49,9 +48,8 @@ def sort_by(
     array([10, 20, 30])
     """
     if any(typed_of(part) is not None for part in (keys, *values)):
-        from outcore._elements import sort_typed_by
-
-        return sort_typed_by(keys, values, descending, _method("sort_by", method))
+        found: tuple[Array, ...] = above.sort_typed_by(keys, values, descending, _method("sort_by", method))
+        return found
     columns = [node(value) for value in values]
     sorted_columns = _core.sort_by(_keys("sort_by", keys), columns, descending, _method("sort_by", method))
     return tuple(Array(expr) for expr in sorted_columns)
@@ -88,14 +86,10 @@ def _lanes(name: str, x: Operand, axis: int, descending: bool, method: Method | 
 
 def _complex_lanes(x: Array, place: int, descending: bool, positions: bool) -> Array:
     """Complex numbers by their real parts, among equals by their imaginary parts; NaN last, as NumPy has it."""
-    from outcore._elements import complex_keys  # which sort by these functions
-    from outcore.indexing import take_along_axis
-    from outcore.lanes import lexsort
-
-    last, *parts = complex_keys(x)
+    last, *parts = above.complex_keys(x)
     keys = [last, *(-part if descending else part for part in parts)]
-    order = lexsort(keys[::-1], axis=place)
-    return order if positions else take_along_axis(x, order, axis=place)
+    order = oc.lexsort(keys[::-1], axis=place)
+    return order if positions else oc.take_along_axis(x, order, axis=place)
 
 
 def _together(rows: Array, descending: bool, method: Method | None, positions: bool) -> Array:

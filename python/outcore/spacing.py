@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, dtype_of, node, shape_of
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._node import Operand, node, shape_of
 from outcore.creation import arange
 from outcore.elementwise import floor, log10, pow, sign
 from outcore.errors import ArgumentError, DTypeError

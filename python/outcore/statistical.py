@@ -10,7 +10,8 @@ import builtins
 
 from outcore import _core
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, axis_of, node
+from outcore._element_types import DTypeLike
+from outcore._node import Operand, axis_of, node
 from outcore._reduction import Axis, correction_of, mean_dtype, reduced, sum_dtype
 from outcore.creation import ones, zeros
 from outcore.errors import DTypeError, ShapeError

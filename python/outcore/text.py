@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-import outcore as oc
-from outcore._array import Array
+from outcore._array import Array, oc
+from outcore._hooks import above
 from outcore._node import integers, node
 from outcore._typed import Typed
 from outcore.errors import DTypeError, ShapeError
@@ -216,9 +216,7 @@ class Text(Typed):
         return getattr(inputs[0] if ours else inputs[1], f"__{name}__")(inputs[1] if ours else inputs[0])
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        from outcore._numpy_typed import FUNCTIONS, called
-
-        return called(FUNCTIONS, "text is not supported; give it .codes", function, args, options)
+        return above.apply_to_text(function, args, options)
 
 
 def _joined(first: Text, second: Text) -> Text:

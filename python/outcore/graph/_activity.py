@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from outcore import _core, _profile
+from outcore import _core, _record
 from outcore._progress import live
-from outcore._session import Outcome, current
+from outcore._record import Outcome
+from outcore._session import current
 
 #: The runs that only tell what they would begin with, where that is what is asked for.
 _told: ContextVar[list[_core.GraphRun] | None] = ContextVar("told", default=None)
@@ -53,7 +54,7 @@ def running(name: str) -> Iterator[_core.GraphRun]:
             raise
         finally:
             run.release()
-            rows = other["iterations"] = [_profile.Iterations(*row) for row in run.rows()]
+            rows = other["iterations"] = [_record.Iterations(*row) for row in run.rows()]
             bytes_read = sum(row.bytes_read for row in rows)
             # The session counts degrees as well, and what a program asks for by itself; but those of all runs.
             beside = session.counters()["bytes_read"] - before - bytes_read
@@ -66,7 +67,7 @@ def running(name: str) -> Iterator[_core.GraphRun]:
                 seconds=time.perf_counter() - began,
                 other=other,
             )
-            _profile.record(outcome)
+            _record.record(outcome)
 
 
 def unseen() -> _core.GraphRun:

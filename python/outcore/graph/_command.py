@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from outcore import config
+from outcore._command_line import errors_in_one_line, json_option, limit_option, main, show
 from outcore._histogram import bars, draw, histogram
 from outcore._sizes import format_size
-from outcore.cli import _errors_in_one_line, _json, _limit, _show, main
 from outcore.graph._graph import open
 
 
@@ -20,9 +20,9 @@ def graph() -> None:
 @click.argument("path", type=click.Path())
 @click.option("--direction", type=click.Choice(["out", "in", "both"]), default="both", show_default=True)
 @click.option("--svg", "drawing", type=click.Path(), help="Also draw the histogram of degrees there.")
-@_limit
-@_json
-@_errors_in_one_line
+@limit_option
+@json_option
+@errors_in_one_line
 def info(path: str, direction: str, drawing: str | None, memory_limit: int | None, as_json: bool) -> None:
     """Vertices and neighbours of the graph at PATH, its bytes on disk and in memory, and a histogram of degrees."""
     with config.set(memory_limit=memory_limit):
@@ -50,7 +50,7 @@ def info(path: str, direction: str, drawing: str | None, memory_limit: int | Non
         f"degrees   up to {most:,}; vertices by their neighbours, bars by logarithm:",
         bars(counts),
     ]
-    _show(content, as_json, "\n".join(text))
+    show(content, as_json, "\n".join(text))
 
 
 __all__ = ["graph"]

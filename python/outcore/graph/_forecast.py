@@ -15,7 +15,8 @@ from outcore._sizes import format_size
 from outcore.errors import ArgumentError
 from outcore.graph import _centrality, _communities, _components, _counts, _searching
 from outcore.graph._activity import forecasting
-from outcore.graph._graph import Graph, directions, stored
+from outcore.graph._graph import Graph, stored
+from outcore.graph._stored import directions
 
 _PAGE = 4096
 

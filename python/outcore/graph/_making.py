@@ -12,12 +12,14 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from outcore import _api as oc
 from outcore import _core, sparse
 from outcore._arguments import whole
+from outcore._element_types import dtype_of
 from outcore._files import same_bytes
-from outcore._node import dtype_of
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.graph._graph import Graph, PathLike, _session, stored
+from outcore.graph._graph import Graph, PathLike, stored
+from outcore.graph._stored import session
 from outcore.sparse._foreseen import check_graph, looked_at
 from outcore.sparse._ingest import Options, _column, _is_known_elsewhere, _key, named_only
 from outcore.sparse._ingest import stored as stored_entries
@@ -77,7 +79,7 @@ def _made(
 
 
 def _opened(file: File) -> Graph:
-    return Graph(_core.open_graph(_session(), str(file.path)), file.holder())
+    return Graph(_core.open_graph(session(), str(file.path)), file.holder())
 
 
 def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: Any) -> SparseMatrix:
@@ -129,10 +131,10 @@ def _build(
     if work.resumes:
         work.note("graph-began", True)
     if not is_there:
-        _core.build_graph(_session(), rows._core, transpose, str(target), labels, overwrite)
+        _core.build_graph(session(), rows._core, transpose, str(target), labels, overwrite)
         return
     again = work.path("again.ocg")
-    _core.build_graph(_session(), rows._core, transpose, str(again), None, True)
+    _core.build_graph(session(), rows._core, transpose, str(again), None, True)
     if not same_bytes(again, target):
         raise in_the_way(target)
 
@@ -239,8 +241,6 @@ def from_arrays(
 
 def _wide(weights: Any) -> Any:
     """Weights in a type that has room for their sums, as NumPy's `sum` has: small integers and bools in 64 bits."""
-    import outcore as oc
-
     if weights is None:
         return None
     found = weights if isinstance(weights, oc.Array) else np.asarray(weights)
@@ -292,8 +292,6 @@ def _check_options(name: str, options: dict[str, Any], vertices: int | None) -> 
 
 def _ascending(sources: Any, targets: Any) -> tuple[Any, Any]:
     """The same ends, the lower one first: so weights of an edge are added in one order, whichever way it is told."""
-    import outcore as oc
-
     first, second = (end if isinstance(end, oc.Array) else np.asarray(end) for end in (sources, targets))
     if first.shape != second.shape or not len(first) or {first.dtype.kind, second.dtype.kind} - {"i", "u"}:
         return sources, targets  # which is refused, or nothing
@@ -305,8 +303,6 @@ def _ascending(sources: Any, targets: Any) -> tuple[Any, Any]:
 
 
 def _square(sources: Any, targets: Any) -> tuple[int, int]:
-    import outcore as oc
-
     ends = [oc.asarray(part) if len(part) else None for part in (sources, targets)]
     highest = [int(oc.max(part).compute()) for part in ends if part is not None]
     vertices = max(highest, default=-1) + 1

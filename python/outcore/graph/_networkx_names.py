@@ -14,9 +14,9 @@ import numpy.typing as npt
 from outcore import _files
 from outcore.errors import ArgumentError
 from outcore.graph._activity import unseen
-from outcore.graph._graph import Graph, _session
+from outcore.graph._graph import Graph
 from outcore.graph._making import from_arrays, from_networkx
-from outcore.graph._views import is_vertex
+from outcore.graph._stored import is_vertex, session
 
 Nodes = Iterable[Hashable] | Hashable | None
 
@@ -25,7 +25,7 @@ class Converted(Graph):
     """A graph of networkx's, stored in scratch while this lives; its nodes have names."""
 
     def __init__(self, graph: Any, weight: str | None) -> None:
-        path = Path(_session().unused_path())
+        path = Path(session().unused_path())
         super().__init__(from_networkx(graph, path, weight=weight)._core)
         self.names = list(graph)
         self.numbers = {name: number for number, name in enumerate(self.names)}
@@ -149,7 +149,7 @@ def without_weights(G: Graph) -> Iterator[Graph]:
         return
     parts = [(np.repeat(ids, np.diff(begins)), neighbours) for ids, begins, neighbours, _ in G._parts("out")]
     sources, targets = (np.concatenate(ends) for ends in zip(*parts, strict=True))
-    path = Path(_session().unused_path())
+    path = Path(session().unused_path())
     try:
         yield from_arrays(sources, targets, path, vertices=G.number_of_vertices, directed=G.directed)
     finally:

@@ -13,7 +13,7 @@ from outcore import _core
 from outcore._arguments import whole
 from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from outcore.graph._activity import running, unseen
-from outcore.graph._graph import Graph, directions
+from outcore.graph._stored import StoredLists, directions
 
 # Vertices that `run` is called with, and neighbours that `on_edges` is called with, at most; a list is never cut.
 _VERTICES = 1 << 20
@@ -134,7 +134,7 @@ class VertexProgram:
     array([ 0,  1,  2, -1], dtype=int32)
     """
 
-    graph: Graph
+    graph: StoredLists
     iteration: int = 0
     combine: ClassVar[Literal["min", "max", "sum"] | None] = None
     takes_parts: ClassVar[bool] = False
@@ -233,7 +233,7 @@ class VertexProgram:
                     raise IndexingError(f"{name}: {outermost} is no vertex; there are {self.graph.number_of_vertices}")
         return ids.astype(np.uint32, copy=False)
 
-    def _begin(self, graph: Graph, seen: _core.GraphRun) -> None:
+    def _begin(self, graph: StoredLists, seen: _core.GraphRun) -> None:
         self.graph, self._seen = graph, seen
         n = graph.number_of_vertices
         members = ((name, getattr(type(self), name)) for name in dir(type(self)))
@@ -271,7 +271,7 @@ class VertexProgram:
             self.__dict__.pop(name, None)
 
 
-def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
+def run(G: StoredLists, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
     """See `Graph.run`."""
     if not isinstance(program, VertexProgram):
         raise ArgumentError(f"run: program must be a VertexProgram, not {type(program).__name__}")
@@ -297,7 +297,7 @@ def run(G: Graph, program: VertexProgram, active: Any, iterations: int | None, m
     return program
 
 
-def _iterate(G: Graph, program: VertexProgram, active: Any, iterations: int | None, at_once: bool) -> None:
+def _iterate(G: StoredLists, program: VertexProgram, active: Any, iterations: int | None, at_once: bool) -> None:
     if active is None:
         program._keep(_ID * G.number_of_vertices)
         now = np.arange(G.number_of_vertices, dtype=np.uint32)
@@ -337,7 +337,7 @@ def _staged(program: VertexProgram, number: int, ids: _Ids) -> tuple[_Ids, _Ids]
     return ids[is_now], ids[~is_now]
 
 
-def _edges(G: Graph, program: VertexProgram, at_once: bool) -> None:
+def _edges(G: StoredLists, program: VertexProgram, at_once: bool) -> None:
     """Has the program work on lists that were asked for, while the next are read."""
     requested, program._requested = program._requested, {}
     program._keep(_ID * sum(map(len, requested.values())))
@@ -351,7 +351,7 @@ def _edges(G: Graph, program: VertexProgram, at_once: bool) -> None:
 
 
 def _working(
-    G: Graph, program: VertexProgram, ids: npt.NDArray[np.uint32], direction: str, at_once: bool
+    G: StoredLists, program: VertexProgram, ids: npt.NDArray[np.uint32], direction: str, at_once: bool
 ) -> Callable[..., None]:
     """What is called with lists of `ids`; it delivers messages behind them where `at_once`."""
     is_weighted, is_read = G.dtype is not None, program._weighted

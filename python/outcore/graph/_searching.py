@@ -10,7 +10,8 @@ import numpy.typing as npt
 from outcore._arguments import real, whole
 from outcore.errors import ArgumentError, IndexingError
 from outcore.graph._activity import running
-from outcore.graph._graph import Graph, directions, ids_of, stored
+from outcore.graph._graph import Graph, ids_of, stored
+from outcore.graph._stored import directions
 
 _FARTHEST = 2**32 - 1  # no path is longer
 

@@ -4,14 +4,10 @@ than is looked at."""
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Set
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import numpy as np
+from typing import Any, NoReturn
 
 from outcore.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from outcore.graph._graph import Graph
+from outcore.graph._stored import StoredLists, is_vertex
 
 _FIXED = "a stored graph does not change; from_arrays and from_edges store another one"
 _WHOLE = "nx.Graph(G), or nx.DiGraph(G), has all of the graph in memory, and that"
@@ -57,10 +53,6 @@ class Count(int):
         return int(self)
 
 
-def is_vertex(G: Graph, vertex: Any) -> bool:
-    return isinstance(vertex, (int, np.integer)) and 0 <= int(vertex) < G.number_of_vertices
-
-
 def absent(name: str) -> NoReturn:
     """Raises AttributeError, which says what is nearest."""
     reason = f": {ABSENT[name]}" if name in ABSENT else ""
@@ -75,7 +67,7 @@ def no_weight(name: str, weight: str | None) -> None:
 class _OfVertices:
     """What has the vertices, 0 to n - 1, as its members or keys."""
 
-    _graph: Graph
+    _graph: StoredLists
 
     def __len__(self) -> int:
         return self._graph.number_of_vertices
@@ -90,7 +82,7 @@ class _OfVertices:
 class Nodes(_OfVertices, Set[int]):
     """The vertices, 0 to n - 1."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: StoredLists) -> None:
         self._graph = graph
 
     @classmethod
@@ -124,7 +116,7 @@ class Nodes(_OfVertices, Set[int]):
 class Degrees:
     """The number of edges at each vertex, as networkx counts: a loop of an undirected graph counts twice."""
 
-    def __init__(self, graph: Graph, direction: str) -> None:
+    def __init__(self, graph: StoredLists, direction: str) -> None:
         self._graph, self._direction = graph, direction
 
     def __getitem__(self, vertex: int) -> int:
@@ -157,7 +149,7 @@ class Degrees:
 class Adjacency(_OfVertices, Mapping[int, dict[int, dict[str, Any]]]):
     """The neighbours of each vertex and their weights, each list read when it is asked for."""
 
-    def __init__(self, graph: Graph, direction: str) -> None:
+    def __init__(self, graph: StoredLists, direction: str) -> None:
         self._graph, self._direction = graph, direction
 
     def __getitem__(self, vertex: int) -> dict[int, dict[str, Any]]:
@@ -194,11 +186,11 @@ class _Lists(ItemsView[int, dict[int, dict[str, Any]]]):
 class Edges:
     """The edges: pairs of vertices, an undirected one once, from its lower end."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: StoredLists) -> None:
         self._graph = graph
 
     def __len__(self) -> int:
-        return int(self._graph.number_of_edges)
+        return self._graph._count_edges()
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return self._each(None, False, None)
@@ -213,7 +205,8 @@ class Edges:
     def _each(self, nbunch: Any, data: bool | str, default: Any) -> Iterator[Any]:
         G = self._graph
         given = None if nbunch is None else nbunch if isinstance(nbunch, Iterable) else [nbunch]
-        rows = G.adj.items() if given is None else ((vertex, G[vertex]) for vertex in given if vertex in G)
+        adjacency = Adjacency(G, "out")
+        rows = adjacency.items() if given is None else ((vertex, adjacency[vertex]) for vertex in given if vertex in G)
         # An undirected edge between two of those that are given comes once: from the one that is first.
         done: set[int] = set()
         for vertex, neighbours in rows:
@@ -231,4 +224,4 @@ class Edges:
         return f"Edges({self._graph!r})"
 
 
-__all__ = ["ABSENT", "Adjacency", "Count", "Degrees", "Edges", "Nodes", "absent", "is_vertex", "no_weight"]
+__all__ = ["ABSENT", "Adjacency", "Count", "Degrees", "Edges", "Nodes", "absent", "no_weight"]

@@ -20,7 +20,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore._node import Operand, node
 from outcore._session import check_room

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from outcore._node import Operand, node
 from outcore._progress import live
-from outcore._run import plan_and_run
+from outcore._running import plan_and_run
 from outcore._session import current, leave_room
 from outcore._sizes import format_size
 from outcore.errors import ArgumentError, MemoryLimitError

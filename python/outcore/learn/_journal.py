@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import hash as content_hash
 
-import outcore as oc
+from outcore import _api as oc
 from outcore import _core
 from outcore._array import Array
 from outcore._checkpoints import content

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore._node import Operand
 from outcore.errors import ArgumentError

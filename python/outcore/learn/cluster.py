@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts

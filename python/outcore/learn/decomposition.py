@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-import outcore as oc
+from outcore import _api as oc
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
 from outcore.learn._base import Data, Estimator

@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.learn._base import Estimator

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore._iterate import Loop
 from outcore._node import Operand

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn import _quasi_newton

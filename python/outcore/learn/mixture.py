@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts

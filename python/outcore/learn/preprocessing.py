@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Data, Estimator

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from outcore._array import Array
 from outcore._reduction import sum_dtype
+from outcore._session import current
 from outcore._sizes import format_size
 from outcore.creation import asarray, ones
 from outcore.elementwise import maximum, minimum
@@ -190,8 +191,6 @@ def no_out(name: str, out: None) -> None:
 
 def check_room(name: str, need: int, taking: str) -> None:
     """Raises MemoryLimitError, with a limit that works, where so many bytes have no room in memory."""
-    from outcore._session import current
-
     session = current()
     room, pool = int(session.counters()["budget_bytes"]), session.options.get("pool_limit")
     if need <= room:

@@ -10,9 +10,9 @@ import click
 import numpy as np
 
 from outcore import config
+from outcore._command_line import errors_in_one_line, json_option, limit_option, main, show
 from outcore._histogram import bars, draw
 from outcore._sizes import format_size
-from outcore.cli import _errors_in_one_line, _json, _limit, _show, main
 from outcore.errors import ArgumentError
 from outcore.sparse._compressed import from_anndata, from_npz, from_table
 from outcore.sparse._convert import open
@@ -67,9 +67,9 @@ def _kind(path: str, told: str | None) -> str:
 @click.option("--base", type=int, default=0, show_default=True, help="What rows and columns in text count from.")
 @click.option("--resume", is_flag=True, help="Go on where the same command was killed.")
 @click.option("--overwrite", is_flag=True, help="Replace what is at TARGET.")
-@_limit
-@_json
-@_errors_in_one_line
+@limit_option
+@json_option
+@errors_in_one_line
 def convert(source: str, target: str, memory_limit: int | None, as_json: bool, **asked: Any) -> None:
     """Stores the matrix in SOURCE at TARGET: to .ocs from a file of edges, .bin, .mtx, .npz, .h5ad, .zarr or .parquet;
     from .ocs to a file of edges, .bin, .mtx or .npz. Text may be packed by gzip or Zstandard."""
@@ -91,7 +91,7 @@ def convert(source: str, target: str, memory_limit: int | None, as_json: bool, *
     }
     rows, columns = matrix.shape
     text = f"{target}: {rows} × {columns}, {matrix.nnz:,} entries, {format_size(content['bytes'])}"
-    _show(content, as_json, f"{text} in {content['seconds']:.1f} s")
+    show(content, as_json, f"{text} in {content['seconds']:.1f} s")
 
 
 def _options(asked: dict[str, Any]) -> Options:
@@ -153,9 +153,9 @@ def _write(matrix: SparseMatrix, target: str, asked: dict[str, Any]) -> None:
 @sparse.command()
 @click.argument("path", type=click.Path())
 @click.option("--svg", "drawing", type=click.Path(), help="Also draw the histogram of degrees there.")
-@_limit
-@_json
-@_errors_in_one_line
+@limit_option
+@json_option
+@errors_in_one_line
 def info(path: str, drawing: str | None, memory_limit: int | None, as_json: bool) -> None:
     """Shape and entries of the matrix at PATH, its bytes beside those of CSR and DCSC, and a histogram of degrees."""
     with config.set(memory_limit=memory_limit):
@@ -173,7 +173,7 @@ def info(path: str, drawing: str | None, memory_limit: int | None, as_json: bool
         f"degrees   up to {content['degree_max']:,}; rows by their entries, bars by logarithm:",
         bars(content["degrees"]),
     ]
-    _show(content, as_json, "\n".join(text))
+    show(content, as_json, "\n".join(text))
 
 
 __all__ = ["sparse"]

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore._iterate import iterate
 from outcore._node import node
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._ranking import by_row_sums, of_usual_size, order_of
+from outcore.sparse.linalg._eigenvalues import eigsh
+from outcore.sparse.linalg._operators import Scaled, operator
 
 
 def label_propagation(
@@ -83,9 +85,6 @@ def spectral_embedding(A: SparseMatrix, components: int = 8, *, drop_first: bool
     >>> np.abs(np.diff(np.sign(line))).sum()
     np.float64(2.0)
     """
-    from outcore.sparse.linalg._eigenvalues import eigsh
-    from outcore.sparse.linalg._operators import Scaled, operator
-
     order = order_of("spectral_embedding", A)
     A, exponent = of_usual_size("spectral_embedding", A)
     sums = A @ oc.ones(order)

@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._node import dtype_of
+from outcore._element_types import dtype_of
+from outcore._session import current
 from outcore.errors import ArgumentError, ShapeError
+from outcore.sparse._foreign import is_foreign, open_foreign
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._places import PathLike, keys_of, order_of
+from outcore.sparse._stream import File
 from outcore.sparse._writer import Writer
 
 Duplicates = Literal["sum", "last", "refuse"]
@@ -47,9 +50,6 @@ def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> Spars
     >>> (oc.sparse.open(folder / "a.npz") @ [1.0, 2.0, 3.0]).compute()
     array([1., 2., 3.])
     """
-    from outcore._session import current
-    from outcore.sparse._foreign import is_foreign, open_foreign
-
     given = Path(path).absolute()
     if is_foreign(given):
         return open_foreign(given, group, side)
@@ -90,8 +90,6 @@ def from_coo(
     >>> oc.sparse.from_coo([0, 2], [1, 1], [5.0, 7.0], (3, 2), path).nnz
     2
     """
-    from outcore.sparse._stream import File
-
     r, c = np.asarray(rows), np.asarray(columns)
     r, c = (index.astype(np.int64) if index.size == 0 else index for index in (r, c))
     v = None if values is None else np.asarray(values)

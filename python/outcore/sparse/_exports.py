@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _files
-from outcore._node import DTypeLike
+from outcore._element_types import DTypeLike
 from outcore.errors import ArgumentError, DTypeError, TargetExistsError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
 from outcore.sparse._matrix import SparseMatrix

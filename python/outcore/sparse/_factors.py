@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore._iterate import Loop, iterate
 from outcore.errors import ArgumentError

@@ -21,7 +21,9 @@ from outcore import _core
 from outcore._array import Array
 from outcore._files import reading, refuse_stub
 from outcore._node import node
+from outcore._session import current
 from outcore._system_errors import refusing
+from outcore.creation import asarray
 from outcore.errors import ArgumentError, FormatError, OutcoreError, SourceChangedError, UnsupportedFormatError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._rowwise import Column
@@ -58,8 +60,6 @@ class Compressed(NamedTuple):
 
     def opened(self, name: str, side: int) -> SparseMatrix:
         """The matrix, whose row pointers are read once."""
-        from outcore._session import current
-
         parts = [None if part is None else _stored(part) for part in (self.indptr, self.indices, self.data)]
         by_rows = self.shape if self.layout == "csr" else self.shape[::-1]
         indptr, indices, data = parts
@@ -199,8 +199,6 @@ def _members_of(group: Any, names: tuple[str, str, str], source: str) -> tuple[A
 
 def _array(array: Any) -> Any:
     """As an array of outcore where it is one of HDF5 or Zarr."""
-    from outcore.creation import asarray
-
     return asarray(_Reopened(array) if type(array).__module__.partition(".")[0] == "h5py" else array)
 
 
@@ -267,8 +265,6 @@ class _Repeated:
 
 def _of_all(values: Array, entries: int, source: str) -> Array | None:
     """The one value that all entries have, for each of them; None where it is 1, which a pattern says."""
-    from outcore.creation import asarray
-
     value = np.asarray(values[:1].compute())
     if len(value) != 1:
         raise FormatError(f"{source}: all entries have one value, and there is none")
@@ -344,8 +340,6 @@ class Member:
 
     def lying(self) -> Array:
         """The array as it lies in the zip file, lazily."""
-        from outcore._session import current
-
         if self._about.compress_type != zipfile.ZIP_STORED:
             raise UnsupportedFormatError(
                 f"{self._name}: is packed, and can only be read from its beginning on; save it by "

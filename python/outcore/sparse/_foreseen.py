@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from outcore import _core
 from outcore._files import PathLike, reading
+from outcore._session import current
 from outcore._system_errors import refusing
 from outcore.errors import FormatError
 from outcore.sparse._along import check_room
@@ -32,8 +33,6 @@ class Lines(NamedTuple):
 def looked_at(source: PathLike, begin: Callable[[], _core.TextLines]) -> Lines | None:
     """What some lines of a text tell; nothing of a short text, a packed one, and one with lines that are not as they
     should be: reading says which. I/O: some pages."""
-    from outcore._session import current
-
     size, session, lines = os.stat(source).st_size, current()._core, begin()
     if size < _PLACES * _LOOKED:
         return None

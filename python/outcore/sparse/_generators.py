@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._array import Array
-from outcore._node import DTypeLike, dtype_of
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._session import current
 from outcore.creation import arange
 from outcore.errors import ArgumentError
 from outcore.searching import where
@@ -107,8 +108,6 @@ def _write_bands(
 
     Tile rows are sorted in memory, one after the other, where the limit allows; else all entries are on disk.
     """
-    from outcore._session import current
-
     kind, shape = dtype_of(dtype), (length, length)
     fitting = current().counters()["budget_bytes"] // (_BAND_BYTES * width)
     if fitting < min(side, length):

@@ -12,7 +12,9 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, dtype_of, expr_dtype, node
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._node import Operand, expr_dtype, node
+from outcore._run import compute
 from outcore.creation import full
 from outcore.elementwise import conj
 from outcore.errors import ArgumentError, DTypeError, ShapeError
@@ -247,8 +249,6 @@ def _checked(columns: tuple[Array, ...], dtype: DTypeLike) -> tuple[Array, Array
 
 def _found(work: Work, rows: Array, columns: Array, square: bool) -> tuple[int, int]:
     """The least shape that holds all entries."""
-    from outcore._run import compute
-
     note = work.noted("shape")
     if note is None:
         note = [0, 0]

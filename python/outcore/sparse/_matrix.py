@@ -13,8 +13,11 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._array import Array
-from outcore._node import DTypeLike, Operand, dtype_of, node
+from outcore._element_types import DTypeLike, dtype_of
+from outcore._hooks import above
+from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
+from outcore._session import current
 from outcore.creation import ones
 from outcore.errors import ArgumentError, DTypeError, ShapeError, SourceChangedError
 from outcore.manipulation import expand_dims, squeeze
@@ -226,8 +229,6 @@ class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
 
     def _by_row(self) -> ByRow:
         """The entries by rows, stored when they are first asked for in a session."""
-        from outcore._session import current
-
         if self._rowwise is None or self._rowwise[0]() is not current():
             self._rowwise = weakref.ref(current()), by_row(self)
         return self._rowwise[1]
@@ -301,8 +302,6 @@ class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
 
     def _block(self, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[Any]]:
         """One of `blocks`, of which there are as many as the file has tiles."""
-        from outcore._session import current
-
         self._check_length()
         rows, columns, data = self._core.read(current()._core, number)
         values = np.ones(len(rows), dtype=bool) if self.is_pattern else data.view(self.dtype)
@@ -336,5 +335,7 @@ class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
         places = (rows.astype(np.int64), columns.astype(np.int64))
         return scipy.sparse.coo_array((values, places), shape=self.shape).tocsr()
 
+
+above.fill({"SparseMatrix": SparseMatrix})
 
 __all__ = ["SparseMatrix"]

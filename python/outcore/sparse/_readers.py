@@ -14,9 +14,10 @@ import numpy as np
 from outcore import _core
 from outcore._arguments import whole
 from outcore._array import Array
+from outcore._element_types import DTypeLike, dtype_of
 from outcore._files import reading
-from outcore._node import DTypeLike, dtype_of
 from outcore._records import _strided
+from outcore._session import current
 from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, FormatError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
@@ -160,8 +161,6 @@ def from_binary(
     >>> oc.sparse.from_binary(folder / "edges.bin", folder / "a.ocs").nnz
     2
     """
-    from outcore._session import current
-
     _exists(source)
     kind = np.dtype(ids)
     if kind.kind not in "iu":

@@ -10,7 +10,8 @@ import numpy as np
 from outcore._array import Array
 from outcore._files import same_bytes
 from outcore._node import Operand, node
-from outcore._run import compute, open, store
+from outcore._opening import open
+from outcore._run import compute, store
 from outcore.counting import counted
 from outcore.creation import arange
 from outcore.errors import ArgumentError, ShapeError

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from outcore import _core, _masks
 from outcore._array import Array
+from outcore._session import current
 from outcore.sparse._stream import Part, parts
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ class Column:
     """A `.npy` file in scratch, filled piece by piece."""
 
     def __init__(self, stack: contextlib.ExitStack, dtype: np.dtype[Any], length: int) -> None:
-        from outcore._session import current
-
         self._core = current()._core
         self._path = self._core.unused_path()
         self._dtype = dtype

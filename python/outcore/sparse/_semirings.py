@@ -13,6 +13,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._array import Array
+from outcore._hooks import above
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore.creation import eye, full, ones, zeros
@@ -62,19 +63,17 @@ def nothing(add: str, dtype: np.dtype[Any]) -> Any:
 
 def masked(found: Array, add: str, mask: Operand | SparseMatrix | None, complement: bool) -> Array:
     """A product where a mask is true, or where it is false, and the sum of nothing elsewhere."""
-    from outcore.sparse._matrix import SparseMatrix
-
     if mask is None:
         if complement:
             raise ArgumentError("sparse product: complement=True, and there is no mask")
         return found
-    shape = mask.shape if isinstance(mask, SparseMatrix) else tuple(node(mask).shape)
+    shape = mask.shape if isinstance(mask, above.SparseMatrix) else tuple(node(mask).shape)
     if shape != found.shape:
         raise ShapeError(f"sparse product: a mask of shape {shape} for a result of shape {found.shape}")
     # A row of the mask times the identity is that row; what counts is that an entry is there.
     wanted = (
         mask.product(eye(shape[1], dtype=np.int8), "plus_second") > 0
-        if isinstance(mask, SparseMatrix)
+        if isinstance(mask, above.SparseMatrix)
         else Array(node(mask))
     )
     if wanted.dtype != np.bool_:

@@ -11,6 +11,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._explanation import Explanation
+from outcore._session import current
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._places import PathLike
 from outcore.sparse._spool import Work
@@ -64,8 +65,6 @@ def spgemm(
     array([[3., 0.],
            [0., 3.]])
     """
-    from outcore._session import current
-
     _check(a, b, mask, complement)
     first, second = (m.copy() if m._transposed else m for m in (a, b))
     third = mask.copy() if mask is not None and mask._transposed else mask
@@ -113,8 +112,6 @@ def explain_spgemm(
     >>> [(stage.label, stage.exact) for stage in said.stages]
     [('sparse product: what is read', True), ('sparse product: the result', False)]
     """
-    from outcore._session import current
-
     _check(a, b, mask, complement)
     operands = [a, b] if mask is None else [a, b, mask]
     if any(matrix._transposed for matrix in operands):
@@ -170,8 +167,6 @@ def _in_parts(
     multiply: Callable[[Path, bool, tuple[int, int]], _core.Sparse], key: str, tiles: int, target: Path, overwrite: bool
 ) -> None:
     """Multiplies some tiles of the first matrix at a time; parts that are there are not made again."""
-    from outcore._session import current
-
     core, step = current()._core, max(1, -(-tiles // _PARTS))
     with Work(key, target) as work:
         if work.is_done(target):

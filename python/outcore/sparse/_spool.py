@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from outcore import _core, _files
 from outcore._array import Array
-from outcore._node import dtype_of
+from outcore._element_types import dtype_of
+from outcore._session import current
 from outcore._system_errors import refusing
 from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
 
@@ -66,8 +67,6 @@ class Work:
     """
 
     def __init__(self, key: str | None, target: Path) -> None:
-        from outcore._session import current
-
         core = current()._core
         self.resumes = key is not None
         self._held: _core.StagesFolder | None = None
@@ -152,8 +151,6 @@ class Work:
 
     def _agrees(self, name: str) -> bool:
         """Whether an array is what was written; one that is not is removed."""
-        from outcore._session import current
-
         if self.resumes and name not in self._believed:
             if not _core.agrees(current()._core, self.path(name)):
                 return False
@@ -206,8 +203,6 @@ def spooled(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> tuple
 
     What is written is noted now and then, and not asked for again. I/O: one write.
     """
-    from outcore._session import current
-
     note = work.noted("spool")
     if note is None or not _are_columns(work, note, "spool"):
         note = _spool(source, work, kinds)

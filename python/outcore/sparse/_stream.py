@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from outcore import _core, _files
 from outcore._array import Array
+from outcore._hooks import above
+from outcore._session import current
 from outcore.sparse._places import PathLike, is_wide, keys_of, order_of
 from outcore.sparse._spool import Done, Work, spooled
 from outcore.sparse._tiles import Given, Keyed, write_keyed
@@ -60,8 +62,6 @@ class File:
     """Where a matrix or graph that is made goes: to a path, or to scratch, from where it goes with its last reader."""
 
     def __init__(self, path: PathLike | None, suffix: str = ".ocs") -> None:
-        from outcore._session import current
-
         self._is_temporary = path is None
         unused = current()._core.unused_path
         self.path = Path(unused()).with_suffix(suffix) if path is None else Path(path).absolute()
@@ -72,11 +72,9 @@ class File:
 
     def opened(self, core: _core.Sparse | None = None) -> SparseMatrix:
         """The matrix, once it is there; `core` is it where it is open."""
-        from outcore._session import current
-        from outcore.sparse._matrix import SparseMatrix
-
         held = held_by_nodes(self.path) if self._is_temporary else None
-        return SparseMatrix(core or _core.open_sparse(current()._core, self.path), held=held)
+        made: SparseMatrix = above.SparseMatrix(core or _core.open_sparse(current()._core, self.path), held=held)
+        return made
 
 
 def parts(a: SparseMatrix) -> Iterator[Part]:

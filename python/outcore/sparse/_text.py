@@ -12,6 +12,7 @@ from typing import IO, Any, TypeVar
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._session import current
 from outcore.errors import FormatError
 
 Columns = list[npt.NDArray[Any]]
@@ -64,8 +65,6 @@ def ahead(items: Iterable[T]) -> Iterator[Iterator[T]]:
 def parse_behind(lines: _core.TextLines, done: int, blocks: Iterable[bytes]) -> Iterator[Columns]:
     """The columns of each block but of so many that are done: of those only lines are counted, once one of them has
     told how many numbers these have. Blocks before any line with numbers do not count."""
-    from outcore._session import current
-
     session = current()._core
     place = 0
     for block in blocks:

@@ -14,8 +14,11 @@ from outcore import _core
 from outcore._array import Array
 from outcore._files import load, same_bytes
 from outcore._node import expr_dtype
+from outcore._opening import open
 from outcore._progress import live
-from outcore._run import compute, open, plan_and_run, store
+from outcore._run import compute, store
+from outcore._running import plan_and_run
+from outcore._session import current
 from outcore.errors import ArgumentError, OutcoreError, TargetExistsError
 from outcore.manipulation import concat
 from outcore.searching import where
@@ -78,8 +81,6 @@ def in_the_way(target: Path) -> TargetExistsError:
 def is_matrix(path: Path) -> bool:
     """Whether a matrix of scratch can be opened: its header and directory agree with their checksums, as tiles are
     held against theirs when they are read."""
-    from outcore._session import current
-
     try:
         _core.open_sparse(current()._core, path)
     except OutcoreError:
@@ -172,8 +173,6 @@ def _parted(keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> 
 
 
 def _part(keyed: Keyed, given: Given, work: Work, name: str) -> dict[str, Any]:
-    from outcore._session import current
-
     columns, found = list(given.columns), None
     cuts = work.noted(f"{name}-cuts")
     if cuts is None:
@@ -257,8 +256,6 @@ def _noted_sorted(work: Work, step: str) -> dict[str, Any] | None:
 
 def _write(keyed: Keyed, parts: dict[str, Any] | None, target: Path, work: Work, name: str) -> bool:
     """Writes stored entries, in order or in runs of buckets, as a matrix; whether there was memory for each bucket."""
-    from outcore._session import current
-
     session = current()
     began = f"{name}-began"
     # A process that was killed may have given the file its name: it is the same then, or another's and in the way.

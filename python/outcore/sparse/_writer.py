@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._session import current
 
 
 class Writer:
@@ -27,8 +28,6 @@ class Writer:
         duplicates: str,
         overwrite: bool,
     ) -> None:
-        from outcore._session import current
-
         kind = "pattern" if dtype is None else dtype.name
         self._dtype = dtype
         self._core = _core.SparseWriter(current()._core, str(path), shape, kind, side, duplicates, overwrite)

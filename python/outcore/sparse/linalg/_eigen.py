@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore._checkpoints import Checkpoints, content
 from outcore.errors import ArgumentError, LinAlgError

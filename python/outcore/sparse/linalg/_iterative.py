@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore.sparse.linalg._operators import Shifted, square
 from outcore.sparse.linalg._systems import solve, system

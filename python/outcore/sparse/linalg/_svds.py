@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._eigenvalues import columns_of, some_eigenvalues

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import outcore as oc
+from outcore import _api as oc
 from outcore._array import Array
 from outcore._node import node
 from outcore.errors import ArgumentError, LinAlgError, ShapeError

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import outcore as oc
+from outcore import _api as oc
 from outcore import _core
 from outcore._array import Array
-from outcore._run import plan_and_run
+from outcore._running import plan_and_run
 from outcore._session import current
 from outcore.errors import MemoryLimitError
 
