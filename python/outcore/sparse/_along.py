@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,13 @@ from outcore.creation import asarray, ones
 from outcore.elementwise import maximum, minimum
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.searching import where
+from outcore.sparse._stored import StoredMatrix
 from outcore.sparse._stream import Values, parts
-
-if TYPE_CHECKING:
-    from outcore.sparse._matrix import SparseMatrix
 
 _GROWTH = 16 << 20  # of a process, between two tries
 
 
-class Along:
+class Along(StoredMatrix):
     """What `SparseMatrix` has of statistics by row and column, and of diagonals."""
 
     def getnnz(self, axis: int | None = None) -> Array:
@@ -35,13 +33,12 @@ class Along:
         >>> oc.sparse.from_coo([0, 0], [0, 1], [1.0, 2.0], (2, 2), path).getnnz(axis=1).compute()
         array([2, 0])
         """
-        a = _of(self)
         if axis is None:
-            return asarray(a.nnz)
-        of = a.T if _axis("getnnz", axis) == 0 else a
-        dtype = np.int64 if a.is_pattern or a.dtype.kind in "biu" else np.float64
-        if a.dtype.kind == "c":
-            return asarray(_counted(a, _axis("getnnz", axis), False))
+            return asarray(self.nnz)
+        of = self.T if _axis("getnnz", axis) == 0 else self
+        dtype = np.int64 if self.is_pattern or self.dtype.kind in "biu" else np.float64
+        if self.dtype.kind == "c":
+            return asarray(_counted(self, _axis("getnnz", axis), False))
         return of.product(ones(of.shape[1], dtype=dtype), "plus_pair").astype(np.int64)
 
     def count_nonzero(self, axis: int | None = None) -> Any:
@@ -53,8 +50,8 @@ class Along:
         array([0, 1])
         """
         if axis is None:
-            return sum(int(np.count_nonzero(part.values)) for part in parts(_of(self)))
-        return _counted(_of(self), _axis("count_nonzero", axis), True)
+            return sum(int(np.count_nonzero(part.values)) for part in parts(self))
+        return _counted(self, _axis("count_nonzero", axis), True)
 
     def max(self, axis: int | None = None, out: None = None) -> Array:
         """The largest element, of all or of each column (`axis=0`) or row (`axis=1`), where no entry is 0; lazy.
@@ -76,13 +73,12 @@ class Along:
         return self._extreme("min", axis)
 
     def _extreme(self, name: Literal["max", "min"], axis: int | None) -> Array:
-        a = _of(self)
-        if a.dtype.kind == "c" or a.dtype == np.uint64:
-            raise DTypeError(f"sparse {name}: {a.dtype} has no order that products keep")
-        of = a.T if axis is not None and _axis(name, axis) == 0 else a
-        if 0 in (a.shape if axis is None else of.shape[1:]):
-            raise ShapeError(f"sparse {name}: shape {a.shape} has no elements along the axis")
-        dtype = np.dtype(np.int64) if a.dtype.kind in "biu" else a.dtype
+        if self.dtype.kind == "c" or self.dtype == np.uint64:
+            raise DTypeError(f"sparse {name}: {self.dtype} has no order that products keep")
+        of = self.T if axis is not None and _axis(name, axis) == 0 else self
+        if 0 in (self.shape if axis is None else of.shape[1:]):
+            raise ShapeError(f"sparse {name}: shape {self.shape} has no elements along the axis")
+        dtype = np.dtype(np.int64) if self.dtype.kind in "biu" else self.dtype
         stored = of.product(ones(of.shape[1], dtype=dtype), f"{name}_first")
         with_zero = (maximum if name == "max" else minimum)(stored, asarray(np.zeros((), stored.dtype)))
         found = where(of.getnnz(axis=1) < of.shape[1], with_zero, stored)
@@ -98,11 +94,11 @@ class Along:
         >>> oc.sparse.from_coo([0, 0, 1], [0, 1, 0], [-3.0, -2.0, -1.0], (2, 2), path).argmax(axis=1)
         array([1, 1])
         """
-        return _place_of_extreme(_of(self), _axis("argmax", axis), 1)
+        return _place_of_extreme(self, _axis("argmax", axis), 1)
 
     def argmin(self, axis: int) -> npt.NDArray[np.int64]:
         """The first place of the smallest element; as `argmax`."""
-        return _place_of_extreme(_of(self), _axis("argmin", axis), -1)
+        return _place_of_extreme(self, _axis("argmin", axis), -1)
 
     def norm(self, ord: Literal["fro", 1] | float = "fro") -> float:
         """The norm: "fro" (Frobenius), 1 (largest column sum), inf (largest row sum), as `scipy.sparse.linalg.norm`.
@@ -114,13 +110,12 @@ class Along:
         >>> oc.sparse.from_coo([0, 1], [0, 0], [3.0, -4.0], (2, 2), path).norm()
         5.0
         """
-        a = _of(self)
         if ord == "fro":
-            return _length(_sizes(part.values) for part in parts(a))
+            return _length(_sizes(part.values) for part in parts(self))
         if ord not in (1, np.inf):
             raise ArgumentError(f"sparse norm: ord={ord!r} is none of 'fro', 1, inf")
-        sums = _room("norm", a.shape[1 if ord == 1 else 0], np.dtype(np.float64))
-        for rows, columns, values in a.blocks():
+        sums = _room("norm", self.shape[1 if ord == 1 else 0], np.dtype(np.float64))
+        for rows, columns, values in self.blocks():
             np.add.at(sums, columns if ord == 1 else rows, _sizes(values))
         return float(sums.max(initial=0.0))
 
@@ -132,10 +127,9 @@ class Along:
         >>> oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path).diagonal()
         array([0., 4.])
         """
-        a = _of(self)
         first = (max(-k, 0), max(k, 0))
-        found = _room("diagonal", max(min(a.shape[0] - first[0], a.shape[1] - first[1]), 0), a.dtype)
-        for rows, columns, values in a.blocks():
+        found = _room("diagonal", max(min(self.shape[0] - first[0], self.shape[1] - first[1]), 0), self.dtype)
+        for rows, columns, values in self.blocks():
             r, c = rows.astype(np.int64), columns.astype(np.int64)
             found[r[c - r == k] - first[0]] = values[c - r == k]
         return found
@@ -148,10 +142,9 @@ class Along:
         >>> float(oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path).trace())
         4.0
         """
-        a = _of(self)
-        dtype = sum_dtype(a.dtype)
+        dtype = sum_dtype(self.dtype)
         total = (np.result_type(dtype, np.float64) if dtype.kind in "fc" else dtype).type(0)
-        for rows, columns, values in a.blocks():
+        for rows, columns, values in self.blocks():
             total += values[columns.astype(np.int64) - rows.astype(np.int64) == offset].sum(dtype=total.dtype)
         return dtype.type(total)
 
@@ -164,17 +157,12 @@ class Along:
         array([[0., 3.],
                [0., 4.]])
         """
-        a = _of(self)
-        found = _room("toarray", a.shape, a.dtype)
-        for rows, columns, values in a.blocks():
+        found = _room("toarray", self.shape, self.dtype)
+        for rows, columns, values in self.blocks():
             found[rows, columns] = values
         return found
 
     to_dense = toarray
-
-
-def _of(matrix: object) -> SparseMatrix:
-    return cast("SparseMatrix", matrix)
 
 
 def _axis(name: str, axis: int) -> int:
@@ -233,7 +221,7 @@ def _length(blocks: Iterable[npt.NDArray[np.float64]]) -> float:
     return beyond or float(np.ldexp(np.sqrt(total), exponent))
 
 
-def _counted(a: SparseMatrix, axis: int, is_nonzero: bool) -> npt.NDArray[np.int64]:
+def _counted(a: StoredMatrix, axis: int, is_nonzero: bool) -> npt.NDArray[np.int64]:
     counts = _room("count", a.shape[1 - axis], np.dtype(np.int64))
     for rows, columns, values in a.blocks():
         at = columns if axis == 0 else rows
@@ -241,7 +229,7 @@ def _counted(a: SparseMatrix, axis: int, is_nonzero: bool) -> npt.NDArray[np.int
     return counts
 
 
-def _place_of_extreme(a: SparseMatrix, axis: int, sign: int) -> npt.NDArray[np.int64]:
+def _place_of_extreme(a: StoredMatrix, axis: int, sign: int) -> npt.NDArray[np.int64]:
     """Where the extremes are; a lane's first place without an entry counts as 0.
 
     Entries of a lane come in the order of their places, also from block to block. So the one that stands at a place of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,19 +13,17 @@ from outcore._array import Array
 from outcore.errors import ArgumentError, IndexingError
 from outcore.sparse._along import check_room
 from outcore.sparse._places import PathLike
+from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import Indices, Part, Values, built, kind_of, parts, resorted
-
-if TYPE_CHECKING:
-    from outcore.sparse._matrix import SparseMatrix
 
 # Entries of a Kronecker product that are made at once.
 _MADE_MAX = 1 << 19
 
 
-class Arranging:
+class Arranging(StoredMatrix):
     """What `SparseMatrix` has of slices and orders."""
 
-    def __getitem__(self, key: Any) -> SparseMatrix:
+    def __getitem__(self, key: Any) -> Self:
         """Rows and columns by slices, as a new matrix in scratch; see `part`."""
         return self.part(*key) if isinstance(key, tuple) else self.part(key)
 
@@ -36,7 +34,7 @@ class Arranging:
         *,
         path: PathLike | None = None,
         overwrite: bool = False,
-    ) -> SparseMatrix:
+    ) -> Self:
         """Rows and columns by slices with steps above 0; `A[2:9, ::2]` is the same in scratch.
 
         Raises IndexingError for other keys. I/O: one read, one write. Memory: a tile row.
@@ -46,25 +44,24 @@ class Arranging:
         >>> oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path)[1:, :].toarray()
         array([[0., 4.]])
         """
-        a = _of(self)
-        keys = [_range(key, length) for key, length in zip((rows, columns), a.shape, strict=True)]
-        if a._transposed:
+        keys = [_range(key, length) for key, length in zip((rows, columns), self.shape, strict=True)]
+        if self._transposed:
             keys.reverse()
 
         def stream() -> Iterator[Part]:
-            for part in parts(a):
+            for part in parts(self):
                 places = [_positions(at, key) for at, key in zip(part[:2], keys, strict=True)]
                 kept = (places[0] >= 0) & (places[1] >= 0)
                 until = -(-(part.until - keys[0].start) // keys[0].step)
                 r, c = (place[kept].astype(np.uint64) for place in places)
                 yield Part(r, c, part.values[kept], max(until, 0))
 
-        made = built(stream(), (len(keys[0]), len(keys[1])), kind_of(a), a._core.side, path, overwrite)
-        return made.T if a._transposed else made
+        made: Self = built(stream(), (len(keys[0]), len(keys[1])), kind_of(self), self._core.side, path, overwrite)
+        return made.T if self._transposed else made
 
     def permute(
         self, rows: Any = None, columns: Any = None, *, path: PathLike | None = None, overwrite: bool = False
-    ) -> SparseMatrix:
+    ) -> Self:
         """Rows and columns in other orders: what NumPy's `A[rows][:, columns]` gives of two permutations.
 
         Permutations are NumPy or lazy arrays of integers, held in memory (16 bytes a row). Raises ArgumentError
@@ -76,16 +73,15 @@ class Arranging:
         array([[4., 0.],
                [3., 0.]])
         """
-        a = _of(self)
-        to = [_inverse(order, length) for order, length in zip((rows, columns), a.shape, strict=True)]
+        to = [_inverse(order, length) for order, length in zip((rows, columns), self.shape, strict=True)]
 
         def change(r: Indices, c: Indices, values: Values) -> tuple[Indices, Indices, Values]:
             return r if to[0] is None else to[0][r], c if to[1] is None else to[1][c], values
 
-        return resorted(a, change, a.shape, path, overwrite)
+        return resorted(self, change, self.shape, path, overwrite)
 
 
-def kron(a: SparseMatrix, b: SparseMatrix, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool = False) -> Matrix:
     """The Kronecker product: every element of `a` times all of `b`.
 
     `b` is held in memory (24 bytes an entry) and must fit there: MemoryLimitError. I/O: one read of each, one write.
@@ -123,11 +119,8 @@ def kron(a: SparseMatrix, b: SparseMatrix, *, path: PathLike | None = None, over
                 yield Part(*at, made if dtype is None else made.astype(dtype), after * b.shape[0])
 
     shape = (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
-    return built(stream(), shape, dtype, a._core.side, path, overwrite)
-
-
-def _of(matrix: object) -> SparseMatrix:
-    return cast("SparseMatrix", matrix)
+    made: Matrix = built(stream(), shape, dtype, a._core.side, path, overwrite)
+    return made
 
 
 def _range(key: object, length: int) -> range:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy.typing as npt
 
 from outcore._node import Operand
 from outcore.elementwise import conj
-
-if TYPE_CHECKING:
-    from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._stored import StoredMatrix
 
 
-class Called:
+class Called(StoredMatrix):
     """What `SparseMatrix` has of `scipy.sparse.linalg.LinearOperator`: so SciPy's solvers take it as it is.
 
     Those that multiply by `@` and work on in NumPy (`lobpcg`, `expm_multiply`) take
@@ -30,14 +28,13 @@ class Called:
         >>> x.round(6), info
         (array([1.  , 0.5 , 0.25]), 0)
         """
-        return _of(self).product(x).compute()
+        return self.product(x).compute()
 
     def rmatvec(self, x: Operand) -> npt.NDArray[Any]:
         """Aᴴ·x as a NumPy array. I/O: as `matvec`."""
-        a = _of(self)
-        if a.dtype.kind != "c":
-            return a.T.product(x).compute()
-        return conj(a.T.product(conj(x))).compute()
+        if self.dtype.kind != "c":
+            return self.T.product(x).compute()
+        return conj(self.T.product(conj(x))).compute()
 
     def matmat(self, x: Operand) -> npt.NDArray[Any]:
         """A·X as a NumPy array, for X (n, k). I/O: as `matvec`."""
@@ -46,10 +43,6 @@ class Called:
     def rmatmat(self, x: Operand) -> npt.NDArray[Any]:
         """Aᴴ·X as a NumPy array. I/O: as `matvec`."""
         return self.rmatvec(x)
-
-
-def _of(matrix: object) -> SparseMatrix:
-    return cast("SparseMatrix", matrix)
 
 
 __all__ = ["Called"]

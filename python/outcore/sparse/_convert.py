@@ -104,7 +104,8 @@ def from_coo(
     with Writer(file.path, shape, None if v is None else v.dtype, side, duplicates, overwrite) as writer:
         writer.add(tuple(key[order] for key in keys), order if v is None else v[order])
         writer.finish()
-    return file.opened()
+    made: SparseMatrix = file.opened()
+    return made
 
 
 def from_scipy(matrix: Any, path: PathLike | None = None, *, side: int = SIDE, overwrite: bool = False) -> SparseMatrix:

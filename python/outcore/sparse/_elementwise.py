@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,8 @@ from outcore._node import is_weak
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._places import PathLike
 from outcore.sparse._refused import refuse_foreign
+from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import Indices, Values, kind_of, merged, rewritten, sorted_as_read
-
-if TYPE_CHECKING:
-    from outcore.sparse._matrix import SparseMatrix
 
 Comparison: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">="]
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -35,10 +33,10 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class Elementwise:
+class Elementwise(StoredMatrix):
     """What `SparseMatrix` has of element-wise operations."""
 
-    def multiply(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    def multiply(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """This matrix times a number, a dense row (n,) or (1, n), a column (m, 1), or a sparse matrix of its shape.
 
         Dense vectors may be lazy; they are held in memory. Values have the type of NumPy's promotion. Of two sparse
@@ -53,44 +51,41 @@ class Elementwise:
         array([[  0., 300.],
                [ 10.,   0.]])
         """
-        a = _of(self)
         if isinstance(other, Elementwise):
-            b = _same(a, _of(other), "multiply")
-            dtype = np.result_type(a.dtype, b.dtype)
-            return merged(a, b, lambda x, y: (x * y).astype(dtype), dtype, path, overwrite)
+            b = _same(self, other, "multiply")
+            dtype = np.result_type(self.dtype, b.dtype)
+            return merged(self, b, lambda x, y: (x * y).astype(dtype), dtype, path, overwrite)
         refuse_foreign("multiply", other)
-        scale, dtype = _scale(a, other)
+        scale, dtype = _scale(self, other)
 
         def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
             return rows, columns, (values * scale(rows, columns)).astype(dtype)
 
-        return rewritten(a, change, dtype, path, overwrite)
+        return rewritten(self, change, dtype, path, overwrite)
 
-    def __mul__(self, other: Any) -> SparseMatrix:
+    def __mul__(self, other: Any) -> Self:
         return self.multiply(other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> SparseMatrix:
+    def __truediv__(self, other: Any) -> Self:
         if isinstance(other, Elementwise):
             raise ArgumentError("sparse division by a sparse matrix: what it has no entry at would come to NaN")
-        a = _of(self)
         refuse_foreign("division", other)
-        scale, both = _scale(a, other)
+        scale, both = _scale(self, other)
         dtype = np.true_divide(np.ones(1, both), np.ones(1, both)).dtype
 
         def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
             return rows, columns, np.true_divide(values, scale(rows, columns), dtype=dtype)
 
-        return rewritten(a, change, dtype, None, False)
+        return rewritten(self, change, dtype, None, False)
 
-    def __neg__(self) -> SparseMatrix:
-        a = _of(self)
-        if a.dtype.kind == "b":
+    def __neg__(self) -> Self:
+        if self.dtype.kind == "b":
             raise DTypeError("sparse negative: bool has no negatives; A.astype('int8') has")
-        return self._valued(np.negative, a.dtype, None, False)
+        return self._valued(np.negative, self.dtype, None, False)
 
-    def add(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    def add(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The sum with a sparse matrix of its shape; `A + B` and `A - B` are the same in scratch.
 
         Places that come to 0 are not stored, as by SciPy. Raises ShapeError, and ArgumentError for what is dense: the
@@ -105,35 +100,33 @@ class Elementwise:
         """
         return self._combined(other, "+", lambda x, y: x + y, path, overwrite)
 
-    def __add__(self, other: Any) -> SparseMatrix:
+    def __add__(self, other: Any) -> Self:
         return self.add(other)
 
-    def __sub__(self, other: Any) -> SparseMatrix:
-        if isinstance(other, Elementwise) and _of(self).dtype.kind == _of(other).dtype.kind == "b":
+    def __sub__(self, other: Any) -> Self:
+        if isinstance(other, Elementwise) and self.dtype.kind == other.dtype.kind == "b":
             raise DTypeError("sparse -: bools have no difference; A != B has the places at which they differ")
         return self._combined(other, "-", lambda x, y: x - y, None, False)
 
-    def maximum(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    def maximum(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The larger of the elements of two matrices; NaN where one is. I/O: as `add`."""
         return self._combined(other, "maximum", np.maximum, path, overwrite)
 
-    def minimum(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    def minimum(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The smaller of the elements of two matrices; NaN where one is. I/O: as `add`."""
         return self._combined(other, "minimum", np.minimum, path, overwrite)
 
     def _combined(
         self, other: Any, name: str, f: Callable[[Any, Any], Any], path: PathLike | None, overwrite: bool
-    ) -> SparseMatrix:
+    ) -> Self:
         if not isinstance(other, Elementwise):
             refuse_foreign(name, other)
             raise ArgumentError(f"sparse {name} of {type(other).__name__}: the result would be dense")
-        a, b = _of(self), _same(_of(self), _of(other), name)
+        a, b = self, _same(self, other, name)
         dtype = np.result_type(a.dtype, b.dtype)
         return merged(a, b, lambda x, y: f(x.astype(dtype), y.astype(dtype)), dtype, path, overwrite)
 
-    def compare(
-        self, how: Comparison, other: Any, *, path: PathLike | None = None, overwrite: bool = False
-    ) -> SparseMatrix:
+    def compare(self, how: Comparison, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The places at which a comparison with a number or a sparse matrix holds, as a pattern.
 
         `A > 3` and its like are the same in scratch. Raises ArgumentError where the comparison holds of 0, which is
@@ -148,7 +141,7 @@ class Elementwise:
         """
         if how not in _COMPARISONS:
             raise ArgumentError(f"sparse compare: {how!r} is none of {', '.join(_COMPARISONS)}")
-        holds, a = _COMPARISONS[how], _of(self)
+        holds, a = _COMPARISONS[how], self
         is_matrix = isinstance(other, Elementwise)
         if not is_matrix:
             refuse_foreign(how, other)
@@ -161,33 +154,33 @@ class Elementwise:
         if holds(0, 0 if is_matrix else other):
             raise ArgumentError(f"sparse: 0 {how} {'0' if is_matrix else other} holds wherever nothing is stored")
         if is_matrix:
-            b = _same(a, _of(other), how)
+            b = _same(a, other, how)
             return merged(a, b, lambda x, y: holds(x, y), None, path, overwrite)
         return self._where(lambda rows, columns, values: holds(values, other), path, overwrite, None)
 
-    def __eq__(self, other: Any) -> SparseMatrix:  # type: ignore[override]  # as arrays
+    def __eq__(self, other: Any) -> Self:  # type: ignore[override]  # as arrays
         return self.compare("==", other) if _is_compared(other) else NotImplemented
 
-    def __ne__(self, other: Any) -> SparseMatrix:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Self:  # type: ignore[override]
         return self.compare("!=", other) if _is_compared(other) else NotImplemented
 
     __hash__ = object.__hash__
 
-    def __gt__(self, other: Any) -> SparseMatrix:
+    def __gt__(self, other: Any) -> Self:
         return self.compare(">", other)
 
-    def __ge__(self, other: Any) -> SparseMatrix:
+    def __ge__(self, other: Any) -> Self:
         return self.compare(">=", other)
 
-    def __lt__(self, other: Any) -> SparseMatrix:
+    def __lt__(self, other: Any) -> Self:
         return self.compare("<", other)
 
-    def __le__(self, other: Any) -> SparseMatrix:
+    def __le__(self, other: Any) -> Self:
         return self.compare("<=", other)
 
     def power(
         self, n: float, dtype: DTypeLike = None, *, path: PathLike | None = None, overwrite: bool = False
-    ) -> SparseMatrix:
+    ) -> Self:
         """Each entry to the power of `n` > 0. Raises ArgumentError for others, of which 0 gives no 0.
 
         I/O: one read, one write.
@@ -199,11 +192,10 @@ class Elementwise:
         """
         if not n > 0:
             raise ArgumentError(f"sparse power: 0 to the power of {n} is not 0, so the result would be dense")
-        a = _of(self)
-        to = np.result_type(a.dtype, n) if dtype is None else dtype_of(dtype)
+        to = np.result_type(self.dtype, n) if dtype is None else dtype_of(dtype)
         return self._valued(lambda values: np.power(values.astype(to), n), to, path, overwrite)
 
-    def astype(self, dtype: DTypeLike, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    def astype(self, dtype: DTypeLike, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The entries as another type, converted as NumPy does. I/O: one read, one write.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
@@ -214,15 +206,15 @@ class Elementwise:
         to = dtype_of(dtype)
         return self._valued(lambda values: values.astype(to), to, path, overwrite)
 
-    def __abs__(self) -> SparseMatrix:
-        dtype = np.abs(np.zeros(0, _of(self).dtype)).dtype
+    def __abs__(self) -> Self:
+        dtype = np.abs(np.zeros(0, self.dtype)).dtype
         return self._valued(np.abs, dtype, None, False)
 
-    def conj(self) -> SparseMatrix:
+    def conj(self) -> Self:
         """The complex conjugates, in scratch. I/O: one read, one write."""
-        return self._valued(np.conj, _of(self).dtype, None, False)
+        return self._valued(np.conj, self.dtype, None, False)
 
-    def eliminate_zeros(self, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    def eliminate_zeros(self, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The matrix without entries that are 0; a new one, where SciPy changes its own. I/O: one read, one write.
 
         >>> import numpy as np, outcore as oc, tempfile, pathlib
@@ -230,9 +222,9 @@ class Elementwise:
         >>> oc.sparse.from_coo([0, 1], [0, 1], [0.0, 1.0], (2, 2), path).eliminate_zeros().nnz
         1
         """
-        return self._where(lambda rows, columns, values: values != 0, path, overwrite, kind_of(_of(self)))
+        return self._where(lambda rows, columns, values: values != 0, path, overwrite, kind_of(self))
 
-    def tril(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    def tril(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The entries on and below the `k`-th diagonal. I/O: one read, one write.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
@@ -242,13 +234,13 @@ class Elementwise:
         array([[0., 0.],
                [1., 0.]])
         """
-        return self._where(lambda r, c, v: _offset(r, c) <= k, path, overwrite, kind_of(_of(self)))
+        return self._where(lambda r, c, v: _offset(r, c) <= k, path, overwrite, kind_of(self))
 
-    def triu(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    def triu(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The entries on and above the `k`-th diagonal. I/O: one read, one write."""
-        return self._where(lambda r, c, v: _offset(r, c) >= k, path, overwrite, kind_of(_of(self)))
+        return self._where(lambda r, c, v: _offset(r, c) >= k, path, overwrite, kind_of(self))
 
-    def copy(self, *, path: PathLike | None = None, overwrite: bool = False) -> SparseMatrix:
+    def copy(self, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The matrix in a file of its own. Of a transpose, one that is stored the way it is read.
 
         I/O: one read, one write; of a transpose the entries, 8 bytes and a value each, are sorted between.
@@ -259,15 +251,12 @@ class Elementwise:
         >>> list(A.T.copy().blocks())[0][2]
         array([1., 3.])
         """
-        a = _of(self)
-        if a._transposed:
-            return sorted_as_read(a, path, overwrite)
-        return self._where(lambda rows, columns, values: np.ones(len(rows), dtype=bool), path, overwrite, kind_of(a))
+        if self._transposed:
+            return sorted_as_read(self, path, overwrite)
+        return self._where(lambda rows, columns, values: np.ones(len(rows), dtype=bool), path, overwrite, kind_of(self))
 
-    def _valued(
-        self, f: Callable[[Any], Any], dtype: np.dtype[Any], path: PathLike | None, overwrite: bool
-    ) -> SparseMatrix:
-        return rewritten(_of(self), lambda rows, columns, values: (rows, columns, f(values)), dtype, path, overwrite)
+    def _valued(self, f: Callable[[Any], Any], dtype: np.dtype[Any], path: PathLike | None, overwrite: bool) -> Self:
+        return rewritten(self, lambda rows, columns, values: (rows, columns, f(values)), dtype, path, overwrite)
 
     def _where(
         self,
@@ -275,16 +264,12 @@ class Elementwise:
         path: PathLike | None,
         overwrite: bool,
         dtype: np.dtype[Any] | None,
-    ) -> SparseMatrix:
+    ) -> Self:
         def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
             which = holds(rows, columns, values)
             return rows[which], columns[which], values[which]
 
-        return rewritten(_of(self), change, dtype, path, overwrite)
-
-
-def _of(matrix: object) -> SparseMatrix:
-    return cast("SparseMatrix", matrix)
+        return rewritten(self, change, dtype, path, overwrite)
 
 
 def _is_number(value: object) -> bool:
@@ -296,10 +281,12 @@ def _is_compared(value: object) -> bool:
     return _is_number(value) or isinstance(value, Elementwise | Array | np.ndarray) or hasattr(value, "tocsr")
 
 
-def _same(a: SparseMatrix, b: SparseMatrix, name: str) -> SparseMatrix:
+def _same(a: Matrix, b: Any, name: str) -> Matrix:
+    """The second of two matrices of one shape."""
     if a.shape != b.shape:
         raise ShapeError(f"sparse {name}: shapes {a.shape} and {b.shape} differ")
-    return b
+    found: Matrix = b
+    return found
 
 
 def _offset(rows: Indices, columns: Indices) -> npt.NDArray[np.int64]:
@@ -311,7 +298,7 @@ def _vector(other: Any) -> npt.NDArray[Any]:
     return np.asarray(other.compute() if isinstance(other, Array) else other)
 
 
-def _scale(a: SparseMatrix, other: Any) -> tuple[Callable[[Indices, Indices], Any], np.dtype[Any]]:
+def _scale(a: StoredMatrix, other: Any) -> tuple[Callable[[Indices, Indices], Any], np.dtype[Any]]:
     """What entries at some places are multiplied by, and the type of the product."""
     if is_weak(other):
         # NumPy's rules for Python scalars.

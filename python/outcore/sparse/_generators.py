@@ -120,7 +120,8 @@ def _write_bands(
             order = order_of(keys)
             writer.add(tuple(key[order] for key in keys), values[order])
         writer.finish()
-    return file.opened()
+    made: SparseMatrix = file.opened()
+    return made
 
 
 def _bands(length: int, height: int, kind: np.dtype[Any], of_rows: OfRows) -> Iterator[tuple[npt.NDArray[Any], ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -148,7 +148,7 @@ def stored(
     key = f"{target}\n{_key(columns, source, options)}" if options.get("resume") else None
     with Work(key, target) as work:
         if work.is_done(*named.values()):
-            return file.opened()
+            return cast(SparseMatrix, file.opened())
         for name, place in named.items():
             check_target(place, options.get("overwrite", False), work, name)
         if columns is None:
@@ -174,7 +174,7 @@ def stored(
         if "columns" in named:
             write_sorted(wanted.transposed(), named["columns"], work, "columns")
         work.done(*named.values())
-    return file.opened()
+    return cast(SparseMatrix, file.opened())
 
 
 def named_only(name: str, path: PathLike | None, *, resume: Any = False, relabel: Any = None) -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import weakref
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from outcore import _core
 from outcore._array import Array
 from outcore._element_types import DTypeLike, dtype_of
 from outcore._hooks import above
@@ -19,9 +14,7 @@ from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore._session import current
 from outcore.creation import ones
-from outcore.errors import ArgumentError, DTypeError, ShapeError, SourceChangedError
-from outcore.manipulation import expand_dims, squeeze
-from outcore.searching import where
+from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._along import Along, check_room, no_out
 from outcore.sparse._arranging import Arranging
 from outcore.sparse._called import Called
@@ -32,13 +25,10 @@ from outcore.sparse._semirings import Multiply, by_functions, masked
 from outcore.sparse._spgemm import spgemm
 
 if TYPE_CHECKING:
-    from outcore._session import Session
-
-# The types in which products are formed.
-_WORKING: dict[str, type[Any]] = {"b": np.int64, "i": np.int64, "u": np.int64}
+    pass
 
 
-class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
+class SparseMatrix(Elementwise, Along, Arranging, Called):
     """A sparse matrix on disk. Made by `outcore.sparse.open` and the functions that convert to its format.
 
     `A @ X`, `X @ A` and `A.T @ X` are lazy arrays: the entries pass by once for as many columns of `X` as fit into
@@ -53,63 +43,6 @@ class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
 
     __array_priority__ = 100.0
     __array_ufunc__ = None  # X @ A is ours
-
-    def __init__(self, core: _core.Sparse, transposed: bool = False, held: Array | None = None) -> None:
-        self._core = core
-        self._transposed = transposed
-        self._held = held  # true, while the file is in scratch
-        self._rowwise: tuple[weakref.ref[Session], ByRow] | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        rows, columns = self._core.shape
-        return (columns, rows) if self._transposed else (rows, columns)
-
-    @property
-    def ndim(self) -> int:
-        """2."""
-        return 2
-
-    @property
-    def nnz(self) -> int:
-        """The number of entries."""
-        return self._core.entries
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the values; bool for a pattern, whose entries are all true."""
-        return np.dtype(bool if self.is_pattern else self._core.dtype)
-
-    @property
-    def is_pattern(self) -> bool:
-        """Whether only the places of entries are stored, and no values."""
-        return self._core.dtype == "pattern"
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the file."""
-        return self._core.file_bytes
-
-    @property
-    def path(self) -> Path:
-        """Where it is stored."""
-        return Path(self._core.path)
-
-    @property
-    def T(self) -> SparseMatrix:
-        """The transpose: the same file, read the other way. Nothing is moved."""
-        return SparseMatrix(self._core, not self._transposed, self._held)
-
-    def transpose(self) -> SparseMatrix:
-        """As `T`."""
-        return self.T
-
-    def __repr__(self) -> str:
-        rows, columns = self.shape
-        kind = "pattern" if self.is_pattern else str(self.dtype)
-        way = " transposed" if self._transposed else ""
-        return f"<SparseMatrix {rows} x {columns}, {self.nnz} entries, {kind}{way}, {self.path}>"
 
     @overload
     def __matmul__(self, other: SparseMatrix) -> SparseMatrix: ...
@@ -217,37 +150,13 @@ class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
         if isinstance(semiring, str):
             return masked(self._product(x, semiring), semiring.split("_")[0], mask, complement)
         add, multiply = semiring
-        return masked(by_functions(self, x, add, multiply), add, mask, complement)
-
-    def _product(self, x: Array, semiring: str) -> Array:
-        working, dtype = self._types(x.dtype, semiring)
-        wide = x.astype(working) if x.ndim == 2 else expand_dims(x.astype(working), axis=1)
-        found = Array(self._core.product(wide._expr, self._transposed, semiring)).astype(dtype)
-        if self._held is not None:  # nodes made of the product hold the file
-            found = where(self._held, found, Array(node(dtype.type(0))))
-        return found if x.ndim == 2 else squeeze(found, axis=1)
+        return masked(by_functions(self, self._by_row, x, add, multiply), add, mask, complement)
 
     def _by_row(self) -> ByRow:
         """The entries by rows, stored when they are first asked for in a session."""
         if self._rowwise is None or self._rowwise[0]() is not current():
             self._rowwise = weakref.ref(current()), by_row(self)
         return self._rowwise[1]
-
-    def _types(self, of: np.dtype[Any], semiring: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        """The type in which a product is formed, and that of the result."""
-        if semiring == "lor_land":
-            return np.dtype(bool), np.dtype(bool)
-        dtype = of if self.is_pattern else np.result_type(self.dtype, of)
-        working = np.dtype(_WORKING.get(dtype.kind, dtype))
-        if working == np.float16:
-            working = np.dtype(np.float32)
-        # The extremes of nothing are those of int64, which a smaller type has not.
-        extreme = dtype.kind in "iu" and semiring.startswith(("min_", "max_"))
-        if extreme and dtype == np.uint64:
-            raise DTypeError(
-                f"sparse product: uint64 does not make the semiring {semiring}, for numbers are compared as int64"
-            )
-        return working, (working if dtype.kind == "b" or extreme else dtype)
 
     def sum(self, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
         """The sum of the entries, or of each column (`axis=0`) or row (`axis=1`), as SciPy's. I/O: one read.
@@ -285,38 +194,6 @@ class SparseMatrix(Elementwise, Along, Arranging, Called, Refused):
         total = self.sum(axis, np.result_type(to, np.float64))
         count = self.shape[0] * self.shape[1] if axis is None else self.shape[axis]
         return (total / float(count)).astype(to)
-
-    def blocks(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[Any]]]:
-        """The entries, some at a time: NumPy arrays of rows, columns and values (true for a pattern).
-
-        They come in the order in which they are stored. Raises SourceChangedError for a file that is not what was
-        opened, FormatError for bytes that do not agree with their checksum. I/O: one read.
-
-        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
-        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 3.0], [1.0, 0.0]]), path)
-        >>> [(rows.tolist(), columns.tolist(), values.tolist()) for rows, columns, values in A.blocks()]
-        [([0, 1], [1, 0], [3.0, 1.0])]
-        """
-        return map(self._block, range(self._core.tiles))
-
-    def _block(self, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[Any]]:
-        """One of `blocks`, of which there are as many as the file has tiles."""
-        self._check_length()
-        rows, columns, data = self._core.read(current()._core, number)
-        values = np.ones(len(rows), dtype=bool) if self.is_pattern else data.view(self.dtype)
-        return (columns, rows, values) if self._transposed else (rows, columns, values)
-
-    def _check_length(self) -> None:
-        if not self._core.is_tiled:
-            return  # reading says so of arrays
-        with contextlib.suppress(FileNotFoundError):  # and of a file that is gone
-            now = self.path.stat().st_size
-            if now != self.nbytes:
-                message = (
-                    f"{self.path}: changed since it was opened ({self.nbytes} bytes then, {now} now); open it again"
-                )
-                raise SourceChangedError(message, {"path": str(self.path)})
 
     def to_scipy(self) -> Any:
         """The matrix in memory, as a `scipy.sparse.csr_array`. I/O: one read.

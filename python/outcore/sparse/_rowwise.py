@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,8 @@ import numpy.typing as npt
 from outcore import _core, _masks
 from outcore._array import Array
 from outcore._session import current
-from outcore.sparse._stream import Part, parts
-
-if TYPE_CHECKING:
-    from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse._stored import StoredMatrix
+from outcore.sparse._stream import Part, parts, sorted_as_read
 
 # Rows without entries that are written together.
 _ROWS_MAX = 1 << 18
@@ -32,14 +30,14 @@ class ByRow(NamedTuple):
     lasts: tuple[_core.Expr, list[int]]  # a mask of the last of each row, and its counts
 
 
-def by_row(a: SparseMatrix) -> ByRow:
+def by_row(a: StoredMatrix) -> ByRow:
     """The entries of a matrix in files, which go when nothing reads them any more.
 
     I/O: a read of `a`; of a transpose the sort of `copy` before it. A write of the column (4 bytes, or 8 from 2³²
     columns on), the value and two flags of each entry and of one more for each row; a read of one flag.
     """
     if a._transposed:
-        a = a.copy()
+        a = sorted_as_read(a, None, False)
     length = a.nnz + a.shape[0]
     kinds = [np.dtype(np.uint32 if a.shape[1] < 1 << 32 else np.int64), np.dtype(bool), np.dtype(bool)]
     kinds += [] if a.is_pattern else [a.dtype]
@@ -63,7 +61,7 @@ def by_row(a: SparseMatrix) -> ByRow:
     return ByRow(Array(columns_of), Array(values_of[0]) if values_of else None, Array(first), (last, counts))
 
 
-def _with_all_rows(a: SparseMatrix) -> Iterator[_Rows]:
+def _with_all_rows(a: StoredMatrix) -> Iterator[_Rows]:
     """Entries with all the rows that they lie in, and rows in which none lie."""
     done, nothing = 0, np.zeros(0, dtype=np.uint64)
     none = Part(nothing, nothing, np.zeros(0, a.dtype), 0)

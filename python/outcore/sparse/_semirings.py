@@ -7,13 +7,12 @@ elements of the result are wanted, by its values or, where it is sparse, by its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from outcore import _core
 from outcore._array import Array
-from outcore._hooks import above
 from outcore._node import Operand, node
 from outcore._reduction import sum_dtype
 from outcore.creation import eye, full, ones, zeros
@@ -21,10 +20,8 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.generalized import paired
 from outcore.indexing import take
 from outcore.searching import where
-
-if TYPE_CHECKING:
-    from outcore.sparse._matrix import SparseMatrix
-    from outcore.sparse._rowwise import ByRow
+from outcore.sparse._rowwise import ByRow
+from outcore.sparse._stored import StoredMatrix
 
 Multiply = str | Callable[[Array, Array], Array]
 
@@ -61,19 +58,19 @@ def nothing(add: str, dtype: np.dtype[Any]) -> Any:
     return dtype.type(MONOIDS[add].nothing(dtype))
 
 
-def masked(found: Array, add: str, mask: Operand | SparseMatrix | None, complement: bool) -> Array:
+def masked(found: Array, add: str, mask: Operand | StoredMatrix | None, complement: bool) -> Array:
     """A product where a mask is true, or where it is false, and the sum of nothing elsewhere."""
     if mask is None:
         if complement:
             raise ArgumentError("sparse product: complement=True, and there is no mask")
         return found
-    shape = mask.shape if isinstance(mask, above.SparseMatrix) else tuple(node(mask).shape)
+    shape = mask.shape if isinstance(mask, StoredMatrix) else tuple(node(mask).shape)
     if shape != found.shape:
         raise ShapeError(f"sparse product: a mask of shape {shape} for a result of shape {found.shape}")
     # A row of the mask times the identity is that row; what counts is that an entry is there.
     wanted = (
         mask.product(eye(shape[1], dtype=np.int8), "plus_second") > 0
-        if isinstance(mask, above.SparseMatrix)
+        if isinstance(mask, StoredMatrix)
         else Array(node(mask))
     )
     if wanted.dtype != np.bool_:
@@ -82,7 +79,7 @@ def masked(found: Array, add: str, mask: Operand | SparseMatrix | None, compleme
     return where(wanted, left_out, found) if complement else where(wanted, found, left_out)
 
 
-def by_functions(a: SparseMatrix, x: Array, add: str, multiply: Multiply) -> Array:
+def by_functions(a: StoredMatrix, rows: Callable[[], ByRow], x: Array, add: str, multiply: Multiply) -> Array:
     """The product in a semiring of a monoid's name and a function of (value, x), over nodes that there are.
 
     Entries lie by rows: `x` is taken at their columns, the function pairs it with the values, a scan adds up each row,
@@ -94,7 +91,7 @@ def by_functions(a: SparseMatrix, x: Array, add: str, multiply: Multiply) -> Arr
     shape = (a.shape[0], *x.shape[1:])
     if a.nnz == 0 or 0 in shape:
         return full(shape, nothing(add, dtype).item(), dtype=dtype)
-    entries: ByRow = a._by_row()
+    entries = rows()
     values = ones(entries.first.shape, dtype=x.dtype) if entries.values is None else entries.values
     terms = _terms(multiply, values, take(x, entries.columns, axis=0)).astype(dtype)
     first = entries.first if x.ndim == 1 else entries.first[:, None]
@@ -105,7 +102,7 @@ def by_functions(a: SparseMatrix, x: Array, add: str, multiply: Multiply) -> Arr
     return Array(_core.compress(sums, *entries.lasts))
 
 
-def _dtype(a: SparseMatrix, x: Array, add: str, multiply: Multiply) -> np.dtype[Any]:
+def _dtype(a: StoredMatrix, x: Array, add: str, multiply: Multiply) -> np.dtype[Any]:
     """The type of the sums; found from formulas over one element, of which nothing is computed."""
     pairs = _terms(
         multiply, zeros(1, dtype=x.dtype if a.is_pattern else a.dtype), zeros((1, *x.shape[1:]), dtype=x.dtype)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,27 +15,25 @@ from outcore._session import current
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._places import PathLike
 from outcore.sparse._spool import Work
-from outcore.sparse._stream import File
+from outcore.sparse._stored import Matrix, StoredMatrix
+from outcore.sparse._stream import File, sorted_as_read
 from outcore.sparse._tiles import in_the_way, is_matrix
-
-if TYPE_CHECKING:
-    from outcore.sparse._matrix import SparseMatrix
 
 # Parts of a product that can be gone on with.
 _PARTS = 16
 
 
 def spgemm(
-    a: SparseMatrix,
-    b: SparseMatrix,
+    a: Matrix,
+    b: Matrix,
     semiring: str = "plus_times",
     *,
-    mask: SparseMatrix | None = None,
+    mask: Matrix | None = None,
     complement: bool = False,
     path: PathLike | None = None,
     overwrite: bool = False,
     resume: bool = False,
-) -> SparseMatrix:
+) -> Matrix:
     """The product of two sparse matrices (m, k) and (k, n), written to `path`, or to scratch: `a @ b` is that.
 
     `semiring` is one of those of `SparseMatrix.product`; of `mask`, a sparse matrix of the result's shape, only the
@@ -66,8 +64,8 @@ def spgemm(
            [0., 3.]])
     """
     _check(a, b, mask, complement)
-    first, second = (m.copy() if m._transposed else m for m in (a, b))
-    third = mask.copy() if mask is not None and mask._transposed else mask
+    first, second = (sorted_as_read(m, None, False) if m._transposed else m for m in (a, b))
+    third = sorted_as_read(mask, None, False) if mask is not None and mask._transposed else mask
     working, stored = _types(first, second, semiring)
     file = File(path)
     masked = None if third is None else third._core
@@ -81,16 +79,18 @@ def spgemm(
         operands = [matrix for matrix in (a, b, mask) if matrix is not None]
         told = f"{semiring} {complement} {mask is None}"
         _in_parts(multiply, _key(operands, told, path), first._core.tiles, file.path, overwrite)
-        return file.opened()
-    return file.opened(multiply(file.path, overwrite, (0, first._core.tiles)))
+        made: Matrix = file.opened()
+    else:
+        made = file.opened(multiply(file.path, overwrite, (0, first._core.tiles)))
+    return made
 
 
 def explain_spgemm(
-    a: SparseMatrix,
-    b: SparseMatrix,
+    a: StoredMatrix,
+    b: StoredMatrix,
     semiring: str = "plus_times",
     *,
-    mask: SparseMatrix | None = None,
+    mask: StoredMatrix | None = None,
     complement: bool = False,
 ) -> Explanation:
     """What `spgemm` of the same matrices will do in this session, before it runs: two stages, as `outcore.explain` has.
@@ -145,7 +145,7 @@ def _stage(
     return {"label": label, "exact": exact, "awaits": awaits, "lookup_bytes": 0, "program": program}
 
 
-def _check(a: SparseMatrix, b: SparseMatrix, mask: SparseMatrix | None, complement: bool) -> None:
+def _check(a: StoredMatrix, b: StoredMatrix, mask: StoredMatrix | None, complement: bool) -> None:
     """Raises for shapes that do not go together."""
     if a.shape[1] != b.shape[0]:
         raise ShapeError(f"spgemm: {a.shape} @ {b.shape}: inner dimensions {a.shape[1]} and {b.shape[0]} differ")
@@ -155,7 +155,7 @@ def _check(a: SparseMatrix, b: SparseMatrix, mask: SparseMatrix | None, compleme
         raise ArgumentError("spgemm: complement=True, and there is no mask")
 
 
-def _key(operands: list[SparseMatrix], told: str, path: PathLike | None) -> str:
+def _key(operands: Sequence[StoredMatrix], told: str, path: PathLike | None) -> str:
     """What makes a call the same as one before."""
     if path is None or any(matrix._transposed or matrix._held is not None for matrix in operands):
         raise ArgumentError("spgemm: resume=True needs a path, and matrices that are stored as they are multiplied")
@@ -190,7 +190,7 @@ def _in_parts(
         work.done(target)
 
 
-def _types(a: SparseMatrix, b: SparseMatrix, semiring: str) -> tuple[np.dtype[Any], str]:
+def _types(a: StoredMatrix, b: StoredMatrix, semiring: str) -> tuple[np.dtype[Any], str]:
     """The type in which sums are formed, and the name of that in which they are stored."""
     both = a.is_pattern and b.is_pattern
     if semiring == "lor_land":

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,9 @@ from outcore._hooks import above
 from outcore._session import current
 from outcore.sparse._places import PathLike, is_wide, keys_of, order_of
 from outcore.sparse._spool import Done, Work, spooled
+from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._tiles import Given, Keyed, write_keyed
 from outcore.sparse._writer import Writer
-
-if TYPE_CHECKING:
-    from outcore.sparse._matrix import SparseMatrix
 
 Indices = npt.NDArray[np.uint64]
 Values = npt.NDArray[Any]
@@ -70,14 +68,13 @@ class File:
         """An object with which a file in scratch goes; None for one at a path."""
         return _Held(self.path) if self._is_temporary else None
 
-    def opened(self, core: _core.Sparse | None = None) -> SparseMatrix:
+    def opened(self, core: _core.Sparse | None = None) -> Any:
         """The matrix, once it is there; `core` is it where it is open."""
         held = held_by_nodes(self.path) if self._is_temporary else None
-        made: SparseMatrix = above.SparseMatrix(core or _core.open_sparse(current()._core, self.path), held=held)
-        return made
+        return above.SparseMatrix(core or _core.open_sparse(current()._core, self.path), held=held)
 
 
-def parts(a: SparseMatrix) -> Iterator[Part]:
+def parts(a: StoredMatrix) -> Iterator[Part]:
     """The entries as the file has them, whichever way the matrix is read."""
     side = a._core.side
     for rows, columns, values in (a.T if a._transposed else a).blocks():
@@ -115,7 +112,7 @@ class Builder:
         order = order_of(keys)
         self._writer.add(tuple(key[order] for key in keys), values[ready][order])
 
-    def finish(self) -> SparseMatrix:
+    def finish(self) -> Any:
         """The matrix, from its own file."""
         nothing = np.zeros(0, dtype=np.uint64)
         self.add(Part(nothing, nothing, self._values[:0], self._shape[0]))
@@ -123,14 +120,12 @@ class Builder:
         return self._file.opened()
 
 
-def kind_of(a: SparseMatrix) -> np.dtype[Any] | None:
+def kind_of(a: StoredMatrix) -> np.dtype[Any] | None:
     """The type of the values; nothing of a pattern."""
     return None if a.is_pattern else a.dtype
 
 
-def rewritten(
-    a: SparseMatrix, change: Change, dtype: np.dtype[Any] | None, path: PathLike | None, overwrite: bool
-) -> SparseMatrix:
+def rewritten(a: Matrix, change: Change, dtype: np.dtype[Any] | None, path: PathLike | None, overwrite: bool) -> Matrix:
     """A matrix of the same shape whose entries are some of those of `a`, with other values. `change` sees rows and
     columns as the user does; what it gives stands where it stood."""
 
@@ -141,7 +136,7 @@ def rewritten(
         return Part(*((columns, rows) if a._transposed else (rows, columns)), values, part.until)
 
     shape = a.shape[::-1] if a._transposed else a.shape
-    made = built(map(turned, parts(a)), shape, dtype, a._core.side, path, overwrite)
+    made: Matrix = built(map(turned, parts(a)), shape, dtype, a._core.side, path, overwrite)
     return made.T if a._transposed else made
 
 
@@ -152,7 +147,7 @@ def built(
     side: int,
     path: PathLike | None,
     overwrite: bool,
-) -> SparseMatrix:
+) -> Any:
     """A matrix of parts that come tile row by tile row."""
     with Builder(shape, dtype, side, path, overwrite) as builder:
         for part in stream:
@@ -161,13 +156,13 @@ def built(
 
 
 def resorted(
-    a: SparseMatrix,
+    a: Matrix,
     change: Change,
     shape: tuple[int, int],
     path: PathLike | None,
     overwrite: bool,
     key: str | None = None,
-) -> SparseMatrix:
+) -> Matrix:
     """A matrix whose entries are those of `a` at other places: `change` sees and gives the user's rows and columns.
     With a `key`, what was killed is found again by it, and gone on with.
 
@@ -191,23 +186,24 @@ def resorted(
             return Given(columns, columns[:1], [], lambda _: a.nnz)
 
         write_keyed(keyed, given, a.nnz, file.path, work, "rows")
-    return file.opened()
+    made: Matrix = file.opened()
+    return made
 
 
-def sorted_as_read(a: SparseMatrix, path: PathLike | None, overwrite: bool, key: str | None = None) -> SparseMatrix:
+def sorted_as_read(a: Matrix, path: PathLike | None, overwrite: bool, key: str | None = None) -> Matrix:
     """The same matrix in a file whose entries lie in the order in which they are read: of a transpose, by its rows.
     A `key` as of `resorted`, and the same I/O."""
     return resorted(a, lambda rows, columns, values: (rows, columns, values), a.shape, path, overwrite, key)
 
 
 def merged(
-    a: SparseMatrix,
-    b: SparseMatrix,
+    a: Matrix,
+    b: Matrix,
     combine: Callable[[Values, Values], Values],
     dtype: np.dtype[Any] | None,
     path: PathLike | None,
     overwrite: bool,
-) -> SparseMatrix:
+) -> Matrix:
     """What `combine` makes of two matrices of one shape, place by place, without what comes to 0.
 
     It is given the values of both, 0 where there is none. A `b` that is read the other way than `a` is sorted first.
@@ -239,11 +235,11 @@ def merged(
             rows, columns = rows[first[kept]], columns[first[kept]]
             yield Part(rows, columns, values[kept], until)
 
-    made = built(stream(), shape, dtype, side, path, overwrite)
+    made: Matrix = built(stream(), shape, dtype, side, path, overwrite)
     return made.T if a._transposed else made
 
 
-def _aligned(a: SparseMatrix, b: SparseMatrix, rows: int) -> Iterator[tuple[Part, Part, int]]:
+def _aligned(a: StoredMatrix, b: StoredMatrix, rows: int) -> Iterator[tuple[Part, Part, int]]:
     """Entries of two matrices in the same rows of the file."""
     nothing = np.zeros(0, dtype=np.uint64)
     streams = [parts(a), parts(b)]
