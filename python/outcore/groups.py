@@ -420,12 +420,7 @@ class GroupBy(GroupOrder):
     def _codes(self) -> Array:
         self._look()
         if self._rows is None or self._labels.shape[0] == 0:
-            found = unique_inverse(self._labels).inverse_indices
-            if self._is_known or self._labels.dtype.kind not in "biu":
-                return found
-            # Planned before labels are looked at: they go by a table, or by sorting.
-            numbers = self._labels.astype(np.int64)
-            return found + where(numbers >= 0, numbers, 0)
+            return unique_inverse(self._labels).inverse_indices
         numbers = self._numbers()
         if self._is_numbered:
             return where((numbers >= 0) & (numbers < self._rows), numbers, -1)
