@@ -10,6 +10,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
+from outcore.errors import ArgumentError
 
 POOL = 32 << 20
 
@@ -98,3 +99,20 @@ def test_mode_is_the_smallest_of_the_most_frequent() -> None:
     assert oc.mode(np.asarray([[1.5], [1.5], [0.0]])).item() == 1.5
     with pytest.raises(oc.errors.ShapeError, match="no elements"):
         oc.mode(np.zeros(0))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_range_that_its_type_does_not_hold_is_refused_as_in_numpy(dtype: str) -> None:
+    most = np.finfo(dtype).max
+    x = np.asarray([most, -most, 0], dtype=dtype)
+    calls = {
+        "histogram": lambda: oc.histogram(x, 3).counts,
+        "histogram_bin_edges": lambda: oc.histogram_bin_edges(x, 3),
+    }
+    if dtype == "float64":  # in which it works
+        calls["histogramdd"] = lambda: oc.histogram2d(x, x, 3)[0]
+    for name, call in calls.items():
+        with session(), pytest.raises(ArgumentError, match=f"^{name}: the width of the range"):
+            call().compute()
+    with session():
+        assert oc.histogram(x, 2, range=(-1, 1)).counts.compute().tolist() == [0, 1]

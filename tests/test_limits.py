@@ -64,7 +64,6 @@ OPERATORS: dict[str, Operator] = {
     "exclusive": lambda x, _: oc.setxor1d(keys(x, 100), keys(x, 50)),
     "convolution": lambda x, _: oc.convolve(row(x), row(x[:1, :3])),
     "own group": lambda x, _: oc.groupby(keys(x, 10)).transform(row(x), "median"),
-    "pairs of keys": lambda x, _: oc.groupby((keys(x, 10), keys(x, 3))).var(row(x)),
     "rank": lambda x, _: oc.groupby(keys(x, 10)).rank(row(x)),
 }
 

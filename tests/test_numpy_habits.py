@@ -488,3 +488,9 @@ def test_assignments_that_cannot_be_are_refused() -> None:
         with pytest.raises(OutcoreError, match=r"None has no place"):
             x[None] = 1
         assert not x.compute().any()
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_two_corrections_are_refused_under_the_name_that_was_called(name: str) -> None:
+    with pytest.raises(ArgumentError, match=f"^{name}: "):
+        getattr(oc, name)(np.ones(3), correction=1, ddof=2)

@@ -6,7 +6,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -98,7 +98,7 @@ class Explanation:
 
     `memory_limit` = `overhead_bytes` (the process without tiles) + `budget_bytes` (all the ledger may hand out);
     `peak_bytes` is the most the program reserves at once (where stages wait for others, the most they may reserve),
-    `bytes_scratch` the most it takes of the scratch directories.
+    `bytes_scratch` the most it takes of the scratch directories. `seconds` is a band of time by earlier runs.
     `kept`, `known` and `remembered` are numbers with bytes: tiles of stored arrays in memory from earlier runs, values
     that were computed before and stand for their expressions, values that will stay in memory after the run.
 
@@ -108,8 +108,9 @@ class Explanation:
     (True, 0)
     """
 
-    def __init__(self, content: Mapping[str, Any]) -> None:
+    def __init__(self, content: Mapping[str, Any], rates: Collection[float] = ()) -> None:
         self._content = dict(content)
+        self._rates = tuple(rates)
         self.memory_limit: int = content["memory_limit"]
         self.overhead_bytes: int = content["overhead_bytes"]
         self.budget_bytes: int = content["budget_bytes"]
@@ -136,14 +137,21 @@ class Explanation:
         self.remembered: tuple[int, int] = _pair(content, "remembered")
 
     @classmethod
-    def from_json(cls, text: str) -> Explanation:
+    def from_json(cls, text: str, rates: Collection[float] = ()) -> Explanation:
+        """The forecast that the planner wrote; `rates` are the bytes per second of earlier runs."""
         content = json.loads(text)
-        return cls(_joined(content["stages"]) if "stages" in content else content)
+        return cls(_joined(content["stages"]) if "stages" in content else content, rates)
 
     @classmethod
     def from_stages(cls, stages: Sequence[Mapping[str, Any]]) -> Explanation:
         """The forecast of what runs in these stages, each as the planner writes it."""
         return cls(_joined(stages))
+
+    @property
+    def seconds(self) -> tuple[float, float] | None:
+        """The least and the most time that it takes by the rates of earlier runs; None where there were none."""
+        moved = self.bytes_read + self.bytes_written
+        return (moved / max(self._rates), moved / min(self._rates)) if self._rates else None
 
     @property
     def flops(self) -> float:
@@ -176,6 +184,7 @@ class Explanation:
             ("  of these spilled", f"{_both(self.bytes_spilled)}, {format_size(self.bytes_scratch)} at once"),
             (f"peak reserved ({label})", reserved),
             ("memory limit", f"{_both(self.memory_limit)}, {format_size(self.overhead_bytes)} of it not for tiles"),
+            *self._time(),
             ("tasks", f"{self.tasks:,}, {self.window} in flight"),
             ("policy, order", f"{self.policy}, {self.order}"),
         ]
@@ -185,6 +194,13 @@ class Explanation:
         if self.remembered[0]:
             totals.append(("remembered", _counted(self.remembered, "value")))
         return totals
+
+    def _time(self) -> list[tuple[str, str]]:
+        """The band of time, where runs before it tell one."""
+        if self.seconds is None:
+            return []
+        runs = f"the last {len(self._rates)} runs" if len(self._rates) > 1 else "the last run"
+        return [("time", f"{self.seconds[0]:.2g} to {self.seconds[1]:.2g} s by {runs}")]
 
     def _rows(self) -> list[tuple[str, ...]]:
         """One line per pass; those that repeat are one, with how often, and the tasks and bytes of all of them."""
@@ -246,7 +262,7 @@ class Explanation:
             if stage.awaits:
                 lines.append(f"  what follows waits for: {stage.awaits}")
             lines.append("")
-        lines += [f"{name:<22}  {value}" for name, value in self._totals()[:4]]
+        lines += [f"{name:<22}  {value}" for name, value in [*self._totals()[:4], *self._time()]]
         return lines
 
     def _repr_html_(self) -> str:

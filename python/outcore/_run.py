@@ -224,7 +224,9 @@ def explain(*arrays: Any, overwrite: bool = False) -> Explanation:
     """What computing the arrays will do, before anything runs: passes, bytes read and written, peak memory.
 
     Takes what `compute` takes, or one mapping of paths as `store` does. No I/O. Tiles that are still in memory from
-    earlier runs are counted as there. Raises MemoryLimitError when it cannot fit, naming the smallest limit that would.
+    earlier runs are counted as there. Once runs of the session moved 16 MiB and more, `seconds` is a band of the time
+    that this one takes, by the slowest and the fastest of the last sixteen. Raises MemoryLimitError when it cannot fit,
+    naming the smallest limit that would.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -237,7 +239,7 @@ def explain(*arrays: Any, overwrite: bool = False) -> Explanation:
             raise ArgumentError(
                 "explain: a graph is no expression; outcore.graph.explain(function, G) tells what a function takes"
             )
-    return Explanation.from_json(_program(arrays, overwrite).explain())
+    return Explanation.from_json(_program(arrays, overwrite).explain(), current().rates)
 
 
 def visualize(*arrays: Any, filename: PathLike | None = None, overwrite: bool = True) -> Picture:

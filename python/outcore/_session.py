@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import warnings
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -27,6 +27,8 @@ from outcore.errors import MemoryLimitError
 # configuration waits for those of the old one.
 _IMPLICIT_MAX = 4
 _MEBIBYTE = 1 << 20
+# Runs of which the speed is remembered, and the bytes from which it is that of the disk rather than of the start.
+_RATES, _LARGE_BYTES = 16, 16 << 20
 _implicit: OrderedDict[str, Session] = OrderedDict()
 _lock = threading.RLock()
 _entered: ContextVar[tuple[Session, ...]] = ContextVar("outcore_session", default=())  # innermost last
@@ -60,6 +62,8 @@ class Session:
         self._entries = 0
         # Runs that are under way, and that have begun.
         self._working = self._begun = 0
+        # Bytes per second that large runs moved, the last of them.
+        self.rates: deque[float] = deque(maxlen=_RATES)
         # Of masks, by digest: what was held of each in scratch, if anything, and how much of it is true.
         self.counted_masks: OrderedDict[str, tuple[_core.Expr | None, list[int]]] = OrderedDict()
 
@@ -108,6 +112,9 @@ class Session:
                     bar.doing = ""
         self.warn()
         outcome = Outcome.of(counters)
+        moved = outcome.bytes_read + outcome.bytes_written
+        if moved >= _LARGE_BYTES and outcome.seconds > 0:
+            self.rates.append(moved / outcome.seconds)
         _record.record(outcome)
         return list(counters["results"]), outcome
 

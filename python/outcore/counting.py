@@ -89,23 +89,24 @@ class Histogram(NamedTuple):
     edges: Array
 
 
-def _even_edges(values: Array, bins: int, given: tuple[float, float] | None) -> Array:
+def _even_edges(name: str, values: Array, bins: int, given: tuple[float, float] | None) -> Array:
     """The edges of `bins` bins of one width, as `numpy.histogram_bin_edges` gives them."""
     if given is not None:
         low, high = (float(bound) for bound in given)
         if not (math.isfinite(low) and math.isfinite(high)) or low > high:
-            raise ArgumentError(f"histogram: range ({low}, {high}) is not finite, or falls")
+            raise ArgumentError(f"{name}: range ({low}, {high}) is not finite, or falls")
         if low == high:
             low, high = low - 0.5, high + 0.5
         return asarray(np.linspace(low, high, bins + 1))
     if values.shape[0] == 0:
         return asarray(np.linspace(0.0, 1.0, bins + 1))
     # Computed with the counts: both come of one program that reads the values twice.
-    text = "histogram: the range of the data is not finite: {}; give range=, or leave such elements out"
+    text = f"{name}: the range of the data is not finite: {{}}; give range=, or leave such elements out"
+    wide = f"{name}: the width of the range of the data is not finite in {values.dtype}: {{}}; cast it, or give range="
     least, most = finite(min(values), text), finite(max(values), text)
     same = least == most
     first, last = where(same, least - 0.5, least), where(same, most + 0.5, most)
-    steps = arange(bins, dtype=values.dtype) * ((last - first) / bins) + first
+    steps = arange(bins, dtype=values.dtype) * (finite(last - first, wide) / bins) + first
     return concat([steps, reshape(last, (1,))])
 
 
@@ -119,7 +120,7 @@ def bin_edges(
         if bins < 1:
             raise ArgumentError(f"{name}: bins={bins}; there must be one at least")
         floats = values if values.dtype.kind == "f" else values.astype(np.float64)
-        return _even_edges(floats, int(bins), given).astype(floats.dtype)
+        return _even_edges(name, floats, int(bins), given).astype(floats.dtype)
     edges = np.asarray(bins, dtype=np.float64)
     if edges.ndim != 1 or edges.size < 2 or np.any(edges[:-1] > edges[1:]):
         raise ArgumentError(f"{name}: edges of shape {edges.shape} are not a row of two or more that never falls")

@@ -150,8 +150,8 @@ def nanvar(
     1.0
     """
     array, there = _numbers(_in_type(x, dtype))
-    correction = correction_of("nanvar", correction, ddof)
-    return var_where(array, there, axis=axis, correction=correction, keepdims=keepdims)
+    given = correction_of("nanvar", correction, ddof)
+    return var_where(array, there, axis=axis, correction=given, keepdims=keepdims)
 
 
 def nanstd(
@@ -170,7 +170,9 @@ def nanstd(
     >>> oc.nanstd(np.asarray([1.0, np.nan, 3.0])).item()
     1.0
     """
-    return sqrt(nanvar(x, axis=axis, dtype=dtype, correction=correction, ddof=ddof, keepdims=keepdims))
+    array, there = _numbers(_in_type(x, dtype))
+    given = correction_of("nanstd", correction, ddof)
+    return std_where(array, there, axis=axis, correction=given, keepdims=keepdims)
 
 
 def _extreme(name: str, x: Operand, axis: Axis, keepdims: bool) -> Array:

@@ -73,9 +73,7 @@ def var(
     >>> oc.var(oc.asarray([1.0, 2.0, 6.0]), correction=1).item()
     7.0
     """
-    array = Array(node(x))
-    given = correction_of("var", correction, ddof)
-    return reduced("var", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims, given)
+    return _spread("var", x, axis, keepdims, correction_of("var", correction, ddof))
 
 
 def std(
@@ -95,9 +93,12 @@ def std(
     >>> oc.std(oc.asarray([[1, 3], [2, 6]]), axis=1).compute()
     array([1., 2.])
     """
+    return _spread("std", x, axis, keepdims, correction_of("std", correction, ddof))
+
+
+def _spread(name: str, x: Operand, axis: Axis, keepdims: builtins.bool, correction: float) -> Array:
     array = Array(node(x))
-    given = correction_of("std", correction, ddof)
-    return reduced("std", array.astype(mean_dtype(array.dtype))._expr, axis, keepdims, given)
+    return reduced(name, array.astype(mean_dtype(array.dtype))._expr, axis, keepdims, correction)
 
 
 def _ordered(name: str, x: Operand) -> Array:
