@@ -75,8 +75,10 @@ def check_graph(name: str, lines: Lines | None, vertices: int | None, directed: 
         return
     order = max(lines.order, vertices or 0)
     entries = lines.entries * (2 - directed)
-    each, base = (50, 9) if has_values else (20, 7)
-    row = each * entries * SIDE // max(order, SIDE) + min(64 * entries, base * _MEBIBYTE)
+    row = max(
+        each * entries * SIDE // max(order, SIDE) + min(64 * entries, base * _MEBIBYTE)
+        for each, base in (((50, 9), (32, 15)) if has_values else ((20, 10),))
+    )
     need = max(16 * _MEBIBYTE + 9 * order // 4 + row, _sorting_bytes(entries, has_values))
     check_room(name, need, f"the lists of about {lines.entries} edges of {order} vertices")
 
