@@ -35,8 +35,6 @@ mod incomplete;
 mod multiply;
 mod rows;
 mod semiring;
-#[cfg(test)]
-mod tests;
 mod tile;
 
 pub use compressed::{encode_rows, rows_bytes};

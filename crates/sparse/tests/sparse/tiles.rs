@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outcore_dtype::DType;
 use proptest::prelude::*;
 
-use super::*;
+use outcore_sparse::*;
 
 /// Entries by row and column.
 type Entries = BTreeMap<(u16, u16), f64>;

@@ -1,0 +1,4 @@
+//! The matrices from outside: one binary, a module per chapter.
+
+mod incomplete;
+mod tiles;
