@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 
 import h5py
 import numpy as np
@@ -219,3 +220,11 @@ def test_an_ellipsis_stands_for_axes_that_have_no_letter():
         ("...,...->...", (a, b[0, :, :1].T)),
     ):
         np.testing.assert_allclose(value(oc.einsum(subscripts, *operands)), np.einsum(subscripts, *operands))
+
+
+def test_names_of_numpy_are_said_in_ours() -> None:
+    for name, hint in (("arccos", "outcore.acos(x)"), ("vsplit", "numpy.vsplit(x)"), ("power", "outcore.pow(x)")):
+        with pytest.raises(AttributeError, match=re.escape(f"use {hint}")):
+            getattr(oc, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'nothing'$"):
+        oc.nothing  # noqa: B018

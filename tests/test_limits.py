@@ -58,6 +58,11 @@ OPERATORS: dict[str, Operator] = {
     "search": lambda x, _: oc.searchsorted(oc.sort(row(x)), row(x) * 0.5),
     "lexsort": lambda x, _: oc.lexsort((row(x), keys(x, 9))),
     "mask": lambda x, _: x[x > 0.5],
+}
+
+
+# Those that count, or look at labels, before their result has a shape.
+COUNTING: dict[str, Operator] = {
     "unique": lambda x, _: oc.unique_all(keys(x, 1000)),
     "mode": lambda x, _: oc.mode(keys(x, 50)),
     "bincount": lambda x, _: oc.bincount(keys(x, 500)),
@@ -108,6 +113,26 @@ def test_the_limit_that_a_refusal_names_is_accepted(part: int) -> None:
         again = refusal(option, error.smallest, seed)
         assert again is None, f"program {number}, {option} {error.smallest}: {again}"
     assert refused > 2
+
+
+@pytest.mark.parametrize("limit", [1 << 17, 1 << 19, 1 << 21])
+@pytest.mark.parametrize("name", COUNTING)
+def test_what_follows_a_count_is_in_the_limit_that_is_named(name: str, limit: int) -> None:
+    x = oc.asarray(np.random.default_rng(7).random((20_000, 12)))
+
+    def refused(pool: int) -> MemoryLimitError | None:
+        try:
+            with session(pool_limit=pool):
+                made = COUNTING[name](x, np.random.default_rng(0))
+                oc.explain(*(made if isinstance(made, tuple) else [made]))
+        except MemoryLimitError as error:
+            return error
+        return None
+
+    error = refused(limit)
+    assert error is not None
+    assert error.smallest is not None
+    assert refused(error.smallest) is None
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+import numpy as np
+
 # What a module or an array is asked for, and what does the same here.
 _NEAREST: dict[str, str] = {
     "concatenate": "outcore.concat((x, y), axis=0)",
@@ -64,9 +66,21 @@ _NEAREST: dict[str, str] = {
 }
 
 
+def _of_numpy(name: str) -> str | None:
+    """Outcore's name of NumPy's function, or that function itself where it takes lazy arrays."""
+    from outcore._numpy import _FUNCTIONS, _UFUNC_NAMES  # which need all others
+
+    if name in _UFUNC_NAMES:
+        return f"outcore.{_UFUNC_NAMES[name]}(x)"
+    function = vars(np).get(name)
+    if not callable(function) or isinstance(function, type) or function not in _FUNCTIONS:
+        return None
+    return f"numpy.{name}(x), which is lazy for a lazy x"
+
+
 def missing_name(owner: str, name: str) -> AttributeError:
     """The error for a name that `owner` has not, with the nearest there is, where that is known."""
-    hint = _NEAREST.get(name)
+    hint = None if name.startswith("_") else _NEAREST.get(name) or _of_numpy(name)
     return AttributeError(f"{owner} has no attribute {name!r}" + (f"; use {hint}" if hint else ""))
 
 
