@@ -66,10 +66,14 @@ def write_inputs(folder: Path) -> None:
     oc.sparse.from_coo(*found.T, np.ones(len(found)), (N, N), folder / "m.ocs", side=256)
 
 
-def flip(path: Path, chance: random.Random) -> None:
+def damage(path: Path, chance: random.Random) -> None:
+    """Flips bits of a file, or cuts it off."""
     content = bytearray(path.read_bytes())
-    for _ in range(40):
-        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    if chance.random() < 0.3:
+        del content[chance.randrange(len(content)) :]
+    else:
+        for _ in range(40):
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
     path.write_bytes(content)
 
 
@@ -126,7 +130,7 @@ def test_a_damaged_file_is_never_believed(
                     shutil.copytree(kept / folder.name, folder)
                 if not (scratch / name).stat().st_size:
                     continue
-                flip(scratch / name, chance)
+                damage(scratch / name, chance)
                 looked_at += 1
                 try:
                     make(data, out, resume=True)

@@ -75,8 +75,11 @@ def _exponent_of_weights(G: Graph) -> int:
     if not hasattr(G, "_weights"):
         lowest, highest, total, is_nan = G._core.weights(unseen())
         if lowest < 0 or highest == np.inf or is_nan:
-            least = "one is NaN" if is_nan else f"they go from {lowest} to {highest}"
-            raise ArgumentError(f"louvain_communities: weights must be finite and at least 0; {least}")
+            if is_nan and lowest >= 0:
+                raise ArgumentError("louvain_communities: a weight is not a number; all must be at least 0 and finite")
+            raise ArgumentError(
+                f"louvain_communities: weights from {lowest} on, up to {highest}; they must be at least 0 and finite"
+            )
         is_usual = highest <= 0 or (_USUAL[0] < highest and total < _USUAL[1])
         G._weights = 0 if is_usual else -int(np.frexp(highest)[1])  # type: ignore[attr-defined]
     return G._weights  # type: ignore[attr-defined, no-any-return]

@@ -101,7 +101,7 @@ class Given(NamedTuple):
 
 def write_sorted(wanted: Wanted, target: Path, work: Work, name: str) -> None:
     """Writes the matrix of entries. `name` tells the files of this one in `work`."""
-    if work.noted(f"{name}-written") is not None and target.exists():
+    if work.noted(f"{name}-written") is not None and is_matrix(target):
         return
     keys = 1 + is_wide(wanted.shape, wanted.side, int(wanted.drop_loops or wanted.mirror))
     dtype = None if wanted.values is None else wanted.values.dtype

@@ -120,14 +120,12 @@ impl Program {
         let (left, result) = self.play(&shared, resident, turn, &mut sinks, &mut *progress);
         session.shrink_scratch();
         if let Err(error) = result {
-            sinks.abort(&session.io);
             self.keep(left);
-            return Err(error);
+            return Err(sinks.abort(&session.io, error, progress));
         }
         // What was read while somebody wrote is of no time.
         if let Err(error) = self.plan.sources().try_for_each(|source| source.check_unwritten()) {
-            sinks.abort(&session.io);
-            return Err(error.into());
+            return Err(sinks.abort(&session.io, error.into(), progress));
         }
         sinks.publish(&session.io, progress)?;
         let counters = session.io.counters().since(&before);
@@ -391,7 +389,17 @@ impl Sinks {
         aside(&mut || progress(&ProgressReport::of(Doing::Finishing)), finish)?
     }
 
-    fn abort(&self, io: &Io) {
-        self.all.iter().for_each(|sink| sink.abort(io));
+    /// Removes what is half written, and closes it: file systems may write it back before. Gives the error that it is for.
+    /// A caller who was interrupted waits a moment only.
+    fn abort(self, io: &Io, error: EngineError, progress: Progress<'_>) -> EngineError {
+        let (io, files) = (io.clone(), self.all);
+        let is_left = matches!(error, EngineError::Cancelled | EngineError::Function(_));
+        let mut watch = || match is_left {
+            true => Err(EngineError::Cancelled),
+            false => progress(&ProgressReport::of(Doing::Finishing)),
+        };
+        let remove = move |_: &Wanted| files.into_iter().for_each(|sink| sink.abort(&io));
+        let _ = aside(&mut watch, remove);
+        error
     }
 }
