@@ -7,6 +7,8 @@ from typing import NoReturn
 
 import numpy as np
 
+from outcore._hooks import above
+
 # What a module or an array is asked for, and what does the same here.
 _NEAREST: dict[str, str] = {
     "concatenate": "outcore.concat((x, y), axis=0)",
@@ -68,12 +70,10 @@ _NEAREST: dict[str, str] = {
 
 def _of_numpy(name: str) -> str | None:
     """Outcore's name of NumPy's function, or that function itself where it takes lazy arrays."""
-    from outcore._numpy import _FUNCTIONS, _UFUNC_NAMES  # which need all others
-
-    if name in _UFUNC_NAMES:
-        return f"outcore.{_UFUNC_NAMES[name]}(x)"
+    if name in above.numpy_ufuncs:
+        return f"outcore.{above.numpy_ufuncs[name]}(x)"
     function = vars(np).get(name)
-    if not callable(function) or isinstance(function, type) or function not in _FUNCTIONS:
+    if not callable(function) or isinstance(function, type) or function not in above.numpy_functions:
         return None
     return f"numpy.{name}(x), which is lazy for a lazy x"
 

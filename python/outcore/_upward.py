@@ -26,6 +26,7 @@ above.fill(
         "hold": _masks.hold,
         "in_order": in_order,
         "numpy_functions": _numpy._FUNCTIONS,
+        "numpy_ufuncs": _numpy._UFUNC_NAMES,
         "rebuilt": rebuilt,
         "sort_typed_by": sort_typed_by,
         "steps_of": steps_of,
