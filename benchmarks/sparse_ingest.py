@@ -128,7 +128,7 @@ def timed(stages: dict[str, dict[str, float]]) -> Iterator[None]:
     """Seconds, processor seconds and bytes of each stage, while ingests run."""
     from pkgutil import resolve_name
 
-    from outcore._session import current
+    from outcore._session.session import current
 
     def watching(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*given: Any) -> Any:

@@ -13,7 +13,7 @@ from support.running import session
 from support.sizes import examples
 
 import outcore as oc
-from outcore import groups as chapter
+from outcore._groups import groups as chapter
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 SHAPE = (96, 60, 1024)  # 23.6 MB of float32

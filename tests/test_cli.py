@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from outcore.cli import main
+from outcore._command.cli import main
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_the_demo_keeps_its_promises_and_leaves_nothing(tmp_path):
     folder = tmp_path / "data"
     # In a process of its own: the limit counts what the process already holds, here all tests before this one.
     options = ["--size", "40MB", "--directory", str(folder), "--memory-limit", "256MiB", "--json"]
-    command = [sys.executable, "-c", "from outcore.cli import main; main()", "demo", *options]
+    command = [sys.executable, "-c", "from outcore._command.cli import main; main()", "demo", *options]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     content = json.loads(result.stdout)

@@ -7,8 +7,10 @@ import pickle
 import pytest
 
 import outcore as oc
-from outcore import _machine, _session, config, errors
-from outcore._sizes import format_size, parse_size
+from outcore import config, errors
+from outcore._base import machine
+from outcore._base.sizes import format_size, parse_size
+from outcore._session import session as _session
 
 
 @pytest.fixture(autouse=True)
@@ -122,12 +124,12 @@ def test_a_refused_change_changes_nothing():
 
 def test_the_default_limit_is_a_share_of_the_tighter_of_host_and_group(tmp_path, monkeypatch):
     (tmp_path / "memory.max").write_text("1000000\n")
-    assert _machine.cgroup_memory([tmp_path]) == 1000000
+    assert machine.cgroup_memory([tmp_path]) == 1000000
     (tmp_path / "memory.max").write_text("max\n")
-    assert _machine.cgroup_memory([tmp_path]) is None
+    assert machine.cgroup_memory([tmp_path]) is None
     (tmp_path / "memory.limit_in_bytes").write_text("9223372036854771712\n")
-    assert _machine.cgroup_memory([tmp_path]) is None
-    monkeypatch.setattr(_machine, "cgroup_memory", lambda: 1000000)
+    assert machine.cgroup_memory([tmp_path]) is None
+    monkeypatch.setattr(machine, "cgroup_memory", lambda: 1000000)
     monkeypatch.setattr(config, "_limit", None)
     assert config.get("memory_limit") == 800000
 
@@ -135,7 +137,7 @@ def test_the_default_limit_is_a_share_of_the_tighter_of_host_and_group(tmp_path,
 def test_the_machine_is_not_asked_at_every_call(monkeypatch):
     asked = []
     monkeypatch.setattr(config, "_limit", None)
-    monkeypatch.setattr(_machine, "cgroup_memory", lambda: asked.append(1) or 1000000)
+    monkeypatch.setattr(machine, "cgroup_memory", lambda: asked.append(1) or 1000000)
     monkeypatch.setattr(config.time, "monotonic", lambda: 7.0 + len(asked))
     for _ in range(100):
         assert config.snapshot()["memory_limit"] == 800000
@@ -150,12 +152,12 @@ def test_groups_of_both_versions_are_found_with_their_parents(tmp_path):
     (proc / "self").mkdir(parents=True)
     (root / "memory" / "a" / "b").mkdir(parents=True)
     (proc / "self" / "cgroup").write_text("4:memory:/a/b\n3:cpuset:/x\n")
-    assert _machine.cgroup_directories(root=root, proc=proc) == [
+    assert machine.cgroup_directories(root=root, proc=proc) == [
         root / "memory" / "a" / "b", root / "memory" / "a", root / "memory",
     ]  # fmt: skip
     (root / "c").mkdir()
     (proc / "self" / "cgroup").write_text("0::/c/hidden\n")
-    assert _machine.cgroup_directories(root=root, proc=proc) == [root / "c", root]
+    assert machine.cgroup_directories(root=root, proc=proc) == [root / "c", root]
 
 
 def test_the_same_configuration_gives_the_same_session():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from outcore.cli import main
+from outcore._command.cli import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.name != "CHANGELOG.md"]
@@ -68,8 +68,10 @@ def test_the_page_on_volumes_names_commands_and_options_there_are():
         assert set(re.findall(r"--[a-z]+", rest)) <= known
 
 
-def test_the_map_names_every_crate_and_every_python_module():
+def test_the_map_names_every_crate_and_every_room():
     text = (ROOT / "ARCHITECTURE.md").read_text()
     crates = {f"crates/{path.parent.name}/" for path in (ROOT / "crates").glob("*/Cargo.toml")}
-    modules = {path.name for path in (ROOT / "python" / "outcore").glob("*.py")} - {"__init__.py", "__main__.py"}
+    package = ROOT / "python" / "outcore"
+    modules = {path.name for path in package.glob("*.py")} - {"__init__.py", "__main__.py"}
+    modules |= {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
     assert {name for name in crates | modules if f"`{name}`" not in text} == set()

@@ -11,7 +11,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
-from outcore._explanation import _joined_label, _repeats, _short_names
+from outcore._show.explanation import _joined_label, _repeats, _short_names
 
 
 def text(explanation: Any) -> str:

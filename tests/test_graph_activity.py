@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from support.running import session
 
 import outcore as oc
-from outcore._progress import _Bar
-from outcore._sizes import format_size
-from outcore.cli import main
+from outcore._base.sizes import format_size
+from outcore._command.cli import main
+from outcore._session.progress import _Bar
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from support.running import session
 from support.sizes import examples
 
 import outcore as oc
-from outcore import groups as chapter
+from outcore._groups import groups as chapter
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 FOLDS = ("sum", "prod", "min", "max", "mean", "var", "std")

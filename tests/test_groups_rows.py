@@ -15,7 +15,7 @@ from support.running import session
 from support.sizes import examples
 
 import outcore as oc
-from outcore import groups as chapter
+from outcore._groups import groups as chapter
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 pandas = pytest.importorskip("pandas", reason="pandas, against whose groups these are held, is not installed")

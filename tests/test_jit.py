@@ -86,7 +86,7 @@ def test_products_of_compiled_pairs(shape: Any, add: str, whole: bool, seed: int
 
 
 def test_products_with_many_columns_nan_and_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from outcore import compiled
+    from outcore._functions import compiled
 
     monkeypatch.setattr(compiled, "_HELD_BYTES", 200)
     random = np.random.default_rng(1)

@@ -12,7 +12,7 @@ from support.running import session
 from support.sizes import sized
 
 import outcore as oc
-from outcore._sizes import parse_size
+from outcore._base.sizes import parse_size
 from outcore.errors import MemoryLimitError
 
 PROGRAMS = sized(40, 2_000)

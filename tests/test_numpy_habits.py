@@ -407,8 +407,8 @@ def test_functions_that_are_a_line(name: str, given_array: Any) -> None:
 
 def test_what_numpy_has_and_we_do_not_is_known() -> None:
     """NumPy's functions that raise TypeError of lazy arrays. One that is written leaves the list."""
-    from outcore._numpy import _FUNCTIONS
-    from outcore._numpy_absent import ABSENT
+    from outcore._numpy.absent import ABSENT
+    from outcore._numpy.protocol import _FUNCTIONS
 
     functions = {name: getattr(np, name) for name in dir(np)}
     missing = {name for name, of in functions.items() if hasattr(of, "_implementation") and of not in _FUNCTIONS}

@@ -16,8 +16,8 @@ import pytest
 from support.running import session
 
 import outcore as oc
-from outcore import _record
-from outcore._session import Outcome
+from outcore._session import record as _record
+from outcore._session.session import Outcome
 
 HOSTILE = """</title><script>alert("&'")</script>"""
 VOID = {"meta"}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import outcore as oc
-from outcore._progress import _Bar, _clock
+from outcore._session.progress import _Bar, _clock
 
 
 def reports(array: oc.Array, tmp_path: Path) -> list[tuple[Any, ...]]:

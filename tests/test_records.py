@@ -11,7 +11,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
-from outcore import _files
+from outcore._base import files
 from outcore.errors import DTypeError, FormatError, MissingFileError, UnsupportedFormatError
 
 LAYOUTS: dict[str, Any] = {
@@ -118,8 +118,8 @@ def test_fields_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             np.testing.assert_array_equal(oc.open(tmp_path / "x.npy", field=name).compute(), records[name])
         with pytest.raises(FormatError, match=r"température, a b, 日本.*field='température'"):
             oc.open(tmp_path / "x.npy")
-    monkeypatch.setattr(_files, "is_stub", lambda path: True)  # files of volumes are not mapped
-    assert _files.npy_header(tmp_path / "x.npy").dtype == records.dtype
+    monkeypatch.setattr(files, "is_stub", lambda path: True)  # files of volumes are not mapped
+    assert files.npy_header(tmp_path / "x.npy").dtype == records.dtype
 
 
 def test_fields_of_headers_in_latin_1_and_of_python_2(tmp_path: Path) -> None:

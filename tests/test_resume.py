@@ -255,7 +255,7 @@ def test_a_changed_input_begins_anew_and_says_so(data: Path, out: Path, scratch:
 def test_unfinished_work_is_listed_and_removed_on_request(data: Path, out: Path, scratch: Path) -> None:
     from click.testing import CliRunner
 
-    from outcore.cli import main
+    from outcore._command.cli import main
 
     folder = unfinished(out, data, scratch)
     listed = CliRunner().invoke(main, ["clean", str(out)])

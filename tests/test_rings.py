@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from support.running import session
 
 import outcore as oc
-from outcore.cli import main
+from outcore._command.cli import main
 
 # The kernel refuses every ring to this process and its threads from here on: a filter of system calls answers EPERM.
 REFUSE = """

@@ -18,7 +18,7 @@ from benchmarks import cgroup, data
 from support.running import files_below, session
 
 import outcore as oc
-from outcore._sizes import format_size, parse_size
+from outcore._base.sizes import format_size, parse_size
 from outcore.errors import SessionError
 
 LIMIT = 512 << 20

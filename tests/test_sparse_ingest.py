@@ -26,8 +26,9 @@ from support.running import files_below, session
 from support.sizes import examples
 
 import outcore as oc
-from outcore import _core, _session
-from outcore.cli import main
+from outcore import _core
+from outcore._command.cli import main
+from outcore._session import session as _session
 from outcore.errors import (
     ArgumentError,
     DTypeError,

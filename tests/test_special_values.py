@@ -14,7 +14,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
-from outcore._numpy import _UFUNC_NAMES
+from outcore._numpy.protocol import _UFUNC_NAMES
 from outcore.errors import ArgumentError, DTypeError
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

@@ -18,8 +18,9 @@ from click.testing import CliRunner
 from support.running import session
 
 import outcore as oc
-from outcore import _core, _session, config, errors
-from outcore.cli import main
+from outcore import _core, config, errors
+from outcore._command.cli import main
+from outcore._session import session as _session
 
 ROOT = Path(__file__).parent.parent
 VALUES = np.arange(6.0).reshape(2, 3)

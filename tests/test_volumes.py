@@ -22,8 +22,9 @@ from support.running import session
 from support.volumes import Volume, assert_whole, invoke, made
 
 import outcore as oc
-from outcore import _core, _record
-from outcore.cli import main
+from outcore import _core
+from outcore._command.cli import main
+from outcore._session import record
 from outcore.errors import OutcoreError, StorageError
 
 # At this pool temporaries spill.
@@ -330,7 +331,7 @@ def test_a_slow_disk_is_named_in_the_profile() -> None:
 
     for seconds, slow in [((1, 1, 2.5, 1), ["/c"]), ((1, 1, 1.5, 1), []), ((0.001, 0.001, 0.01, 0.001), [])]:
         with oc.profile() as seen:
-            _record.joined(cast(Any, Session(*seconds)))
+            record.joined(cast(Any, Session(*seconds)))
         assert seen.slow_disks == slow
         assert [row["bytes_read"] for row in seen.to_dict()["disks"]] == [100 << 20] * 4
 

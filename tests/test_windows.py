@@ -16,7 +16,7 @@ from support.sizes import examples
 from test_numpy_habits import arrays
 
 import outcore as oc
-from outcore import overlap
+from outcore._functions import overlap
 from outcore.errors import ArgumentError, DTypeError, FunctionError, OutcoreError, ShapeError
 
 NAMES = ("sum", "mean", "min", "max", "var", "std")

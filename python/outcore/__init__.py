@@ -11,9 +11,9 @@ The functions are those of the array API standard. Nothing runs until `compute`,
 
 from outcore import _api, graph, sparse
 from outcore import _upward as _upward
-from outcore._absent import missing_name
 from outcore._api import *  # noqa: F403  # each name is listed there
-from outcore._strided import lib as lib
+from outcore._lazy.absent import missing_name
+from outcore._numpy.strided import lib as lib
 
 
 def __getattr__(name: str) -> object:

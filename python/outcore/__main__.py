@@ -1,5 +1,5 @@
 """`python -m outcore` is the `outcore` command."""
 
-from outcore.cli import main
+from outcore._command.cli import main
 
 main()

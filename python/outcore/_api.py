@@ -1,19 +1,24 @@
 """The names of the package, but for sparse matrices, graphs and learning: these are made of them."""
 
 from outcore import config, constants, dates, elementwise, errors, fft, io, linalg, random, stats
-from outcore._array import Array
 from outcore._core import version as _version
-from outcore._explanation import Explanation
-from outcore._info import __array_namespace_info__
-from outcore._iterate import iterate
-from outcore._opening import open
-from outcore._picture import Picture
-from outcore._profile import Profile, profile
-from outcore._record import Outcome
-from outcore._run import compute, explain, persist, store, visualize
-from outcore._session import Session, clear
-from outcore.aggregating import aggregate
-from outcore.arranging import (
+from outcore._functions.aggregating import aggregate
+from outcore._functions.blocks import map, map_blocks
+from outcore._functions.compiled import jit
+from outcore._functions.generalized import inner
+from outcore._functions.lanes import (
+    apply_along_axis,
+    apply_over_axes,
+    argpartition,
+    lexsort,
+    sort_complex,
+    unwrap,
+    vectorize,
+)
+from outcore._functions.overlap import block_reduce, map_overlap
+from outcore._groups.groups import GroupBy, groupby
+from outcore._lazy.array import Array
+from outcore._numpy_like.arranging import (
     array_split,
     atleast_1d,
     atleast_2d,
@@ -33,34 +38,51 @@ from outcore.arranging import (
     swapaxes,
     vstack,
 )
-from outcore.bessel import i0
-from outcore.bits import packbits, unpackbits
-from outcore.blocks import map, map_blocks
-from outcore.calculus import (
-    convolve,
-    correlate,
-    digitize,
-    gradient,
-    interp,
-    trapezoid,
+from outcore._numpy_like.bessel import i0
+from outcore._numpy_like.bits import packbits, unpackbits
+from outcore._numpy_like.calculus import convolve, correlate, digitize, gradient, interp, trapezoid
+from outcore._numpy_like.comparing import allclose, array_equal, array_equiv, isclose
+from outcore._numpy_like.correlation import average, corrcoef, cov, percentile, ptp
+from outcore._numpy_like.counting import Histogram, bincount, histogram, mode
+from outcore._numpy_like.einstein import einsum
+from outcore._numpy_like.histograms import histogram2d, histogram_bin_edges, histogramdd
+from outcore._numpy_like.inserting import append, delete, insert, resize, trim_zeros
+from outcore._numpy_like.missing import (
+    nan_to_num,
+    nanargmax,
+    nanargmin,
+    nancumprod,
+    nancumsum,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanpercentile,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
 )
-from outcore.comparing import (
-    allclose,
-    array_equal,
-    array_equiv,
-    isclose,
+from outcore._numpy_like.order import median, nanmedian, nanquantile, quantile
+from outcore._numpy_like.positions import (
+    choose,
+    diag_indices_from,
+    ix_,
+    ravel_multi_index,
+    tril_indices_from,
+    triu_indices_from,
+    unravel_index,
 )
-from outcore.compiled import jit
-from outcore.constants import e, inf, nan, newaxis, pi
-from outcore.correlation import (
-    average,
-    corrcoef,
-    cov,
-    percentile,
-    ptp,
-)
-from outcore.counting import Histogram, bincount, histogram, mode
-from outcore.creation import (
+from outcore._numpy_like.spacing import geomspace, logspace
+from outcore._numpy_like.windows import rolling_max, rolling_mean, rolling_min, rolling_std, rolling_sum, rolling_var
+from outcore._opening.opening import open
+from outcore._run.iterate import iterate
+from outcore._run.run import compute, explain, persist, store, visualize
+from outcore._session.record import Outcome
+from outcore._session.session import Session, clear
+from outcore._show.explanation import Explanation
+from outcore._show.picture import Picture
+from outcore._show.profile import Profile, profile
+from outcore._standard.creation import (
     arange,
     asarray,
     empty,
@@ -78,8 +100,7 @@ from outcore.creation import (
     zeros,
     zeros_like,
 )
-from outcore.dates import Dates
-from outcore.dtypes import (
+from outcore._standard.dtypes import (
     astype,
     bool,
     can_cast,
@@ -101,7 +122,65 @@ from outcore.dtypes import (
     uint32,
     uint64,
 )
-from outcore.einstein import einsum
+from outcore._standard.indexing import permute, permute_inverse, take, take_along_axis
+from outcore._standard.info import __array_namespace_info__
+from outcore._standard.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+from outcore._standard.manipulation import (
+    broadcast_arrays,
+    broadcast_shapes,
+    broadcast_to,
+    concat,
+    expand_dims,
+    flip,
+    moveaxis,
+    permute_dims,
+    rechunk,
+    reshape,
+    roll,
+    squeeze,
+    stack,
+    tile,
+    transpose,
+    unstack,
+)
+from outcore._standard.repeating import repeat
+from outcore._standard.searching import (
+    argmax,
+    argmin,
+    argwhere,
+    compress,
+    count_nonzero,
+    nonzero,
+    searchsorted,
+    where,
+)
+from outcore._standard.sets import (
+    categories,
+    isin,
+    setxor1d,
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
+from outcore._standard.sorting import TopK, argsort, partition, sort, sort_by, top_k
+from outcore._standard.statistical import (
+    cummax,
+    cummin,
+    cumulative_prod,
+    cumulative_sum,
+    max,
+    mean,
+    min,
+    prod,
+    std,
+    sum,
+    var,
+)
+from outcore._standard.utility import all, any, diff, ediff1d
+from outcore.constants import e, inf, nan, newaxis, pi
+from outcore.dates import Dates
 from outcore.elementwise import (
     abs,
     acos,
@@ -173,111 +252,7 @@ from outcore.elementwise import (
     tanh,
     trunc,
 )
-from outcore.generalized import inner
-from outcore.groups import GroupBy, groupby
-from outcore.histograms import histogram2d, histogram_bin_edges, histogramdd
-from outcore.indexing import (
-    permute,
-    permute_inverse,
-    take,
-    take_along_axis,
-)
-from outcore.inserting import append, delete, insert, resize, trim_zeros
-from outcore.lanes import apply_along_axis, apply_over_axes, argpartition, lexsort, sort_complex, unwrap, vectorize
-from outcore.linear_algebra import (
-    matmul,
-    matrix_transpose,
-    tensordot,
-    vecdot,
-)
-from outcore.manipulation import (
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
-    concat,
-    expand_dims,
-    flip,
-    moveaxis,
-    permute_dims,
-    rechunk,
-    reshape,
-    roll,
-    squeeze,
-    stack,
-    tile,
-    transpose,
-    unstack,
-)
-from outcore.missing import (
-    nan_to_num,
-    nanargmax,
-    nanargmin,
-    nancumprod,
-    nancumsum,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanpercentile,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
-from outcore.order import median, nanmedian, nanquantile, quantile
-from outcore.overlap import block_reduce, map_overlap
-from outcore.positions import (
-    choose,
-    diag_indices_from,
-    ix_,
-    ravel_multi_index,
-    tril_indices_from,
-    triu_indices_from,
-    unravel_index,
-)
-from outcore.repeating import repeat
-from outcore.searching import (
-    argmax,
-    argmin,
-    argwhere,
-    compress,
-    count_nonzero,
-    nonzero,
-    searchsorted,
-    where,
-)
-from outcore.sets import (
-    categories,
-    isin,
-    setxor1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
-from outcore.sorting import TopK, argsort, partition, sort, sort_by, top_k
-from outcore.spacing import geomspace, logspace
-from outcore.statistical import (
-    cummax,
-    cummin,
-    cumulative_prod,
-    cumulative_sum,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
-)
 from outcore.text import Text
-from outcore.utility import (
-    all,
-    any,
-    diff,
-    ediff1d,
-)
-from outcore.windows import rolling_max, rolling_mean, rolling_min, rolling_std, rolling_sum, rolling_var
 
 __version__: str = _version()
 __array_api_version__ = "2025.12"

@@ -2,31 +2,33 @@
 
 import sys
 
-from outcore import _api, _masks, _numpy, _numpy_dates, _numpy_typed
-from outcore._as_typed import as_typed
-from outcore._elements import Elements, complex_keys, in_order, sort_typed_by
-from outcore._hooks import above, functions
-from outcore._pickled import rebuilt, steps_of
-from outcore._updates import updated
-from outcore.indexing import taken
+from outcore import _api
+from outcore._lazy.hooks import above, functions
+from outcore._lazy.pickled import rebuilt, steps_of
+from outcore._numpy import dates, protocol, typed
+from outcore._numpy_like.updates import updated
+from outcore._run import masks
+from outcore._standard.elements import Elements, complex_keys, in_order, sort_typed_by
+from outcore._standard.indexing import taken
+from outcore._typed.as_typed import as_typed
 
 functions.fill({name: getattr(_api, name) for name in _api.__all__})
 above.fill(
     {
         "namespace": sys.modules["outcore"],
-        "Chosen": _masks.Chosen,
+        "Chosen": masks.Chosen,
         "Elements": Elements,
-        "apply_function": _numpy.apply_function,
-        "apply_to_dates": _numpy_dates.apply_function,
-        "apply_to_text": _numpy_typed.apply_to_text,
-        "apply_ufunc": _numpy.apply_ufunc,
+        "apply_function": protocol.apply_function,
+        "apply_to_dates": dates.apply_function,
+        "apply_to_text": typed.apply_to_text,
+        "apply_ufunc": protocol.apply_ufunc,
         "as_typed": as_typed,
-        "choose": _masks.choose,
+        "choose": masks.choose,
         "complex_keys": complex_keys,
-        "hold": _masks.hold,
+        "hold": masks.hold,
         "in_order": in_order,
-        "numpy_functions": _numpy._FUNCTIONS,
-        "numpy_ufuncs": _numpy._UFUNC_NAMES,
+        "numpy_functions": protocol._FUNCTIONS,
+        "numpy_ufuncs": protocol._UFUNC_NAMES,
         "rebuilt": rebuilt,
         "sort_typed_by": sort_typed_by,
         "steps_of": steps_of,

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from outcore import _machine
-from outcore._sizes import parse_size
+from outcore._base import machine
+from outcore._base.sizes import parse_size
 from outcore.errors import ConfigError
 
 POLICIES = ("next-use", "clean-first-lru", "consumer-count", "lru", "clock")
@@ -114,7 +114,7 @@ def _machine_limit() -> int:
     global _limit
     known, now = _limit, time.monotonic()
     if known is None or now - known[0] > _LIMIT_SECONDS:
-        known = _limit = now, _machine.default_memory_limit()
+        known = _limit = now, machine.default_memory_limit()
     return known[1]
 
 
@@ -122,7 +122,7 @@ def _default(key: str) -> Any:
     if key == "memory_limit":
         return _machine_limit()
     if key == "scratch":
-        return [_machine.default_scratch()]
+        return [machine.default_scratch()]
     return {"policy": "next-use", "rewrites": {}, "direct_io": True}.get(key)
 
 

@@ -9,17 +9,17 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _foreign
-from outcore._array import Array, oc
-from outcore._calendar import NAT, converted, unit_of
-from outcore._date_formulas import COMPARISONS, FORMULAS, is_nat, last_is_nat
-from outcore._date_operators import DateOperators
-from outcore._element_types import DTypeLike, dtype_of
-from outcore._hooks import above
-from outcore._node import Operand, axis_of, is_weak, node
-from outcore._typed import Typed
+from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._lazy import foreign
+from outcore._lazy.array import Array, oc
+from outcore._lazy.hooks import above
+from outcore._lazy.node import Operand, axis_of, is_weak, node
+from outcore._lazy.typed import Typed
+from outcore._standard.manipulation import part_along
+from outcore._typed.calendar import NAT, converted, unit_of
+from outcore._typed.formulas import COMPARISONS, FORMULAS, is_nat, last_is_nat
+from outcore._typed.operators import DateOperators
 from outcore.errors import ArgumentError, DTypeError
-from outcore.manipulation import part_along
 
 _INT = np.dtype(np.int64)
 
@@ -296,7 +296,7 @@ def view(x: Operand, /, dtype: DTypeLike) -> Dates:
 
 def of_stored(value: Any) -> Dates | None:
     """The dates in another library's array that is not in memory, read by it in blocks; None for anything else."""
-    made = _foreign.stored_dates(value)
+    made = foreign.stored_dates(value)
     return None if made is None else Dates(Array(made), np.dtype(value.dtype))
 
 

@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from outcore import _core
-from outcore._array import Array
-from outcore._node import Operand, constant, expr_dtype, is_weak, node, pair, weak
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, constant, expr_dtype, is_weak, node, pair, weak
 
 
 class Unary(Protocol):

@@ -19,13 +19,13 @@ from typing import Any, Literal
 import numpy as np
 
 from outcore import _core
-from outcore._array import Array, check_device
-from outcore._element_types import DTypeLike
-from outcore._node import Operand, axes_of, axis_of, integers, node
-from outcore.creation import arange, zeros
+from outcore._base.element_types import DTypeLike
+from outcore._lazy.array import Array, check_device
+from outcore._lazy.node import Operand, axes_of, axis_of, integers, node
+from outcore._standard.creation import arange, zeros
+from outcore._standard.manipulation import concat, flip, moveaxis, part_along, permute_dims, reshape, roll
 from outcore.elementwise import conj, exp, real
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.manipulation import concat, flip, moveaxis, part_along, permute_dims, reshape, roll
 
 Norm = Literal["backward", "ortho", "forward"]
 Transform = Callable[..., Array]

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._arguments import whole
-from outcore._session import current
-from outcore._sizes import parse_size
+from outcore._base.arguments import whole
+from outcore._base.sizes import parse_size
+from outcore._session.session import current
 from outcore.errors import ArgumentError, IndexingError, ShapeError
 
 _WRITES = 1 << 14  # offsets that one call writes to

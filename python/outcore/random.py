@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._absent import hinted
-from outcore._array import Array
-from outcore._element_types import DTypeLike, dtype_of
-from outcore._node import Operand, axis_of, node, shape_of
-from outcore.creation import arange
+from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._lazy.absent import hinted
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, axis_of, node, shape_of
+from outcore._standard.creation import arange
+from outcore._standard.indexing import take
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.indexing import take
 
 _Places = npt.NDArray[np.int64]
 

@@ -13,17 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outcore import _core, correlation
-from outcore._array import Array
-from outcore._node import Operand, axis_of, node
-from outcore._reduction import Axis
-from outcore._run import compute
+from outcore import _core
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, axis_of, node
+from outcore._lazy.reduction import Axis
+from outcore._numpy_like import correlation
+from outcore._numpy_like.order import quantile
+from outcore._run.run import compute
+from outcore._standard.manipulation import part_along, reshape, squeeze
+from outcore._standard.searching import count_nonzero, where
+from outcore._standard.statistical import max, mean, min, std, sum
 from outcore.elementwise import abs, exp, isfinite, isnan, log, sqrt
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.manipulation import part_along, reshape, squeeze
-from outcore.order import quantile
-from outcore.searching import count_nonzero, where
-from outcore.statistical import max, mean, min, std, sum
 
 # Elements along the axis whose mean is the shift.
 _SHIFT_BY = 16

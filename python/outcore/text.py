@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from outcore._array import Array, oc
-from outcore._hooks import above
-from outcore._node import integers, node
-from outcore._typed import Typed
+from outcore._lazy.array import Array, oc
+from outcore._lazy.hooks import above
+from outcore._lazy.node import integers, node
+from outcore._lazy.typed import Typed
 from outcore.errors import DTypeError, ShapeError
 
 # How many bits a letter takes in a word of 64: a byte, or a code point of Unicode.

@@ -12,7 +12,7 @@ from typing import Any
 
 import outcore as oc
 from outcore import learn
-from outcore._session import Session
+from outcore._session.session import Session
 from support.running import session
 
 FITS: dict[str, Any] = {

@@ -44,6 +44,6 @@ def invoke_clean(folder: Path) -> None:
     """Removes what could be gone on with below a folder."""
     from click.testing import CliRunner
 
-    from outcore.cli import main
+    from outcore._command.cli import main
 
     assert CliRunner().invoke(main, ["clean", str(folder), "--resumable"]).exit_code == 0

@@ -50,11 +50,11 @@ def run(name: str, matrix: str, b: str, out: str, after: int) -> None:
         x, _ = oc.sparse.linalg.cg(a, oc.open(b), rtol=1e-9, callback=dying(after), checkpoint=3)
         oc.store({out: x}, overwrite=True)
         return
-    from outcore import _iterate
+    from outcore._run import iterate
 
     # Each step is planned and run by this: it dies before the last one's state is stored.
     count, ran = dying(after), 0
-    real = _iterate._Places.run
+    real = iterate._Places.run
 
     def counted(self: Any, *given: Any) -> Any:
         nonlocal ran
@@ -63,7 +63,7 @@ def run(name: str, matrix: str, b: str, out: str, after: int) -> None:
         count()
         return found
 
-    _iterate._Places.run = counted  # type: ignore[method-assign]
+    iterate._Places.run = counted  # type: ignore[method-assign]
     solvers: dict[str, Callable[[], Any]] = {
         "pagerank": lambda: oc.sparse.pagerank(a, iterations=14, tol=0.0, checkpoint=3),
         "hits": lambda: oc.sparse.hits(a, iterations=14, tol=0.0, checkpoint=3)[0],

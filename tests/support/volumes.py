@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
-from outcore.cli import main
+from outcore._command.cli import main
 
 
 class Volume(NamedTuple):

@@ -1,7 +1,7 @@
 """Graphs on disk: lists of neighbours that are read when they are wanted, with what is known of each vertex in
 memory."""
 
-from outcore._absent import hinted
+from outcore._lazy.absent import hinted
 from outcore.graph._centrality import betweenness_centrality, degree_histogram, pagerank
 from outcore.graph._communities import label_propagation, louvain_communities, maximal_independent_set
 from outcore.graph._components import (

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from outcore import _core, _record
-from outcore._progress import live
-from outcore._record import Outcome
-from outcore._session import current
+from outcore import _core
+from outcore._session import record as _record
+from outcore._session.progress import live
+from outcore._session.record import Outcome
+from outcore._session.session import current
 
 #: The runs that only tell what they would begin with, where that is what is asked for.
 _told: ContextVar[list[_core.GraphRun] | None] = ContextVar("told", default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from outcore._arguments import real, whole
+from outcore._base.arguments import real, whole
 from outcore.errors import ArgumentError
 from outcore.graph._activity import running, unseen
 from outcore.graph._graph import Graph, undirected

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from outcore import _core
-from outcore._sizes import format_size
+from outcore._base.sizes import format_size
 from outcore.errors import ArgumentError
 from outcore.graph import _centrality, _communities, _components, _counts, _searching
 from outcore.graph._activity import forecasting

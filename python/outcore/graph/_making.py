@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore import _core, sparse
-from outcore._arguments import whole
-from outcore._element_types import dtype_of
-from outcore._files import same_bytes
+from outcore._base.arguments import whole
+from outcore._base.element_types import dtype_of
+from outcore._base.files import same_bytes
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, PathLike, stored
 from outcore.graph._stored import session

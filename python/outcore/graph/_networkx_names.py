@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _files
+from outcore._base import files
 from outcore.errors import ArgumentError
 from outcore.graph._activity import unseen
 from outcore.graph._graph import Graph
@@ -29,7 +29,7 @@ class Converted(Graph):
         super().__init__(from_networkx(graph, path, weight=weight)._core)
         self.names = list(graph)
         self.numbers = {name: number for number, name in enumerate(self.names)}
-        weakref.finalize(self, _files.discard, path)
+        weakref.finalize(self, files.discard, path)
 
     def __reduce__(self) -> Any:
         raise ArgumentError("graph: what was stored in scratch for networkx goes with this process; use from_networkx")
@@ -153,7 +153,7 @@ def without_weights(G: Graph) -> Iterator[Graph]:
     try:
         yield from_arrays(sources, targets, path, vertices=G.number_of_vertices, directed=G.directed)
     finally:
-        _files.discard(path)
+        files.discard(path)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._arguments import whole
+from outcore._base.arguments import whole
 from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from outcore.graph._activity import running, unseen
 from outcore.graph._stored import StoredLists, directions

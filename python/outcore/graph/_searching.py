@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from outcore._arguments import real, whole
+from outcore._base.arguments import real, whole
 from outcore.errors import ArgumentError, IndexingError
 from outcore.graph._activity import running
 from outcore.graph._graph import Graph, ids_of, stored

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._session import current
+from outcore._session.session import current
 from outcore.errors import ArgumentError, IndexingError
 from outcore.graph._activity import unseen
 

@@ -29,7 +29,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from outcore._session import leave_room
+from outcore._session.session import leave_room
 
 if find_spec("sklearn") is None:
     raise ImportError(

@@ -21,9 +21,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._node import Operand, node
-from outcore._session import check_room
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, node
+from outcore._session.session import check_room
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.learn import metrics
 from outcore.learn._course import refusal_of, values

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.learn._flaws import refuse_row
 
 Numbers = npt.NDArray[Any]

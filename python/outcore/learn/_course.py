@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from outcore._node import Operand, node
-from outcore._progress import live
-from outcore._running import plan_and_run
-from outcore._session import current, leave_room
-from outcore._sizes import format_size
+from outcore._base.sizes import format_size
+from outcore._lazy.node import Operand, node
+from outcore._run.running import plan_and_run
+from outcore._session.progress import live
+from outcore._session.session import current, leave_room
 from outcore.errors import ArgumentError, MemoryLimitError
 from outcore.learn._journal import Journal
 

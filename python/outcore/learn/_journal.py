@@ -17,9 +17,9 @@ from joblib import hash as content_hash
 
 from outcore import _api as oc
 from outcore import _core
-from outcore._array import Array
-from outcore._checkpoints import content
-from outcore._session import current
+from outcore._lazy.array import Array
+from outcore._run.checkpoints import content
+from outcore._session.session import current
 from outcore.errors import ArgumentError
 
 Numbers = npt.NDArray[Any]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.learn._base import total, weighted
 from outcore.learn._course import clear_room, values
 from outcore.learn._flaws import first_flaw, refuse_flaws

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._node import Operand
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError
 from outcore.learn._base import total, weighted
 from outcore.learn._course import clear_room, sweep, values

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._node import Operand
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore.learn._course import sweep, values
 
 Numbers = npt.NDArray[Any]

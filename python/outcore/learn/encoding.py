@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.learn._base import Estimator
 

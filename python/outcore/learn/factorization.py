@@ -9,9 +9,9 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._iterate import Loop
-from outcore._node import Operand
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
+from outcore._run.iterate import Loop
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
 from outcore.learn._base import Data, Estimator

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.errors import ArgumentError
 from outcore.learn import _quasi_newton
 from outcore.learn._base import Classifier, Data, weighted

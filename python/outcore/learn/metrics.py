@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._node import Operand, node
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, node
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn._shift import far, shift
 

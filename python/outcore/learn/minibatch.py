@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.learn import _starts
 from outcore.learn._blocks import batches
 from outcore.learn._course import Course, course, generator_state, restored, values

@@ -1,6 +1,6 @@
 """Sparse matrices on disk: products that read them once, in as little memory as a few columns take."""
 
-from outcore._absent import hinted
+from outcore._lazy.absent import hinted
 from outcore.sparse import linalg
 from outcore.sparse._arranging import kron
 from outcore.sparse._communities import label_propagation, spectral_embedding

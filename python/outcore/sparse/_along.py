@@ -8,14 +8,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from outcore._array import Array
-from outcore._reduction import sum_dtype
-from outcore._session import current
-from outcore._sizes import format_size
-from outcore.creation import asarray, ones
+from outcore._base.sizes import format_size
+from outcore._lazy.array import Array
+from outcore._lazy.reduction import sum_dtype
+from outcore._session.session import current
+from outcore._standard.creation import asarray, ones
+from outcore._standard.searching import where
 from outcore.elementwise import maximum, minimum
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
-from outcore.searching import where
 from outcore.sparse._stored import StoredMatrix
 from outcore.sparse._stream import Values, parts
 

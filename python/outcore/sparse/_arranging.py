@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, IndexingError
 from outcore.sparse._along import check_room
 from outcore.sparse._places import PathLike

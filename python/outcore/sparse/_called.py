@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from outcore._node import Operand
+from outcore._lazy.node import Operand
 from outcore.elementwise import conj
 from outcore.sparse._stored import StoredMatrix
 

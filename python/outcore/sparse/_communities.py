@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._iterate import iterate
-from outcore._node import node
+from outcore._lazy.array import Array
+from outcore._lazy.node import node
+from outcore._run.iterate import iterate
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._ranking import by_row_sums, of_usual_size, order_of

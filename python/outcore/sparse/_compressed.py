@@ -12,9 +12,9 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from outcore._array import Array
-from outcore._files import reading
-from outcore._system_errors import refusing
+from outcore._base.files import reading
+from outcore._base.system_errors import refusing
+from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
 from outcore.sparse._foreign import Coordinates, Layout, Member, group_of, of_group, reading_members, told_by_npz

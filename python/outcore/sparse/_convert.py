@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._element_types import dtype_of
-from outcore._session import current
+from outcore._base.element_types import dtype_of
+from outcore._session.session import current
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._foreign import is_foreign, open_foreign
 from outcore.sparse._matrix import SparseMatrix

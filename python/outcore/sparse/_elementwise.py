@@ -13,9 +13,9 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from outcore._array import Array
-from outcore._element_types import DTypeLike, dtype_of
-from outcore._node import is_weak
+from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._lazy.array import Array
+from outcore._lazy.node import is_weak
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._places import PathLike
 from outcore.sparse._refused import refuse_foreign

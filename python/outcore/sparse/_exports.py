@@ -12,8 +12,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _files
-from outcore._element_types import DTypeLike
+from outcore._base import files
+from outcore._base.element_types import DTypeLike
 from outcore.errors import ArgumentError, DTypeError, TargetExistsError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
 from outcore.sparse._matrix import SparseMatrix
@@ -33,7 +33,7 @@ def _published(path: PathLike, overwrite: bool) -> Iterator[Path]:
         yield beside
         with beside.open("rb") as file:
             os.fsync(file.fileno())
-        _files.replace(beside, target)
+        files.replace(beside, target)
     finally:
         beside.unlink(missing_ok=True)
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._iterate import Loop, iterate
+from outcore._lazy.array import Array
+from outcore._run.iterate import Loop, iterate
 from outcore.errors import ArgumentError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._ranking import check_signs, check_size

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._array import Array
-from outcore._files import reading, refuse_stub
-from outcore._node import node
-from outcore._session import current
-from outcore._system_errors import refusing
-from outcore.creation import asarray
+from outcore._base.files import reading, refuse_stub
+from outcore._base.system_errors import refusing
+from outcore._lazy.array import Array
+from outcore._lazy.node import node
+from outcore._session.session import current
+from outcore._standard.creation import asarray
 from outcore.errors import ArgumentError, FormatError, OutcoreError, SourceChangedError, UnsupportedFormatError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._rowwise import Column

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from outcore import _core
-from outcore._files import PathLike, reading
-from outcore._session import current
-from outcore._system_errors import refusing
+from outcore._base.files import PathLike, reading
+from outcore._base.system_errors import refusing
+from outcore._session.session import current
 from outcore.errors import FormatError
 from outcore.sparse._along import check_room
 from outcore.sparse._convert import SIDE

@@ -9,12 +9,12 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from outcore._array import Array
-from outcore._element_types import DTypeLike, dtype_of
-from outcore._session import current
-from outcore.creation import arange
+from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._lazy.array import Array
+from outcore._session.session import current
+from outcore._standard.creation import arange
+from outcore._standard.searching import where
 from outcore.errors import ArgumentError
-from outcore.searching import where
 from outcore.sparse._convert import SIDE, PathLike
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix

@@ -11,14 +11,14 @@ from typing import Any, Literal, TypedDict, Unpack, cast
 import numpy as np
 
 from outcore import _core
-from outcore._array import Array
-from outcore._element_types import DTypeLike, dtype_of
-from outcore._node import Operand, expr_dtype, node
-from outcore._run import compute
-from outcore.creation import full
+from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, expr_dtype, node
+from outcore._run.run import compute
+from outcore._standard.creation import full
+from outcore._standard.manipulation import concat
 from outcore.elementwise import conj
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.manipulation import concat
 from outcore.sparse._convert import SIDE
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._places import PathLike, bits_of

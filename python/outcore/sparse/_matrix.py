@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from outcore._array import Array
-from outcore._element_types import DTypeLike, dtype_of
-from outcore._hooks import above
-from outcore._node import Operand, node
-from outcore._reduction import sum_dtype
-from outcore._session import current
-from outcore.creation import ones
+from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._lazy.array import Array
+from outcore._lazy.hooks import above
+from outcore._lazy.node import Operand, node
+from outcore._lazy.reduction import sum_dtype
+from outcore._session.session import current
+from outcore._standard.creation import ones
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._along import Along, check_room, no_out
 from outcore.sparse._arranging import Arranging

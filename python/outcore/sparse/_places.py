@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, ShapeError
 
 Indices = TypeVar("Indices", Array, npt.NDArray[Any])

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._iterate import Loop, iterate
-from outcore._node import node
+from outcore._lazy.array import Array
+from outcore._lazy.node import node
+from outcore._run.iterate import Loop, iterate
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._along import check_room
 from outcore.sparse._matrix import SparseMatrix

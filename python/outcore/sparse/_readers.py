@@ -12,13 +12,13 @@ from typing import IO, Any, Unpack
 import numpy as np
 
 from outcore import _core
-from outcore._arguments import whole
-from outcore._array import Array
-from outcore._element_types import DTypeLike, dtype_of
-from outcore._files import reading
-from outcore._records import _strided
-from outcore._session import current
-from outcore._system_errors import refusing
+from outcore._base.arguments import whole
+from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.files import reading
+from outcore._base.system_errors import refusing
+from outcore._lazy.array import Array
+from outcore._opening.records import _strided
+from outcore._session.session import current
 from outcore.errors import ArgumentError, FormatError, UnsupportedFormatError
 from outcore.sparse._convert import PathLike
 from outcore.sparse._foreseen import check_matrix, looked_at

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from outcore._array import Array
-from outcore._files import same_bytes
-from outcore._node import Operand, node
-from outcore._opening import open
-from outcore._run import compute, store
-from outcore.counting import counted
-from outcore.creation import arange
+from outcore._base.files import same_bytes
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, node
+from outcore._numpy_like.counting import counted
+from outcore._opening.opening import open
+from outcore._run.run import compute, store
+from outcore._standard.creation import arange
+from outcore._standard.indexing import take
+from outcore._standard.sorting import argsort, sort
 from outcore.errors import ArgumentError, ShapeError
-from outcore.indexing import take
-from outcore.sorting import argsort, sort
 from outcore.sparse._spool import Work
 
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core, _masks
-from outcore._array import Array
-from outcore._session import current
+from outcore import _core
+from outcore._lazy.array import Array
+from outcore._run import masks
+from outcore._session.session import current
 from outcore.sparse._stored import StoredMatrix
 from outcore.sparse._stream import Part, parts, sorted_as_read
 
@@ -57,7 +58,7 @@ def by_row(a: StoredMatrix) -> ByRow:
         stack.close()
         found = [file.held() for file in files]
     columns_of, first, last, *values_of = found
-    counts = _masks.counts_of(last)[1]
+    counts = masks.counts_of(last)[1]
     return ByRow(Array(columns_of), Array(values_of[0]) if values_of else None, Array(first), (last, counts))
 
 

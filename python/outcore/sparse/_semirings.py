@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from outcore import _core
-from outcore._array import Array
-from outcore._node import Operand, node
-from outcore._reduction import sum_dtype
-from outcore.creation import eye, full, ones, zeros
+from outcore._functions.generalized import paired
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, node
+from outcore._lazy.reduction import sum_dtype
+from outcore._standard.creation import eye, full, ones, zeros
+from outcore._standard.indexing import take
+from outcore._standard.searching import where
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.generalized import paired
-from outcore.indexing import take
-from outcore.searching import where
 from outcore.sparse._rowwise import ByRow
 from outcore.sparse._stored import StoredMatrix
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from outcore import _core
-from outcore._explanation import Explanation
-from outcore._session import current
+from outcore._session.session import current
+from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._places import PathLike
 from outcore.sparse._spool import Work

@@ -15,11 +15,12 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core, _files
-from outcore._array import Array
-from outcore._element_types import dtype_of
-from outcore._session import current
-from outcore._system_errors import refusing
+from outcore import _core
+from outcore._base import files as _files
+from outcore._base.element_types import dtype_of
+from outcore._base.system_errors import refusing
+from outcore._lazy.array import Array
+from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
 
 # Errors that the same call meets again: it leaves nothing to go on with.

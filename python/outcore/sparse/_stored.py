@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._array import Array
-from outcore._node import Operand, node
-from outcore._session import Session, current
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, node
+from outcore._session.session import Session, current
+from outcore._standard.manipulation import expand_dims, squeeze
+from outcore._standard.searching import where
 from outcore.errors import DTypeError, SourceChangedError
-from outcore.manipulation import expand_dims, squeeze
-from outcore.searching import where
 from outcore.sparse._refused import Refused
 
 # The types in which products are formed.

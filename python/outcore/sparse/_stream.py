@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core, _files
-from outcore._array import Array
-from outcore._hooks import above
-from outcore._session import current
+from outcore import _core
+from outcore._base import files
+from outcore._lazy.array import Array
+from outcore._lazy.hooks import above
+from outcore._session.session import current
 from outcore.sparse._places import PathLike, is_wide, keys_of, order_of
 from outcore.sparse._spool import Done, Work, spooled
 from outcore.sparse._stored import Matrix, StoredMatrix
@@ -53,7 +54,7 @@ def held_by_nodes(path: Path) -> Array:
 
 
 def _remove(path: Path) -> None:
-    _files.discard(path)  # the session may have taken it along
+    files.discard(path)  # the session may have taken it along
 
 
 class File:

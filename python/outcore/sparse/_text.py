@@ -12,7 +12,7 @@ from typing import IO, Any, TypeVar
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._session import current
+from outcore._session.session import current
 from outcore.errors import FormatError
 
 Columns = list[npt.NDArray[Any]]

@@ -11,18 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._array import Array
-from outcore._files import load, same_bytes
-from outcore._node import expr_dtype
-from outcore._opening import open
-from outcore._progress import live
-from outcore._run import compute, store
-from outcore._running import plan_and_run
-from outcore._session import current
+from outcore._base.files import load, same_bytes
+from outcore._lazy.array import Array
+from outcore._lazy.node import expr_dtype
+from outcore._opening.opening import open
+from outcore._run.run import compute, store
+from outcore._run.running import plan_and_run
+from outcore._session.progress import live
+from outcore._session.session import current
+from outcore._standard.manipulation import concat
+from outcore._standard.searching import where
+from outcore._standard.sorting import sort, sort_by
 from outcore.errors import ArgumentError, OutcoreError, TargetExistsError
-from outcore.manipulation import concat
-from outcore.searching import where
-from outcore.sorting import sort, sort_by
 from outcore.sparse._places import is_wide, keys_of
 from outcore.sparse._spool import Work
 from outcore.sparse._writer import Writer

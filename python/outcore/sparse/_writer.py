@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._session import current
+from outcore._session.session import current
 
 
 class Writer:

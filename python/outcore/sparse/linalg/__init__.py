@@ -4,7 +4,7 @@ Matrices are sparse ones on disk, lazy or NumPy's arrays, SciPy's sparse matrice
 lazy arrays, results are lazy arrays whose values are held, in memory or in scratch.
 """
 
-from outcore._absent import hinted
+from outcore._lazy.absent import hinted
 from outcore.sparse.linalg._eigen import NotConvergedError
 from outcore.sparse.linalg._eigenvalues import eigs, eigsh
 from outcore.sparse.linalg._gmres import gmres

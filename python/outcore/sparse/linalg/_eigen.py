@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._checkpoints import Checkpoints, content
+from outcore._lazy.array import Array
+from outcore._run.checkpoints import Checkpoints, content
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._copies import Copies, Gain, margin_of

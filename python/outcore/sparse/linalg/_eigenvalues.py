@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from outcore._array import Array
-from outcore._checkpoints import interval
+from outcore._lazy.array import Array
+from outcore._run.checkpoints import interval
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._copies import Gain
 from outcore.sparse.linalg._eigen import Numbers, Problem, inverse, problem_checked, solved

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse.linalg._systems import System, system
 from outcore.sparse.linalg._vectors import Basis, Holder, norm, ratio

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.sparse.linalg._operators import Shifted, square
 from outcore.sparse.linalg._systems import solve, system
 from outcore.sparse.linalg._vectors import dot, norm, ratio, real_dot, scalar, where_broken

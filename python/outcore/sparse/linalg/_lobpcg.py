@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
-from outcore._node import node
+from outcore._lazy.array import Array
+from outcore._lazy.node import node
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse.linalg._operators import Identity, Operator, floating_dtype, square
 from outcore.sparse.linalg._vectors import Holder

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.errors import LinAlgError
 from outcore.sparse.linalg._operators import Damped, Operator, floating_dtype, operator
 from outcore.sparse.linalg._systems import largest_of, scale_for, unscaled, vector

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._along import check_room
 from outcore.sparse._matrix import SparseMatrix

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from outcore._array import Array
-from outcore._checkpoints import Checkpoints
+from outcore._lazy.array import Array
+from outcore._run.checkpoints import Checkpoints
 from outcore.sparse.linalg._copies import Copies
 from outcore.sparse.linalg._krylov import Krylov
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
-from outcore._array import Array
+from outcore._lazy.array import Array
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._eigenvalues import columns_of, some_eigenvalues
 from outcore.sparse.linalg._operators import Normal, floating_dtype, operator

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore import _core
-from outcore._array import Array
-from outcore._running import plan_and_run
-from outcore._session import current
+from outcore._lazy.array import Array
+from outcore._run.running import plan_and_run
+from outcore._session.session import current
 from outcore.errors import MemoryLimitError
 
 _SHARE = 3  # a third of the budget for vectors that last; the matrix and the work have the rest

@@ -1,0 +1,1 @@
+"""What needs no array: checks of arguments, element types, sizes, files, the machine."""

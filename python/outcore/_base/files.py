@@ -1,0 +1,161 @@
+"""Files that may lie in a volume, where Python itself removes, moves or reads them: others stand below their names."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import zip_longest
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore import _core
+from outcore._base.system_errors import refusing
+from outcore.errors import OutcoreError, UnsupportedFormatError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+PathLike = str | os.PathLike[str]
+_BLOCK = 4 << 20
+_HEADER_MAX = 1 << 20
+# How the name of a file of a volume begins, whose bytes are elsewhere.
+_STUB = b"\x93OUTCORE-VOLUME\n"
+_BUFFER = 1 << 20
+
+
+class Header(NamedTuple):
+    """What a `.npy` file says of itself, and where its elements begin."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+    offset: int
+
+
+def remove(path: PathLike) -> None:
+    """Removes a file or a folder, if it is there. Raises what `store` raises for such a path."""
+    with refusing(path, "remove"):
+        if os.path.lexists(path):
+            _core.remove(os.fspath(path))
+
+
+def discard(path: PathLike) -> None:
+    """As `remove`; what cannot be removed stays."""
+    with suppress(OSError, OutcoreError):
+        remove(path)
+
+
+def replace(source: PathLike, target: PathLike) -> None:
+    """Gives a file another name, and replaces what has it. Into a volume or out of it the file is copied."""
+    _core.replace(os.fspath(source), os.fspath(target))
+
+
+class _OfVolume(io.RawIOBase):
+    """A file whose bytes are on the disks of a volume."""
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._bytes = os.stat(path).st_size
+        self._place = 0
+        self.read(1)  # what was moved out of its volume is refused
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        place = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._bytes}[whence] + offset
+        if place < 0:
+            raise ValueError(f"{self.name}: there is no byte {place}")
+        self._place = place
+        return place
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        wanted = memoryview(buffer).cast("B")
+        found = _core.read_bytes(self.name, self._place, len(wanted))
+        wanted[: len(found)] = found
+        self._place += len(found)
+        return len(found)
+
+
+def is_stub(path: PathLike) -> bool:
+    """Whether what stands below a name is no content, but tells of disks that have it."""
+    with open(path, "rb") as file:
+        return file.read(len(_STUB)) == _STUB
+
+
+def reading(path: PathLike) -> IO[bytes]:
+    """A file opened for reading, also one of a volume. Raises StorageError for one that was moved out of it."""
+    if is_stub(path):
+        return cast(IO[bytes], io.BufferedReader(_OfVolume(os.fspath(path)), _BUFFER))
+    return open(path, "rb")
+
+
+def refuse_stub(path: PathLike, reader: str) -> None:
+    """Raises UnsupportedFormatError for a file of a volume that another library would read by its name."""
+    if is_stub(path):
+        raise UnsupportedFormatError(f"{path}: is a file of a volume, and {reader} reads plain files only")
+
+
+def in_blocks(path: PathLike, begin: int = 0) -> Iterator[bytes]:
+    """The bytes of a file, some MiB at a time."""
+    with reading(path) as file:
+        file.seek(begin)
+        while block := file.read(_BLOCK):
+            yield block
+
+
+def same_bytes(path: PathLike, other: PathLike) -> bool:
+    """Whether two files have the same content."""
+    return all(mine == its for mine, its in zip_longest(in_blocks(path), in_blocks(other)))
+
+
+def load(path: PathLike) -> npt.NDArray[Any]:
+    """A `.npy` file in memory."""
+    if is_stub(path):
+        found: npt.NDArray[Any] = np.load(io.BytesIO(b"".join(in_blocks(path))))
+    else:
+        found = np.load(path)
+    return found
+
+
+def npy_header(path: PathLike) -> Header:
+    """The header of a `.npy` file. Raises ValueError where it is none, or shorter than it says."""
+    if not is_stub(path):
+        with warnings.catch_warnings():  # of Python 2's headers, which are read as well
+            warnings.simplefilter("ignore", UserWarning)
+            mapped: Any = np.lib.format.open_memmap(path, mode="r")  # nothing is read through the mapping
+        fortran = mapped.ndim > 1 and not mapped.flags.c_contiguous
+        return Header(mapped.shape, mapped.dtype, fortran, mapped.offset)
+    file = io.BytesIO(_core.read_bytes(os.fspath(path), 0, _HEADER_MAX))
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if version == (3, 0) and dtype.names is not None:  # read as Latin-1, which UTF-8 is not
+        dtype.names = tuple(name.encode("latin-1").decode() for name in dtype.names)
+    if os.stat(path).st_size < file.tell() + math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"shorter than {shape} of {dtype}")
+    return Header(shape, dtype, fortran and len(shape) > 1, file.tell())
+
+
+__all__ = [
+    "Header",
+    "discard",
+    "in_blocks",
+    "load",
+    "npy_header",
+    "reading",
+    "refuse_stub",
+    "remove",
+    "replace",
+    "same_bytes",
+]

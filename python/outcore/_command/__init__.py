@@ -1,0 +1,1 @@
+"""The command line: `cli.py` is where it begins."""

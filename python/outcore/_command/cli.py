@@ -1,0 +1,179 @@
+"""The command line: `outcore info | convert | explain | demo | clean | sparse | graph | volume`, each with `--json`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+import outcore as oc
+from outcore import _core, config
+from outcore._base.sizes import format_size
+from outcore._command import graph as _graph
+from outcore._command import sparse as _sparse
+from outcore._command import volume
+from outcore._command.demo import demo as run_demo
+from outcore._command.shared import errors_in_one_line, json_option, limit_option, main, parsed_size, show
+from outcore.errors import ArgumentError, OutcoreError
+
+# Imported for the commands that they add to `main`.
+_ADDED = (volume, _graph, _sparse)
+
+
+@main.command()
+@click.argument("path", type=click.Path())
+@json_option
+@errors_in_one_line
+def info(path: str, as_json: bool) -> None:
+    """Shape, element type, chunks and codecs of the array at PATH."""
+    content = json.loads(_core.info(path))
+    width = max(map(len, content))
+    show(content, as_json, "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in content.items()))
+
+
+def _plain(value: Any) -> str:
+    return " × ".join(map(str, value)) if isinstance(value, list) and value else str(value)
+
+
+@main.command()
+@click.argument("source", type=click.Path())
+@click.argument("target", type=click.Path())
+@click.option("--chunks", help="Chunk shape of a Zarr target, such as 1000,100.")
+@click.option("--dtype", help="Element type of the target.")
+@click.option("--overwrite", is_flag=True, help="Replace what is at TARGET.")
+@limit_option
+@json_option
+@errors_in_one_line
+def convert(
+    source: str,
+    target: str,
+    chunks: str | None,
+    dtype: str | None,
+    overwrite: bool,
+    memory_limit: int | None,
+    as_json: bool,
+) -> None:
+    """Copies the array at SOURCE to TARGET, which ends in .npy or in .zarr (version 3)."""
+    shape = _lengths(chunks)
+    with config.set(memory_limit=memory_limit):
+        array = oc.open(source)
+        array = array if dtype is None else array.astype(dtype)
+        outcome = oc.store({target: array}, overwrite=overwrite, chunks={target: shape} if shape else None)
+    read, written = format_size(outcome.bytes_read), format_size(outcome.bytes_written)
+    text = f"{target}: {' × '.join(map(str, array.shape))} {array.dtype}, {read} read, {written} written"
+    show({"target": target, **asdict(outcome)}, as_json, f"{text} in {outcome.seconds:.1f} s")
+
+
+def _lengths(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(length) for length in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of lengths such as 1000,100") from None
+
+
+@main.command()
+@click.argument("expression")
+@click.option("--array", "-a", "arrays", multiple=True, metavar="NAME=PATH", help="An array the expression may name.")
+@limit_option
+@json_option
+@errors_in_one_line
+def explain(expression: str, arrays: tuple[str, ...], memory_limit: int | None, as_json: bool) -> None:
+    """The forecast of a Python EXPRESSION, such as "X @ X.T" with --array X=X.zarr. Nothing is run.
+
+    All of outcore's functions may be used by name.
+    """
+    names: dict[str, Any] = {name: getattr(oc, name) for name in oc.__all__ if not name.startswith("_")}
+    names |= {"oc": oc, "__builtins__": {}}
+    for pair in arrays:
+        name, equals, path = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise click.BadParameter(f"{pair!r} is not NAME=PATH", param_hint="--array")
+        names[name] = oc.open(path)
+    with config.set(memory_limit=memory_limit):
+        try:
+            value = eval(compile(expression, "<expression>", "eval"), names)
+        except (SyntaxError, NameError, AttributeError) as error:
+            raise click.BadParameter(f"{expression!r}: {error}", param_hint="EXPRESSION") from None
+        except OutcoreError:
+            raise
+        except Exception as error:
+            raise ArgumentError(f"{expression!r}: {' '.join(str(error).split())}") from None
+        values = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(part, oc.Array) for part in values):
+            raise click.BadParameter(f"{expression!r} gives {type(value).__name__}, not an array")
+        explanation = oc.explain(*values)
+    show(explanation.to_dict(), as_json, str(explanation))
+
+
+@main.command()
+@click.option(
+    "--size", metavar="SIZE", callback=parsed_size, default="2GiB", show_default=True, help="Bytes of the data matrix."
+)
+@click.option("--directory", type=click.Path(file_okay=False), default="data", show_default=True, help="Where to work.")
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    callback=parsed_size,
+    default="512MiB",
+    show_default=True,
+    help="Limit of each program.",
+)
+@click.option("--keep", is_flag=True, help="Leave data and results where they are.")
+@json_option
+@errors_in_one_line
+def demo(size: int, directory: str, memory_limit: int, keep: bool, as_json: bool) -> None:
+    """Two programs over a file larger than their memory: forecast, run under a real limit, checked against NumPy."""
+    try:
+        summary = run_demo(size=size, directory=directory, memory_limit=memory_limit, keep=keep, quiet=as_json)
+    except subprocess.SubprocessError as error:
+        sys.exit(f"outcore: {error}")
+    verdict = "\nevery promise held" if not summary["faults"] else "\n" + "\n".join(summary["faults"])
+    show(summary, as_json, verdict)
+    if summary["faults"]:
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False), required=False)
+@click.option("--resumable", is_flag=True, help="Also remove what `store(..., resume=True)` could go on with.")
+@json_option
+@errors_in_one_line
+def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
+    """Removes scratch that dead processes left in DIRECTORY; in every configured scratch directory unless given.
+
+    Work that can be gone on with (`store(..., resume=True)`) is listed with its size and age, and stays unless
+    --resumable is given. Outputs leave it in their own directory, stages of a computation in the first of scratch.
+    """
+    places = [directory] if directory else list(config.get("scratch"))
+    content: dict[str, dict[str, Any]] = {}
+    lines = []
+    for place in places:
+        found = dict(_core.clean(place))
+        if resumable:
+            count, size = _core.remove_unfinished(place)
+            found["count"] += count
+            found["bytes"] += size
+        left = f"scratch and unfinished outputs of ended processes: {found['count']}, {format_size(found['bytes'])}"
+        lines.append(f"{place}: removed {left}")
+        work = []
+        for folder, target, size, age, busy in _core.unfinished(place):
+            work.append({"folder": str(folder), "target": str(target), "bytes": size, "age_seconds": age, "busy": busy})
+            state = ", at work" if busy else ""
+            lines.append(
+                f"  can be gone on with: store(…, resume=True) into {target}, {format_size(size)}, "
+                f"{age / 3600:.1f} h old{state}"
+            )
+        content[place] = {**found, "resumable": work}
+    show(content, as_json, "\n".join(lines))
+
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    main()

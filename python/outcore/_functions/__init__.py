@@ -1,0 +1,1 @@
+"""Functions of the user's own over blocks, lanes, neighbourhoods and elements."""

@@ -1,0 +1,1 @@
+"""Groups of rows by labels: `groups.py` holds `GroupBy`."""

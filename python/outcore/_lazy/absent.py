@@ -1,0 +1,96 @@
+"""Names of pandas, NumPy and SciPy that outcore has under another name, or not at all: what is nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+import numpy as np
+
+from outcore._lazy.hooks import above
+
+# What a module or an array is asked for, and what does the same here.
+_NEAREST: dict[str, str] = {
+    "concatenate": "outcore.concat((x, y), axis=0)",
+    "array": "outcore.asarray(x)",
+    "load": 'outcore.open("x.npy")',
+    "memmap": 'outcore.open("x.npy")',
+    "save": 'outcore.store({"x.npy": x})',
+    "savez": 'outcore.store({"x.npy": x, "y.npy": y})',
+    "to_csv": "numpy.savetxt(path, block) for block after block of x",
+    "read_csv": 'numpy.loadtxt or pandas.read_csv once, numpy.save("x.npy", …), then outcore.open("x.npy")',
+    "read_parquet": "pyarrow.parquet once, a .npy file for each column, then outcore.open",
+    "read_hdf": 'outcore.asarray(h5py.File(path)["name"])',
+    "DataFrame": "one array for each column; outcore.open(path, field=name) for files of records",
+    "Series": "outcore.asarray(values)",
+    "merge": "outcore.searchsorted of sorted keys, then outcore.take",
+    "join": "outcore.searchsorted of sorted keys, then outcore.take",
+    "agg": "outcore.groupby(labels).agg(x, mean='mean')",
+    "apply": "outcore.map_blocks(f, x)",
+    "fillna": "outcore.where(outcore.isnan(x), value, x)",
+    "dropna": "x[~outcore.isnan(x)]",
+    "isnull": "outcore.isnan(x)",
+    "isna": "outcore.isnan(x)",
+    "notna": "~outcore.isnan(x)",
+    "value_counts": "outcore.unique_counts(x)",
+    "unique": "outcore.unique_values(x)",
+    "nunique": "outcore.unique_values(x).shape[0]",
+    "sort_values": "outcore.sort(x), outcore.sort_by(keys, values)",
+    "rolling": "outcore.rolling_mean(x, window)",
+    "describe": "outcore.stats.summary(x)",
+    "head": "x[:5].compute()",
+    "tail": "x[-5:].compute()",
+    "values": "x.compute()",
+    "choice": "outcore.random.choice(x, size)",
+    "shuffle": "outcore.random.choice(x, x.shape[0])",
+    "rand": "outcore.random.uniform(shape)",
+    "randn": "outcore.random.normal(shape)",
+    "dot": "x @ y",
+    "inv": "outcore.linalg.inv(x)",
+    "solve": "outcore.linalg.solve(A, b)",
+    "svd": "outcore.linalg.svd(x, full_matrices=False)",
+    "eig": "outcore.linalg.eigh(x) for symmetric matrices",
+    "norm": "outcore.linalg.norm(x)",
+    "lstsq": "outcore.linalg.lstsq(A, b)",
+    "spsolve": "outcore.sparse.linalg.cg, gmres or minres; there is no sparse direct solver",
+    "splu": "outcore.sparse.linalg.ilu0 as a preconditioner of gmres; there is no sparse direct solver",
+    "expm": "scipy.linalg.expm(x.compute()) for a matrix that fits the memory",
+    "logm": "scipy.linalg.logm(x.compute()) for a matrix that fits the memory",
+    "sqrtm": "scipy.linalg.sqrtm(x.compute()) for a matrix that fits the memory",
+    "lu": "outcore.linalg.solve(A, b), outcore.linalg.qr(A)",
+    "csr_matrix": "outcore.sparse.from_scipy(matrix)",
+    "csr_array": "outcore.sparse.from_scipy(matrix)",
+    "coo_matrix": "outcore.sparse.from_coo(rows, columns, values, shape)",
+    "load_npz": 'outcore.sparse.open("a.npz")',
+    "KMeans": "from outcore.learn import KMeans",
+    "DiGraph": "outcore.graph.from_networkx(G, path), outcore.graph.from_edges(text, path)",
+    "read_edgelist": "outcore.graph.from_edges(text, path)",
+}
+
+
+def _of_numpy(name: str) -> str | None:
+    """Outcore's name of NumPy's function, or that function itself where it takes lazy arrays."""
+    if name in above.numpy_ufuncs:
+        return f"outcore.{above.numpy_ufuncs[name]}(x)"
+    function = vars(np).get(name)
+    if not callable(function) or isinstance(function, type) or function not in above.numpy_functions:
+        return None
+    return f"numpy.{name}(x), which is lazy for a lazy x"
+
+
+def missing_name(owner: str, name: str) -> AttributeError:
+    """The error for a name that `owner` has not, with the nearest there is, where that is known."""
+    hint = None if name.startswith("_") else _NEAREST.get(name) or _of_numpy(name)
+    return AttributeError(f"{owner} has no attribute {name!r}" + (f"; use {hint}" if hint else ""))
+
+
+def hinted(module: str) -> Callable[[str], NoReturn]:
+    """A module's `__getattr__` that knows the names above."""
+
+    def find(name: str) -> NoReturn:
+        raise missing_name(f"module {module!r}", name)
+
+    return find
+
+
+__all__ = ["hinted", "missing_name"]

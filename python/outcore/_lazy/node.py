@@ -1,0 +1,219 @@
+"""From what users pass (arrays, NumPy arrays, Python scalars, axes) to what the Rust core takes."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore import _core
+from outcore._base.element_types import NAME_OF, DTypeLike, dtype_of
+from outcore._lazy import foreign
+from outcore._lazy.indexing import Lazy
+from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, RangeError, ShapeError
+
+Weak: TypeAlias = bool | int | float | complex
+Operand: TypeAlias = "Lazy | npt.NDArray[Any] | np.generic | Weak"
+
+_ROOM_ASKED_FROM = 1 << 20  # less than this fits everywhere
+_DEFAULTS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}
+_WEAK: dict[tuple[np.dtype[Any], type], np.dtype[Any]] = {}  # promotion by the kind of a Python scalar
+
+
+def is_lazy(value: object) -> bool:
+    """Whether it is a lazy array."""
+    return isinstance(getattr(value, "_expr", None), _core.Expr)
+
+
+def is_weak(value: object) -> bool:
+    """Whether the other operand decides the type: a Python scalar, but not `np.float64`."""
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def default_dtype(value: Weak) -> np.dtype[Any]:
+    """The type a Python scalar has when nothing else decides."""
+    return _DEFAULTS[type(value)] if type(value) in _DEFAULTS else np.asarray(value).dtype
+
+
+def constant(shape: Sequence[int], value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
+    """A full array of one value, checked to be a value of its type."""
+    if dtype.kind in "iu" and not isinstance(value, bool):
+        if not isinstance(value, int):
+            raise _no_integer(value, dtype)
+        bounds = np.iinfo(dtype)
+        if not bounds.min <= value <= bounds.max:
+            raise RangeError(f"Python integer {value} is out of bounds for {dtype}")
+    if dtype.kind == "b":
+        value = bool(value)
+    elif dtype.kind in "iu":
+        value = operator.index(value)  # type: ignore[arg-type]  # checked above
+    elif dtype.kind == "f":
+        if isinstance(value, complex):
+            raise DTypeError(f"full: {value!r} is complex, and the array is {dtype}")
+        try:
+            value = float(value)
+        except OverflowError:
+            raise RangeError(f"Python integer of {len(str(value))} digits is out of bounds for {dtype}") from None
+    else:
+        value = complex(value)
+    return _core.full(list(shape), value, NAME_OF[dtype])
+
+
+def _no_integer(value: float | complex, dtype: np.dtype[Any]) -> OutcoreError:
+    """The refusal of a number as an element of an array of integers: of the kind that Python's `int` has for it."""
+    text = f"full: {value!r} is not an integer, and the array is {dtype}"
+    if isinstance(value, complex) or np.isfinite(value):
+        return DTypeError(text)
+    return ArgumentError(text) if np.isnan(value) else RangeError(text)
+
+
+def put_as(value: object, dtype: np.dtype[Any]) -> _core.Expr:
+    """The node of what is put into an array of `dtype`, in that type.
+
+    Numbers, and lists of them, must be numbers that the type holds once a fraction is cut off; arrays are cast. Raises
+    RangeError for numbers out of bounds and infinities as integers, ArgumentError for NaN as one, DTypeError for
+    complex ones as real; complex arrays lose their imaginary part with NumPy's ComplexWarning.
+    """
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        value = value.item()
+    if is_weak(value) or isinstance(value, (list, tuple)):
+        return node(as_numpy(value, dtype))
+    expr = node(value)
+    found = expr_dtype(expr)
+    if found == dtype:
+        return expr
+    if found.kind == "c" and dtype.kind in "iuf":
+        warnings.warn(
+            f"the imaginary part of {found} is lost in an array of {dtype}", np.exceptions.ComplexWarning, stacklevel=4
+        )
+    return _core.astype(expr, NAME_OF[dtype])
+
+
+def weak(value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
+    """A Python scalar beside an array of `dtype`: NumPy 2 promotion, where only the scalar's kind counts."""
+    found = _WEAK.get((dtype, type(value)))
+    if found is None:
+        found = np.result_type(dtype, value)
+        if type(value) in _DEFAULTS:
+            _WEAK[dtype, type(value)] = found
+    return constant((), value, found)
+
+
+def node(value: Any) -> _core.Expr:
+    """The node of anything array-like. NumPy arrays are borrowed: they must not change while the node is in use.
+
+    Those mapped from a file, and other libraries' arrays that are not in memory, become sources: see `asarray`.
+    Bool arrays are read through once, and copied if any byte is neither 0 nor 1.
+    """
+    expr = getattr(value, "_expr", None)
+    if isinstance(expr, _core.Expr):
+        return expr
+    if is_weak(value):
+        return constant((), value, default_dtype(value))
+    if hasattr(value, "_carrier"):
+        held = next(name for name in ("integers", "codes") if hasattr(value, name))
+        raise DTypeError(
+            f"elements of {value.dtype} are no numbers: use a method of theirs, NumPy's function, or x.{held}"
+        )
+    if isinstance(value, np.generic):
+        return constant((), value.item(), dtype_of(value.dtype))
+    found = foreign.stored(value)
+    if found is not None:
+        return found
+    array = as_numpy(value)
+    found = foreign.mapped(array, dtype_of(array.dtype))
+    if found is not None:
+        return found
+    native = array.astype(dtype_of(array.dtype), copy=False)
+    return _core.from_numpy(_clean_bool(native) if native.dtype.kind == "b" else native)
+
+
+def as_numpy(value: object, dtype: DTypeLike = None) -> npt.NDArray[Any]:
+    """`np.asarray`, with its refusals as ours: ArgumentError for ragged lists, RangeError, DTypeError.
+
+    What it would load or copy into memory must fit there: MemoryLimitError.
+    """
+    if isinstance(value, (list, tuple)):
+        if any(is_lazy(part) or foreign.is_stored(part) for part in value):
+            raise DTypeError("a list of lazy arrays is not an array; use stack() or concat()")
+        size = sum(part.nbytes for part in value if isinstance(part, np.ndarray))
+        if size > _ROOM_ASKED_FROM:
+            foreign.check_room("asarray of a list of arrays", size, "use stack() or concat()")
+    elif not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "__array__"):
+        size = getattr(value, "nbytes", 0)
+        if isinstance(size, int) and size > _ROOM_ASKED_FROM:
+            what = f"asarray of {type(value).__module__}.{type(value).__name__}"
+            foreign.check_room(what, size, "store it in a file and open that with outcore.open")
+    if isinstance(value, np.ndarray) and type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+        raise DTypeError("masked arrays are not supported, their mask would be lost; pass x.filled(value) or x.data")
+    try:
+        return np.asarray(value, dtype)
+    except (OverflowError, TypeError, ValueError) as error:
+        kinds = {OverflowError: RangeError, TypeError: DTypeError}
+        kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), ArgumentError)
+        raise kind(" ".join(str(error).split())) from None
+
+
+def _clean_bool(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array with every byte 0 or 1, which kernels rely on: copied if it is a view of bytes that are not."""
+    raw = array.view(np.uint8)
+    return raw != 0 if raw.size and raw.max() > 1 else array
+
+
+def expr_dtype(expr: _core.Expr) -> np.dtype[Any]:
+    return np.dtype(expr.dtype)
+
+
+def pair(x: object, y: object) -> tuple[_core.Expr, _core.Expr]:
+    """Both operands of a binary operation; a Python scalar takes its type from the other side."""
+    if is_weak(y) and not is_weak(x):
+        left = node(x)
+        return left, weak(y, expr_dtype(left))  # type: ignore[arg-type]
+    if is_weak(x) and not is_weak(y):
+        right = node(y)
+        return weak(x, expr_dtype(right)), right  # type: ignore[arg-type]
+    return node(x), node(y)
+
+
+def integers(value: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """One integer or several as a tuple. NumPy's integers and 0-d arrays count, lazy ones are computed.
+
+    Raises DTypeError for anything else.
+    """
+    one = not isinstance(value, Iterable) or getattr(value, "ndim", None) == 0
+    parts: Iterable[Any] = (value,) if one else value  # type: ignore[assignment]
+    try:
+        return tuple(operator.index(part) for part in parts)
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
+
+
+def shape_of(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """A shape as a tuple. Raises ShapeError for lengths below 0."""
+    result = integers(shape)
+    if any(length < 0 for length in result):
+        raise ShapeError(f"shape {result}: lengths cannot be negative")
+    return result
+
+
+def axis_of(name: str, axis: SupportsIndex, ndim: int) -> int:
+    """A counted-from-the-front axis. Raises AxisError when the array has no such axis."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise AxisError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions")
+    return axis % ndim
+
+
+def axes_of(name: str, axes: SupportsIndex | Iterable[SupportsIndex] | None, ndim: int) -> list[int]:
+    """Axes counted from the front, ascending; None means all. Raises ShapeError for repeats."""
+    if axes is None:
+        return list(range(ndim))
+    given = integers(axes)
+    found = [axis_of(name, axis, ndim) for axis in given]
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{name}: axes {given} name the same axis twice")
+    return sorted(found)

@@ -1,0 +1,136 @@
+"""Lazy arrays for other processes: files by path and stamp, the expression over them, arrays in memory by value."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from outcore import _core
+from outcore._lazy.array import Array
+from outcore._session.session import current
+from outcore.errors import DTypeError, FormatError, SourceChangedError
+
+
+class Step(NamedTuple):
+    """One node: the call that makes it of earlier ones, by their places."""
+
+    call: str
+    arguments: tuple[Any, ...]
+    inputs: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    tile: tuple[int, ...]
+
+
+def steps_of(expr: _core.Expr) -> list[Step]:
+    """The nodes below an expression and itself, inputs before what is made of them.
+
+    Raises DTypeError for what is computed by an algorithm (sorts, scans, masks, factorizations), by a function of the
+    user, or read from another library's array: store it first.
+    """
+    places: dict[int, int] = {}
+    steps: list[Step] = []
+    due = [expr]
+    while due:
+        node = due[-1]
+        missing = [part for part in node.inputs if part.id not in places]
+        if missing:
+            due += missing
+            continue
+        due.pop()
+        if node.id not in places:
+            places[node.id] = len(steps)
+            steps.append(_step(node, tuple(places[part.id] for part in node.inputs)))
+    return steps
+
+
+def _step(node: _core.Expr, inputs: tuple[int, ...]) -> Step:
+    recipe = node.recipe()
+    if recipe is None:
+        raise DTypeError(
+            f"{node.op} of a lazy array cannot be pickled: it is known to this process only; store() it and open the "
+            f"path in the other process, or pass compute()"
+        )
+    call, arguments = recipe
+    if call == "memory":
+        arguments = (Array(node).compute(),)
+    elif call == "source":
+        path, raw = arguments
+        # A file is opened whole where that gives the same array, else as the run of it that the array is.
+        known = next((part for part in (None, raw) if path is not None and _digest(path, part) == node.digest), False)
+        if known is False:
+            raise DTypeError(f"{path or node.op}: this array is known to this process only, and cannot be pickled")
+        arguments = (path, known, node.digest)
+    return Step(call, arguments, inputs, tuple(node.shape), node.dtype, tuple(node.tile))
+
+
+Raw = tuple[int, list[int], str, bool]  # where it begins, its shape, type, and whether its bytes are swapped
+
+
+def _opened(path: str, raw: Raw | None) -> _core.Expr:
+    """The stored array at a path, or a run of its bytes, as it lies there: in Fortran order it is opened transposed."""
+    if raw is not None:
+        return _core.open_raw(current()._core, path, *raw)
+    found = _core.open(current()._core, path)
+    return found.inputs[0] if found.inputs else found
+
+
+def _digest(path: str, raw: Raw | None) -> object:
+    """The digest of what is opened so; nothing where the file cannot be opened so."""
+    try:
+        return _opened(path, raw).digest
+    except FormatError:
+        return None
+
+
+def rebuilt(steps: list[Step]) -> Array:
+    """The array of such steps. Raises SourceChangedError where a file is not what it was when the array was pickled."""
+    made: list[_core.Expr] = []
+    for step in steps:
+        made.append(_made(step, [made[place] for place in step.inputs]))
+    return Array(made[-1])
+
+
+def _made(step: Step, inputs: list[_core.Expr]) -> _core.Expr:
+    call, given, shape = step.call, step.arguments, step.shape
+    if call == "memory":
+        return _core.from_numpy(np.asarray(given[0]))
+    if call == "source":
+        found = _opened(given[0], given[1])
+        if found.digest != given[2]:
+            raise SourceChangedError(
+                f"{given[0]}: it is not the file that the pickled array was of", {"path": given[0]}
+            )
+        return found
+    if call == "cast":
+        same = inputs[0].dtype == step.dtype
+        found = inputs[0] if same else _core.astype(inputs[0], step.dtype)
+        return found if tuple(found.tile) == step.tile and not same else _core.copy_tiled(found, step.tile)
+    build: Any = getattr(_core, call)
+    made: _core.Expr
+    if call in ("full", "eye", "random", "linspace", "arange"):
+        made = build(*_generated(step), step.dtype)
+    elif call == "concat":
+        made = build(inputs, *given)
+    elif call in ("unary", "binary", "reduce"):
+        made = build(given[0], *inputs, *given[1:])
+    else:
+        ends = (shape,) if call in ("slice", "broadcast_to", "reshape") else ()
+        made = build(*inputs, *given, *ends)
+    return made
+
+
+def _generated(step: Step) -> tuple[Any, ...]:
+    """Arguments of a function that makes an array of nothing, in its order."""
+    given, shape = step.arguments, step.shape
+    return {
+        "full": (shape, *given),
+        "eye": (*shape, *given),
+        "random": (*given[:1], shape, *given[1:]),
+        "linspace": given,
+        "arange": (*given, *shape),
+    }[step.call]
+
+
+__all__ = ["rebuilt", "steps_of"]

@@ -1,0 +1,250 @@
+"""Arrays whose elements are no numbers: what dates and text share. Numbers carry them, and NumPy's type says what they
+are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore._base.sizes import format_size
+from outcore._lazy.array import Array, Categories, oc
+from outcore._lazy.hooks import above, functions
+from outcore._lazy.node import axes_of, axis_of
+from outcore.errors import DTypeError, ShapeError
+
+Method = Literal["merge", "distribution"]
+
+
+class Distinct(NamedTuple):
+    """What `unique` gives of dates or text that it is asked to count."""
+
+    values: Any
+    counts: Array
+
+
+class Typed:
+    """A lazy array of elements that outcore's kernels do not know, held as numbers that they know.
+
+    **Invariant.** `_columns()` are arrays of numbers, the first deciding, in the elements' own order; `_of_columns` is
+    their inverse. So whatever orders or groups elements orders or groups numbers. Those with `descending` ascend where
+    elements descend. `_keys()` is the only column, refused where there are more.
+    """
+
+    __slots__ = ("_carrier", "_dtype")
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # `==` is element-wise, as in NumPy
+
+    def __init__(self, carrier: Array, dtype: np.dtype[Any]) -> None:
+        self._carrier = carrier
+        self._dtype = dtype
+
+    def _like(self, carrier: Array) -> Self:
+        """The same type of elements, carried by other numbers."""
+        return type(self)(carrier, self._dtype)
+
+    def _decoded(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The elements that computed numbers stand for, as NumPy has them."""
+        raise NotImplementedError
+
+    def _columns(self, descending: bool = False) -> list[Array]:
+        raise NotImplementedError
+
+    def _of_columns(self, columns: list[Array], descending: bool = False) -> Self:
+        raise NotImplementedError
+
+    def _missing(self, columns: list[Array]) -> Array | None:
+        """Which elements that stand in columns are NaT; None where none can be."""
+        return None
+
+    def _keys(self) -> Array:
+        return self._columns()[0]
+
+    def _of_keys(self, keys: Array) -> Self:
+        return self._of_columns([keys])
+
+    def _later(self, make: Callable[[], Self]) -> Self:
+        """The array that a function makes when something needs it, of this type."""
+        made = object.__new__(type(self))
+        made._carrier, made._dtype = above.Chosen(lambda: make()._carrier._expr), self._dtype
+        return made
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's type of the elements."""
+        return self._dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return self._carrier.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        result = 1
+        for length in self.shape:
+            result *= length
+        return result
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes the whole array would take in memory."""
+        return self.size * self._dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"outcore.{name}(shape={self.shape}, dtype={self._dtype}, {format_size(self.nbytes)})"
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    def compute(self) -> npt.NDArray[Any]:
+        """The value as a NumPy array of `dtype`, which must fit the memory limit. I/O: as that of the numbers."""
+        return self._decoded(self._carrier.compute())
+
+    def persist(self) -> Self:
+        """The same array with its value computed and held in memory."""
+        return self._like(self._carrier.persist())
+
+    def _only(self, asked: str) -> npt.NDArray[Any]:
+        if self.size != 1:
+            raise ShapeError(f"{asked} of an array with shape {self.shape} is ambiguous; it needs exactly one element")
+        return self.compute().reshape(())
+
+    def item(self) -> Any:
+        """The only element, as NumPy's `item` gives it. Computes."""
+        return self._only("item()").item()
+
+    def __bool__(self) -> bool:
+        return bool(self._only("bool()"))
+
+    def tolist(self) -> Any:
+        """The elements as nested lists, as NumPy's `tolist` gives them. Computes."""
+        return self.compute().tolist()
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an outcore array has no NumPy array to share; it must be computed (copy=None or True)")
+        result = self.compute()
+        return result if dtype is None else result.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise DTypeError("iteration over a 0-d array")
+        return (self[position] for position in range(self.shape[0]))
+
+    def __getitem__(self, key: Any) -> Self:
+        return self._like(self._carrier[key])
+
+    def copy(self) -> Self:
+        """The same value behind another name. No I/O."""
+        return self._like(self._carrier.copy())
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        return type(self), (self._carrier, self._dtype)
+
+    # -- order --------------------------------------------------------------------------------------------------
+
+    def sort(self, axis: int = -1, *, descending: bool = False, method: Method | None = None) -> Self:
+        """The elements in order along an axis, as a new array: this one stays as it is. I/O: as `outcore.sort`."""
+        columns = self._columns(descending)
+        if len(columns) == 1:
+            return self._of_columns([oc.sort(columns[0], axis=axis, method=method)], descending)
+        if self.ndim == 1:
+            axis_of("sort", axis, 1)
+            return self._of_columns(above.in_order(above.Elements(columns, self.shape), method=method), descending)
+        order = self.argsort(axis, descending=descending)
+        return self._of_columns([oc.take_along_axis(part, order, axis=axis) for part in columns], descending)
+
+    def argsort(self, axis: int = -1, *, descending: bool = False, method: Method | None = None) -> Array:
+        """The positions that put the elements in order along an axis, stable, int64. I/O: as `outcore.argsort`."""
+        columns = self._columns(descending)
+        if len(columns) == 1:
+            return oc.argsort(columns[0], axis=axis, method=method)
+        return oc.lexsort(columns[::-1], axis=axis)
+
+    def unique(self) -> Self:
+        """The distinct elements, in order; NaT once. I/O: as `outcore.unique`."""
+        found: Self = functions.unique(self)
+        return found
+
+    def unique_counts(self) -> Distinct:
+        """The distinct elements, in order, and how often each is there; NaT once. I/O: as `outcore.unique_counts`."""
+        return Distinct(*functions.unique(self, return_counts=True))
+
+    def categories(self) -> Categories:
+        """Codes of the elements, and the distinct elements that these number, in order: see `outcore.categories`."""
+        found: Categories = functions.categories(self)
+        return found
+
+    def isin(self, values: Any) -> Array:
+        """Which elements are among some values."""
+        raise NotImplementedError
+
+    def searchsorted(self, values: Any, side: str = "left") -> Array:
+        """Where values belong in a row that is in order."""
+        raise NotImplementedError
+
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Self:
+        """First of the elements along the given axes, in their order. I/O: one read for each number of an element."""
+        return self._extreme("min", axis, keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Self:
+        """Last of the elements along the given axes, in their order. I/O: one read for each number of an element."""
+        return self._extreme("max", axis, keepdims)
+
+    def _extreme(self, name: str, axis: Any, keepdims: bool) -> Self:
+        """The extreme of the first column, of the second among those that have it, and so on."""
+        columns, fold = self._columns(), getattr(oc, name)
+        if len(columns) == 1:
+            return self._of_columns([fold(columns[0], axis=axis, keepdims=keepdims)])
+        last, found = (np.iinfo(columns[0].dtype).max if name == "min" else 0), []
+        chosen: Array | None = None
+        for column in columns:
+            kept = column if chosen is None else oc.where(chosen, column, last)
+            extreme = fold(kept, axis=axis, keepdims=True)
+            equal = column == extreme
+            chosen = equal if chosen is None else chosen & equal
+            found.append(extreme)
+        axes = axes_of(name, axis, self.ndim)
+        return self._of_columns(found if keepdims else [oc.squeeze(part, tuple(axes)) for part in found])
+
+
+def typed_of(value: Any) -> Typed | None:
+    """A typed array, or one made of NumPy's or Python's dates or strings; None for all else."""
+    if isinstance(value, Typed) or type(value) is Array:
+        return value if isinstance(value, Typed) else None
+    found: Typed | None = above.as_typed(value, None, None)
+    return found
+
+
+def carried(value: Any) -> Any:
+    """The numbers that carry a typed array; any other value as it is."""
+    return value._carrier if isinstance(value, Typed) else value
+
+
+def decoded(value: Any, numbers: Any) -> Any:
+    """What was computed of `carried(value)`, as elements of `value`'s type."""
+    return value._decoded(numbers) if isinstance(value, Typed) else numbers
+
+
+__all__ = ["Distinct", "Typed", "carried", "decoded", "typed_of"]

@@ -1,0 +1,1 @@
+"""NumPy's protocols: `protocol.py` is where its calls arrive."""

@@ -1,0 +1,77 @@
+"""NumPy's functions of dates and text alike: orders, distinct elements, what an array is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from outcore import _api as oc
+from outcore._numpy.arguments import check_arguments
+from outcore._numpy.functions import FUNCTIONS as OF_NUMBERS
+from outcore.errors import DTypeError
+
+
+def _along_last(name: str) -> Callable[..., Any]:
+    """A sort along the last axis unless told; of all elements for None."""
+
+    def call(a: Any, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Any:
+        del kind, stable
+        return getattr(a.reshape(-1) if axis is None else a, name)(-1 if axis is None else axis)
+
+    return call
+
+
+def method(name: str) -> Callable[..., Any]:
+    """A reduction, which is the method of its name."""
+
+    def call(a: Any, axis: Any = None, **options: Any) -> Any:
+        given = {key: value for key, value in options.items() if value is not None and value is not np._NoValue}
+        ours = getattr(a, name)
+        check_arguments(name, ours, (axis,), given)
+        return ours(axis, **given)
+
+    return call
+
+
+def called(
+    table: dict[Any, Callable[..., Any]],
+    refusal: str,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Any:
+    """What a table has for NumPy's function. Raises DTypeError for a function that is not in it."""
+    ours = table.get(function)
+    if ours is None:
+        raise DTypeError(f"numpy.{function.__name__} of outcore's {refusal}")
+    check_arguments(function.__name__, ours, args, options)
+    return ours(*args, **options)
+
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    **{getattr(np, name): _along_last(name) for name in ("sort", "argsort")},
+    **{
+        getattr(np, name): OF_NUMBERS[getattr(np, name)]
+        for name in ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values")
+    },
+    **{getattr(np, name): method(name) for name in ("min", "max")},
+    np.array_equal: lambda a1, a2, equal_nan=False: oc.array_equal(a1, a2, equal_nan=equal_nan),
+    np.array_equiv: lambda a1, a2: oc.array_equiv(a1, a2),
+    np.searchsorted: lambda a, v, side="left": oc.searchsorted(a, v, side=side),
+    np.isin: lambda element, test_elements: oc.isin(element, test_elements),
+    np.lexsort: lambda keys, axis=-1: oc.lexsort(keys, axis=axis),
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+    np.size: lambda a: a.size,
+    np.copy: lambda a: a.copy(),
+}
+
+
+def apply_to_text(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """NumPy's function of text."""
+    return called(FUNCTIONS, "text is not supported; give it .codes", function, args, options)
+
+
+__all__ = ["FUNCTIONS", "apply_to_text", "called", "method"]

@@ -1,0 +1,1 @@
+"""Functions that NumPy has beside the standard, a file for each family."""

@@ -1,0 +1,1 @@
+"""Files as lazy arrays: `opening.py` holds `open`."""

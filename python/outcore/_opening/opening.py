@@ -1,0 +1,70 @@
+"""`open`: files as lazy arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from outcore import _core
+from outcore._base.element_types import DTypeLike
+from outcore._lazy.array import Array
+from outcore._opening.kinds import with_kind
+from outcore._opening.records import is_typed, open_part
+from outcore._opening.several import joined, parts_of
+from outcore._run.run import PathLike
+from outcore._session.session import current
+from outcore.errors import FormatError
+
+
+def open(
+    path: PathLike | Sequence[PathLike], *, field: str | None = None, view: DTypeLike = None, axis: int = 0
+) -> Array:
+    """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
+
+    A list of paths, or a name with wildcards (`"part-*.npy"`, `**` for folders at any depth), is one array: all of them
+    joined along `axis`, a list in its order, matches in that of their names, numbers in these by their value. A file
+    whose very name has such characters is itself. Raises DTypeError or ShapeError, with both names, for files that do
+    not go together, MissingFileError where nothing matches.
+
+    Of a `.npy` file of records `field` names the one to read. That is one read of the file where a record is a whole
+    number of the field's elements (16 bytes for float64), else up to eight: one for each place in an element that a
+    record may begin at. `view` has elements of a `.npy` file read as another type of their size. Raises DTypeError for
+    no such field, or another size.
+
+    Files and fields of datetime64 and timedelta64, or with `view` such a type, give `Dates`, which keep their unit;
+    those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array are read through zarr-python:
+    `asarray(zarr.open(path))`.
+
+    Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for other kinds of files, which says
+    how those are read, and for codecs outcore lacks, StorageError where the path cannot be read. I/O: its metadata
+    only, counted by the session in use. Tiles are read when a result needs them, and never after the file has changed;
+    no file stays open.
+
+    >>> import numpy as np, outcore as oc, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.arange(6.0).reshape(2, 3))
+    ...     oc.open(f"{folder}/x.npy").sum(axis=0).compute()
+    ...     np.save(f"{folder}/y.npy", np.ones((1, 3)))
+    ...     oc.open(f"{folder}/*.npy").shape
+    array([3., 5., 7.])
+    (3, 3)
+    """
+    names = parts_of(path)
+    if names is not None:
+        return joined(names, lambda name: _open_one(name, field, view), axis)  # type: ignore[no-any-return]
+    return _open_one(os.fsdecode(path), field, view)  # type: ignore[arg-type]
+
+
+def _open_one(name: str, field: str | None, view: DTypeLike) -> Array:
+    if field is None and view is None:
+        try:
+            return Array(_core.open(current()._core, name))
+        except FormatError as error:
+            if not is_typed(name):
+                raise with_kind(name, error) from None
+    # Annotated as what nearly every file holds.
+    found: Array = open_part(current()._core, name, field, view)
+    return found
+
+
+__all__ = ["open"]

@@ -1,0 +1,133 @@
+"""Fields of structured `.npy` files, dates, text, and files read as another type: strided reads, never the whole of a
+record's bytes in memory."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from outcore import _core
+from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.files import npy_header
+from outcore._lazy.array import Array
+from outcore.dates import Dates
+from outcore.errors import DTypeError, FormatError, MissingFileError, PermissionDeniedError, UnsupportedFormatError
+from outcore.text import Text
+
+
+def is_typed(path: str) -> bool:
+    """Whether a path is a `.npy` file of dates, durations or fixed-length strings. Raises FormatError, with their
+    fields, for one of records."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        dtype = npy_header(path).dtype
+        typed = _carrier(path, dtype) != (dtype, ())
+    except Exception:  # what is wrong with the file the engine has said already
+        return False
+    if dtype.names is not None:
+        raise FormatError(f"{path}: {_records(dtype)}: oc.open(path, field={dtype.names[0]!r})", {"path": path})
+    return typed
+
+
+def _records(record: np.dtype[Any]) -> str:
+    return f"elements are records; name one of their fields: {', '.join(record.names or ())}"
+
+
+def open_part(session: _core.Session, path: str, field: str | None, view: DTypeLike) -> Any:
+    """A field of a structured `.npy` file, or all of one, its bytes read as `view` if given.
+
+    `Dates` of dates and durations, `Text` of strings, else an `Array`.
+    """
+    if os.path.isdir(path):
+        raise UnsupportedFormatError(f"{path}: field= and view= are for .npy files, and this is a folder")
+    try:
+        header = npy_header(path)
+    except ValueError as error:
+        raise FormatError(f"{path}: {error}") from None
+    except (FileNotFoundError, PermissionError) as error:
+        refusal = MissingFileError if isinstance(error, FileNotFoundError) else PermissionDeniedError
+        details = {"path": path, "action": "open", "cause": error.strerror, "errno": error.errno}
+        raise refusal(f"{path}: cannot be opened: {error.strerror}", details) from None
+    record, start, reverse = header.dtype, header.offset, header.fortran
+    shape = header.shape[::-1] if reverse else header.shape
+    of, offset = _field(path, record, field)
+    base, inner = (of.subdtype[0], of.subdtype[1]) if of.subdtype else (of, ())
+    kind: np.dtype[Any] = base if view is None else np.dtype(view)
+    if kind.itemsize != base.itemsize:
+        raise DTypeError(f"{path}: elements of {base} have {base.itemsize} bytes, those of {kind} {kind.itemsize}")
+    read_as, letters = _carrier(path, kind)
+    read_as, inner = read_as.newbyteorder(base.byteorder), (*inner, *letters)
+    made = _strided(session, path, start + offset, math.prod(shape), record.itemsize, read_as, math.prod(inner))
+    made = _core.reshape(made, [*shape, *inner])
+    order = (*reversed(range(len(shape))), *range(len(shape), len(shape) + len(inner)))
+    return typed(Array(_core.permute_dims(made, list(order)) if reverse else made), kind)
+
+
+def _carrier(path: str, kind: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The numbers that an element lies in the file as, and how many there are where these are letters."""
+    if (kind.kind in "SU" and not kind.itemsize) or (kind.kind in "mM" and np.datetime_data(kind)[0] == "generic"):
+        raise DTypeError(f"{path}: elements of {kind} have no {'letters' if kind.kind in 'SU' else 'unit'}")
+    if kind.kind in "SU":
+        letter = np.dtype(np.uint8 if kind.kind == "S" else np.uint32)
+        return letter, (kind.itemsize // letter.itemsize,)
+    return (np.dtype(np.int64) if kind.kind in "mM" else kind), ()
+
+
+def typed(numbers: Array, kind: np.dtype[Any]) -> Any:
+    """Numbers as what they stand for in elements of a type."""
+    if kind.kind in "mM":
+        return Dates(numbers, kind)
+    if kind.kind in "SU":
+        return Text(numbers, kind)
+    return numbers
+
+
+def _field(path: str, record: np.dtype[Any], field: str | None) -> tuple[np.dtype[Any], int]:
+    """The type of a field and where in the record it begins; of all of an element where none is named."""
+    if field is None:
+        if record.fields is not None:
+            raise DTypeError(f"{path}: {_records(record)}")
+        return record, 0
+    fields = {} if record.fields is None else dict(record.fields)
+    if field not in fields:
+        raise DTypeError(
+            f"{path}: there is no field {field!r}; elements have {', '.join(record.names or ()) or 'none'}"
+        )
+    return fields[field][0], fields[field][1]
+
+
+def _strided(
+    session: _core.Session, path: str, start: int, count: int, record: int, kind: np.dtype[Any], inner: int
+) -> _core.Expr:
+    """`inner` elements from the beginning of each of `count` records, of so many bytes, as a matrix.
+
+    A file is read as elements of one size, but records need not be a whole number of them. Every so many records are:
+    those with the same rest form one matrix, whose first columns are the field's.
+    """
+    name, size, swapped = dtype_of(kind).name, kind.itemsize, not kind.isnative
+    if count == 0:
+        return _core.full([0, inner], 0, name)
+
+    def raw(first: int, shape: list[int]) -> _core.Expr:
+        return _core.open_raw(session, path, start + first * record, shape, name, swapped)
+
+    if record == size * inner:
+        return raw(0, [count, inner])
+    apart = size // math.gcd(record, size)
+    # The row of the last records would reach beyond the file: they are read one by one.
+    rows = max(count // apart - 1, 0)
+    parts = []
+    if rows:
+        row = apart * record // size
+        columns = [_core.slice(raw(at, [rows, row]), [0, 0], [1, 1], [rows, inner]) for at in range(apart)]
+        one = columns[0] if apart == 1 else _core.concat([_core.expand_dims(column, [1]) for column in columns], 1)
+        parts.append(_core.reshape(one, [rows * apart, inner]))
+    parts += [raw(at, [1, inner]) for at in range(rows * apart, count)]
+    return _core.concat(parts, 0) if len(parts) > 1 else parts[0]
+
+
+__all__ = ["is_typed", "open_part", "typed"]

@@ -1,0 +1,68 @@
+"""Several files as one array: lists of paths, and names with wildcards, joined along an axis."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+from outcore._lazy.node import axis_of
+from outcore._lazy.typed import Typed, carried
+from outcore._standard.manipulation import concat
+from outcore.errors import ArgumentError, DTypeError, MissingFileError, ShapeError
+
+
+def parts_of(path: Any) -> list[str] | None:
+    """The files that a list names, or a name with wildcards; None for the name of one file.
+
+    A file whose name has the characters of wildcards is itself. Raises MissingFileError where nothing matches,
+    ArgumentError for an empty list, and for what has no order of its own.
+    """
+    if isinstance(path, (list, tuple)):
+        if not path:
+            raise ArgumentError("open: the list of paths is empty; it names one file at least")
+        names = [os.fsdecode(part) for part in path]
+        return [found for name in names for found in (_matching(name) or [name])]
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise ArgumentError(f"open: takes a path or a list of paths, not {type(path).__name__}; use sorted(paths)")
+    return _matching(os.fsdecode(path))
+
+
+def _matching(name: str) -> list[str] | None:
+    if not glob.has_magic(name) or os.path.lexists(name):
+        return None
+    found = sorted(glob.glob(name, recursive=True), key=_in_order)
+    if not found:
+        raise MissingFileError(f"{name}: no file matches", {"path": name, "action": "open", "cause": "no file matches"})
+    return found
+
+
+def _in_order(name: str) -> list[Any]:
+    """Numbers in names by their value: part-2 before part-10."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
+
+
+def joined(names: list[str], open_one: Callable[[str], Any], axis: int) -> Any:
+    """The arrays of files along an axis. Raises DTypeError and ShapeError where two files do not go together."""
+    arrays = [open_one(name) for name in names]
+    first = arrays[0]
+    if first.ndim == 0:
+        raise ShapeError(f"open: {names[0]} is a number, which has no axis to join files along")
+    place = axis_of("open", axis, first.ndim)
+    for name, array in zip(names[1:], arrays[1:], strict=True):
+        if array.dtype != first.dtype:
+            raise DTypeError(
+                f"open: {names[0]} is of {first.dtype}, {name} of {array.dtype}; open each, and concat them as one type"
+            )
+        lengths = [(*shape[:place], *shape[place + 1 :]) for shape in (first.shape, array.shape)]
+        if array.ndim != first.ndim or lengths[0] != lengths[1]:
+            raise ShapeError(
+                f"open: {names[0]} has shape {first.shape}, {name} {array.shape}; they differ beside axis {place}"
+            )
+    found = concat([carried(array) for array in arrays], axis=place)
+    return first._like(found) if isinstance(first, Typed) else found
+
+
+__all__ = ["joined", "parts_of"]

@@ -1,0 +1,267 @@
+"""`iterate`: loops whose every step is one planned program, with what they work on kept in memory in between."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore import _core
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, node
+from outcore._run.checkpoints import Checkpoints
+from outcore._run.running import plan_and_run
+from outcore._session.progress import live
+from outcore._session.record import Outcome
+from outcore._session.session import current
+from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
+
+Step = Callable[..., Any]
+_STATE_SHARE = 3  # the old state, the new one and the work each have a third of the budget
+_SMALL_BYTES = 1 << 20  # arrays up to this size stay in memory whatever the limit
+
+
+class Loop(tuple[Array, ...]):
+    """The state that `iterate` arrived at, as a tuple of arrays, and how it got there.
+
+    `state` is the state as it was given (one array or a tuple), `iterations` how many steps ran, `converged` whether
+    `until` ended the loop. `history` has one NumPy array per named scalar, with a value per step, `outcomes` what each
+    step read, wrote and took, `plan_seconds` the time spent on planning all of them.
+    """
+
+    state: Any
+    iterations: int
+    converged: bool
+    history: dict[str, npt.NDArray[Any]]
+    outcomes: tuple[Outcome, ...]
+    plan_seconds: float
+
+    @property
+    def _expr(self) -> _core.Expr:
+        """The node of the only array, so that functions of arrays take the result of a loop over one state."""
+        if len(self) != 1:
+            raise ArgumentError(f"the state of this loop has {len(self)} arrays; use loop[0], loop[1], … one at a time")
+        return self[0]._expr
+
+
+def iterate(
+    step: Step,
+    state: Operand | tuple[Operand, ...] | list[Operand],
+    *,
+    until: Callable[..., Any] | None = None,
+    max_iter: SupportsIndex,
+    checkpoint: SupportsIndex | None = None,
+    progress: bool | None = None,
+) -> Loop:
+    """Repeats `state = step(state)` until a condition holds, at most `max_iter` times: one program per step.
+
+    Parameters
+    ----------
+    step
+        Maps the state to the next one, as lazy arrays of the same shapes and types. A state of several arrays is passed
+        as so many arguments, `step(W, H)`, or as one tuple where `step` takes one argument only. It may return named
+        scalars beside the state, `return (W, H), {"loss": loss}`: they are computed in the same program, shown in the
+        progress bar and gathered in `history`.
+    state
+        One array or a tuple of arrays to start from.
+    until
+        `until(old, new, iteration)` gives a lazy 0-d array or a bool, with states as `step` returns them and iterations
+        counted from 1. It is computed in the step's own program, so that it costs no sweep of its own. The loop ends
+        with the step for which it is true.
+    max_iter
+        Most steps to run; at least 1.
+    checkpoint
+        Store the state every so many steps, so that the same call goes on from there after a kill, a power loss or
+        Ctrl-C, also under another memory limit, number of threads or policy. The same call: equal steps over equal
+        files from an equal state; a changed one begins anew. Arrays that `step` takes from memory are equal to
+        themselves only, so those that should survive their process come from files. I/O: one write of the state each
+        time; `outcore clean` lists what can be gone on with.
+    progress
+        Whether to show a live line; None where someone watches.
+
+    Returns
+    -------
+    Loop
+        A tuple of the last state's arrays with `state`, `history`, `iterations`, `converged`, `outcomes` and
+        `plan_seconds`.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        A step whose arrays do not have the shapes or types of those before; a scalar or condition that is none.
+    MemoryLimitError
+        A step that cannot fit, before it runs.
+
+    Notes
+    -----
+    I/O: each step is planned when the state before it is known. Tiles of inputs stay in memory from step to step, as
+    many as fit, so steps after the first read what does not fit only. The state is held in memory where it takes no
+    more than a third of the budget, else its largest arrays are written to the session's scratch folder, and read from
+    there, for as long as something refers to them.
+
+    The shape of the loop is that of `jax.lax.while_loop` and `jax.lax.scan`; a plain Python loop around `compute` keeps
+    tiles and values just so.
+
+    Examples
+    --------
+    >>> import outcore as oc
+    >>> def newton(x):
+    ...     return (x + 2 / x) / 2
+    >>> root = oc.iterate(newton, oc.ones(()), until=lambda old, new, k: oc.abs(new - old) < 1e-12, max_iter=50)
+    >>> float(root.state), root.converged
+    (1.414213562373095, True)
+    """
+    most = max_iter.__index__()
+    if most < 1:
+        raise ArgumentError(f"iterate: max_iter is {most}; at least one step has to run")
+    single = not isinstance(state, (tuple, list))
+    arrays = tuple(Array(node(part)) for part in ([state] if single else state))  # type: ignore[union-attr]
+    if not arrays:
+        raise ArgumentError("iterate: the state has no arrays")
+    spread = not single and (len(arrays) == 1 or _takes_several(step))
+    history: dict[str, list[Any]] = {}
+    outcomes: list[Outcome] = []
+    plan_seconds, converged, iteration = 0.0, False, 0
+    saved = None
+    if checkpoint is not None:
+        dry = tuple(Array(_core.full(array.shape, 0, array.dtype.name)) for array in arrays)
+        returned = step(*dry) if spread else step(dry[0] if single else dry)
+        saved = Checkpoints.hold(checkpoint, arrays, _parts(returned, dry, single))
+        iteration, arrays, history = saved.restore(arrays)
+    place = _Places(arrays, is_restored=iteration > 0)
+    with live(current().options["progress"] if progress is None else progress) as bar:
+        while iteration < most and not converged:
+            iteration += 1
+            given = arrays[0] if single else arrays
+            new, scalars = _parts(step(*arrays) if spread else step(given), arrays, single)
+            stop = None if until is None else until(given, new[0] if single else new, iteration)
+            if bar is not None:
+                bar.label = _line(iteration, most, history)
+            values, found, outcome, seconds = place.run(arrays, new, [*scalars.values(), stop], bar)
+            for name, value in zip(scalars, found, strict=False):
+                history.setdefault(name, []).append(_scalar(name, value))
+            converged = stop is not None and bool(_scalar("until", found[-1]))
+            arrays = values
+            outcomes.append(outcome)
+            plan_seconds += seconds
+            if saved is not None:
+                saved.save(iteration, arrays, history, due=iteration < most and not converged)
+    if saved is not None:
+        saved.finish()
+    result = Loop(arrays)
+    result.state = arrays[0] if single else arrays
+    result.iterations = iteration
+    result.converged = converged
+    result.history = {name: np.asarray(values) for name, values in history.items()}
+    result.outcomes = tuple(outcomes)
+    result.plan_seconds = plan_seconds
+    return result
+
+
+def _takes_several(step: Step) -> bool:
+    """Whether a state of several arrays is passed as so many arguments."""
+    try:
+        parameters = inspect.signature(step).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
+        return True
+    required = [part for part in parameters if part.kind in positional and part.default is inspect.Parameter.empty]
+    return len(required) != 1
+
+
+def _parts(returned: Any, old: tuple[Array, ...], single: bool) -> tuple[tuple[Array, ...], dict[str, Any]]:
+    """The next state, and the scalars beside it, of what a step returned."""
+    scalars: dict[str, Any] = {}
+    if isinstance(returned, (tuple, list)) and returned and isinstance(returned[-1], Mapping):
+        scalars = dict(returned[-1])
+        returned = returned[:-1]
+        if len(returned) == 1 and (single or isinstance(returned[0], (tuple, list))):
+            returned = returned[0]
+    parts: Iterable[Any] = [returned] if single and not isinstance(returned, (tuple, list)) else returned
+    if not isinstance(parts, (tuple, list)) or len(parts) != len(old):
+        count = len(parts) if isinstance(parts, (tuple, list)) else 1
+        raise ShapeError(f"iterate: the step returned {count} arrays, and the state has {len(old)}")
+    new = tuple(Array(node(part)) for part in parts)
+    for place, (before, after) in enumerate(zip(old, new, strict=True)):
+        if before.shape != after.shape:
+            raise ShapeError(f"iterate: array {place} of the state: shapes {before.shape} and {after.shape} differ")
+        if before.dtype != after.dtype:
+            raise DTypeError(f"iterate: array {place} of the state: types {before.dtype} and {after.dtype} differ")
+    return new, scalars
+
+
+def _scalar(name: str, value: Any) -> Any:
+    found = np.asarray(value)
+    if found.size != 1:
+        raise ShapeError(f"iterate: {name} has shape {found.shape}; it must be one value")
+    return found.reshape(()).item()
+
+
+def _line(iteration: int, most: int, history: Mapping[str, list[Any]]) -> str:
+    last = "".join(f", {name} {values[-1]:.6g}" for name, values in history.items() if values)
+    return f"step {iteration} of {most}{last}"
+
+
+class _Places:
+    """Where the arrays of a state are between steps: in memory, or in files of scratch."""
+
+    def __init__(self, state: tuple[Array, ...], *, is_restored: bool) -> None:
+        self._is_restored = is_restored  # it lies in a checkpoint, which the next one removes
+        room = current().counters()["budget_bytes"] // _STATE_SHARE
+        self._on_disk = [False] * len(state)
+        left = sum(array.nbytes for array in state)
+        for place in sorted(range(len(state)), key=lambda place: -state[place].nbytes):
+            if left > room:
+                self._put_on_disk(place, state)
+            left -= state[place].nbytes
+
+    def _put_on_disk(self, place: int, state: tuple[Array, ...]) -> None:
+        self._on_disk[place] = state[place].nbytes > _SMALL_BYTES
+
+    def run(
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: list[Any], bar: Any
+    ) -> tuple[tuple[Array, ...], list[Any], Outcome, float]:
+        """Computes the next state and the values beside it: arrays, values, what was done, seconds of planning."""
+        lazy = [place for place, value in enumerate(beside) if isinstance(value, Array)]
+        try:
+            return self._run(old, new, beside, lazy, bar)
+        except MemoryLimitError:
+            before = list(self._on_disk)
+            for place in range(len(new)):
+                self._put_on_disk(place, new)
+            if before == self._on_disk:
+                raise
+            return self._run(old, new, beside, lazy, bar)
+
+    def _run(
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: list[Any], lazy: list[int], bar: Any
+    ) -> tuple[tuple[Array, ...], list[Any], Outcome, float]:
+        # What a step hands on as it was needs no copy.
+        same = [not self._is_restored and new[place]._expr.id == old[place]._expr.id for place in range(len(new))]
+        due = [place for place in range(len(new)) if not same[place]]
+        core = current()._core
+        paths = {place: core.unused_path() for place in due if self._on_disk[place]}
+        targets: list[_core.Target | None] = [
+            {"path": paths[place], "overwrite": False, "chunks": None} if place in paths else None for place in due
+        ]
+        exprs = [new[place]._expr for place in due] + [beside[place]._expr for place in lazy]
+        begin = time.perf_counter()
+        results, outcome = plan_and_run(exprs, targets + [None] * len(lazy), bar=bar)
+        seconds = time.perf_counter() - begin - outcome.seconds
+        self._is_restored = False
+        state = list(new)
+        for place, value in zip(due, results, strict=False):
+            state[place] = Array(core.hold(paths[place]) if value is None else _core.from_numpy(value))
+        values = list(beside)
+        for place, value in zip(lazy, results[len(due) :], strict=True):
+            values[place] = value
+        return tuple(state), values, outcome, seconds
+
+
+__all__ = ["Loop", "iterate"]

@@ -1,0 +1,264 @@
+"""From lazy arrays to results: compute, store, persist, explain, visualize."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, overload
+
+import numpy.typing as npt
+
+from outcore import _core
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, integers, node
+from outcore._lazy.typed import Typed, carried, decoded
+from outcore._run.foresight import UnforeseenError, for_all
+from outcore._run.running import plan_and_run
+from outcore._run.typed_files import store_typed
+from outcore._session import replaced
+from outcore._session.record import Outcome
+from outcore._session.session import current
+from outcore._show.explanation import Explanation
+from outcore._show.picture import Picture
+from outcore.errors import (
+    ArgumentError,
+    DTypeError,
+    OutcoreError,
+    ShapeError,
+)
+
+_CHUNK_LENGTH_MAX = (1 << 63) - 1
+PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
+Values: TypeAlias = "npt.NDArray[Any]"
+Item: TypeAlias = "Operand | Typed"
+Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
+Named = TypeVar("Named", bound="tuple[Any, ...]")
+Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
+
+
+def _targets(
+    targets: Targets, overwrite: bool, chunks: Mapping[Any, Sequence[int]] | None, resume: bool = False
+) -> tuple[list[_core.Expr], list[_core.Target | None]]:
+    if not isinstance(targets, Mapping):
+        raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
+    asked = {os.fsdecode(path): shape for path, shape in (chunks or {}).items()}
+    found: list[_core.Target | None] = []
+    exprs: list[_core.Expr] = []
+    for path, array in targets.items():
+        name = os.fsdecode(path)
+        expr, shape = _planned(array), asked.pop(name, None)
+        if expr is None:
+            continue
+        lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
+        found.append({"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume})
+        exprs.append(expr)
+    if asked:
+        raise ShapeError(f"store: chunks name {', '.join(map(repr, asked))}, which nothing is stored to")
+    return exprs, found
+
+
+def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> list[int]:
+    try:
+        lengths = integers(chunks)
+    except DTypeError:
+        raise ShapeError(f"store: chunks {chunks!r} for {name} are not integers") from None
+    if name.endswith(".npy"):
+        raise ShapeError(f"store: chunks {lengths} for {name}, and a .npy file has none; store to a .zarr path")
+    if len(lengths) != len(shape):
+        raise ShapeError(f"store: chunks {lengths} for {name} do not have the dimensions of {shape}")
+    if any(not 1 <= length <= _CHUNK_LENGTH_MAX for length in lengths):
+        raise ShapeError(f"store: chunks {lengths} for {name} of shape {shape}: lengths run from 1 to 2⁶³ − 1")
+    return list(lengths)
+
+
+@overload
+def compute(array: Item, /) -> Values: ...
+@overload
+def compute(named: Named, /) -> Named: ...
+@overload
+def compute(array: Item, second: Item, /) -> tuple[Values, Values]: ...
+@overload
+def compute(array: Item, second: Item, third: Item, /) -> tuple[Values, Values, Values]: ...
+@overload
+def compute(*arrays: Item) -> Any: ...  # one gives values, and how many a list holds is not known here
+def compute(*arrays: Any) -> Any:
+    """The values of lazy arrays as NumPy arrays: one gives an array, several a tuple, from one common program.
+
+    A tuple with names, as `oc.linalg.svd` and `oc.stats.summary` give, keeps them.
+
+    Shared parts are read and computed once. Results must fit the memory limit beside the work; raises MemoryLimitError
+    before anything starts when they do not. I/O: as `explain(*arrays)` says.
+
+    The session remembers small results, and values of arrays that you still hold and that this program computes on its
+    way, where computing them again would read much more than they take: a later program that needs one starts from it.
+
+    >>> import outcore as oc
+    >>> x = oc.arange(4)
+    >>> oc.compute(x.min(), x.max())
+    (array(0), array(3))
+    """
+    if not arrays:
+        return ()
+    if len(arrays) == 1 and isinstance(arrays[0], tuple) and hasattr(arrays[0], "_fields"):
+        named: Any = arrays[0]
+        return named.compute() if hasattr(named, "compute") else type(named)._make(compute(*named))
+    computed, _ = plan_and_run(*_asked(lambda: _in_memory(arrays)))
+    results = tuple(decoded(array, value) for array, value in zip(arrays, computed, strict=True))
+    return results[0] if len(arrays) == 1 else results
+
+
+def _in_memory(arrays: Sequence[Any]) -> Asked:
+    exprs = [expr for expr in map(_planned, arrays) if expr is not None]
+    return exprs, [None] * len(exprs)
+
+
+def _planned(array: Any) -> _core.Expr | None:
+    """The node of an array; None where programs are planned without running and only a run can tell what it is."""
+    try:
+        return node(carried(array))
+    except UnforeseenError:
+        return None
+
+
+def _asked(ask: Callable[[], Asked]) -> Asked:
+    """Nodes and targets; where a run is refused that counts for them, the refusal is for all."""
+    return for_all(ask, lambda: current().plan(*ask()))
+
+
+def store(
+    targets: Targets,
+    *,
+    overwrite: bool = False,
+    chunks: Mapping[Any, Sequence[int]] | None = None,
+    resume: bool = False,
+    progress: bool | None = None,
+) -> Outcome:
+    """Writes lazy arrays to paths that end in `.npy` or `.zarr` (version 3), all from one common program.
+
+    Outputs are written beside their names and renamed when all are complete, synced and still as they were written:
+    nothing half-done carries a name, and all outputs appear or none. Links are followed; what is replaced leaves its
+    permissions to the new. An array made of a file that its own call replaces is read from its target from then on;
+    other arrays of that file tell to open it again.
+    `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
+    where someone watches.
+
+    With `resume=True` a run that was killed, interrupted or out of room is gone on with by the same call, also under
+    another memory limit, number of threads or policy. Tiles are recorded in a journal beside the output (folder
+    `.outcore-resume-<name>`) when they are durable; the next call reads them, checks their checksums, and computes only
+    what else is needed. Where the arrays or their files changed it begins anew, and warns. A call that finds its output
+    complete, made by the same computation and not written to since, is done; an extended attribute of the output tells,
+    where the file system keeps such. `outcore clean` lists what can be gone on with.
+
+    Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with their array,
+    TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
+    Returns what the run did.
+
+    Dates and text keep their type, and go to `.npy` only, as does all else in their call: UnsupportedFormatError for
+    other endings, ArgumentError with `resume`.
+
+    >>> import numpy as np, outcore as oc, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     did = oc.store({f"{folder}/x.npy": oc.arange(3)})
+    ...     np.load(f"{folder}/x.npy")
+    array([0, 1, 2])
+    """
+    if isinstance(targets, Mapping) and any(isinstance(array, Typed) for array in targets.values()):
+        outcome = store_typed(store, targets, overwrite, resume, chunks, progress)
+    else:
+        outcome = plan_and_run(*_asked(lambda: _targets(targets, overwrite, chunks, resume)), progress)[1]
+    if overwrite:
+        _read_back(targets)
+    return outcome
+
+
+def _read_back(targets: Targets) -> None:
+    """Has arrays whose own files were just replaced be read from where they were stored."""
+    names = [os.fsdecode(path) for path in targets]
+    for name, array in zip(names, targets.values(), strict=True):
+        expr = node(carried(array))
+        if replaced.is_gone(expr, names):
+            with suppress(OutcoreError):  # another process may have replaced it by now, which later reads will tell
+                replaced.remember(expr, _core.open(current()._core, name))
+
+
+@overload
+def persist(array: Operand, /, *, directory: PathLike | None = None) -> Array: ...
+@overload
+def persist(array: Operand, second: Operand, /, *, directory: PathLike | None = None) -> tuple[Array, Array]: ...
+@overload
+def persist(*arrays: Item, directory: PathLike | None = None) -> Any: ...
+def persist(*arrays: Item, directory: PathLike | None = None) -> Any:
+    """The same arrays with their values computed: in memory, or as Zarr arrays in `directory`, which stay yours.
+
+    One gives an array, several a tuple. Values in memory must fit the memory limit. Raises MemoryLimitError where they
+    do not; errors with `directory` as `store`. I/O: as `explain` says.
+
+    >>> import outcore as oc
+    >>> held = oc.persist(oc.arange(1000) ** 2)
+    >>> held[:3].compute()
+    array([0, 1, 4])
+    """
+    numbers = [carried(array) for array in arrays]
+    if directory is None:
+        values: Sequence[npt.NDArray[Any]] = compute(*numbers) if len(arrays) != 1 else (compute(*numbers),)
+        made = [Array(_core.from_numpy(value)) for value in values]
+    else:
+        paths = [Path(os.fsdecode(directory)) / f"persist-{uuid.uuid4().hex}.zarr" for _ in arrays]
+        store(dict(zip(paths, numbers, strict=True)))
+        made = [Array(_core.open(current()._core, str(path))) for path in paths]
+    pairs = zip(arrays, made, strict=True)
+    held = tuple(array._like(part) if isinstance(array, Typed) else part for array, part in pairs)
+    return held[0] if len(arrays) == 1 else held
+
+
+def _program(arrays: tuple[Any, ...], overwrite: bool) -> _core.Program:
+    session = current()
+    if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+        return session.plan(*_asked(lambda: _targets(arrays[0], overwrite, None)))
+    return session.plan(*_asked(lambda: _in_memory(arrays)))
+
+
+def explain(*arrays: Any, overwrite: bool = False) -> Explanation:
+    """What computing the arrays will do, before anything runs: passes, bytes read and written, peak memory.
+
+    Takes what `compute` takes, or one mapping of paths as `store` does. No I/O. Tiles that are still in memory from
+    earlier runs are counted as there. Once runs of the session moved 16 MiB and more, `seconds` is a band of the time
+    that this one takes, by the slowest and the fastest of the last sixteen. Raises MemoryLimitError when it cannot fit,
+    naming the smallest limit that would.
+
+    >>> import numpy as np, outcore as oc, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.zeros((100, 10)))
+    ...     oc.explain(oc.open(f"{folder}/x.npy").mean()).bytes_read
+    8128
+    """
+    for given in arrays:
+        if isinstance(getattr(given, "_core", None), _core.Graph):
+            raise ArgumentError(
+                "explain: a graph is no expression; outcore.graph.explain(function, G) tells what a function takes"
+            )
+    return Explanation.from_json(_program(arrays, overwrite).explain(), current().rates)
+
+
+def visualize(*arrays: Any, filename: PathLike | None = None, overwrite: bool = True) -> Picture:
+    """The plan as a graph of passes; notebooks show it. With a filename ending in `.dot` or `.svg`, also writes it.
+
+    Raises ShapeError for another ending, errors else as `explain`. I/O: that file only.
+
+    >>> import outcore as oc
+    >>> oc.visualize(oc.arange(4).sum()).dot.startswith("digraph")
+    True
+    """
+    picture = Picture(_program(arrays, overwrite).dot())
+    if filename is not None:
+        path = Path(os.fsdecode(filename))
+        if path.suffix not in (".dot", ".svg"):
+            raise ShapeError(f"visualize: {path.name} ends in neither .dot nor .svg")
+        path.write_text(picture.dot if path.suffix == ".dot" else picture.svg())
+    return picture
+
+
+__all__ = ["compute", "explain", "persist", "store", "visualize"]

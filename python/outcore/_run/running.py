@@ -1,0 +1,52 @@
+"""Plans and runs of nodes: what every computation comes to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from outcore import _core
+from outcore._run.foresight import UnforeseenError, is_foreseeing
+from outcore._session.progress import _Bar
+from outcore._session.record import Outcome
+from outcore._session.session import current
+from outcore.errors import ResumeWarning, StaleProgramError
+
+_PLANS_MAX = 8
+
+
+def plan_and_run(
+    exprs: list[_core.Expr],
+    targets: Sequence[_core.Target | None],
+    progress: bool | None = None,
+    bar: _Bar | None = None,
+) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
+    """Plans and runs; again when another thread's run took the tiles that the plan would have started from.
+
+    Raises StaleProgramError where that happens time after time.
+    """
+    if is_foreseeing():
+        raise UnforeseenError
+    session = current()
+    with session.watched(progress, bar) as shown:
+        for left in reversed(range(_PLANS_MAX)):
+            program = session.plan(exprs, targets, shown)
+            for note in program.notes():
+                warnings.warn(note, ResumeWarning, stacklevel=3)
+            try:
+                return session.run(program, shown)
+            except StaleProgramError:
+                if left == 0:
+                    raise
+            finally:
+                # It holds the outputs that may be gone on with, and the traceback of an error would hold it.
+                del program
+            # What others take from under a plan are kept tiles mostly: the next one is to start without.
+            session.clear()
+    raise AssertionError("unreachable")
+
+
+__all__ = ["plan_and_run"]

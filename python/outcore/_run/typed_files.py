@@ -1,0 +1,160 @@
+"""Files of dates and text: written as the numbers that carry them, and named once their header says what they are.
+
+The engine writes numbers. So it writes them to `new.npy` in a locked folder beside the name, of the kind that its own
+outputs are written in; then the header is put right, and all outputs of the call are given their names, or none. What
+they replace is kept as `old`, its name in `name`, until all stand: a folder of a process that died is removed by the
+next clean-up, as any other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from outcore import _core
+from outcore._base import files
+from outcore._base.system_errors import refusing
+from outcore._lazy.node import node
+from outcore._lazy.typed import Typed, carried
+from outcore._session.record import Outcome
+from outcore.errors import (
+    ArgumentError,
+    ShapeError,
+    TargetExistsError,
+    UnsupportedFormatError,
+)
+
+_MARK = ".outcore-partial-"
+_NEW, _OLD, _NAME = "new.npy", "old", "name"
+_PREFIX_BYTES = 10  # of version 1: the magic string, the version, the length of the header
+
+
+def store_typed(
+    store: Callable[..., Outcome],
+    targets: Mapping[Any, Any],
+    overwrite: bool,
+    resume: bool,
+    chunks: Any,
+    progress: bool | None,
+) -> Outcome:
+    """`store`, which is given, of a mapping in which some arrays are dates or text; all are `.npy` files then.
+
+    Raises UnsupportedFormatError for another ending, ArgumentError for `resume=True`, and what `store` raises.
+    """
+    arrays = {os.fsdecode(path): array for path, array in targets.items()}
+    _check(arrays, resume, chunks)
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(_output(path, overwrite)) for path in arrays]
+        staged = {output.new: carried(array) for output, array in zip(outputs, arrays.values(), strict=True)}
+        outcome = store(staged, progress=progress)
+        for output, array in zip(outputs, arrays.values(), strict=True):
+            if isinstance(array, Typed):
+                with refusing(output.path, "write the header of"):
+                    _write_header(output.new, array.dtype, array.shape)
+        _publish(outputs)
+    return outcome
+
+
+def _check(arrays: Mapping[str, Any], resume: bool, chunks: Any) -> None:
+    if resume:
+        raise ArgumentError("store: resume=True is not supported for dates and text; store their numbers, x.integers")
+    if chunks:
+        raise ShapeError(f"store: chunks name {', '.join(map(repr, chunks))}, and beside dates and text all is .npy")
+    for path, array in arrays.items():
+        if not path.endswith(".npy"):
+            what = (
+                str(array.dtype) if isinstance(array, Typed) else f"{np.dtype(node(array).dtype)} beside dates or text"
+            )
+            raise UnsupportedFormatError(f"store: {path} of {what}: only .npy files say what their numbers stand for")
+    places = {os.path.realpath(path) for path in arrays}
+    if len(places) != len(arrays):
+        raise ArgumentError(f"store: {', '.join(arrays)} name one file twice")
+
+
+class _Output:
+    """A file in its folder, and what is needed to take it back once it has got its name."""
+
+    def __init__(self, path: str, folder: str, overwrite: bool) -> None:
+        self.path = path
+        self.new = os.path.join(folder, _NEW)
+        self._target = os.path.realpath(path)  # links are followed
+        self._old = os.path.join(folder, _OLD)
+        self._note = os.path.join(folder, _NAME)
+        self._overwrite = overwrite
+
+    def place(self) -> None:
+        """Gives the file its name. It leads to what it led to before, or to the new file, at every moment."""
+        with refusing(self.path, "replace" if self._overwrite else "create"):
+            if not (self._overwrite and os.path.lexists(self._target)):
+                os.link(self.new, self._target)  # refuses a name that is taken
+                return
+            with open(self._note, "wb") as note:
+                note.write(os.fsencode(os.path.basename(self._target)))
+            os.chmod(self.new, os.stat(self._target).st_mode & 0o7777)
+            os.link(self._target, self._old)
+            os.replace(self.new, self._target)
+
+    def take_back(self) -> None:
+        """Undoes `place`, however far that came: files say it themselves."""
+        if os.path.lexists(self._old):
+            if not os.path.samefile(self._old, self._target):
+                files.replace(self._old, self._target)
+        elif os.path.samefile(self.new, self._target):
+            files.remove(self._target)
+
+    def sync_name(self) -> None:
+        with refusing(self.path, "sync the folder of"):
+            descriptor = os.open(os.path.dirname(self._target), os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+@contextmanager
+def _output(path: str, overwrite: bool) -> Iterator[_Output]:
+    """A place for an output, in a folder that is locked as long as it is there."""
+    target = os.path.realpath(path)
+    if os.path.lexists(target) and not (overwrite and os.path.isfile(target)):
+        what = "exists; pass overwrite=True to replace it" if os.path.isfile(target) else "is no file"
+        raise TargetExistsError(f"{path} {what}", {"path": path})
+    folder = os.path.join(os.path.dirname(target), f"{_MARK}{os.getpid()}-{secrets.token_hex(8)}")
+    with refusing(path, "write beside"):
+        os.mkdir(folder, 0o700)
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        yield _Output(path, folder, overwrite)
+    finally:
+        files.discard(folder)
+        os.close(held)
+
+
+def _publish(outputs: list[_Output]) -> None:
+    """Names for all outputs, or for none."""
+    try:
+        for output in outputs:
+            output.place()
+        for output in outputs:
+            output.sync_name()
+    except BaseException:
+        for output in reversed(outputs):
+            with suppress(OSError):  # the first error is the one to tell
+                output.take_back()
+        raise
+
+
+def _write_header(path: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """The type and shape in place of those of the numbers; the length of the header, and so all else, stays."""
+    said = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    length = int.from_bytes(_core.read_bytes(path, 0, _PREFIX_BYTES)[-2:], "little")
+    _core.write_bytes(path, _PREFIX_BYTES, repr(said).encode("latin-1").ljust(length - 1) + b"\n")
+
+
+__all__ = ["store_typed"]

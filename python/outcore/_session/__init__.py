@@ -1,0 +1,1 @@
+"""Sessions, the progress and the records of their runs."""

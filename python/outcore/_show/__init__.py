@@ -1,0 +1,1 @@
+"""Forecasts, plans and profiles as text, HTML and pictures."""

@@ -1,0 +1,378 @@
+"""`Explanation`: the forecast of a program, as text, HTML or a dictionary."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from outcore._base.sizes import format_size
+
+_HANDED_ON = re.compile(r".*#\d+|array in memory", re.DOTALL)
+
+
+_SUMS = ("bytes_read", "bytes_written", "bytes_spilled", "tasks")
+_MOST = ("peak_bytes", "bytes_scratch", "fixed_bytes")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One program of a computation in stages. Those that are not `exact` wait for what earlier ones find."""
+
+    label: str
+    exact: bool
+    #: What the stages after it wait for.
+    awaits: str | None
+    forecast: Explanation
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Stage:
+        return cls(content["label"], content["exact"], content["awaits"], Explanation(_program(content)))
+
+
+def _program(stage: Mapping[str, Any]) -> dict[str, Any]:
+    program = {**stage["program"], "exact": stage["exact"]}
+    if not stage["exact"]:
+        # Which tiles are kept follows from what is found: all that is sure is that they stay within the budget.
+        program["peak_bytes"] = program["budget_bytes"]
+        # Where memory is short, tiles of other sizes may be spilled where these are not.
+        for name in ("bytes_written", "bytes_spilled", "bytes_scratch"):
+            program[name] += stage.get("beyond_spilled", 0)
+        program["bytes_read"] += stage.get("beyond_read", 0)
+    return program
+
+
+def _joined(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several stages do together: sums, and the most of what is held at once."""
+    programs = [_program(stage) for stage in stages]
+    content = dict(programs[-1])
+    content |= {name: sum(program[name] for program in programs) for name in _SUMS}
+    content |= {name: max(program[name] for program in programs) for name in _MOST}
+    content["bytes_read"] += sum(stage["lookup_bytes"] for stage in stages)
+    content["exact"] = all(stage["exact"] for stage in stages)
+    passes = [part for program in programs for part in program["passes"]]
+    content["passes"] = [{**part, "index": index} for index, part in enumerate(passes)]
+    content["rewrites"] = [rewrite for program in programs for rewrite in program["rewrites"]]
+    content["advice"] = sorted({text for program in programs for text in program["advice"]})
+    content["candidates"] = []
+    content["stages"] = list(stages)
+    return content
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One sweep over tiles with everything fused into it."""
+
+    index: int
+    label: str
+    domain: tuple[tuple[int, int], ...]
+    tasks: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    bytes_read: int
+    bytes_written: int
+    flops: float
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Pass:
+        return cls(
+            index=content["index"],
+            label=content["label"],
+            domain=tuple((length, tile) for length, tile in content["domain"]),
+            tasks=content["tasks"],
+            inputs=tuple(content["inputs"]),
+            outputs=tuple(content["outputs"]),
+            bytes_read=content["bytes_read"],
+            bytes_written=content["bytes_written"],
+            flops=content.get("flops", 0),
+        )
+
+
+class Explanation:
+    """The forecast of a program. When `exact`, the run's counters equal it to the byte; else the figures are bounds.
+
+    `memory_limit` = `overhead_bytes` (the process without tiles) + `budget_bytes` (all the ledger may hand out);
+    `peak_bytes` is the most the program reserves at once (where stages wait for others, the most they may reserve),
+    `bytes_scratch` the most it takes of the scratch directories. `seconds` is a band of time by earlier runs.
+    `kept`, `known` and `remembered` are numbers with bytes: tiles of stored arrays in memory from earlier runs, values
+    that were computed before and stand for their expressions, values that will stay in memory after the run.
+
+    >>> import outcore as oc
+    >>> said = oc.explain(oc.arange(4).sum())
+    >>> said.exact, said.bytes_read
+    (True, 0)
+    """
+
+    def __init__(self, content: Mapping[str, Any], rates: Collection[float] = ()) -> None:
+        self._content = dict(content)
+        self._rates = tuple(rates)
+        self.memory_limit: int = content["memory_limit"]
+        self.overhead_bytes: int = content["overhead_bytes"]
+        self.budget_bytes: int = content["budget_bytes"]
+        self.fixed_bytes: int = content["fixed_bytes"]
+        self.peak_bytes: int = content["peak_bytes"]
+        self.bytes_read: int = content["bytes_read"]
+        self.bytes_written: int = content["bytes_written"]
+        self.bytes_spilled: int = content["bytes_spilled"]
+        self.bytes_scratch: int = content["bytes_scratch"]
+        self.tasks: int = content["tasks"]
+        self.window: int = content["window"]
+        self.policy: str = content["policy"]
+        self.order: str = content["order"]
+        self.exact: bool = content["exact"]
+        self.passes: tuple[Pass, ...] = tuple(Pass.of(part) for part in content["passes"])
+        self.candidates: tuple[dict[str, Any], ...] = tuple(content.get("candidates", ()))
+        self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
+        # What whoever computes such things often should know.
+        self.advice: tuple[str, ...] = (*content.get("advice", ()), *self._unrolled())
+        self.stages: tuple[Stage, ...] = tuple(Stage.of(part) for part in content.get("stages", ()))
+        # How many and their bytes: tiles found in memory, values computed before, values remembered from now on.
+        self.kept: tuple[int, int] = _pair(content, "kept")
+        self.known: tuple[int, int] = _pair(content, "known")
+        self.remembered: tuple[int, int] = _pair(content, "remembered")
+
+    @classmethod
+    def from_json(cls, text: str, rates: Collection[float] = ()) -> Explanation:
+        """The forecast that the planner wrote; `rates` are the bytes per second of earlier runs."""
+        content = json.loads(text)
+        return cls(_joined(content["stages"]) if "stages" in content else content, rates)
+
+    @classmethod
+    def from_stages(cls, stages: Sequence[Mapping[str, Any]]) -> Explanation:
+        """The forecast of what runs in these stages, each as the planner writes it."""
+        return cls(_joined(stages))
+
+    @property
+    def seconds(self) -> tuple[float, float] | None:
+        """The least and the most time that it takes by the rates of earlier runs; None where there were none."""
+        moved = self.bytes_read + self.bytes_written
+        return (moved / max(self._rates), moved / min(self._rates)) if self._rates else None
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of all passes."""
+        return sum(part.flops for part in self.passes)
+
+    def _unrolled(self) -> list[str]:
+        """Advice for a loop that was written out in an expression and whose states do not fit the memory together."""
+        results = max(self.bytes_written - self.bytes_spilled, 1 << 20)
+        if self.bytes_spilled < _SPILLED * results:
+            return []
+        rounds = max((times for _, times, _ in _repeats([_kind(part) for part in self.passes])), default=1)
+        if rounds < _ROUNDS:
+            return []
+        return [
+            f"passes repeat {rounds:,} times and spill {format_size(self.bytes_spilled)}: oc.iterate(step, start, "
+            f"max_iter={rounds}) computes one step at a time and holds one state"
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything the planner said, for JSON."""
+        return dict(self._content)
+
+    def _totals(self) -> list[tuple[str, str]]:
+        label = "exact" if self.exact else "bound"
+        reserved = f"{_both(self.peak_bytes)} of {format_size(self.budget_bytes)}"
+        totals = [
+            (f"bytes read ({label})", _both(self.bytes_read)),
+            (f"bytes written ({label})", _both(self.bytes_written)),
+            ("  of these spilled", f"{_both(self.bytes_spilled)}, {format_size(self.bytes_scratch)} at once"),
+            (f"peak reserved ({label})", reserved),
+            ("memory limit", f"{_both(self.memory_limit)}, {format_size(self.overhead_bytes)} of it not for tiles"),
+            *self._time(),
+            ("tasks", f"{self.tasks:,}, {self.window} in flight"),
+            ("policy, order", f"{self.policy}, {self.order}"),
+        ]
+        found = [_counted(self.kept, "tile"), _counted(self.known, "value")]
+        if any(found):
+            totals.append(("in memory already", ", ".join(part for part in found if part)))
+        if self.remembered[0]:
+            totals.append(("remembered", _counted(self.remembered, "value")))
+        return totals
+
+    def _time(self) -> list[tuple[str, str]]:
+        """The band of time, where runs before it tell one."""
+        if self.seconds is None:
+            return []
+        runs = f"the last {len(self._rates)} runs" if len(self._rates) > 1 else "the last run"
+        return [("time", f"{self.seconds[0]:.2g} to {self.seconds[1]:.2g} s by {runs}")]
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """One line per pass; those that repeat are one, with how often, and the tasks and bytes of all of them."""
+        header = ("pass", "what", "over", "tasks", "read", "written", "files")
+        files = _short_names(sorted({name for part in self.passes for name in _files(part)}))
+        rows = []
+        for first, times, period in _repeats([_kind(part) for part in self.passes]):
+            for place in range(first, first + period):
+                alike = self.passes[place : place + times * period : period]
+                part = alike[0]
+                rows.append(
+                    (
+                        str(part.index) if times == 1 else f"{part.index} × {times}",
+                        _joined_label(part.label),
+                        " × ".join(f"{length}/{tile}" for length, tile in part.domain) or "once",
+                        f"{sum(one.tasks for one in alike):,}",
+                        format_size(sum(one.bytes_read for one in alike)),
+                        format_size(sum(one.bytes_written for one in alike)),
+                        _flow(part, files),
+                    )
+                )
+        return [header, *rows]
+
+    def __str__(self) -> str:
+        lines = self._stage_lines() if self.stages else self._program_lines()
+        return "\n".join([*lines, f"{'legend':<21}  {_LEGEND}"])
+
+    def _program_lines(self) -> list[str]:
+        lines = [*_table(self._rows(), right=(0, 3, 4, 5)), ""]
+        totals = self._totals()
+        width = max(len(name) for name, _ in totals)
+        lines += [f"{name:<{width}}  {value}" for name, value in totals]
+        for rewrite in self.rewrites:
+            lines.append(f"{'rewrite':<{width}}  {rewrite}")
+        for text in self.advice:
+            lines.append(f"{'advice':<{width}}  {text}")
+        for candidate in self.candidates:
+            lines.append(
+                f"{'order tried':<{width}}  {candidate['order']}: {format_size(candidate['bytes_read'])} read, "
+                f"{format_size(candidate['bytes_written'])} written{', chosen' if candidate.get('chosen') else ''}"
+            )
+        return lines
+
+    def __repr__(self) -> str:
+        kind = "" if self.exact else "at most "
+        stages = f"{len(self.stages)} stages, " if len(self.stages) > 1 else ""
+        passes = f"{len(self.passes):,} pass{'' if len(self.passes) == 1 else 'es'}"
+        return (
+            f"Explanation({stages}{passes}, {kind}{format_size(self.bytes_read)} read, "
+            f"{format_size(self.bytes_written)} written, peak {format_size(self.peak_bytes)}; print it for the passes)"
+        )
+
+    def _stage_lines(self) -> list[str]:
+        lines = []
+        for number, stage in enumerate(self.stages, 1):
+            kind = "exact" if stage.exact else "bounds"
+            lines.append(f"stage {number} of {len(self.stages)}: {stage.label} ({kind})")
+            lines += [f"  {line}".rstrip() for line in stage.forecast._program_lines()]
+            if stage.awaits:
+                lines.append(f"  what follows waits for: {stage.awaits}")
+            lines.append("")
+        lines += [f"{name:<22}  {value}" for name, value in [*self._totals()[:4], *self._time()]]
+        return lines
+
+    def _repr_html_(self) -> str:
+        head, *body = self._rows()
+        cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+        rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
+        totals = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in self._totals()
+        )
+        return f"<table><tr>{cells}</tr>{rows}</table><table>{totals}</table>"
+
+
+#: Rounds of a loop, and spilled bytes per byte of results, from which `iterate` is named.
+_ROUNDS, _SPILLED = 16, 8
+
+#: Characters of a cell; longer text is cut, so that a line fits a terminal.
+_CELL = 48
+
+_LEGEND = "over: length/tile of each axis; 3 × 39: 39 such passes from 3 on, their sums"
+
+
+def _joined_label(label: str) -> str:
+    """Operators of a pass, runs of one as their number: `a, a, a, b` as `3 × a, b`. Of long rows the first."""
+    runs = [(name, len(list(alike))) for name, alike in groupby(label.split(", "))]
+    parts = [name if times == 1 else f"{times} × {name}" for name, times in runs]
+    if len(", ".join(parts)) <= _CELL:
+        return ", ".join(parts)
+    shown = 1
+    while len(", ".join(parts[: shown + 1])) <= _CELL - len(" … and 1,000 more"):
+        shown += 1
+    more = sum(times for _, times in runs[shown:])
+    return ", ".join(parts[:shown]) + (f" … and {more:,} more" if more else "")
+
+
+def _pair(content: Mapping[str, Any], name: str) -> tuple[int, int]:
+    count, size = content.get(name, (0, 0))
+    return count, size
+
+
+def _counted(held: tuple[int, int], what: str) -> str:
+    count, size = held
+    return f"{count:,} {what}{'s' if count > 1 else ''} ({format_size(size)})" if count else ""
+
+
+def _files(part: Pass) -> tuple[str, ...]:
+    """The files and other libraries' arrays of a pass; what passes hand on carries the number of its node."""
+    return tuple(
+        name for name in (*part.inputs, *part.outputs) if os.path.isabs(name) or not _HANDED_ON.fullmatch(name)
+    )
+
+
+def _kind(part: Pass) -> tuple[Any, ...]:
+    """What passes have in common that are shown as one."""
+    return part.label, part.domain, part.tasks, _files(part)
+
+
+def _flow(part: Pass, files: Mapping[str, str]) -> str:
+    """The files a pass reads, and those it writes."""
+    read = ", ".join(files[name] for name in part.inputs if name in files)
+    written = ", ".join(files[name] for name in part.outputs if name in files)
+    return " ".join(text for text in (read, f"→ {written}" if written else "") if text)
+
+
+def _short_names(paths: Sequence[str]) -> dict[str, str]:
+    """Each path by as many of its last parts as tell it from the others."""
+    short = {}
+    for path in paths:
+        parts = path.split(os.sep)
+        count = 1
+        while count < len(parts) and any(
+            other.split(os.sep)[-count:] == parts[-count:] for other in paths if other != path
+        ):
+            count += 1
+        short[path] = os.sep.join(parts[-count:])
+    return short
+
+
+def _repeats(kinds: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """Runs of equal periods, from the front: first place, how often, length of the period (at most 64)."""
+    runs = []
+    first = 0
+    while first < len(kinds):
+        times, period = 1, 1
+        for length in range(1, min(64, (len(kinds) - first) // 2) + 1):
+            same = first
+            while same + length < len(kinds) and kinds[same] == kinds[same + length]:
+                same += 1
+            count = (same - first) // length + 1
+            if (count - 1) * length > (times - 1) * period:
+                times, period = count, length
+        runs.append((first, times, period))
+        first += times * period
+    return runs
+
+
+def _both(size: int) -> str:
+    return f"{size:,} B ({format_size(size)})" if size >= 1024 else f"{size} B"
+
+
+def _table(rows: Sequence[Sequence[str]], right: Sequence[int]) -> list[str]:
+    """Rows of one width per column; long labels are cut so that a line fits a terminal."""
+    shown = [[cell if len(cell) <= _CELL else f"{cell[: _CELL - 1]}…" for cell in row] for row in rows]
+    widths = [max(len(row[place]) for row in shown) for place in range(len(shown[0]))]
+    lines = []
+    for row in shown:
+        cells = (
+            f"{cell:>{width}}" if place in right else f"{cell:<{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join(cells).rstrip())
+    lines.insert(1, "  ".join("─" * width for width in widths))
+    return lines

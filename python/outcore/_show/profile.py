@@ -1,0 +1,281 @@
+"""`profile()`: what every run inside a block did, as numbers, as a page and as a timeline (Chrome trace JSON)."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from outcore._base.sizes import format_size
+from outcore._session.record import Iterations, Outcome, Session, recorded_by, sessions
+from outcore._show.page import content, page, run_over_graph
+
+# Seconds of work from which a disk of a volume is judged by.
+_BUSY_MIN = 0.05
+Disks = dict[tuple[str, str], dict[str, float]]
+
+
+def _worked(session: Session) -> Disks:
+    """What the disks of volumes have done for a session, by volume and disk."""
+    rows = session._core.disks()
+    return {(row["volume"], row["disk"]): {name: row[name] for name in _COUNTED} for row in rows}
+
+
+_COUNTED = ("requests", "bytes_read", "bytes_written", "busy_seconds", "errors")
+
+
+_BAR = 40
+_LINE = "{:>9} {:>8} {:>10} {:>10} {:>8} {:>8}  {}"
+
+
+class Profile:
+    """The runs of one block: `outcomes` one per run, and their sums. Made by `profile`.
+
+    Of a run over a graph, `other["iterations"]` has `Iterations`, and `other["bytes_beside_iterations"]` the part of
+    its `bytes_read` that was read beside them, as degrees are; where runs of other threads are under way in the same
+    session that is not known, and left out. A run over a graph that raised is one of the runs, with the name of the
+    exception as `other["error"]`; of one over arrays that raised, nothing is known but what the disks of volumes did.
+
+    >>> import outcore as oc
+    >>> with oc.profile() as seen:
+    ...     total = oc.arange(10).sum().item()
+    >>> seen.to_dict()["runs"]
+    1
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.outcomes: list[Outcome] = []
+        self.started = time.perf_counter()
+        self.events: list[dict[str, Any]] = []
+        # Sessions of the block, and what their disks had done before it.
+        self._before: list[tuple[Session, Disks]] = [(session, _worked(session)) for session in sessions()]
+        self._disks: Disks | None = None
+
+    @property
+    def disks(self) -> list[dict[str, Any]]:
+        """What each disk of a volume did: requests, bytes, seconds at work, errors.
+
+        It is `slow` where it moved less than half as many bytes a second as the median of the others of its volume.
+        """
+        found = self._since() if self._disks is None else self._disks
+        speeds: dict[tuple[str, str], float] = {
+            key: (row["bytes_read"] + row["bytes_written"]) / row["busy_seconds"]
+            for key, row in found.items()
+            if row["busy_seconds"] >= _BUSY_MIN
+        }
+        rows = []
+        for key in sorted(found):
+            others = [speed for other, speed in speeds.items() if other[0] == key[0] and other != key]
+            slow = key in speeds and bool(others) and speeds[key] < median(others) / 2
+            rows.append({"volume": key[0], "disk": key[1], **found[key], "slow": slow})
+        return rows
+
+    @property
+    def slow_disks(self) -> list[str]:
+        """Directories of volumes whose disks are slow."""
+        return [row["disk"] for row in self.disks if row["slow"]]
+
+    def _since(self) -> Disks:
+        total: Disks = {}
+        for session, before in self._before:
+            for key, row in _worked(session).items():
+                first = before.get(key, dict.fromkeys(_COUNTED, 0))
+                sums = total.setdefault(key, dict.fromkeys(_COUNTED, 0))
+                for name in _COUNTED:
+                    sums[name] += row[name] - first[name]
+        return {key: row for key, row in total.items() if row["requests"] or row["errors"]}
+
+    def _end(self) -> None:
+        self._disks = self._since()
+        self._before = []
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read from sources and scratch by all runs."""
+        return sum(outcome.bytes_read for outcome in self.outcomes)
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes written to targets and scratch by all runs."""
+        return sum(outcome.bytes_written for outcome in self.outcomes)
+
+    @property
+    def bytes_spilled(self) -> int:
+        """The part of `bytes_written` that went to scratch."""
+        return sum(outcome.bytes_spilled for outcome in self.outcomes)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most any run had reserved at once."""
+        return max((outcome.peak_bytes for outcome in self.outcomes), default=0)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of all runs."""
+        return sum(outcome.seconds for outcome in self.outcomes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sums, for JSON."""
+        names = ("bytes_read", "bytes_written", "bytes_spilled", "peak_bytes", "seconds")
+        sums = {"runs": len(self.outcomes), **{name: getattr(self, name) for name in names}}
+        return {**sums, "disks": self.disks} if self.disks else sums
+
+    def iterations(self) -> str:
+        """A table of what the iterations of every run over a graph did: active vertices with a bar, lists that were
+        asked for, bytes read, pages that were in the cache. Of long runs a row is several iterations. A run that raised
+        is there with what it did until then, and says by what it was ended. No I/O.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> G = oc.graph.from_arrays([0, 1], [1, 2], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
+        >>> with oc.profile() as seen:
+        ...     levels = oc.graph.bfs(G, 0)
+        >>> print("\\n".join(line[:18] for line in seen.iterations().splitlines()))
+        bfs: 3 iterations
+        iteration   active
+                0        1
+                1        1
+                2        1
+        """
+        return "\n".join(_table(outcome) for outcome in self.outcomes if "graph" in outcome.other)
+
+    def page(self) -> str:
+        """What the runs did, as the text of an HTML file that needs nothing else: sums, a row for each run, charts over
+        the iterations of every run over a graph, disks of volumes. Notebooks show the same. No I/O.
+
+        >>> import outcore as oc
+        >>> with oc.profile() as seen:
+        ...     total = oc.arange(10).sum().item()
+        >>> seen.page().startswith("<!DOCTYPE html>")
+        True
+        """
+        return page(self)
+
+    def _repr_html_(self) -> str:
+        return content(self)
+
+    @property
+    def _is_page(self) -> bool:
+        """Whether a page is to be written, for which no timeline is kept."""
+        return self.path is not None and self.path.name.lower().endswith(".html")
+
+    @property
+    def _is_timeline(self) -> bool:
+        return self.path is not None and not self._is_page
+
+    def _write(self) -> None:
+        """What the path asks for, if there is one."""
+        if self.path is None:
+            return
+        timeline = {"traceEvents": self.events, "displayTimeUnit": "ms"}
+        text = self.page() if self._is_page else json.dumps(timeline)
+        # Names of files need not be text.
+        self.path.write_text(text, encoding="utf-8", errors="replace")
+
+    def __repr__(self) -> str:
+        return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
+
+    def add(self, outcome: Outcome) -> None:
+        """Takes a run that has ended."""
+        self._add_iterations(outcome)
+        self.outcomes.append(outcome)
+
+    def join(self, session: Session) -> None:
+        """Takes a session that has been made: what its disks do is counted."""
+        self._before.append((session, {}))
+
+    @contextmanager
+    def tracing(self) -> Iterator[str | None]:
+        """The path that a run is to write its trace to, where a timeline is kept."""
+        if not self._is_timeline:
+            yield None
+            return
+        offset = time.perf_counter() - self.started
+        with tempfile.TemporaryDirectory(prefix="outcore-trace-") as directory:
+            trace = Path(directory) / "trace.json"
+            yield str(trace)
+            if trace.exists():
+                self._add_trace(trace.read_text(), offset)
+
+    def _add_iterations(self, outcome: Outcome) -> None:
+        """Of a run over a graph that has just ended: a bar for each row, and lines of what it did."""
+        if not self._is_timeline or "graph" not in outcome.other:
+            return
+        run = len(self.outcomes) + 1
+        at = time.perf_counter() - self.started - outcome.seconds
+        for row in outcome.other["iterations"]:
+            place = {"pid": run, "tid": 0, "ts": at * 1e6}
+            figures = {"active": row.active, "lists": row.lists, "bytes read": row.bytes_read, "cached": row.cache_hits}
+            name = f"{outcome.other['graph']} {row.first}"
+            self.events.append({"name": name, "ph": "X", "dur": row.seconds * 1e6, "args": figures, **place})
+            for what, value in figures.items():
+                self.events.append({"name": what, "ph": "C", "args": {what: value / row.number}, **place})
+            at += row.seconds
+
+    def _add_trace(self, text: str, offset_seconds: float) -> None:
+        content = json.loads(text) if text.strip() else []
+        events = content.get("traceEvents", []) if isinstance(content, dict) else content
+        run = len(self.outcomes) + 1
+        for event in events:
+            moved = {**event, "pid": run}
+            if "ts" in event:
+                moved["ts"] = event["ts"] + offset_seconds * 1e6
+            self.events.append(moved)
+
+
+def _table(outcome: Outcome) -> str:
+    """Of a run."""
+    rows: list[Iterations] = outcome.other["iterations"]
+    most = max((row.active / row.number for row in rows), default=0.0)
+    lines = [
+        run_over_graph(outcome),
+        _LINE.format("iteration", "active", "lists", "read", "cached", "seconds", ""),
+    ]
+    for row in rows:
+        bar = "█" * math.ceil(_BAR * row.active / row.number / max(most, 1.0))
+        number = str(row.first) if row.number == 1 else f"{row.first}-{row.first + row.number - 1}"
+        read, seconds = format_size(row.bytes_read), f"{row.seconds:.3f}"
+        active, lists, hits = (f"{value:,}" for value in (row.active, row.lists, row.cache_hits))
+        lines.append(_LINE.format(number, active, lists, read, hits, seconds, bar).rstrip())
+    return "\n".join(lines)
+
+
+@contextmanager
+def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
+    """Counts what every run in the block does; with a path, also writes it there when the block ends, or raises.
+
+    A path that ends in `.html` gets the page (see `Profile.page`), any other one the timeline of the runs as Chrome
+    trace JSON: open that in `chrome://tracing` or ui.perfetto.dev, where each run is a process of its own. I/O: none of
+    its own but that file. Raises FileNotFoundError before the block runs where there is no such folder, OSError where
+    the file cannot be written; what the block raised stays, with a note of that.
+
+    >>> import outcore as oc
+    >>> with oc.profile() as seen:
+    ...     total = oc.arange(10).sum().item()
+    >>> len(seen.outcomes), seen.bytes_read
+    (1, 0)
+    """
+    profile = Profile(None if path is None else Path(path))
+    if profile.path is not None and not profile.path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "profile: there is no such folder to write to", str(profile.path))
+    try:
+        with recorded_by(profile):
+            yield profile
+    except BaseException as error:
+        profile._end()
+        try:
+            profile._write()
+        except Exception as unwritten:
+            error.add_note(f"profile: {profile.path} could not be written: {unwritten}")
+        raise
+    else:
+        profile._end()
+        profile._write()

@@ -1,0 +1,1 @@
+"""The functions of the array API standard, a file for each of its chapters."""

@@ -1,0 +1,130 @@
+"""The rooms of the Python package: which may use which, and that no two files use each other.
+
+Every form of import counts: at the top of a file, inside of a function, for types only.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import outcore
+
+ROOT = Path(outcore.__file__).parent
+# A room uses those that stand before it.
+ROW = (
+    *("_core", "_base", "config", "_session", "_show", "_lazy", "_run", "_standard", "_typed", "_opening"),
+    *("_numpy_like", "_functions", "_groups", "random", "linalg", "fft", "stats", "io", "_api", "_numpy"),
+    *("sparse", "graph", "learn", "outcore", "_command"),
+)
+# Files that stand at the top for their names, which users import, and the rooms that they belong to.
+AT_TOP = {
+    **dict.fromkeys(("errors", "constants"), "_base"),
+    **dict.fromkeys(("dates", "text"), "_typed"),
+    "elementwise": "_standard",
+    "_upward": "outcore",
+    "__main__": "_command",
+}
+
+
+class Import(NamedTuple):
+    of: str
+    line: int
+    text: str
+    in_function: bool
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def files() -> dict[str, Path]:
+    return {name_of(path): path for path in sorted(ROOT.rglob("*.py"))} | {"outcore._core": ROOT / "_core.pyi"}
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    lines = path.read_text().splitlines()
+
+    def within(node: ast.AST, in_function: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            names = []
+            if isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{path}: {child.lineno}: a relative import"
+                names = [f"{child.module}.{part.name}" for part in child.names]
+            elif isinstance(child, ast.Import):
+                names = [part.name for part in child.names]
+            for name in names:
+                while name and name not in files():
+                    name = name.rpartition(".")[0]
+                if name:
+                    yield Import(name, child.lineno, lines[child.lineno - 1], in_function)
+            is_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            yield from within(child, in_function or is_function)
+
+    return within(ast.parse(path.read_text()), False)
+
+
+@cache
+def arrows() -> dict[str, set[str]]:
+    """By file, those that it imports."""
+    found = {name: {part.of for part in imports_of(path)} - {name} for name, path in files().items()}
+    return {**found, "outcore._core": set()}
+
+
+def room_of(name: str) -> str:
+    first, *rest = name.split(".")
+    return AT_TOP.get(rest[0], rest[0]) if rest else first
+
+
+def circles() -> list[set[str]]:
+    """Files that use each other, directly or not."""
+    reached: dict[str, set[str]] = {}
+    for name in arrows():
+        seen, due = set(), [name]
+        while due:
+            new = arrows()[due.pop()] - seen
+            seen |= new
+            due.extend(new)
+        reached[name] = seen
+    found = {frozenset(other for other in reached[name] if name in reached[other]) for name in arrows()}
+    return [set(circle) for circle in found if circle]
+
+
+def test_rooms_use_those_that_stand_before_them() -> None:
+    between = defaultdict(list)
+    for name, others in arrows().items():
+        for other in others:
+            if room_of(name) != room_of(other):
+                between[room_of(name), room_of(other)].append(f"{name} imports {other}")
+    assert {room for pair in between for room in pair} <= set(ROW)
+    upward = {pair: between[pair] for pair in between if ROW.index(pair[1]) > ROW.index(pair[0])}
+    print(f"{len(between)} arrows between rooms, {len(upward)} of them upward")
+    assert upward == {}
+    assert len(between) <= 130
+
+
+def test_no_two_files_use_each_other() -> None:
+    assert circles() == []
+
+
+def test_imports_inside_of_functions_say_why() -> None:
+    inside = [
+        f"{name}:{part.line}: {part.text}"
+        for name, path in files().items()
+        for part in imports_of(path)
+        if part.in_function
+    ]
+    assert [line for line in inside if "#" not in line] == []
+    assert len(inside) <= 5
+
+
+def test_few_files_lie_flat() -> None:
+    assert len(list(ROOT.glob("*.py"))) <= 35
+    for folder in {path.parent for path in files().values()} - {ROOT}:
+        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), folder
