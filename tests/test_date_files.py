@@ -148,9 +148,9 @@ def test_outputs_appear_together_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
 KILLED = """
 import os, sys, numpy as np, outcore as oc
-from outcore import _typed_files
+from outcore._run import typed_files
 def die(*_): os.kill(os.getpid(), 9)
-setattr(_typed_files if sys.argv[1] == "_write_header" else _typed_files.os, sys.argv[1], die)
+setattr(typed_files if sys.argv[1] == "_write_header" else typed_files.os, sys.argv[1], die)
 oc.store({"x.npy": oc.asarray(np.arange(5).astype("M8[D]"))}, overwrite=True)
 """
 

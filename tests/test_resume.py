@@ -189,7 +189,7 @@ def test_an_output_that_is_not_what_the_journal_says_is_in_the_way(data: Path, o
 
 DYING = """
 import os, signal, sys, outcore as oc
-from outcore._session import Session
+from outcore._session.session import Session
 run = Session.run
 def dying(*arguments):
     run(*arguments)

@@ -376,7 +376,7 @@ WRITER = """
 import sys, time
 import numpy as np, outcore as oc
 from outcore import _core
-from outcore._session import current
+from outcore._session.session import current
 core = current()._core
 n = 4_000_000
 writer = _core.SparseWriter(core, sys.argv[1], (n, n), "float64", 16384, "refuse", True)

@@ -176,7 +176,8 @@ def test_text_is_not_read_again_from_its_beginning(
 
         def parse(self, current: Any, block: bytes) -> Any:
             parsed.append(len(block))
-            if len(parsed) == 6:
+            # Short ones are looked at to foresee what the text will take.
+            if len(block) > 200_000 and sum(size > 200_000 for size in parsed) == 6:
                 raise _Killed
             return self._lines.parse(current, block)
 

@@ -73,7 +73,7 @@ def apply_along_axis(
 def _has_axis(function: Callable[..., Any]) -> bool:
     """Whether a function is outcore's, or NumPy's that outcore has, and works along an axis."""
     module = getattr(function, "__module__", None) or ""
-    if function not in above.numpy_functions and module.partition(".")[0] != "outcore":
+    if not above.is_numpys(function) and module.partition(".")[0] != "outcore":
         return False
     return "axis" in inspect.signature(function).parameters
 

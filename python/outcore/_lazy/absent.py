@@ -70,10 +70,11 @@ _NEAREST: dict[str, str] = {
 
 def _of_numpy(name: str) -> str | None:
     """Outcore's name of NumPy's function, or that function itself where it takes lazy arrays."""
-    if name in above.numpy_ufuncs:
-        return f"outcore.{above.numpy_ufuncs[name]}(x)"
+    ufunc = above.ufunc_of(name)
+    if ufunc is not None:
+        return f"outcore.{ufunc}(x)"
     function = vars(np).get(name)
-    if not callable(function) or isinstance(function, type) or function not in above.numpy_functions:
+    if not callable(function) or isinstance(function, type) or not above.is_numpys(function):
         return None
     return f"numpy.{name}(x), which is lazy for a lazy x"
 

@@ -59,9 +59,9 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def apply_function(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def apply_to_dates(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """`__array_function__` of `Dates`. Raises DTypeError for a function that is not in the table."""
     return called(_FUNCTIONS, "dates is not supported; give it .integers", function, args, options)
 
 
-__all__ = ["apply_function"]
+__all__ = ["apply_to_dates"]

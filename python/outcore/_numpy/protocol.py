@@ -18,6 +18,8 @@ from outcore._numpy import functions
 from outcore._numpy import linalg as _numpy_linalg
 from outcore._numpy.absent import full_name, other_library, ours_alone, refuse
 from outcore._numpy.arguments import adapted, check_arguments
+from outcore._numpy.dates import apply_to_dates
+from outcore._numpy.typed import apply_to_text
 from outcore._numpy_like import missing
 from outcore.errors import DTypeError, ShapeError
 
@@ -371,3 +373,16 @@ def apply_function(
         raise DTypeError(f"numpy.{function.__name__}: outcore arrays are immutable and fill no out=")
     check_arguments(function.__name__, ours, args, options)
     return ours(*args, **options)
+
+
+def is_taken(function: object) -> bool:
+    """Whether a function of NumPy takes lazy arrays."""
+    return function in _FUNCTIONS
+
+
+def ufunc_of(name: str) -> str | None:
+    """Outcore's name of a universal function of NumPy, where that is another."""
+    return _UFUNC_NAMES.get(name)
+
+
+__all__ = ["apply_function", "apply_to_dates", "apply_to_text", "apply_ufunc", "is_taken", "ufunc_of"]

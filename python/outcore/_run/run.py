@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._lazy.array import Array
+from outcore._lazy.hooks import functions
 from outcore._lazy.node import Operand, integers, node
 from outcore._lazy.typed import Typed, carried, decoded
 from outcore._run.foresight import UnforeseenError, for_all
@@ -181,7 +182,7 @@ def _read_back(targets: Targets) -> None:
         expr = node(carried(array))
         if replaced.is_gone(expr, names):
             with suppress(OutcoreError):  # another process may have replaced it by now, which later reads will tell
-                replaced.remember(expr, _core.open(current()._core, name))
+                replaced.remember(expr, node(carried(functions.open(name))))
 
 
 @overload

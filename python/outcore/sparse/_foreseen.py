@@ -21,6 +21,8 @@ from outcore.sparse._packed import unpacked
 _LOOKED = 128 << 10
 _PLACES = 3
 _MEBIBYTE = 1 << 20
+# A call is refused where there is less than this part of an estimate.
+_SURE = 3 / 4
 
 
 class Lines(NamedTuple):
@@ -61,11 +63,17 @@ def _sorting_bytes(entries: int, has_values: bool) -> int:
     return min(each * entries, base * _MEBIBYTE + 4 * entries, 32 * _MEBIBYTE)
 
 
+def _check_room(name: str, need: int, taking: str) -> None:
+    """Raises MemoryLimitError, with a limit that works, where the memory is clearly too small."""
+    if current().counters()["budget_bytes"] < need * _SURE:
+        check_room(name, need, taking)
+
+
 def check_matrix(name: str, lines: Lines | None, has_values: bool) -> None:
     """Raises MemoryLimitError where the matrix of a text will have no room."""
     if lines is not None:
         need = _sorting_bytes(lines.entries, has_values)
-        check_room(name, need, f"sorting about {lines.entries} entries")
+        _check_room(name, need, f"sorting about {lines.entries} entries")
 
 
 def check_graph(name: str, lines: Lines | None, vertices: int | None, directed: bool, has_values: bool) -> None:
@@ -80,7 +88,7 @@ def check_graph(name: str, lines: Lines | None, vertices: int | None, directed: 
         for each, base in (((50, 9), (32, 15)) if has_values else ((20, 10),))
     )
     need = max(16 * _MEBIBYTE + 9 * order // 4 + row, _sorting_bytes(entries, has_values))
-    check_room(name, need, f"the lists of about {lines.entries} edges of {order} vertices")
+    _check_room(name, need, f"the lists of about {lines.entries} edges of {order} vertices")
 
 
 __all__ = ["Lines", "check_graph", "check_matrix", "looked_at"]

@@ -42,7 +42,8 @@ def _largest(name: str, A: SparseMatrix) -> Array:
     """The largest size of an entry of each row, 0 where there is none, in memory. Raises ArgumentError for infinity and
     NaN. I/O: one read of A."""
     rows = oc.ones(A.shape[1])
-    found = oc.persist(oc.maximum(A.product(rows, "max_first"), -A.product(rows, "min_first")))
+    extremes = oc.maximum(A.product(rows, "max_first"), -A.product(rows, "min_first"))
+    found = oc.persist(oc.maximum(extremes, 0.0))
     # NaN is passed over by extremes, and not by sums.
     if not np.isfinite(float(oc.max(found).compute())) or bool(oc.any(oc.isnan(A @ (rows * 1e-160))).compute()):
         raise ArgumentError(f"{name}: entries of {A!r} must be finite")
