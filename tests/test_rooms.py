@@ -9,6 +9,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,3 +129,13 @@ def test_few_files_lie_flat() -> None:
     assert len(list(ROOT.glob("*.py"))) <= 35
     for folder in {path.parent for path in files().values()} - {ROOT}:
         assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), folder
+
+
+def test_names_that_users_import_stay() -> None:
+    for name in (
+        *("config", "constants", "dates", "elementwise", "errors", "fft", "graph", "io", "learn", "linalg", "random"),
+        *("sparse", "sparse.linalg", "stats", "text"),
+    ):
+        module = import_module(f"outcore.{name}")
+        assert [part for part in getattr(module, "__all__", ()) if not hasattr(module, part)] == []
+    assert [part for part in outcore.__all__ if not hasattr(outcore, part)] == []
