@@ -359,6 +359,11 @@ def test_chunks_that_are_none(chunks: Any, words: str, x: oc.Array, out: Path) -
     assert not path.exists()
 
 
+def test_chunks_go_by_path(x: oc.Array, out: Path) -> None:
+    wrong: Any = (1, 3)
+    refuses(errors.ShapeError, r"chunks is a mapping of paths", lambda: oc.store({out / "y.zarr": x}, chunks=wrong))
+
+
 def test_chunks_of_a_npy_file_are_refused(x: oc.Array, out: Path) -> None:
     path = out / "y.npy"
     refuses(errors.ShapeError, r"\(1, 3\) for .*y\.npy", lambda: oc.store({path: x}, chunks={path: (1, 3)}))

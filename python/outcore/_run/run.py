@@ -45,6 +45,8 @@ def _targets(
 ) -> tuple[list[_core.Expr], list[_core.Target | None]]:
     if not isinstance(targets, Mapping):
         raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
+    if not isinstance(chunks, Mapping | None):
+        raise ShapeError(f"store: chunks is a mapping of paths to shapes, {{'y.zarr': {chunks!r}}}, not {chunks!r}")
     asked = {os.fsdecode(path): shape for path, shape in (chunks or {}).items()}
     found: list[_core.Target | None] = []
     exprs: list[_core.Expr] = []
