@@ -364,6 +364,12 @@ def test_chunks_go_by_path(x: oc.Array, out: Path) -> None:
     refuses(errors.ShapeError, r"chunks is a mapping of paths", lambda: oc.store({out / "y.zarr": x}, chunks=wrong))
 
 
+def test_functions_and_types_of_their_own_are_no_arrays(x: oc.Array) -> None:
+    refuses(errors.DTypeError, "maximum is a function", lambda: oc.aggregate(np.maximum, x, axis=0))  # type: ignore[arg-type]
+    words = np.asarray(["a"], dtype=np.dtypes.StringDType())  # type: ignore[attr-defined]
+    refuses(errors.DTypeError, "StringDType.* is not supported", lambda: oc.sum(words))
+
+
 def test_chunks_of_a_npy_file_are_refused(x: oc.Array, out: Path) -> None:
     path = out / "y.npy"
     refuses(errors.ShapeError, r"\(1, 3\) for .*y\.npy", lambda: oc.store({path: x}, chunks={path: (1, 3)}))

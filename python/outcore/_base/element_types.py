@@ -28,7 +28,10 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
         raise DTypeError(f"{dtype!r} is not an element type: {error}") from None
     if found in NAME_OF:
         return found
-    native = found.newbyteorder("=")
+    try:
+        native = found.newbyteorder("=")
+    except TypeError:  # types that bring their own classes, as StringDType does, have no byte order
+        native = found
     if native not in NAME_OF:
         raise DTypeError(f"element type {found} is not supported; outcore takes {', '.join(NAMES)}")
     return native

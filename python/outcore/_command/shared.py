@@ -40,7 +40,9 @@ def errors_in_one_line(command: Callable[Parameters, None]) -> Callable[Paramete
                 content = {"code": error.code, "message": str(error), "details": error.details}
                 click.echo(json.dumps({"error": content}, default=str))
             else:
-                click.echo(f"outcore: {error} [{error.code}]", err=True)
+                # Of what functions take the command has options.
+                told = str(error).replace("overwrite=True", "--overwrite")
+                click.echo(f"outcore: {told} [{error.code}]", err=True)
             sys.exit(1)
 
     return run

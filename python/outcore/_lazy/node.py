@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
+from types import FunctionType
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -121,6 +122,8 @@ def node(value: Any) -> _core.Expr:
         )
     if isinstance(value, np.generic):
         return constant((), value.item(), dtype_of(value.dtype))
+    if isinstance(value, (FunctionType, np.ufunc)):
+        raise DTypeError(f"{value.__name__} is a function, and an array is taken here")
     found = foreign.stored(value)
     if found is not None:
         return found

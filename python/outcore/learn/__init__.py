@@ -33,7 +33,7 @@ from outcore._session.session import leave_room
 
 if find_spec("sklearn") is None:
     raise ImportError(
-        "outcore.learn needs scikit-learn, whose interface its estimators follow: pip install 'outcore[learn]'"
+        "outcore.learn needs scikit-learn, whose interface its estimators follow: pip install 'scikit-learn>=1.6'"
     )
 
 from outcore.learn import metrics
