@@ -118,6 +118,8 @@ def iterate(
     most = max_iter.__index__()
     if most < 1:
         raise ArgumentError(f"iterate: max_iter is {most}; at least one step has to run")
+    if until is not None and not _takes_three(until):
+        raise ArgumentError(f"iterate: until takes (old, new, iteration), and not {inspect.signature(until)}")
     single = not isinstance(state, (tuple, list))
     arrays = tuple(Array(node(part)) for part in ([state] if single else state))  # type: ignore[union-attr]
     if not arrays:
@@ -160,6 +162,17 @@ def iterate(
     result.outcomes = tuple(outcomes)
     result.plan_seconds = plan_seconds
     return result
+
+
+def _takes_three(until: Callable[..., Any]) -> bool:
+    """Whether a function can be called with three arguments, as far as that can be told."""
+    try:
+        inspect.signature(until).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:  # it does not tell
+        return True
+    return True
 
 
 def _takes_several(step: Step) -> bool:
