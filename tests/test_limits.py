@@ -61,7 +61,7 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-# Those that count, or look at labels, before their result has a shape.
+# Operators that count, or look at labels, before their result has a shape.
 COUNTING: dict[str, Operator] = {
     "unique": lambda x, _: oc.unique_all(keys(x, 1000)),
     "mode": lambda x, _: oc.mode(keys(x, 50)),

@@ -19,7 +19,7 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 Method = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
-# Those that give an element, of whatever type.
+# Methods that give an element, of whatever type.
 _PICKING = ("lower", "higher", "nearest")
 # More columns than these are sorted whole, band by band: a few keys of each would be too many.
 _COLUMNS_MAX = 1 << 12

@@ -44,7 +44,7 @@ def plan_and_run(
             finally:
                 # It holds the outputs that may be gone on with, and the traceback of an error would hold it.
                 del program
-            # What others take from under a plan are kept tiles mostly: the next one is to start without.
+            # Other threads take kept tiles from under a plan mostly: the next plan is to start without.
             session.clear()
     raise AssertionError("unreachable")
 

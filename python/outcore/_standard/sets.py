@@ -206,7 +206,7 @@ def setxor1d(x1: Operand, x2: Operand, /) -> Array:
     """
 
     def make() -> _core.Expr:
-        # What is distinct in each is there once or twice in both together.
+        # A distinct element of either is there once or twice in both together.
         found = unique_counts(concat([unique(x1), unique(x2)]))
         return found.values[found.counts == 1]._expr
 

@@ -1,76 +1,10 @@
 """The standard's `linalg` namespace: products and norms, and beside them factorizations and what follows from them."""
 
 from outcore._lazy.absent import hinted
-from outcore.linalg.factorizations import (
-    EigResult,
-    LstsqResult,
-    QRResult,
-    SlogdetResult,
-    SVDResult,
-    cholesky,
-    cond,
-    det,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    inv,
-    lstsq,
-    matrix_rank,
-    pinv,
-    qr,
-    slogdet,
-    solve,
-    svd,
-    svdvals,
-)
-from outcore.linalg.products import (
-    cross,
-    diagonal,
-    matmul,
-    matrix_norm,
-    matrix_power,
-    matrix_transpose,
-    outer,
-    tensordot,
-    trace,
-    vecdot,
-    vector_norm,
-)
+from outcore.linalg import factorizations, products
+from outcore.linalg.factorizations import *  # noqa: F403  # each name is listed there
+from outcore.linalg.products import *  # noqa: F403
 
 __getattr__ = hinted(__name__)
 
-__all__ = [
-    "EigResult",
-    "LstsqResult",
-    "QRResult",
-    "SVDResult",
-    "SlogdetResult",
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "lstsq",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
+__all__ = sorted([*factorizations.__all__, *products.__all__])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -24,7 +25,7 @@ from outcore.sparse._refused import Refused
 _WORKING: dict[str, type[Any]] = {"b": np.int64, "i": np.int64, "u": np.int64}
 
 
-class StoredMatrix(Refused):
+class StoredMatrix(Refused, ABC):
     """What every `SparseMatrix` is, as far as files of functions over matrices need to know."""
 
     def __init__(self, core: _core.Sparse, transposed: bool = False, held: Array | None = None) -> None:
@@ -84,9 +85,9 @@ class StoredMatrix(Refused):
         way = " transposed" if self._transposed else ""
         return f"<SparseMatrix {rows} x {columns}, {self.nnz} entries, {kind}{way}, {self.path}>"
 
+    @abstractmethod
     def product(self, other: Operand, semiring: Any = "plus_times") -> Array:
         """See `SparseMatrix.product`."""
-        raise NotImplementedError
 
     def _product(self, x: Array, semiring: str) -> Array:
         working, dtype = self._types(x.dtype, semiring)

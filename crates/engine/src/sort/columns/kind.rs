@@ -27,7 +27,7 @@ impl Kind {
         }
     }
 
-    /// What tells works of other kinds or orders apart.
+    /// The part of a key that differs between kinds and orders.
     pub(super) fn key(&self, order: KeyOrder) -> Vec<u8> {
         let own = match self {
             Kind::Sorted | Kind::Positions => vec![],

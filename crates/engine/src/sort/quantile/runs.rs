@@ -61,7 +61,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// What tells works over other runs apart.
+    /// The part of a key that differs between runs.
     pub(super) fn key(&self) -> Vec<u8> {
         let numbers = [self.tiles, self.stride, self.noted];
         numbers.into_iter().flat_map(u64::to_le_bytes).collect()
