@@ -28,7 +28,7 @@ test: lint test-rust test-python
 # (`as-tested`). So only what has tests of its own is compiled a second time. Examples are left to clippy, and no comment
 # has code to test.
 test-rust:
-	cargo test --release --workspace --tests
+	cargo test --release --workspace --exclude outcore-fuzz --tests
 
 # Three at a time on two cores: most tests wait for a disk or work in one thread. Each takes neighbours, which share inputs.
 test-python: $(VENV)/.core $(VENV)/.test
@@ -44,7 +44,7 @@ test-large: $(VENV)/.core $(VENV)/.test
 
 lint: $(VENV)/.core $(VENV)/.test
 	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=/dev/null cargo clippy --release --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict python/outcore

@@ -2,7 +2,7 @@
 //! decoded, under whatever checksum, and what is coded comes back.
 #![no_main]
 
-use outcore_graph::{decode, degree, encode, has_any, IndexParts, ListIndex};
+use outcore_coding::lists::{decode, degree, encode, has_any, IndexParts, ListIndex};
 
 const VERTICES: u64 = 1 << 20;
 

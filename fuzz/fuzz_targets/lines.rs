@@ -1,7 +1,7 @@
 //! Any bytes as lines of numbers: as many in each column and no more than lines, or an error.
 #![no_main]
 
-use outcore_store::{LineFormat, Lines};
+use outcore_store::{LineFormat, Lines, Number};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let [settings, text @ ..] = bytes else { return };
@@ -13,7 +13,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             1 => Some(vec![]),
             _ => Some(vec![3]),
         },
-        is_whole: settings & 8 == 0,
+        number: match (settings & 8, settings & 64) {
+            (0, 0) => Number::Int64,
+            (0, _) => Number::Uint64,
+            _ => Number::Float64,
+        },
         separators: b",;|".to_vec(),
         comments: b"#%".to_vec(),
         base: u64::from(settings >> 4 & 1),

@@ -2,7 +2,8 @@
 //! rows is looked at entry by entry and multiplied, under whatever checksum.
 #![no_main]
 
-use outcore_sparse::{check_tile_row, multiply_tile, product_kernel, transposed_kernel, Semiring, TileRow};
+use outcore_coding::tiles::{check_tile_row, TileRow};
+use outcore_sparse::{multiply_tile, product_kernel, transposed_kernel, Semiring};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = outcore_store::parse_sparse(bytes);

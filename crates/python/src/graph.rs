@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyReadonlyArray1};
+use outcore_coding::lists::ListIndex;
 use outcore_engine::graph::{
     self, Asked, Coarse, Deltas, Frames, Frontier, Generations, Graph, Left, Louvain, Means, Paths, Peeling, Place,
     Ranking, Search, Strength, VertexProgram,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
-use outcore_graph::ListIndex;
 use outcore_store::cache::CachedFile;
 use outcore_store::{return_freed_memory, Direction, GraphFile, Io, Part, PAGE};
 use pyo3::prelude::*;

@@ -7,9 +7,9 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use outcore_coding::tiles::Rows;
 use outcore_dtype::DType;
 
-use super::rows::Rows;
 use super::semiring::{complex, float32, float64, int64, truth, Ring};
 use super::Semiring;
 

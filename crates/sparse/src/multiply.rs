@@ -5,11 +5,12 @@
 
 use std::marker::PhantomData;
 
+use outcore_coding::tiles::{Segment, Tile};
+use outcore_coding::Malformed;
 use outcore_dtype::DType;
 use outcore_kernels::{SparseTile, TileBody};
 
 use super::semiring::{complex, float32, float64, int64, truth, Ring};
-use super::tile::{Malformed, Segment, Tile};
 use super::Semiring;
 
 /// Adds the product of a tile and a dense block to another block.

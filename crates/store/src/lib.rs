@@ -81,8 +81,7 @@ pub use sink::{check_space, create, plan_sink, target_of, Sink, SinkPlan};
 pub use size::{show_size, show_size_up};
 pub use source::{may_change_unseen, open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
 pub use sparse::{
-    open_rows, open_sparse, parse_sparse, CheckTileRow, CompressedRows, Encoding, SparseFile, SparseShape,
-    SparseWriter, TileRowRecord,
+    open_rows, open_sparse, parse_sparse, CompressedRows, SparseFile, SparseShape, SparseWriter, TileRowRecord,
 };
 pub use sums::{agrees_with_sums, checksum_behind, remove_with_sums};
 pub use text::{Columns, LineFormat, Lines, Number};

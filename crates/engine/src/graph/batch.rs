@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outcore_graph::{ListIndex, Span, Vertex};
+use outcore_coding::lists::{Extent, ListIndex, Vertex};
 use outcore_store::{GraphFile, Part, PlacedRun, Section, PAGE};
 
 use super::bits::{blocks, Bits};
@@ -69,7 +69,7 @@ impl<'a> WeightIndex<'a> {
         degrees.map(|degrees| WeightIndex { degrees, item })
     }
 
-    pub(super) fn span(&self, vertex: Vertex) -> Span {
+    pub(super) fn span(&self, vertex: Vertex) -> Extent {
         self.times(self.degrees.span(vertex))
     }
 
@@ -79,8 +79,8 @@ impl<'a> WeightIndex<'a> {
     }
 
     /// Where the weights of so many neighbours lie.
-    fn times(&self, neighbours: Span) -> Span {
-        Span {
+    fn times(&self, neighbours: Extent) -> Extent {
+        Extent {
             offset: neighbours.offset * self.item,
             bytes: neighbours.bytes * self.item,
         }
@@ -100,7 +100,7 @@ pub(super) const BATCH_VERTICES: Vertex = 1 << 16;
 const BLOCK: Vertex = 32;
 /// Vertices whose batches are cut in one go: a multiple of that.
 const CUT_VERTICES: Vertex = 1 << 19;
-const NOWHERE: Span = Span { offset: 0, bytes: 0 };
+const NOWHERE: Extent = Extent { offset: 0, bytes: 0 };
 
 /// Bytes of a list from which on it is long. Neither this nor the size of a part depends on the memory: sums by parts have the
 /// same bits in any.
@@ -118,7 +118,7 @@ fn parts_of(list_bytes: u64) -> usize {
     most_neighbours(list_bytes).div_ceil(PART_NEIGHBOURS as u64) as usize
 }
 
-pub(super) fn pages_of(span: Span) -> Range<u64> {
+pub(super) fn pages_of(span: Extent) -> Range<u64> {
     span.offset / PAGE as u64..span.end().div_ceil(PAGE as u64)
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Runs {
 
 impl Runs {
     /// Adds a span that begins no earlier than those there are. The whole of it is in one run then.
-    fn add(&mut self, span: Span) {
+    fn add(&mut self, span: Extent) {
         if span.bytes == 0 {
             return;
         }
@@ -181,7 +181,7 @@ impl Runs {
     }
 
     /// Where in the pages that were read a span lies. `run` is that of a span before it, and of this one after.
-    pub fn place(&self, span: Span, run: &mut usize) -> Range<usize> {
+    pub fn place(&self, span: Extent, run: &mut usize) -> Range<usize> {
         if span.bytes == 0 {
             return 0..0;
         }
@@ -260,8 +260,8 @@ pub(super) fn rank(batches: &mut [Batch], portion: usize, portions: usize, cache
 
 /// Where the list of a vertex lies, and where its weights do, if they are looked for.
 pub(super) struct Found {
-    pub list: Span,
-    pub weights: Span,
+    pub list: Extent,
+    pub weights: Extent,
 }
 
 /// Calls `each` with the chosen vertices of a range that have a list, ascending, and where that lies.
@@ -283,7 +283,7 @@ fn spans_of(
     bits: u32,
     each: &mut impl FnMut(Vertex, Found),
 ) {
-    let mut give = |vertex, list: Span, weights| {
+    let mut give = |vertex, list: Extent, weights| {
         if list.bytes > 0 {
             each(vertex, Found { list, weights });
         }
@@ -388,7 +388,7 @@ impl Cutting<'_> {
             batch.vertices = begin..end;
             batch.parts = if end == begin + 1 { self.parts(bytes) } else { 0 };
             if batch.parts == 0 {
-                batch.lists.add(Span { offset, bytes });
+                batch.lists.add(Extent { offset, bytes });
             }
             if bytes > 0 {
                 done.push(std::mem::take(&mut batch));
@@ -461,7 +461,7 @@ mod tests {
             let (mut runs, mut wanted, mut offset) = (Runs::default(), std::collections::BTreeSet::new(), 0);
             let mut spans = vec![];
             for (hole, bytes) in steps {
-                let span = Span { offset: offset + hole, bytes };
+                let span = Extent { offset: offset + hole, bytes };
                 offset = span.end();
                 runs.add(span);
                 wanted.extend(pages_of(span));
@@ -485,7 +485,7 @@ mod tests {
     fn a_cache_keeps_the_end_of_a_long_sweep_and_is_asked_for_its_beginning() {
         let of = |pages: u64| {
             let mut batch = Batch::default();
-            batch.lists.add(Span {
+            batch.lists.add(Extent {
                 offset: 0,
                 bytes: pages * PAGE as u64,
             });

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 
 /// A set of the vertices below a number, a bit for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 use outcore_store::{GraphShape, GraphWriter, Io};
 
 use super::means::Watch;

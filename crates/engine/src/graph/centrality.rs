@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 use outcore_store::{Direction, GraphFile};
 
 use super::bits::Bits;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_dtype::DType;
-use outcore_graph::{ListIndex, Vertex};
 use outcore_store::{volume, Direction, GraphFile, GraphShape, GraphWriter};
 
 use super::batch::{Chosen, WeightIndex};

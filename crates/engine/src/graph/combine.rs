@@ -1,6 +1,6 @@
 //! Messages to one vertex become one value.
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 use outcore_store::large_vec;
 
 use super::frontier::Frontier;

@@ -1,6 +1,6 @@
 //! Core numbers.
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 use outcore_store::Direction;
 
 use super::bits::Bits;

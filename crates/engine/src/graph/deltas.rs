@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use outcore_graph::{ListIndex, Vertex};
+use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::frontier::Frontier;

@@ -1,6 +1,6 @@
 //! The vertices that are active in an iteration.
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 
 use super::batch::Chosen;
 use super::bits::Bits;

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use outcore_graph::{has_any, Malformed, Vertex};
+use outcore_coding::lists::{has_any, Vertex};
+use outcore_coding::Malformed;
 use outcore_store::GraphFile;
 
 use super::bits::SharedBits;

@@ -1,6 +1,6 @@
 //! Communities by labels that spread, and sets of vertices that are not neighbours.
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;

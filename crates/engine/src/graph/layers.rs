@@ -100,7 +100,7 @@ impl Layers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outcore_graph::Vertex;
+    use outcore_coding::lists::Vertex;
     use proptest::prelude::*;
 
     fn frontier(vertices: usize, members: &[Vertex]) -> Frontier {

@@ -1,6 +1,6 @@
 //! Breadth-first search.
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 use outcore_store::{large_vec, Direction, GraphFile};
 
 use super::batch::Chosen;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outcore_graph::{ListIndex, Span, Vertex};
+use outcore_coding::lists::{Extent, ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile, Part, PAGE};
 
 use super::batch::{Chosen, WeightIndex};
@@ -228,7 +228,7 @@ pub fn mean_weight(
     for sample in 0..samples {
         let offset = pages * sample / samples * page;
         let bytes = page.min(bytes - offset);
-        let (frame, place) = wanted.read_span(Part::Weights, Span { offset, bytes }, means)?;
+        let (frame, place) = wanted.read_span(Part::Weights, Extent { offset, bytes }, means)?;
         scratch.take_weights(dtype, &frame[place]);
         means.frames.give(frame);
         for weight in scratch.weights.iter().filter(|weight| **weight >= 0.0) {

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use outcore_graph::{ListParts, Malformed, Span, Vertex, HEAD_BYTES};
+use outcore_coding::lists::{Extent, ListParts, Vertex, HEAD_BYTES};
+use outcore_coding::Malformed;
 use outcore_store::{AlignedBuffer, Part};
 
 use super::batch::PART_NEIGHBOURS;
@@ -13,7 +14,7 @@ use crate::EngineError;
 /// A list that is read part by part.
 pub(super) struct LongList {
     pub vertex: Vertex,
-    span: Span,
+    span: Extent,
     parts: ListParts,
     /// The last neighbour of the part that was read last, and of the one before it.
     last: Option<Vertex>,
@@ -24,7 +25,7 @@ impl LongList {
     /// Reads how many neighbours there are.
     pub fn open(wanted: &Wanted<'_>, vertex: Vertex, means: &Means<'_>) -> Result<LongList, EngineError> {
         let span = wanted.file.section(wanted.direction).index.span(vertex);
-        let begin = Span {
+        let begin = Extent {
             bytes: span.bytes.min(HEAD_BYTES as u64),
             ..span
         };
@@ -74,7 +75,7 @@ impl LongList {
         means.frames.give(codes.0);
         means.frames.give(gaps.0);
         if let (Some(index), Some(dtype)) = (wanted.weights, wanted.file.shape().weights) {
-            let span = Span {
+            let span = Extent {
                 offset: index.span(self.vertex).offset + done as u64 * index.item,
                 bytes: neighbours as u64 * index.item,
             };
@@ -88,11 +89,11 @@ impl LongList {
     fn read(
         &self,
         wanted: &Wanted<'_>,
-        within: Span,
+        within: Extent,
         means: &Means<'_>,
     ) -> Result<(AlignedBuffer, Range<usize>), EngineError> {
         let offset = self.span.offset + within.offset;
-        wanted.read_span(Part::Lists, Span { offset, ..within }, means)
+        wanted.read_span(Part::Lists, Extent { offset, ..within }, means)
     }
 }
 

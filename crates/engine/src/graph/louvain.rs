@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use outcore_graph::{ListIndex, Vertex};
+use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::GraphFile;
 
 use super::batch::Chosen;

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 
 use super::combine::{Combine, Combined, Number};
 use super::frontier::are_vertices;

@@ -1,6 +1,6 @@
 //! Topological order.
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 use outcore_store::Direction;
 
 use super::program::{Outbox, VertexProgram};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 use outcore_store::{large_vec, Direction};
 
 use super::bits::SharedBits;

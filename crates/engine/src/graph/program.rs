@@ -5,7 +5,7 @@ use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
-use outcore_graph::{ListIndex, Vertex};
+use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile, PAGE};
 
 use super::batch::WeightIndex;

@@ -1,6 +1,6 @@
 //! PageRank.
 
-use outcore_graph::{ListIndex, Vertex};
+use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile, LargePages};
 
 use super::batch::{Chosen, WeightIndex};

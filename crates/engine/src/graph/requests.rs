@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 
 use super::frontier::Frontier;
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use outcore_graph::{ListIndex, Vertex};
+use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
 use super::batch::Chosen;

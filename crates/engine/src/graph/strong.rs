@@ -1,6 +1,6 @@
 //! Strongly connected components.
 
-use outcore_graph::Vertex;
+use outcore_coding::lists::Vertex;
 use outcore_store::{Direction, GraphFile};
 
 use super::frontier::Frontier;

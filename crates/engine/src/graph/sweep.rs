@@ -6,7 +6,8 @@ use std::ops::{Deref, Range};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outcore_graph::{decode, has_any, Malformed, Span, Vertex};
+use outcore_coding::lists::{decode, has_any, Extent, Vertex};
+use outcore_coding::Malformed;
 use outcore_store::cache::PageCache;
 use outcore_store::{AlignedBuffer, Direction, GraphFile, PAGE};
 
@@ -292,7 +293,7 @@ fn each_encoded(
     weights: Option<WeightIndex<'_>>,
     batch: &Batch,
     lists: &[u8],
-    mut each: impl FnMut(Vertex, &[u8], Span) -> Result<(), Malformed>,
+    mut each: impl FnMut(Vertex, &[u8], Extent) -> Result<(), Malformed>,
 ) -> Result<(), EngineError> {
     let section = wanted.file.section(wanted.direction);
     let (mut run, mut outcome) = (0, Ok(()));

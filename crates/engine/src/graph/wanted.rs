@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use outcore_coding::lists::{Extent, Vertex};
 use outcore_dtype::DType;
-use outcore_graph::{Span, Vertex};
 use outcore_kernels::cast_kernel;
 use outcore_store::{AlignedBuffer, Caching, Direction, GraphFile, Part, PlacedRun, PAGE};
 
@@ -131,7 +131,7 @@ impl Wanted<'_> {
     pub(super) fn read_span(
         &self,
         part: Part,
-        span: Span,
+        span: Extent,
         means: &Means<'_>,
     ) -> Result<(AlignedBuffer, Range<usize>), EngineError> {
         let pages = pages_of(span);

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use outcore_coding::tiles::{TileRowEncoder, ENTRIES_MAX};
 use outcore_dtype::DType;
 use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
-use outcore_sparse::{TileRowEncoder, ENTRIES_MAX};
 use outcore_store::{Io, SparseShape, SparseWriter};
 
 use super::adding::{is_widened, Sum};
@@ -181,11 +181,11 @@ impl Assembler {
         workers: usize,
         io: &Io,
     ) -> Result<Assembler, EngineError> {
-        if !shape.side.is_power_of_two() || shape.side as usize > outcore_sparse::SIDE_MAX {
+        if !shape.side.is_power_of_two() || shape.side as usize > outcore_coding::tiles::SIDE_MAX {
             return Err(EngineError::Argument(format!(
                 "sparse: tiles of {} rows; a power of two up to {} is right",
                 shape.side,
-                outcore_sparse::SIDE_MAX
+                outcore_coding::tiles::SIDE_MAX
             )));
         }
         let places = Places::new(&shape).ok_or_else(|| {

@@ -1,6 +1,7 @@
 //! The entries of a stored sparse matrix, tile by tile, for what is no product.
 
-use outcore_sparse::{Malformed, TileRow};
+use outcore_coding::tiles::TileRow;
+use outcore_coding::Malformed;
 use outcore_store::{AlignedBuffer, Io, Region, Source, PAGE};
 
 use super::Matrix;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outcore_sparse::{rows_product, ENTRIES_MAX};
+use outcore_coding::tiles::{rows_bytes, ENTRIES_MAX};
+use outcore_sparse::rows_product;
 use outcore_store::{Io, PAGE};
 
 use super::meeting::{blocks_of_tile, tile_cost, Blocks, Meeting, Wanted};
@@ -55,7 +56,7 @@ pub fn forecast(what: &SparseProduct<'_>, means: &Means<'_>) -> Result<Forecast,
         let (group, after) = meeting.group(next, shares.first);
         for entries in said.group(&group)? {
             said.found.entries = said.found.entries.saturating_add(entries);
-            let own = super::bytes(entries, &shape).next_multiple_of(64);
+            let own = rows_bytes(entries, shape.layout()).next_multiple_of(64);
             bytes = bytes.saturating_add(own).saturating_add(RECORD_BYTES);
         }
         next = after;

@@ -10,18 +10,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use outcore_coding::tiles::{listed_tiles, Rows, TileRow, TileRowEncoder, Values, ENTRIES_MAX};
+use outcore_coding::Malformed;
 use outcore_dtype::DType;
 use outcore_kernels::cast_kernel;
-use outcore_sparse::{
-    listed_tiles, rows_product, Batch, Malformed, Mask, Operands, Rows, RowsProduct, Table, TileRow, TileRowEncoder,
-    Values, ENTRIES_MAX,
-};
+use outcore_sparse::{rows_product, Batch, Mask, Operands, RowsProduct, Table};
 use outcore_store::{Io, SparseShape, SparseWriter};
 
 use super::meeting::{decoded_bytes, Listed, Meeting, Wanted};
 use super::operands::{Means, Shares, SparseProduct, COPIES};
 use super::terms::most_entries;
-use super::{check, Matrix};
+use super::Matrix;
 use crate::EngineError;
 
 /// Rows of the first matrix that are multiplied in one go, and their entries.
@@ -84,7 +83,7 @@ pub fn multiply_sparse(
         }
         next = after;
     }
-    super::opened(writer.finish_opened(check, means.io)?)
+    super::opened(writer.finish_opened(means.io)?)
 }
 
 /// Writes the tile rows of several matrices of one shape, none of which has some behind those of the next, to one file.

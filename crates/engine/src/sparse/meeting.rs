@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use outcore_sparse::{listed_tiles, Malformed, Rows};
+use outcore_coding::tiles::{listed_tiles, Rows};
+use outcore_coding::Malformed;
 use outcore_store::{Io, Source, SparseFile};
 
 use super::operands::{Shares, SparseProduct};

@@ -23,11 +23,7 @@ mod transposed;
 use std::path::Path;
 use std::sync::Arc;
 
-use outcore_sparse::{check_tile_row, encode_rows, rows_bytes, Malformed};
-use outcore_store::{
-    open_rows as open_compressed, open_sparse, CompressedRows, Encoding, Io, Source, SparseFile, SparseShape,
-    TileRowRecord,
-};
+use outcore_store::{open_rows as open_compressed, open_sparse, CompressedRows, Io, Source, SparseFile, SparseShape};
 
 use crate::expr::{Expr, Op};
 use crate::{ops, EngineError};
@@ -54,7 +50,7 @@ pub struct Matrix {
 /// # Errors
 /// As [`open_sparse`].
 pub fn open(path: &Path, io: &Io) -> Result<Matrix, EngineError> {
-    opened(open_sparse(path, check, io)?)
+    opened(open_sparse(path, io)?)
 }
 
 fn opened(file: Arc<SparseFile>) -> Result<Matrix, EngineError> {
@@ -75,7 +71,7 @@ pub fn open_rows(
     side: u32,
     io: &Io,
 ) -> Result<Matrix, EngineError> {
-    if !side.is_power_of_two() || side as usize > outcore_sparse::SIDE_MAX {
+    if !side.is_power_of_two() || side as usize > outcore_coding::tiles::SIDE_MAX {
         return Err(EngineError::Argument(format!("sparse: tiles of {side} rows")));
     }
     let arrays = CompressedRows {
@@ -91,7 +87,7 @@ pub fn open_rows(
         entries: indices.shape.first().copied().unwrap_or(0),
         dtype: data.map(|data| data.dtype),
     };
-    opened(open_compressed(arrays, shape, Encoding { encode, bytes }, io)?)
+    opened(open_compressed(arrays, shape, io)?)
 }
 
 fn stored(name: &str, array: &Expr) -> Result<Arc<dyn Source>, EngineError> {
@@ -101,35 +97,5 @@ fn stored(name: &str, array: &Expr) -> Result<Arc<dyn Source>, EngineError> {
             "{name}: {} is not stored as it is",
             array.label()
         ))),
-    }
-}
-
-fn layout_of(shape: &SparseShape) -> (u64, u64, usize) {
-    let item = shape.dtype.map_or(0, |dtype| dtype.size());
-    (u64::from(shape.side), shape.columns, item)
-}
-
-fn encode(
-    counts: &[u64],
-    columns: &[u64],
-    values: &[u8],
-    shape: &SparseShape,
-    out: &mut Vec<u8>,
-) -> Result<(), &'static str> {
-    encode_rows(counts, columns, values, layout_of(shape), out).map_err(|Malformed(what)| what)
-}
-
-fn bytes(entries: u64, shape: &SparseShape) -> u64 {
-    rows_bytes(entries, layout_of(shape))
-}
-
-/// What is wrong with a tile row, if anything: what is read has passed this, so that products need not look again.
-fn check(bytes: &[u8], record: &TileRowRecord, shape: &SparseShape) -> Result<(), &'static str> {
-    let (side, item) = (u64::from(shape.side), shape.dtype.map_or(0, |dtype| dtype.size()));
-    let rows = side.min(shape.rows.saturating_sub(record.number.saturating_mul(side)));
-    match check_tile_row(bytes, item, side, rows, shape.columns) {
-        Ok(entries) if entries == record.entries => Ok(()),
-        Ok(_) => Err("a tile row has other entries than the directory says"),
-        Err(Malformed(what)) => Err(what),
     }
 }

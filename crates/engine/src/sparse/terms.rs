@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outcore_sparse::ENTRIES_MAX;
+use outcore_coding::tiles::ENTRIES_MAX;
 use outcore_store::Io;
 
 use super::meeting::Meeting;

@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use outcore_coding::tiles::{Tile, TileRow};
+use outcore_coding::Malformed;
 use outcore_dtype::{DType, Scalar};
 use outcore_kernels::{cast_kernel, UnaryKernel};
-use outcore_sparse::{product_kernel, transposed_kernel, Malformed, Semiring, Tile, TileProduct, TileRow};
+use outcore_sparse::{product_kernel, transposed_kernel, Semiring, TileProduct};
 use outcore_store::SparseFile;
 
 use super::bands::Piece;

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
 
+use outcore_coding::lists::ListIndex;
 use outcore_dtype::DType;
 use outcore_engine::graph::{
     self, Activity, Bits, Chosen, Delivery, Frames, Frontier, Graph, Heading, List, Means, Outbox, Paths, Requests,
     Search, Strength, Sweep, VertexProgram, Wanted,
 };
 use outcore_engine::EngineError;
-use outcore_graph::ListIndex;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
 use proptest::prelude::*;
 

@@ -1,9 +1,7 @@
 //! The engine without Python: one binary, a module per room.
 
-mod architecture;
 mod graph;
 mod growth;
-mod imports;
 mod placement;
 mod plans;
 mod replay;

@@ -1,4 +1,6 @@
-//! The matrices from outside: one binary, a module per chapter.
+//! The kernels from outside: one binary, a module per chapter.
 
 mod incomplete;
-mod tiles;
+mod products;
+#[path = "../../../coding/tests/support.rs"]
+mod support;

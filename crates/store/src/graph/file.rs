@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crc32c::crc32c;
-use outcore_graph::{IndexParts, ListIndex, Malformed};
+use outcore_coding::lists::{IndexParts, ListIndex};
+use outcore_coding::Malformed;
 
 use super::header::{GraphShape, Header, Places, HEADER_BYTES, LARGE_BYTES};
 use crate::cache::{CachedFile, PageCache, PageRun};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crc32c::{crc32c, crc32c_append};
-use outcore_graph::{encode, ListIndex, Vertex};
+use outcore_coding::lists::{encode, ListIndex, Vertex};
 
 use super::header::{GraphShape, Header, Places};
 use crate::frames::PAGE;

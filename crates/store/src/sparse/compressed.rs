@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use outcore_coding::tiles::{encode_rows, rows_bytes};
+use outcore_coding::Malformed;
 use outcore_dtype::DType;
 
 use super::header::{SparseShape, TileRowRecord};
@@ -9,19 +11,6 @@ use crate::frames::PAGE;
 use crate::mapping::AlignedBuffer;
 use crate::source::{ReadCost, Source};
 use crate::{Io, Region, StoreError};
-
-/// Makes a tile row: the entries of each of its rows, the columns of all, their values, and the matrix.
-pub type EncodeTileRow = fn(&[u64], &[u64], &[u8], &SparseShape, &mut Vec<u8>) -> Result<(), &'static str>;
-
-/// Most bytes of a tile row with so many entries.
-pub type TileRowBytes = fn(u64, &SparseShape) -> u64;
-
-/// What tile rows are made by.
-#[derive(Clone, Copy, Debug)]
-pub struct Encoding {
-    pub encode: EncodeTileRow,
-    pub bytes: TileRowBytes,
-}
 
 /// The arrays of a matrix in compressed rows.
 #[derive(Clone, Debug)]
@@ -100,12 +89,7 @@ impl CompressedRows {
     }
 
     /// The tile rows that have entries: number, first entry, entries. Reads all of `indptr`.
-    pub(super) fn records(
-        &self,
-        shape: &SparseShape,
-        bytes: TileRowBytes,
-        io: &Io,
-    ) -> Result<Vec<TileRowRecord>, StoreError> {
+    pub(super) fn records(&self, shape: &SparseShape, io: &Io) -> Result<Vec<TileRowRecord>, StoreError> {
         let malformed = |reason: String| StoreError::format(self.name.as_ref(), reason);
         let side = u64::from(shape.side);
         let (mut found, mut before, mut first) = (vec![], 0, 0);
@@ -138,7 +122,7 @@ impl CompressedRows {
                         found.push(TileRowRecord {
                             number,
                             offset: first,
-                            bytes: bytes(pointer - first, shape),
+                            bytes: rows_bytes(pointer - first, shape.layout()),
                             entries: pointer - first,
                             checksum: 0,
                             head: 0,
@@ -190,7 +174,6 @@ impl CompressedRows {
         &self,
         record: &TileRowRecord,
         shape: &SparseShape,
-        encode: EncodeTileRow,
         frame: &mut [u8],
         io: &Io,
     ) -> Result<(), StoreError> {
@@ -206,12 +189,12 @@ impl CompressedRows {
         let columns = read_integers(&*self.indices, own.start[0], own.shape[0], io)?;
         let mut out = vec![];
         let made = match &self.data {
-            None => encode(&counts, &columns, &[], shape, &mut out),
+            None => encode_rows(&counts, &columns, &[], shape.layout(), &mut out),
             Some(data) => read_with(&**data, &own, io, |values| {
-                encode(&counts, &columns, values, shape, &mut out)
+                encode_rows(&counts, &columns, values, shape.layout(), &mut out)
             })?,
         };
-        made.map_err(|what| malformed(format!("{what}, in tile row {}", record.number)))?;
+        made.map_err(|Malformed(what)| malformed(format!("{what}, in tile row {}", record.number)))?;
         let place = frame.get_mut(..record.bytes as usize);
         let place = place.filter(|place| place.len() >= out.len());
         let place =

@@ -1,6 +1,7 @@
 //! The header and the directory, read without trust.
 
 use crc32c::crc32c;
+use outcore_coding::tiles::{HEAD_BYTES, LISTED_BYTES, SIDE_MAX};
 use outcore_dtype::DType;
 
 use crate::frames::PAGE;
@@ -13,8 +14,6 @@ pub(super) const HEADER_BYTES: usize = 80;
 pub(super) const RECORD_BYTES: usize = 40;
 /// Tile rows and the directory begin at multiples of this.
 pub(super) const ALIGN: u64 = 64;
-/// The largest side of a tile.
-const SIDE_MAX: u32 = 1 << 15;
 
 /// What a sparse matrix is, without its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +39,13 @@ pub struct TileRowRecord {
     pub head: u32,
 }
 
-/// Bytes of a tile row before its list of tiles, and of each tile in it.
-const HEAD_BYTES: usize = 24;
-const LISTED_BYTES: usize = 16;
+impl SparseShape {
+    /// The rows of a tile, the columns of the matrix, and the bytes of a value; 0 where there are none.
+    pub fn layout(&self) -> (u64, u64, usize) {
+        let item = self.dtype.map_or(0, |dtype| dtype.size());
+        (u64::from(self.side), self.columns, item)
+    }
+}
 
 /// Bytes of the head of a tile row with so many tiles.
 pub(super) fn head_bytes(tiles: u64) -> u64 {
@@ -102,7 +105,7 @@ impl Header {
         let SparseShape {
             side, rows, columns, ..
         } = self.shape;
-        if !side.is_power_of_two() || side > SIDE_MAX {
+        if !side.is_power_of_two() || side as usize > SIDE_MAX {
             return Err(format!(
                 "tiles of {side} rows; a power of two up to {SIDE_MAX} is right"
             ));

@@ -1,7 +1,6 @@
 //! Files of sparse matrices (`.ocs`): tile rows one behind the other, and where each of them is.
 //!
-//! What is in a tile row is the business of the crate of sparse kernels; here it is bytes under a checksum. Tile rows
-//! without entries are not there, so the directory grows with the entries and never with the rows. Little-endian:
+//! A tile row is coded by `outcore_coding::tiles`. Tile rows without entries are not there, so the directory grows with the entries and never with the rows. Little-endian:
 //!
 //! ```text
 //! 0     "OCSPARSE"
@@ -26,7 +25,7 @@ mod header;
 mod source;
 mod writer;
 
-pub use compressed::{CompressedRows, Encoding};
+pub use compressed::CompressedRows;
 pub use header::{parse_sparse, SparseShape, TileRowRecord};
-pub use source::{open_rows, open_sparse, CheckTileRow, SparseFile};
+pub use source::{open_rows, open_sparse, SparseFile};
 pub use writer::SparseWriter;

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crc32c::crc32c;
+use outcore_coding::tiles::check_tile_row;
+use outcore_coding::Malformed;
 use outcore_dtype::DType;
 
-use super::compressed::{CompressedRows, EncodeTileRow, Encoding};
+use super::compressed::CompressedRows;
 use super::header::{
     head_bytes, head_of, records, Header, SparseShape, TileRowRecord, ALIGN, HEADER_BYTES, RECORD_BYTES,
 };
@@ -22,9 +24,6 @@ use crate::{Io, Region, StoreError};
 const TILE_BYTES: u64 = 4 << 20;
 /// A tile has no more tile rows than this from its first to its last, so that the rows of a product stay in the cache.
 const TILE_ROWS: u64 = 8;
-
-/// What is wrong with the bytes of a tile row of a matrix, if anything.
-pub type CheckTileRow = fn(&[u8], &TileRowRecord, &SparseShape) -> Result<(), &'static str>;
 
 /// An opened sparse matrix.
 #[derive(Debug)]
@@ -45,19 +44,16 @@ pub struct SparseFile {
 #[derive(Debug)]
 enum Body {
     /// They lie in the file.
-    File { stamp: Stamp, check: CheckTileRow },
+    File(Stamp),
     /// They are made of compressed rows, one in each tile.
-    Rows {
-        rows: CompressedRows,
-        encode: EncodeTileRow,
-    },
+    Rows(CompressedRows),
 }
 
-/// Opens a sparse matrix, of which every tile row is looked at by `check` when it is read.
+/// Opens a sparse matrix, of which every tile row is checked when it is read, so that products need not look again.
 ///
 /// # Errors
 /// One line: not such a file, one that is cut off, or one whose checksums do not agree.
-pub fn open_sparse(path: &Path, check: CheckTileRow, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
+pub fn open_sparse(path: &Path, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
     io.open(path, Mode::Read)?; // which says it best where there is none
     let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
     let malformed = |reason: String| StoreError::format(path, reason);
@@ -85,7 +81,7 @@ pub fn open_sparse(path: &Path, check: CheckTileRow, io: &Io) -> Result<Arc<Spar
         tile_rows => read(header.directory, tile_rows as usize * RECORD_BYTES)?,
     };
     let records = records(&header, &directory).map_err(malformed)?;
-    Ok(Arc::new(SparseFile::new(path, header.shape, records, stamp, check)))
+    Ok(Arc::new(SparseFile::new(path, header.shape, records, stamp)))
 }
 
 /// Opens a matrix that lies in compressed rows, without another copy of it. Its row pointers are read once; `shape` says
@@ -93,14 +89,9 @@ pub fn open_sparse(path: &Path, check: CheckTileRow, io: &Io) -> Result<Arc<Spar
 ///
 /// # Errors
 /// Arrays whose lengths do not go together, or row pointers that fall.
-pub fn open_rows(
-    rows: CompressedRows,
-    shape: SparseShape,
-    encoding: Encoding,
-    io: &Io,
-) -> Result<Arc<SparseFile>, StoreError> {
+pub fn open_rows(rows: CompressedRows, shape: SparseShape, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
     rows.check(&shape)?;
-    let records = rows.records(&shape, encoding.bytes, io)?;
+    let records = rows.records(&shape, io)?;
     let identities: Vec<&str> = rows.arrays().map(|array| array.identity()).collect();
     let lengths: Arc<[u64]> = records.iter().map(|record| record.bytes).collect();
     Ok(Arc::new(SparseFile {
@@ -111,21 +102,12 @@ pub fn open_rows(
         lengths,
         records,
         shape,
-        body: Body::Rows {
-            rows,
-            encode: encoding.encode,
-        },
+        body: Body::Rows(rows),
     }))
 }
 
 impl SparseFile {
-    pub(super) fn new(
-        path: &Path,
-        shape: SparseShape,
-        records: Vec<TileRowRecord>,
-        stamp: Stamp,
-        check: CheckTileRow,
-    ) -> SparseFile {
+    pub(super) fn new(path: &Path, shape: SparseShape, records: Vec<TileRowRecord>, stamp: Stamp) -> SparseFile {
         let mut tiles = vec![0];
         for (position, record) in records.iter().enumerate() {
             let first = &records[tiles[tiles.len() - 1]];
@@ -151,7 +133,7 @@ impl SparseFile {
             tiles,
             lengths,
             identity: stamp.name(path),
-            body: Body::File { stamp, check },
+            body: Body::File(stamp),
         }
     }
 
@@ -171,14 +153,14 @@ impl SparseFile {
     /// Bytes of the file, or of the arrays.
     pub fn file_bytes(&self) -> u64 {
         match &self.body {
-            Body::File { stamp, .. } => stamp.bytes,
-            Body::Rows { rows, .. } => rows.bytes(),
+            Body::File(stamp) => stamp.bytes,
+            Body::Rows(rows) => rows.bytes(),
         }
     }
 
     /// Whether tiles lie in the file as they are multiplied.
     pub fn is_tiled(&self) -> bool {
-        matches!(self.body, Body::File { .. })
+        matches!(self.body, Body::File(_))
     }
 
     /// Tiles of the source.
@@ -231,7 +213,7 @@ impl SparseFile {
     /// # Errors
     /// The file cannot be read, or a head does not agree with its checksum.
     pub fn heads(&self, tile: usize, io: &Io) -> Result<Vec<Vec<u8>>, StoreError> {
-        let Body::File { stamp, .. } = &self.body else {
+        let Body::File(stamp) = &self.body else {
             return Err(StoreError::Invalid(format!("{}: has no heads", self.name())));
         };
         let file = stamp.open(&self.path, io)?;
@@ -250,6 +232,16 @@ impl SparseFile {
             }
         };
         self.records_of(tile).iter().map(read).collect()
+    }
+
+    fn check_tile_row(&self, bytes: &[u8], record: &TileRowRecord) -> Result<(), &'static str> {
+        let (side, columns, item) = self.shape.layout();
+        let rows = side.min(self.shape.rows.saturating_sub(record.number.saturating_mul(side)));
+        match check_tile_row(bytes, item, side, rows, columns) {
+            Ok(entries) if entries == record.entries => Ok(()),
+            Ok(_) => Err("a tile row has other entries than the directory says"),
+            Err(Malformed(what)) => Err(what),
+        }
     }
 
     fn records_of(&self, tile: usize) -> &[TileRowRecord] {
@@ -300,21 +292,21 @@ impl Source for SparseFile {
 
     fn check_unchanged(&self) -> Result<(), StoreError> {
         match &self.body {
-            Body::File { stamp, .. } => stamp.check(&self.path, |stamp| stamp),
-            Body::Rows { rows, .. } => rows.arrays().try_for_each(|array| array.check_unchanged()),
+            Body::File(stamp) => stamp.check(&self.path, |stamp| stamp),
+            Body::Rows(rows) => rows.arrays().try_for_each(|array| array.check_unchanged()),
         }
     }
 
     fn check_unwritten(&self) -> Result<(), StoreError> {
         match &self.body {
-            Body::File { stamp, .. } => stamp.check(&self.path, Stamp::written),
-            Body::Rows { rows, .. } => rows.arrays().try_for_each(|array| array.check_unwritten()),
+            Body::File(stamp) => stamp.check(&self.path, Stamp::written),
+            Body::Rows(rows) => rows.arrays().try_for_each(|array| array.check_unwritten()),
         }
     }
 
     fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
         let (tile, part) = self.part(region)?;
-        if let Body::Rows { rows, .. } = &self.body {
+        if let Body::Rows(rows) = &self.body {
             return rows.cost(&self.records[tile], &self.shape, io);
         }
         let array = self.array(tile);
@@ -327,10 +319,10 @@ impl Source for SparseFile {
 
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
         let (tile, part) = self.part(region)?;
-        let (stamp, check) = match &self.body {
-            Body::File { stamp, check } => (stamp, check),
-            Body::Rows { rows, encode } => {
-                rows.read(&self.records[tile], &self.shape, *encode, frame, io)?;
+        let stamp = match &self.body {
+            Body::File(stamp) => stamp,
+            Body::Rows(rows) => {
+                rows.read(&self.records[tile], &self.shape, frame, io)?;
                 return Ok(0);
             }
         };
@@ -345,7 +337,7 @@ impl Source for SparseFile {
                     "the checksum of tile row {number} at byte {at} does not agree with it"
                 )));
             }
-            check(bytes, record, &self.shape)
+            self.check_tile_row(bytes, record)
                 .map_err(|what| self.malformed(format!("{what}, in tile row {number}")))?;
         }
         Ok(offset)
@@ -357,8 +349,8 @@ impl Source for SparseFile {
 
     fn advice(&self) -> Option<String> {
         match &self.body {
-            Body::File { .. } => None,
-            Body::Rows { rows, .. } => rows.advice(&self.shape),
+            Body::File(_) => None,
+            Body::Rows(rows) => rows.advice(&self.shape),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crc32c::{crc32c, crc32c_append};
 
 use super::header::{head_bytes, head_of, record_bytes, Header, SparseShape, TileRowRecord, ALIGN};
-use super::source::{CheckTileRow, SparseFile};
+use super::source::SparseFile;
 use crate::frames::PAGE;
 use crate::io::{File, Mode};
 use crate::partial::{clean_partials, Partial};
@@ -142,16 +142,10 @@ impl SparseWriter {
     ///
     /// # Errors
     /// As [`Self::finish`].
-    pub fn finish_opened(mut self, check: CheckTileRow, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
+    pub fn finish_opened(mut self, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
         self.complete(io)?;
         let stamp = settled(|| Stamp::of(&self.path).map(|stamp| (stamp, stamp.modified_ns)))?;
-        Ok(Arc::new(SparseFile::new(
-            &self.path,
-            self.shape,
-            self.records,
-            stamp,
-            check,
-        )))
+        Ok(Arc::new(SparseFile::new(&self.path, self.shape, self.records, stamp)))
     }
 
     fn complete(&mut self, io: &Io) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES};
+use super::layout::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES};
 
 /// Entries of a tile, at most.
 pub const ENTRIES_MAX: usize = u32::MAX as usize;

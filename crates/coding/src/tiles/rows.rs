@@ -3,7 +3,8 @@
 use bytemuck::Pod;
 
 use super::encode::ENTRIES_MAX;
-use super::tile::{Malformed, TileRow};
+use super::tile::TileRow;
+use crate::Malformed;
 
 /// Values of some type, one behind the other.
 #[derive(Clone, Debug, Default)]
@@ -162,7 +163,7 @@ impl Rows {
     }
 
     /// Ends a row behind so many entries in all.
-    pub(super) fn end_row(&mut self) {
+    pub fn end_row(&mut self) {
         self.starts.push(self.columns.len() as u32);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::list::Malformed;
-use super::Vertex;
+use super::types::{Extent, Vertex};
+use crate::Malformed;
 
 /// Lists between two of which it is known where they begin.
 const STRIDE: usize = 32;
@@ -13,19 +13,6 @@ const LARGE: u8 = u8::MAX;
 const HUGE: u16 = u16::MAX;
 /// Vertices of which a member of a set is told apart by its lower half.
 const RANGE_BITS: u32 = 16;
-
-/// Bytes of a section.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
-    pub offset: u64,
-    pub bytes: u64,
-}
-
-impl Span {
-    pub fn end(&self) -> u64 {
-        self.offset + self.bytes
-    }
-}
 
 /// Numbers that ascend, each in the bytes of its lower half.
 ///
@@ -253,10 +240,10 @@ impl ListIndex {
     }
 
     /// Where the list of a vertex lies; vertices from `len` on lie behind all.
-    pub fn span(&self, vertex: Vertex) -> Span {
+    pub fn span(&self, vertex: Vertex) -> Extent {
         let mut spans = self.spans(vertex..vertex.saturating_add(1));
         spans.next().map_or(
-            Span {
+            Extent {
                 offset: self.total,
                 bytes: 0,
             },
@@ -265,7 +252,7 @@ impl ListIndex {
     }
 
     /// The vertices of a range, and where their lists lie.
-    pub fn spans(&self, range: Range<Vertex>) -> impl Iterator<Item = (Vertex, Span)> + '_ {
+    pub fn spans(&self, range: Range<Vertex>) -> impl Iterator<Item = (Vertex, Extent)> + '_ {
         let range = range.start..range.end.min(self.lengths.len() as Vertex);
         let mut offset = self.begin(range.start);
         let mut large = self.large.below(range.start);
@@ -277,7 +264,7 @@ impl ListIndex {
                 }
                 length => u64::from(length),
             };
-            let span = Span { offset, bytes };
+            let span = Extent { offset, bytes };
             offset += bytes;
             (vertex, span)
         })
@@ -285,7 +272,7 @@ impl ListIndex {
 
     /// Calls `each` with some vertices, ascending, and where their lists lie: those whose bits are set, of 32 from `first` on,
     /// which 32 divides.
-    pub fn each_of(&self, first: Vertex, mut bits: u32, mut each: impl FnMut(Vertex, Span)) {
+    pub fn each_of(&self, first: Vertex, mut bits: u32, mut each: impl FnMut(Vertex, Extent)) {
         let Some(begin) = self.begins.get(first as usize / STRIDE) else {
             return;
         };
@@ -295,7 +282,7 @@ impl ListIndex {
             while bits != 0 {
                 let place = bits.trailing_zeros() as usize;
                 bits &= bits - 1;
-                let span = Span {
+                let span = Extent {
                     offset: begin + u64::from(offsets[place]),
                     bytes: u64::from(lengths[place]),
                 };
@@ -316,7 +303,7 @@ impl ListIndex {
                 large = Some(place + 1);
             }
             if bits & 1 == 1 {
-                each(vertex, Span { offset, bytes });
+                each(vertex, Extent { offset, bytes });
             }
             (offset, vertex, bits) = (offset + bytes, vertex + 1, bits >> 1);
         }
@@ -430,7 +417,7 @@ mod tests {
             let mut offset = 0;
             for (vertex, bytes) in lengths.iter().enumerate() {
                 let vertex = vertex as Vertex;
-                prop_assert_eq!(index.span(vertex), Span { offset, bytes: *bytes });
+                prop_assert_eq!(index.span(vertex), Extent { offset, bytes: *bytes });
                 prop_assert_eq!(index.bytes_of(vertex), *bytes);
                 if *bytes > 0 {
                     prop_assert_eq!(index.vertex_at(offset), vertex);
@@ -448,7 +435,7 @@ mod tests {
             }
             prop_assert_eq!(index.total_bytes(), offset);
             prop_assert_eq!(index.vertex_at(offset) as usize, lengths.len());
-            prop_assert_eq!(index.span(lengths.len() as Vertex), Span { offset, bytes: 0 });
+            prop_assert_eq!(index.span(lengths.len() as Vertex), Extent { offset, bytes: 0 });
         }
     }
 

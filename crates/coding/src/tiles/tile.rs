@@ -1,10 +1,7 @@
 //! Tile rows as they lie in memory, read without trust.
 
-use super::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES, SIDE_MAX};
-
-/// Bytes that are no tile row, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
+use super::layout::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES, SIDE_MAX};
+use crate::Malformed;
 
 type Result<T> = std::result::Result<T, Malformed>;
 
@@ -37,8 +34,8 @@ pub struct Tile<'a> {
     /// Its column of tiles.
     pub block: u32,
     pub entries: usize,
-    pub(super) bytes: &'a [u8],
-    pub(super) segments: usize,
+    pub bytes: &'a [u8],
+    pub segments: usize,
     /// Of the entries, in their order; empty where the matrix has none.
     pub values: &'a [u8],
 }
@@ -167,24 +164,24 @@ pub fn check_tile_row(bytes: &[u8], item: usize, side: u64, rows: u64, columns: 
 
 /// Rows of a tile that have equally many entries, or a count each.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment<'a> {
+pub struct Segment<'a> {
     /// Entries of each row; 0 where `counts` says.
     pub width: usize,
     first: u16,
-    pub rows: Rows<'a>,
+    pub rows: RowNumbers<'a>,
     pub counts: &'a [u16],
     pub columns: &'a [u16],
 }
 
 /// The rows of a segment behind its first.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Rows<'a> {
+pub enum RowNumbers<'a> {
     Gaps(&'a [u8]),
     Numbers(&'a [u16]),
 }
 
-/// Rows looked at together.
-pub(super) const CHUNK: usize = 256;
+/// Numbers that are compared together.
+const CHUNK: usize = 256;
 
 /// Numbers that are not above the one before.
 fn falls(numbers: &[u16]) -> usize {
@@ -212,7 +209,8 @@ impl<'a> Tile<'a> {
     }
 
     /// Its segments, with lengths that agree, or an error.
-    pub(super) fn segments(&self) -> impl Iterator<Item = Result<Segment<'a>>> {
+    #[inline]
+    pub fn segments(&self) -> impl Iterator<Item = Result<Segment<'a>>> {
         let (mut rest, mut left) = (self.bytes, self.entries);
         let count = self.segments;
         let none = (count == 0 && left > 0).then_some(Err(Malformed("a tile has entries and no segments")));
@@ -282,6 +280,7 @@ impl<'a> Tile<'a> {
 }
 
 impl<'a> Segment<'a> {
+    #[inline]
     fn split(bytes: &'a [u8]) -> Result<(Segment<'a>, &'a [u8])> {
         let cut = Malformed("a segment is cut off");
         let width = usize::from(*bytes.first().ok_or(cut)?);
@@ -292,11 +291,11 @@ impl<'a> Segment<'a> {
         let (others, rest) = match coding {
             1 => {
                 let (gaps, rest) = rest.split_at_checked((rows - 1).next_multiple_of(2)).ok_or(cut)?;
-                (Rows::Gaps(&gaps[..rows - 1]), rest)
+                (RowNumbers::Gaps(&gaps[..rows - 1]), rest)
             }
             2 => {
                 let (numbers, rest) = rest.split_at_checked(2 * (rows - 1)).ok_or(cut)?;
-                (Rows::Numbers(words(numbers)?), rest)
+                (RowNumbers::Numbers(words(numbers)?), rest)
             }
             _ => return Err(Malformed("a segment codes its rows in an unknown way")),
         };
@@ -322,8 +321,8 @@ impl<'a> Segment<'a> {
 
     fn check(&self, rows: usize, columns: usize) -> Result<()> {
         let last = match self.rows {
-            Rows::Gaps(gaps) => usize::from(self.first) + gaps.iter().map(|gap| usize::from(*gap)).sum::<usize>(),
-            Rows::Numbers(numbers) => usize::from(numbers.iter().fold(self.first, |most, row| most.max(*row))),
+            RowNumbers::Gaps(gaps) => usize::from(self.first) + gaps.iter().map(|gap| usize::from(*gap)).sum::<usize>(),
+            RowNumbers::Numbers(numbers) => usize::from(numbers.iter().fold(self.first, |most, row| most.max(*row))),
         };
         if last >= rows {
             return Err(Malformed("a row lies outside its tile"));
@@ -337,8 +336,10 @@ impl<'a> Segment<'a> {
     /// Refuses rows that do not ascend, and columns that do not within their row.
     fn check_order(&self) -> Result<()> {
         let rows_ascend = match self.rows {
-            Rows::Gaps(gaps) => gaps.iter().fold(true, |ascend, gap| ascend & (*gap != 0)),
-            Rows::Numbers(numbers) => numbers.first().is_none_or(|next| self.first < *next) && falls(numbers) == 0,
+            RowNumbers::Gaps(gaps) => gaps.iter().fold(true, |ascend, gap| ascend & (*gap != 0)),
+            RowNumbers::Numbers(numbers) => {
+                numbers.first().is_none_or(|next| self.first < *next) && falls(numbers) == 0
+            }
         };
         if !rows_ascend {
             return Err(Malformed("the rows of a segment do not ascend"));
@@ -377,8 +378,8 @@ impl<'a> Segment<'a> {
     pub fn for_rows(&self, mut each: impl FnMut(usize, &[u16])) {
         each(0, &[self.first]);
         match self.rows {
-            Rows::Numbers(numbers) => each(1, numbers),
-            Rows::Gaps(gaps) => {
+            RowNumbers::Numbers(numbers) => each(1, numbers),
+            RowNumbers::Gaps(gaps) => {
                 let mut row = self.first;
                 let mut numbers = [0; CHUNK];
                 for (chunk, gaps) in gaps.chunks(CHUNK).enumerate() {

@@ -1,8 +1,8 @@
 //! Tile rows made of compressed rows (CSR), which are in the order of rows and not of tiles.
 
-use crate::encode::{TileRowEncoder, WIDTH_MAX};
-use crate::tile::Malformed;
-use crate::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES};
+use super::encode::{TileRowEncoder, WIDTH_MAX};
+use super::layout::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES};
+use crate::Malformed;
 
 /// Makes a tile row of some rows: how many entries each has, their columns below `length`, and their values of `item`
 /// bytes. Tiles have `side` columns.

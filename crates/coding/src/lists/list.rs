@@ -1,12 +1,8 @@
 //! Lists of neighbours: coding and decoding.
 
 use super::gaps::{few_gap_sums, gap_sums};
-use super::index::Span;
-use super::Vertex;
-
-/// What is wrong with the bytes of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
+use super::types::{Extent, Vertex};
+use crate::Malformed;
 
 /// The most bytes that a list of so many neighbours takes.
 pub fn list_bytes_max(degree: usize) -> usize {
@@ -187,8 +183,8 @@ impl ListParts {
     }
 
     /// Where in the list the codes of the next `neighbours` are: a multiple of four, or what is left.
-    pub fn codes(&self, neighbours: usize) -> Span {
-        Span {
+    pub fn codes(&self, neighbours: usize) -> Extent {
+        Extent {
             offset: self.codes,
             bytes: neighbours.div_ceil(4) as u64,
         }
@@ -198,9 +194,9 @@ impl ListParts {
     ///
     /// # Errors
     /// Gaps behind the end of the list.
-    pub fn gaps(&self, neighbours: usize, codes: &[u8]) -> Result<Span, Malformed> {
+    pub fn gaps(&self, neighbours: usize, codes: &[u8]) -> Result<Extent, Malformed> {
         let lengths = codes.iter().flat_map(|code| lengths(*code));
-        let span = Span {
+        let span = Extent {
             offset: self.gaps,
             bytes: lengths.take(neighbours).map(|length| length as u64 + 1).sum(),
         };
@@ -306,7 +302,7 @@ mod tests {
         if list.is_empty() {
             return Ok(all);
         }
-        let within = |span: Span| list.get(span.offset as usize..span.end() as usize).ok_or(SHORT);
+        let within = |span: Extent| list.get(span.offset as usize..span.end() as usize).ok_or(SHORT);
         let begin = &list[..list.len().min(HEAD_BYTES)];
         let mut parts = ListParts::new(vertex, begin, list.len() as u64, vertices)?;
         while parts.done() < parts.count() {
