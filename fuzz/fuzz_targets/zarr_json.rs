@@ -3,7 +3,7 @@
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = outcore_store::parse_zarr_json(bytes);
-    let _ = outcore_store::volume::Description::parse(bytes);
-    let _ = outcore_store::volume::parse_member(bytes);
-    let _ = outcore_store::volume::Stub::parse(bytes);
+    let _ = outcore_store::volumes::Description::parse(bytes);
+    let _ = outcore_store::volumes::parse_member(bytes);
+    let _ = outcore_store::volumes::Stub::parse(bytes);
 });

@@ -90,7 +90,7 @@ fn describe(error: &StoreError, details: &Bound<'_, PyDict>) -> PyResult<()> {
             details.set_item("offset", offset)?;
             details.set_item("action", action)?;
             details.set_item("cause", cause.to_string())?;
-            details.set_item("errno", outcore_store::volume::errno(cause))
+            details.set_item("errno", outcore_store::volumes::errno(cause))
         }
         StoreError::Format { path: file, reason }
         | StoreError::Unsupported { path: file, reason }

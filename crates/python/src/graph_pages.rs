@@ -52,7 +52,7 @@ impl GraphPages {
         let made = Arc::new(file.open_in(&cache).ok()?);
         *self.slot() = Some(made.clone());
         let holder: Arc<dyn Reclaim> = self.clone();
-        session.ledger().hold_pages(&cache, Arc::downgrade(&holder));
+        session.ledger().hold_pages(&*cache, Arc::downgrade(&holder));
         Some(made)
     }
 

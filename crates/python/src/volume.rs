@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outcore_store::io::Mode;
-use outcore_store::volume::{self, DiskCounters, Layout};
+use outcore_store::volumes::{self, DiskCounters, Layout};
 use outcore_store::{Io, StoreError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -28,37 +28,37 @@ fn volume_create(
     layout: &str,
     block_bytes: u64,
 ) -> PyResult<()> {
-    let made = named(layout).and_then(|layout| py.detach(|| volume::create(&home, &members, layout, block_bytes)));
+    let made = named(layout).and_then(|layout| py.detach(|| volumes::create(&home, &members, layout, block_bytes)));
     made.map_err(store_error)
 }
 
 #[pyfunction]
 fn volume_add(py: Python<'_>, home: PathBuf, directory: PathBuf, weight: u32) -> PyResult<()> {
-    py.detach(|| volume::add(&home, &directory, weight))
+    py.detach(|| volumes::add(&home, &directory, weight))
         .map_err(store_error)
 }
 
 #[pyfunction]
 fn volume_set_weights(py: Python<'_>, home: PathBuf, weights: Vec<(String, u32)>) -> PyResult<()> {
-    py.detach(|| volume::set_weights(&home, &weights)).map_err(store_error)
+    py.detach(|| volumes::set_weights(&home, &weights)).map_err(store_error)
 }
 
 /// Takes a disk that has no bytes of any file out of a volume.
 #[pyfunction]
 fn volume_remove(py: Python<'_>, home: PathBuf, disk: String) -> PyResult<()> {
-    py.detach(|| volume::remove(&home, &disk)).map_err(store_error)
+    py.detach(|| volumes::remove(&home, &disk)).map_err(store_error)
 }
 
 /// Writes down where the disks of a volume are now.
 #[pyfunction]
 fn volume_record_places(py: Python<'_>, home: PathBuf, further: Vec<PathBuf>) -> PyResult<()> {
-    py.detach(|| volume::record_places(&home, &further))
+    py.detach(|| volumes::record_places(&home, &further))
         .map_err(store_error)
 }
 
 #[pyfunction]
 fn volume_info<'py>(py: Python<'py>, home: PathBuf, further: Vec<PathBuf>) -> PyResult<Bound<'py, PyDict>> {
-    let found = py.detach(|| volume::info(&home, &further)).map_err(store_error)?;
+    let found = py.detach(|| volumes::info(&home, &further)).map_err(store_error)?;
     let members = PyList::empty(py);
     for member in &found.members {
         let row = PyDict::new(py);
@@ -84,7 +84,7 @@ fn volume_info<'py>(py: Python<'py>, home: PathBuf, further: Vec<PathBuf>) -> Py
 
 #[pyfunction]
 fn volume_check<'py>(py: Python<'py>, home: PathBuf, repair: bool) -> PyResult<Bound<'py, PyDict>> {
-    let found = py.detach(|| volume::check(&home, repair)).map_err(store_error)?;
+    let found = py.detach(|| volumes::check(&home, repair)).map_err(store_error)?;
     let damaged = found.damaged.iter().map(|(path, reason)| (text(path), reason.clone()));
     let content = PyDict::new(py);
     content.set_item("files", found.files)?;
@@ -101,7 +101,7 @@ fn volume_check<'py>(py: Python<'py>, home: PathBuf, repair: bool) -> PyResult<B
 #[pyfunction]
 fn volume_rebalance<'py>(py: Python<'py>, home: PathBuf) -> PyResult<Bound<'py, PyDict>> {
     let done = watching_signals(py, |watch| {
-        let done = volume::rebalance(&home, &Io::direct(), &mut || watch().is_ok())?;
+        let done = volumes::rebalance(&home, &Io::direct(), &mut || watch().is_ok())?;
         Ok(done)
     })?;
     let content = PyDict::new(py);
@@ -143,19 +143,19 @@ pub fn disks<'py>(py: Python<'py>, session: &PySession) -> PyResult<Bound<'py, P
 
 #[pyfunction]
 fn is_in_volume(path: PathBuf) -> bool {
-    volume::is_within(&path)
+    volumes::is_within(&path)
 }
 
 /// Removes a file, or a directory with everything in it, and what volumes have of them.
 #[pyfunction]
 fn remove(py: Python<'_>, path: PathBuf) -> PyResult<()> {
-    py.detach(|| volume::remove_tree(&path)).map_err(store_error)
+    py.detach(|| volumes::remove_tree(&path)).map_err(store_error)
 }
 
 /// Gives a file another name, and replaces what has it.
 #[pyfunction]
 fn replace(py: Python<'_>, source: PathBuf, target: PathBuf) -> PyResult<()> {
-    py.detach(|| volume::replace(&source, &target, &Io::buffered()))
+    py.detach(|| volumes::replace(&source, &target, &Io::buffered()))
         .map_err(store_error)
 }
 

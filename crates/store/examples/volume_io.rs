@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use outcore_store::io::{File, Mode};
-use outcore_store::volume::{create, Layout};
+use outcore_store::volumes::{create, Layout};
 use outcore_store::{AlignedBuffer, Io, StoreError};
 use rustix::time::{clock_gettime, ClockId};
 

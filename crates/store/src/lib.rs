@@ -4,89 +4,71 @@
 //! (arrays to write) and scratch (spilled tiles). Each of them says in advance exactly what it will transfer, so that a
 //! plan's forecast is what happens.
 //!
-//! Architecture invariant: `unsafe` lives in `mapping.rs`, `pages.rs`, `shared.rs`, `heap.rs`, `io/ring.rs` and `volume/scatter.rs`
-//! only.
+//! Architecture invariant: a room uses only rooms to its left: `base ← memory ← backend ← volume ← io ← durable ← maintain ←
+//! cache ← array ← formats ← registry ← outputs`. `unsafe` lives in `memory/mapping.rs`, `memory/pages.rs`,
+//! `memory/shared.rs`, `base/heap.rs`, `backend/ring.rs`, `backend/stable.rs` and `volume/scatter.rs` only.
 #![deny(unsafe_code)]
 
-mod alarm;
+mod array;
+mod backend;
+mod base;
 pub mod cache;
-mod error;
-mod frames;
-mod gate;
-mod graph;
-#[allow(unsafe_code)] // a call to the allocator
-mod heap;
-mod held;
+mod durable;
+mod formats;
 pub mod io;
-mod journal;
-mod ledger;
-mod locked;
-#[allow(unsafe_code)] // anonymous mappings
-mod mapping;
-mod mark;
+mod maintain;
 mod memory;
-mod npy;
-#[allow(unsafe_code)] // pages lent to readers or an owner
-mod pages;
-mod partial;
-mod picked;
-mod pool;
-mod process;
-mod publish;
-mod region;
-mod resume;
-mod rowmajor;
-mod scratch;
-mod selection;
-#[allow(unsafe_code)] // disjoint mutable ranges of one buffer
-mod shared;
-mod sink;
-mod size;
-mod source;
-mod sparse;
-mod stamp;
-mod sums;
-mod sync;
-mod text;
-mod unzstd;
-pub mod volume;
-mod words;
-mod zarr;
+mod outputs;
+mod registry;
+/// Files over several disks, and the upkeep of them.
+pub mod volumes {
+    pub use crate::durable::locked::remove_tree;
+    pub use crate::durable::rename::{is_within, replace};
+    pub use crate::maintain::admin::{add, create, info, record_places, remove, set_weights, MemberInfo, VolumeInfo};
+    pub use crate::maintain::rebalance::{rebalance, Rebalanced};
+    pub use crate::maintain::scan::{check, Checked};
+    pub use crate::volume::{errno, parse_member, remove_file, Description, DiskCounters, DiskError, Layout, Stub};
+}
+mod volume;
 
-pub use error::{Standing, StoreError};
-pub use frames::{Frame, FramePool, PAGE};
-pub use graph::{parse_graph, Caching, Direction, GraphFile, GraphShape, GraphWriter, Part, PlacedRun, Section};
-pub use heap::{have_few_arenas, return_freed_memory};
-pub use held::Held;
-pub use io::{Counters, Faults, Io};
-pub use journal::JournalKey;
-pub use ledger::{Ledger, Reclaim, Reservation};
-pub use locked::Cleaned;
-pub use mapping::{large_vec, AlignedBuffer, LargePages};
-pub use mark::is_made_by;
-pub use memory::{MemorySink, MemorySource};
-pub use npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader, RawArray};
-pub use partial::{clean_partials, Partial};
-pub use picked::Picked;
-pub use pool::IoPool;
-pub use process::{identity_of_its_own, process_nonce, Turn};
-pub use publish::{publish, settle};
-pub use region::Region;
-pub use resume::{list_unfinished, remove_unfinished, resume_name, Look, Resumable, Unfinished};
-pub use rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
-pub use scratch::{clean, scratch_room, Scratch, ScratchFolder, Slot, StagesFolder};
-pub use selection::{Positions, Selection};
-pub use shared::{ClaimedSlice, SharedBuffer};
-pub use sink::{check_space, create, plan_sink, target_of, Sink, SinkPlan};
-pub use size::{show_size, show_size_up};
-pub use source::{may_change_unseen, open, open_for, Layout, MemoryView, Opened, Opening, ReadCost, Source};
-pub use sparse::{
+pub use array::in_memory::{MemorySink, MemorySource};
+pub use array::picked::Picked;
+pub use array::publish::{publish, settle};
+pub use array::region::Region;
+pub use array::rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
+pub use array::selection::{Positions, Selection};
+pub use array::sink::Sink;
+pub use array::source::{may_change_unseen, Layout, MemoryView, Opened, Opening, RawArray, ReadCost, Source};
+pub use base::error::{Result, Standing, StoreError};
+pub use base::heap::{have_few_arenas, return_freed_memory};
+pub use base::identity::{identity_of_its_own, process_nonce};
+pub use base::page::PAGE;
+pub use base::pool::IoPool;
+pub use base::size::{show_size, show_size_up};
+pub use durable::journal::JournalKey;
+pub use durable::locked::Cleaned;
+pub use durable::mark::is_made_by;
+pub use durable::partial::{clean_partials, Partial};
+pub use durable::scratch::{clean, scratch_room, Scratch, ScratchFolder, Slot};
+pub use durable::stages::StagesFolder;
+pub use durable::target::{check_space, target_of};
+pub use formats::graph::{
+    parse_graph, Caching, Direction, GraphFile, GraphShape, GraphWriter, Part, PlacedRun, Section,
+};
+pub use formats::npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader};
+pub use formats::sparse::{
     open_rows, open_sparse, parse_sparse, CompressedRows, SparseFile, SparseShape, SparseWriter, TileRowRecord,
 };
-pub use sums::{agrees_with_sums, checksum_behind, remove_with_sums};
-pub use text::{Columns, LineFormat, Lines, Number};
-pub use unzstd::Unzstd;
-pub use zarr::{parse_zarr_json, ZarrArray};
-
-/// The result of everything here.
-pub type Result<T> = std::result::Result<T, StoreError>;
+pub use formats::text::{Columns, LineFormat, Lines, Number, Unzstd};
+pub use formats::zarr::{parse_zarr_json, ZarrArray};
+pub use io::{Counters, Faults, Io};
+pub use memory::frames::{Frame, FramePool};
+pub use memory::ledger::{Ledger, Reclaim, Reservation};
+pub use memory::mapping::{large_vec, AlignedBuffer, LargePages};
+pub use memory::shared::{ClaimedSlice, SharedBuffer};
+pub use memory::turn::Turn;
+pub use outputs::held::Held;
+pub use outputs::resume::{list_unfinished, remove_unfinished, resume_name, Look, Resumable, Unfinished};
+pub use outputs::sums::{agrees_with_sums, checksum_behind, remove_with_sums};
+pub use registry::create::{create, plan_sink, SinkPlan};
+pub use registry::open::{open, open_for};

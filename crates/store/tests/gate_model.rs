@@ -6,9 +6,9 @@ mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex};
 }
 
-#[path = "../src/alarm.rs"]
+#[path = "../src/base/alarm.rs"]
 mod alarm;
-#[path = "../src/gate.rs"]
+#[path = "../src/base/gate.rs"]
 mod gate;
 
 use alarm::Alarm;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_dtype::DType;
-use outcore_store::{volume, Direction, GraphFile, GraphShape, GraphWriter};
+use outcore_store::{volumes, Direction, GraphFile, GraphShape, GraphWriter};
 
 use super::batch::{Chosen, WeightIndex};
 use super::heading::Heading;
@@ -41,7 +41,7 @@ pub(super) struct Stored {
 
 impl Drop for Stored {
     fn drop(&mut self) {
-        let _ = volume::remove_file(self.file.path());
+        let _ = volumes::remove_file(self.file.path());
     }
 }
 
@@ -314,7 +314,7 @@ impl Merging<'_> {
         let path = (coarse.path)()?;
         let made = self.write(&path, edges, most, means, watch);
         if made.is_err() {
-            let _ = volume::remove_file(&path);
+            let _ = volumes::remove_file(&path);
         }
         made.map(Source::Stored)
     }

@@ -1,6 +1,6 @@
 //! Which set a page belongs to, in a table that grows and shrinks by single sets (linear hashing).
 
-use crate::pages::doublings;
+use crate::memory::pages::doublings;
 
 /// A page of a file: the file's number in the upper 24 bits, the page's in the lower 40.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

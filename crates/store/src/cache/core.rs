@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::address::{even, set_of, Name};
-use super::file::OpenFile;
 use super::flusher::Flusher;
 use super::join::{Joins, Joint};
+use super::open_file::OpenFile;
 use super::policy::{Policy, SWEEPS};
 use super::set::{ways, Line, Set, ALL, NO_FRAME, WAYS};
-use crate::pages::{locate, part_len, PageMemory, PageMut, PageRef, RECORD_BYTES};
+use crate::base::locked::locked as lock;
+use crate::memory::pages::{locate, part_len, PageMemory, PageMut, PageRef, RECORD_BYTES};
 use crate::{Io, Ledger, Reservation, StoreError};
 
 /// How a cache is made.
@@ -155,10 +156,6 @@ pub(super) enum Room {
 /// (`part_len` doubles), its place in a list to flush and in the flusher's.
 pub(super) const PAGE_OVERHEAD: usize = RECORD_BYTES + 2 * (size_of::<Line>() / WAYS + 1) + 2 * size_of::<u64>();
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 impl PageCache {
     /// A cache of at most `bytes` bytes, all told, reserved in the ledger now.
     ///
@@ -282,7 +279,7 @@ impl PageCache {
     /// Sees to it that set `set` can be used. Not from two threads at once.
     pub(super) fn make_lines(&self, set: usize) {
         let (part, _) = locate(self.base, set);
-        let fresh = || Line(Mutex::new(Set::new(self.options.policy, [NO_FRAME; WAYS])));
+        let fresh = || Line(Mutex::new(Set::new(self.options.policy.fresh(), [NO_FRAME; WAYS])));
         self.lines[part].get_or_init(|| (0..part_len(self.base, part)).map(|_| fresh()).collect());
     }
 

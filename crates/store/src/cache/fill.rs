@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::address::Name;
 use super::core::{Claim, PageCache};
-use super::file::{Busy, CachedFile, OpenFile};
+use super::file::{Busy, CachedFile};
 use super::join::Joint;
-use crate::frames::PAGE;
+use super::open_file::OpenFile;
+use crate::base::page::PAGE;
 use crate::io::PlacedPart;
-use crate::pages::{prefetch, PageMut};
+use crate::memory::pages::{prefetch, PageMut};
 use crate::{AlignedBuffer, StoreError};
 
 /// Pages that are looked for together: what is known of them, and they themselves, come to the processor meanwhile.

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 use super::address::Name;
-use super::core::{lock, PageCache};
-use super::file::OpenFile;
+use super::core::PageCache;
+use super::open_file::OpenFile;
 use super::set::{ways, Set};
+use crate::base::locked::locked as lock;
 use crate::io::{Done, Queue};
-use crate::pages::PagePin;
+use crate::memory::pages::PagePin;
 use crate::StoreError;
 
 /// Pages that are written by one call at most.

@@ -5,12 +5,14 @@
 //! ahead of need, `resize` grows and shrinks.
 
 mod address;
+mod ahead;
 mod core;
 mod file;
 mod fill;
 mod flush;
 mod flusher;
 mod join;
+mod open_file;
 mod policy;
 mod request;
 mod resize;
@@ -19,8 +21,9 @@ mod visit;
 mod write;
 
 pub use self::core::{CacheCounters, CacheOptions, PageCache};
-pub use file::{CachedFile, Check};
+pub use file::CachedFile;
 pub use fill::PageRun;
+pub use open_file::Check;
 pub use policy::{Policy, GCLOCK_MOST};
 pub use request::{Pages, Span};
 

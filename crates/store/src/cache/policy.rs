@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn used(policy: Policy, order: &[usize]) -> Set {
-        let mut set = Set::new(policy, [0; WAYS]);
+        let mut set = Set::new(policy.fresh(), [0; WAYS]);
         (0..WAYS).for_each(|way| policy.enter(&mut set, way, 0));
         order.iter().for_each(|&way| policy.touch(&mut set, way, 0));
         set

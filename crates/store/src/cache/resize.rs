@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, Weak};
 
 use super::address::{partner, set_of, Name};
-use super::core::{lock, PageCache, Size, PAGE_OVERHEAD};
+use super::core::{PageCache, Size, PAGE_OVERHEAD};
 use super::set::{ways, Set, ALL, NO_FRAME, WAYS};
-use crate::ledger::Reclaim;
+use crate::base::locked::locked as lock;
+use crate::memory::ledger::Reclaim;
 use crate::StoreError;
 
 /// How often dirty pages are written before a set that others keep making dirty is left as it is.
@@ -106,7 +107,7 @@ impl PageCache {
         let policy = self.options.policy;
         let mut from = lock(&self.line(partner(self.unit, sets)).0);
         let mut to = lock(&self.line(sets).0);
-        *to = Set::new(policy, frames);
+        *to = Set::new(policy.fresh(), frames);
         for way in ways(from.held) {
             let name = Name(self.memory.name(from.frames[way]));
             if set_of(name, self.unit, sets + 1) == sets {

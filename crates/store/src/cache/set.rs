@@ -2,8 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::policy::Policy;
-use crate::pages::prefetch;
+use crate::memory::pages::prefetch;
 
 /// Pages of a set. Beyond 12 the hit rate hardly grows (SAFS, 2.5.2).
 pub(super) const WAYS: usize = 12;
@@ -61,11 +60,11 @@ pub(super) fn ways(mut mask: u16) -> impl Iterator<Item = usize> {
 }
 
 impl Set {
-    pub(super) fn new(policy: Policy, frames: [u32; WAYS]) -> Set {
+    pub(super) fn new(uses: [u8; WAYS], frames: [u32; WAYS]) -> Set {
         Set {
             tags: [0; WAYS],
             frames,
-            uses: policy.fresh(),
+            uses,
             held: 0,
             loading: 0,
             dirty: 0,

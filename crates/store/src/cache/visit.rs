@@ -8,12 +8,14 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::address::Name;
-use super::core::{lock, Claim, PageCache};
-use super::file::{Busy, CachedFile, OpenFile};
+use super::core::{Claim, PageCache};
+use super::file::{Busy, CachedFile};
 use super::join::Joint;
+use super::open_file::OpenFile;
 use super::request::{Pages, Span};
+use crate::base::locked::locked as lock;
 use crate::io::{Done, Queue};
-use crate::pages::{prefetch, PageMut, PageRef};
+use crate::memory::pages::{prefetch, PageMut, PageRef};
 use crate::StoreError;
 
 /// Pages that are read by one call at most.

@@ -4,11 +4,13 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::Arc;
 
 use super::address::{Name, PAGES_MAX};
-use super::core::{lock, Claim, PageCache, Room};
-use super::file::{Busy, CachedFile, OpenFile};
+use super::core::{Claim, PageCache, Room};
+use super::file::{Busy, CachedFile};
 use super::join::Joint;
+use super::open_file::OpenFile;
 use super::request::Span;
 use super::set::Set;
+use crate::base::locked::locked as lock;
 use crate::StoreError;
 
 /// What became of a write to a page.

@@ -1,27 +1,23 @@
 //! Reads and writes: backends, retries, exact counters and injected faults.
 
-mod backend;
 mod faults;
 mod parts;
 mod queue;
-#[allow(unsafe_code)] // buffers that the kernel fills
-mod ring;
+mod stamped;
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-pub use backend::{Backend, Blob, Buffered, Direct, Memory, Mode, Placed, Watch};
 pub use faults::{FaultKind, Faults};
 pub use parts::PlacedPart;
 pub use queue::{Done, Queue};
-pub(crate) use ring::{descriptor, Bell, Ring, DEPTH};
-pub use ring::{Stable, StableMut};
 
 use rustix::time::{clock_gettime, ClockId};
 
-use crate::stamp::Stamp;
+use crate::backend::stamp::Stamp;
+pub use crate::backend::{Backend, Blob, Buffered, Direct, Memory, Mode, Placed, Stable, StableMut, Watch};
 use crate::volume::{is_stray, refuse_stray, DiskCounters, Volumes};
 use crate::StoreError;
 use faults::{FaultState, Injected};

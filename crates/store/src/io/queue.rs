@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::faults::Injected;
-use super::ring::{descriptor, Completed, Ring, Stable, StableMut, DEPTH};
 use super::{Blob, File, Io, Placed, Watch};
+use crate::backend::{descriptor, Completed, Ring, Stable, StableMut, DEPTH};
 use crate::StoreError;
 
 /// Requests of one thread that are under way together. Each gets its buffers back with its outcome.
@@ -112,7 +112,7 @@ impl<B: StableMut> Queue<B> {
             if let Some(file) = self.ringed(&job) {
                 self.make_room_for_read();
                 let ring = self.ring.as_mut().expect("looked at above");
-                let number = ring.read(file, buffers, job.done, job.room - job.done, offset);
+                let number = ring.read((file.0, file.1), buffers, job.done, job.room - job.done, offset);
                 return self.put(number, job);
             }
             if let Some((file, placed)) = self.placed(&job, offset) {
@@ -121,7 +121,7 @@ impl<B: StableMut> Queue<B> {
                 let bytes = (job.room - job.done).min(usize::try_from(placed.bytes).unwrap_or(usize::MAX));
                 job.watch = Some((placed.watch, Instant::now()));
                 let ring = self.ring.as_mut().expect("looked at above");
-                let number = ring.read(file, buffers, job.done, bytes, placed.offset);
+                let number = ring.read((file.0, file.1), buffers, job.done, bytes, placed.offset);
                 return self.put(number, job);
             }
             let mut slices: Vec<IoSliceMut> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
@@ -317,7 +317,7 @@ impl<B: Stable> Queue<B> {
             if let Some(file) = self.ringed(&job) {
                 self.make_room_for_write();
                 let ring = self.ring.as_mut().expect("looked at above");
-                let number = ring.write(file, buffers, job.done, bytes, offset);
+                let number = ring.write((file.0, file.1), buffers, job.done, bytes, offset);
                 return self.put(number, job);
             }
             if let Some((file, placed)) = self.placed(&job, offset) {
@@ -325,7 +325,7 @@ impl<B: Stable> Queue<B> {
                 let bytes = bytes.min(usize::try_from(placed.bytes).unwrap_or(usize::MAX));
                 job.watch = Some((placed.watch, Instant::now()));
                 let ring = self.ring.as_mut().expect("looked at above");
-                let number = ring.write(file, buffers, job.done, bytes, placed.offset);
+                let number = ring.write((file.0, file.1), buffers, job.done, bytes, placed.offset);
                 return self.put(number, job);
             }
             let outcome = job.file.blob.write_vectored_at(&cut(&buffers, job.done, bytes), offset);

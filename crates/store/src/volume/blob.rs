@@ -9,26 +9,26 @@ use std::time::Instant;
 
 use rustix::fs::{futimens, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 
+use super::assembled::{Volume, PLAIN_BYTES};
 use super::disk::{part_path, Disk};
-use super::flights::{Flights, Outcome, Transfer};
+use super::flights::{Flights, Meter, Outcome, Transfer};
 use super::layout::Map;
-use super::open::{Volume, PLAIN_BYTES};
 use super::scatter::{scatter, Borrowing, Lent, Ticket};
 use super::stub::{hex, new_id, Id, Stub, STUB_BYTES};
-use crate::frames::PAGE;
-use crate::io::{Backend, Blob, Mode, Placed, Watch};
-use crate::mapping::AlignedBuffer;
-use crate::process::locked;
-use crate::stamp::Stamp;
+use crate::backend::stamp::Stamp;
+use crate::backend::{Backend, Blob, Mode, Placed, Watch};
+use crate::base::locked::locked;
+use crate::base::page::PAGE;
+use crate::memory::mapping::AlignedBuffer;
 
 /// What stands under the file's name.
-pub(super) struct StubFile {
+pub(crate) struct StubFile {
     file: fs::File,
     identity: (u64, u64),
 }
 
 impl StubFile {
-    pub(super) fn new(file: fs::File, metadata: &fs::Metadata) -> StubFile {
+    pub(crate) fn new(file: fs::File, metadata: &fs::Metadata) -> StubFile {
         StubFile {
             file,
             identity: (metadata.dev(), metadata.ino()),
@@ -74,7 +74,7 @@ struct Way {
     mode: Mode,
 }
 
-pub(super) struct VolumeBlob {
+pub(crate) struct VolumeBlob {
     way: Way,
     path: PathBuf,
     stub: Arc<StubFile>,
@@ -323,7 +323,7 @@ fn where_it_is<T>(disk: &Disk, file: &Id, with: impl Fn(&Path) -> Result<T>) -> 
 }
 
 impl VolumeBlob {
-    pub(super) fn new(
+    pub(crate) fn new(
         volume: Arc<Volume>,
         stub: StubFile,
         path: &Path,
@@ -504,7 +504,7 @@ impl VolumeBlob {
     fn sync_part(&self, striped: &Striped, disk: &Disk, part: &Arc<dyn Blob>) -> Result<()> {
         part.sync().map_err(|cause| disk.error(cause))?;
         where_it_is(disk, &striped.file, |path| {
-            fs::File::open(crate::locked::parent_of(path))?.sync_all()?;
+            fs::File::open(crate::base::directory::parent_of(path))?.sync_all()?;
             let Some(mine) = part.identity() else {
                 return Ok(());
             };

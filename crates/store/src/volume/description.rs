@@ -230,7 +230,7 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     written.inspect_err(|_| {
         let _ = fs::remove_file(&new);
     })?;
-    fs::File::open(crate::locked::parent_of(path))?.sync_all()
+    fs::File::open(crate::base::directory::parent_of(path))?.sync_all()
 }
 
 /// The text that makes a directory a disk.

@@ -7,12 +7,12 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use super::description::{member_at, Member, PARTS};
-use super::flights::Flights;
+use super::flights::{Flights, Meter};
 use super::scatter::Task;
 use super::stub::{hex, Id};
 use super::worker::{Worker, IDLE};
-use crate::io::Watch;
-use crate::process::locked;
+use crate::backend::Watch;
+use crate::base::locked::locked;
 
 /// A failure of a disk: it has the kind of its cause, and its number.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ struct Totals {
 
 pub(crate) struct Disk {
     volume: Id,
-    pub(super) member: Id,
+    pub(crate) member: Id,
     /// Where it was found, or was last.
     place: Mutex<Place>,
     worker: OnceLock<Worker>,
@@ -80,7 +80,7 @@ struct Place {
 
 impl Disk {
     /// A disk that is looked for where `member` says, and elsewhere.
-    pub(super) fn new(volume: Id, mut member: Member) -> Disk {
+    pub(crate) fn new(volume: Id, mut member: Member) -> Disk {
         // What hinders it is said when it is looked for again.
         let place = super::locate::find(&volume, &member, &[]);
         let found = place.is_ok();
@@ -97,19 +97,12 @@ impl Disk {
     }
 
     /// Its directory, or where that was last.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         locked(&self.place).member.path.clone()
     }
 
-    /// An error of this disk, which is counted.
-    pub(super) fn error(&self, cause: Error) -> Error {
-        self.totals.errors.fetch_add(1, Relaxed);
-        let disk = self.path();
-        Error::new(cause.kind(), DiskError { disk, cause })
-    }
-
     /// Its directory. One that was missing is looked for again.
-    pub(super) fn directory(&self) -> Result<PathBuf> {
+    pub(crate) fn directory(&self) -> Result<PathBuf> {
         let mut place = locked(&self.place);
         if !place.found {
             match super::locate::find(&self.volume, &place.member, &[]) {
@@ -127,7 +120,7 @@ impl Disk {
     }
 
     /// Its directory, after a look whether it still is; else where it is now.
-    pub(super) fn check(&self) -> Result<PathBuf> {
+    pub(crate) fn check(&self) -> Result<PathBuf> {
         let path = self.directory()?;
         if member_at(&path).is_ok_and(|found| found == Some((self.volume, self.member))) {
             return Ok(path);
@@ -137,24 +130,49 @@ impl Disk {
     }
 
     /// The path of a file's part on it.
-    pub(super) fn part(&self, file: &Id) -> Result<PathBuf> {
+    pub(crate) fn part(&self, file: &Id) -> Result<PathBuf> {
         Ok(part_path(&self.directory()?, file))
     }
 
     /// Has its thread do some work.
-    pub(super) fn give(&self, task: Task<Flights>) {
+    pub(crate) fn give(&self, task: Task<Flights>) {
         self.worker.get_or_init(|| Worker::new(IDLE)).give(task);
     }
 
     /// Where it was found, if that is not `recorded`; once.
-    pub(super) fn moved_from(&self, recorded: &Path) -> Option<PathBuf> {
+    pub(crate) fn moved_from(&self, recorded: &Path) -> Option<PathBuf> {
         let place = locked(&self.place);
         let moved = place.found && place.member.path != recorded;
         (moved && !self.told.swap(true, Relaxed)).then(|| place.member.path.clone())
     }
 
-    /// Counts a call to the system, and names the disk in its error.
-    pub(super) fn count(&self, write: bool, begun: Instant, outcome: Result<usize>) -> Result<usize> {
+    /// Whether bytes were written to it by this process.
+    pub(crate) fn has_written(&self) -> bool {
+        self.totals.bytes_written.load(Relaxed) > 0
+    }
+
+    pub(crate) fn counters(&self, home: &Path) -> DiskCounters {
+        let totals = &self.totals;
+        DiskCounters {
+            volume: home.to_path_buf(),
+            disk: self.path(),
+            requests: totals.requests.load(Relaxed),
+            bytes_read: totals.bytes_read.load(Relaxed),
+            bytes_written: totals.bytes_written.load(Relaxed),
+            busy_seconds: totals.busy_ns.load(Relaxed) as f64 / 1e9,
+            errors: totals.errors.load(Relaxed),
+        }
+    }
+}
+
+impl Meter for Disk {
+    fn error(&self, cause: Error) -> Error {
+        self.totals.errors.fetch_add(1, Relaxed);
+        let disk = self.path();
+        Error::new(cause.kind(), DiskError { disk, cause })
+    }
+
+    fn count(&self, write: bool, begun: Instant, outcome: Result<usize>) -> Result<usize> {
         // Time in which several calls were under way counts once.
         let since = |then: Instant| then.saturating_duration_since(self.looked_at).as_nanos() as u64;
         let now = since(Instant::now());
@@ -175,24 +193,6 @@ impl Disk {
         bytes.fetch_add(done as u64, Relaxed);
         Ok(done)
     }
-
-    /// Whether bytes were written to it by this process.
-    pub(super) fn has_written(&self) -> bool {
-        self.totals.bytes_written.load(Relaxed) > 0
-    }
-
-    pub(super) fn counters(&self, home: &Path) -> DiskCounters {
-        let totals = &self.totals;
-        DiskCounters {
-            volume: home.to_path_buf(),
-            disk: self.path(),
-            requests: totals.requests.load(Relaxed),
-            bytes_read: totals.bytes_read.load(Relaxed),
-            bytes_written: totals.bytes_written.load(Relaxed),
-            busy_seconds: totals.busy_ns.load(Relaxed) as f64 / 1e9,
-            errors: totals.errors.load(Relaxed),
-        }
-    }
 }
 
 impl Watch for Disk {
@@ -201,6 +201,6 @@ impl Watch for Disk {
     }
 }
 
-pub(super) fn part_path(directory: &Path, file: &Id) -> PathBuf {
+pub(crate) fn part_path(directory: &Path, file: &Id) -> PathBuf {
     directory.join(PARTS).join(hex(file))
 }

@@ -5,14 +5,21 @@ use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::disk::Disk;
 use super::scatter::Lent;
-use crate::io::{descriptor, Bell, Blob, Ring, DEPTH};
-use crate::process::locked;
+use crate::backend::{descriptor, Bell, Blob, Ring, DEPTH};
+use crate::base::locked::locked;
+
+/// Who counts the calls of a disk's thread, and names the disk in errors.
+pub(crate) trait Meter: Send + Sync {
+    /// Counts a call that began then, and names the disk in its error.
+    fn count(&self, write: bool, begun: Instant, outcome: Result<usize>) -> Result<usize>;
+    /// An error of this disk, which is counted.
+    fn error(&self, cause: Error) -> Error;
+}
 
 /// What became of the transfers that one request has on a disk.
 #[derive(Clone)]
-pub(super) struct Outcome(Arc<Mutex<Tally>>);
+pub(crate) struct Outcome(Arc<Mutex<Tally>>);
 
 struct Tally {
     left: usize,
@@ -20,7 +27,7 @@ struct Tally {
 }
 
 impl Outcome {
-    pub(super) fn of(transfers: usize) -> Outcome {
+    pub(crate) fn of(transfers: usize) -> Outcome {
         Outcome(Arc::new(Mutex::new(Tally {
             left: transfers,
             failed: None,
@@ -28,14 +35,14 @@ impl Outcome {
     }
 
     /// Says that one is over.
-    pub(super) fn over(&self, outcome: Result<()>) {
+    pub(crate) fn over(&self, outcome: Result<()>) {
         let mut tally = locked(&self.0);
         tally.left -= 1;
         tally.failed = tally.failed.take().or(outcome.err());
     }
 
     /// The first error, also where one was never over: its thread failed.
-    pub(super) fn take(&self) -> Result<()> {
+    pub(crate) fn take(&self) -> Result<()> {
         let mut tally = locked(&self.0);
         match tally.failed.take() {
             Some(cause) => Err(cause),
@@ -46,8 +53,8 @@ impl Outcome {
 }
 
 /// A stretch of a part, to or from buffers of a caller who waits.
-pub(super) struct Transfer {
-    pub disk: Arc<Disk>,
+pub(crate) struct Transfer {
+    pub disk: Arc<dyn Meter>,
     pub part: Arc<dyn Blob>,
     pub write: bool,
     pub offset: u64,
@@ -66,7 +73,7 @@ struct Flight {
 }
 
 #[derive(Default)]
-pub(super) struct Flights {
+pub(crate) struct Flights {
     ring: Option<Ring<Lent>>,
     /// By the ring's numbers.
     flights: Vec<Option<Flight>>,
@@ -135,7 +142,7 @@ impl Flight {
 
 impl Flights {
     /// Starts a transfer; one that no ring takes is over when this returns.
-    pub(super) fn start(&mut self, transfer: Transfer, buffers: Vec<Lent>) {
+    pub(crate) fn start(&mut self, transfer: Transfer, buffers: Vec<Lent>) {
         let flight = Flight {
             transfer,
             done: 0,
@@ -165,8 +172,8 @@ impl Flights {
                 let (done, rest) = (flight.done, bytes - flight.done);
                 let ring = self.ring.as_mut().expect("looked at above");
                 let number = match write {
-                    true => ring.write(file, buffers, done, rest, at),
-                    false => ring.read(file, buffers, done, rest, at),
+                    true => ring.write((file.0, file.1), buffers, done, rest, at),
+                    false => ring.read((file.0, file.1), buffers, done, rest, at),
                 };
                 if self.flights.len() <= number {
                     self.flights.resize_with(number + 1, || None);
@@ -192,19 +199,19 @@ impl Flights {
         self.ring.is_some()
     }
 
-    pub(super) fn under_way(&self) -> usize {
+    pub(crate) fn under_way(&self) -> usize {
         self.ring.as_ref().map_or(0, Ring::flying)
     }
 
     /// Starts what was taken, and waits until a call is over or `bell` rings.
-    pub(super) fn wait(&mut self, bell: &Bell) {
+    pub(crate) fn wait(&mut self, bell: &Bell) {
         if let Some(ring) = &mut self.ring {
             ring.wait(bell);
         }
     }
 
     /// Goes on with the transfers whose calls are over; with `wait`, once there is one.
-    pub(super) fn settle(&mut self, mut wait: bool) {
+    pub(crate) fn settle(&mut self, mut wait: bool) {
         while let Some((number, buffers, outcome)) = self.ring.as_mut().and_then(|ring| ring.next(wait)) {
             wait = false;
             let mut flight = self.flights[number].take().expect("the ring's requests are these");

@@ -18,7 +18,7 @@ const LEVELS_MAX: usize = 4;
 /// The volume that a path lies in: the directory nearest above it that is one. The path itself need not be there.
 pub(crate) fn home_of(path: &Path) -> Option<PathBuf> {
     let real = path.canonicalize().or_else(|_| {
-        let parent = crate::locked::parent_of(path).canonicalize()?;
+        let parent = crate::base::directory::parent_of(path).canonicalize()?;
         Ok::<_, std::io::Error>(parent.join(path.file_name().unwrap_or_default()))
     });
     home_above(&real.ok()?)

@@ -11,42 +11,26 @@
 //!    an unfinished file, which cleaners know, or parts without a stub, which `check` finds.
 //! 3. Part n is as long as the blocks of it that the file has; a shorter one is an error, never zeros.
 
-mod admin;
+pub(crate) mod assembled;
 mod blob;
-mod description;
-mod disk;
-mod flights;
-#[cfg(test)]
-mod flights_tests;
-
-#[cfg(test)]
-mod disks_tests;
-mod layout;
-mod locate;
-mod open;
-mod rebalance;
-#[cfg(test)]
-mod removal_tests;
+pub(crate) mod description;
+pub(crate) mod disk;
+pub(crate) mod flights;
+pub(crate) mod layout;
+pub(crate) mod locate;
+pub(crate) mod open;
 mod remove;
-mod rename;
-mod scan;
 #[allow(unsafe_code)] // buffers lent to threads that are waited for
-mod scatter;
-mod stub;
-#[cfg(test)]
-mod tests;
+pub(crate) mod scatter;
+pub(crate) mod stub;
 mod worker;
 
-pub use admin::{add, create, info, record_places, remove, set_weights, MemberInfo, VolumeInfo};
 pub use description::{parse_member, Description};
 pub use disk::{errno, DiskCounters, DiskError};
 pub use layout::Layout;
-pub use rebalance::{rebalance, Rebalanced};
-pub use remove::{remove_file, remove_tree};
-pub(crate) use rename::copy_to;
-pub use rename::{is_within, replace};
-pub use scan::{check, Checked};
+pub use remove::remove_file;
 pub use stub::Stub;
 
+pub(crate) use locate::home_of;
 pub(crate) use open::{free_bytes, is_stray, refuse_stray, Volumes};
-pub(crate) use remove::{unlink, Removing};
+pub(crate) use remove::{rename_over, unlink, Removing};

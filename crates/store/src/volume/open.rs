@@ -10,82 +10,18 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
+use super::assembled::{Volume, PLAIN_BYTES};
 use super::blob::{StubFile, VolumeBlob};
-use super::description::{Description, Generation, VOLUME_JSON};
-use super::disk::{Disk, DiskCounters};
-use super::layout::Map;
+use super::description::{Generation, VOLUME_JSON};
+use super::disk::DiskCounters;
+use super::flights::Meter;
 use super::locate::home_of;
-use super::stub::{hex, Id, Stub, MAGIC};
-use crate::frames::PAGE;
-use crate::io::{Backend, Blob, Mode};
-use crate::process::locked;
-use crate::stamp::Stamp;
+use super::stub::{Stub, MAGIC};
+use crate::backend::stamp::Stamp;
+use crate::backend::{Backend, Blob, Mode};
+use crate::base::locked::locked;
+use crate::base::page::PAGE;
 use crate::StoreError;
-
-/// Files of this length at most are plain.
-pub(super) const PLAIN_BYTES: u64 = PAGE as u64;
-
-/// A volume with its disks found.
-pub(super) struct Volume {
-    pub home: PathBuf,
-    /// What its description was when it was read.
-    stamp: Stamp,
-    pub description: Description,
-    /// In the order of the description.
-    pub disks: Vec<Arc<Disk>>,
-}
-
-impl Volume {
-    /// Reads the description in `home`; disks that `known` has stay at work.
-    pub(super) fn load(home: &Path, known: &[Arc<Disk>]) -> std::result::Result<Volume, StoreError> {
-        let stamp = Stamp::of(&home.join(VOLUME_JSON))?;
-        let description = Description::read(home)?;
-        let disks = description.members.iter().map(|member| {
-            let at_work = known.iter().find(|disk| disk.member == member.id);
-            at_work
-                .cloned()
-                .unwrap_or_else(|| Arc::new(Disk::new(description.id, member.clone())))
-        });
-        Ok(Volume {
-            home: home.to_path_buf(),
-            stamp,
-            disks: disks.collect(),
-            description,
-        })
-    }
-
-    /// Where the blocks of a stub's file are.
-    pub(super) fn map(&self, stub: &Stub) -> Result<Map> {
-        let invalid = |reason: String| Error::new(ErrorKind::InvalidData, reason);
-        if stub.volume != self.description.id {
-            let (its, here) = (hex(&stub.volume), self.home.display());
-            return Err(invalid(format!("belongs to the volume {its}, not to that of {here}")));
-        }
-        let generation = self.description.generation(stub.generation);
-        let generation =
-            generation.ok_or_else(|| invalid(format!("is of generation {}, which is not known", stub.generation)))?;
-        if stub.layout_sum != 0 && stub.layout_sum != self.description.layout_sum(generation) {
-            let (number, home) = (stub.generation, self.home.display());
-            return Err(invalid(format!(
-                "was laid out otherwise than what {home}/{VOLUME_JSON} calls generation {number}: disks, their order, \
-                 weights, layout or blocks were others; put back the description that it was written by"
-            )));
-        }
-        Ok(Map::new(generation.rounds.clone(), stub.file))
-    }
-
-    /// The stub of a file that is made now, in this inode.
-    pub(super) fn stub(&self, file: Id, inode: u64) -> Stub {
-        let generation = self.description.current();
-        Stub {
-            volume: self.description.id,
-            file,
-            generation: generation.number,
-            inode,
-            layout_sum: self.description.layout_sum(generation),
-        }
-    }
-}
 
 /// How long a directory is believed to lie in no volume after a look, and how many are remembered: a look costs as much as
 /// opening a file does.
@@ -240,7 +176,7 @@ fn open_in(volume: &Arc<Volume>, path: &Path, mode: Mode, backend: &Arc<dyn Back
 }
 
 /// Of a stub that does not stand where it was written.
-pub(super) const COPIED: &str = "this is a copy of the name of a file of the volume, and its content belongs to the \
+pub(crate) const COPIED: &str = "this is a copy of the name of a file of the volume, and its content belongs to the \
      original; `outcore convert` copies content, `outcore volume check --repair` adopts names that were restored";
 
 #[repr(align(4096))]
@@ -293,7 +229,7 @@ pub(crate) fn free_bytes(path: &Path) -> std::result::Result<Option<(u64, u64)>,
             let at = disk
                 .check()
                 .map_err(|cause| StoreError::io(path, 0, "find the disks of", cause))?;
-            let (device, free) = crate::sink::device_of(&at)?;
+            let (device, free) = crate::base::directory::device_of(&at)?;
             let entry = devices.entry(device).or_insert((free, 0));
             entry.1 += u64::from(weight);
         }

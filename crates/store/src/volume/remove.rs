@@ -17,7 +17,7 @@ use super::description::Description;
 use super::disk::{part_path, DiskError};
 use super::locate::{find, home_above, home_of};
 use super::stub::{Id, Stub};
-use crate::locked::{parent_of, remove_at};
+use crate::base::directory::parent_of;
 use crate::StoreError;
 
 /// The disks whose parts go with the names in one directory and below.
@@ -28,7 +28,7 @@ pub(crate) struct Removing {
 }
 
 /// A file of a volume whose name is going.
-pub(super) struct Held {
+pub(crate) struct Held {
     file: fs::File,
     /// It had one name.
     sole: bool,
@@ -45,7 +45,7 @@ impl Removing {
         home.map_or(Ok(None), |home| Removing::at(&home))
     }
 
-    pub(super) fn at(home: &Path) -> Result<Option<Removing>> {
+    pub(crate) fn at(home: &Path) -> Result<Option<Removing>> {
         let description = match Description::read(home) {
             Ok(description) => description,
             Err(StoreError::Io { cause, .. }) if cause.kind() != ErrorKind::NotFound => {
@@ -69,7 +69,7 @@ impl Removing {
     }
 
     /// What a name stands for, if that has parts; a copied stub has none.
-    pub(super) fn hold(&self, dir: BorrowedFd<'_>, name: impl Arg) -> Result<Option<Held>> {
+    pub(crate) fn hold(&self, dir: BorrowedFd<'_>, name: impl Arg) -> Result<Option<Held>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(dir, name, flags, Mode::empty()) {
             Ok(file) => fs::File::from(file),
@@ -100,7 +100,7 @@ impl Held {
     ///
     /// # Errors
     /// What hinders it, for the first part that stays; the others are gone. `check` finds it.
-    pub(super) fn let_go(&self) -> Result<()> {
+    pub(crate) fn let_go(&self) -> Result<()> {
         if !self.is_nameless()? {
             return Ok(());
         }
@@ -160,21 +160,11 @@ pub fn remove_file(path: &Path) -> Result<Vec<fs::File>> {
 }
 
 /// Renames a file within its volume, or where there is none; the parts of what it replaces go.
-pub(super) fn rename_over(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn rename_over(from: &Path, to: &Path) -> Result<()> {
     let within = home_of(to).map_or(Ok(None), |home| Removing::at(&home))?;
     let parent = fs::File::open(parent_of(to))?;
     let name = to.file_name().unwrap_or_default();
     let held = within.map_or(Ok(None), |within| within.hold(parent.as_fd(), name))?;
     fs::rename(from, to)?;
     held.map_or(Ok(()), |held| held.let_go())
-}
-
-/// Removes a file, or a directory with everything in it.
-///
-/// # Errors
-/// What the file system reports.
-pub fn remove_tree(path: &Path) -> std::result::Result<(), StoreError> {
-    let parent = fs::File::open(parent_of(path)).map_err(|cause| StoreError::io(path, 0, "remove", cause))?;
-    let name = path.file_name().unwrap_or_default();
-    remove_at(parent.as_fd(), name).map_err(|cause| StoreError::io(path, 0, "remove", cause))
 }

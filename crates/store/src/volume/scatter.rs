@@ -4,14 +4,14 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::io::{Stable, StableMut};
-use crate::process::locked;
+use crate::backend::{Stable, StableMut};
+use crate::base::locked::locked;
 
 /// Work for a thread, which gives it what it has: a ring, say.
-pub(super) type Task<Has> = Box<dyn FnOnce(&mut Has) + Send>;
+pub(crate) type Task<Has> = Box<dyn FnOnce(&mut Has) + Send>;
 
 /// Work that borrows from the caller, and may hand on what it borrows by its ticket.
-pub(super) type Borrowing<'a, Has> = Box<dyn FnOnce(&mut Has, &Ticket<'a>) + Send + 'a>;
+pub(crate) type Borrowing<'a, Has> = Box<dyn FnOnce(&mut Has, &Ticket<'a>) + Send + 'a>;
 
 /// Work with its ticket.
 type Ready<'a, Has> = Box<dyn FnOnce(&mut Has) + Send + 'a>;
@@ -36,14 +36,14 @@ impl Drop for Guard {
 }
 
 /// The caller waits while this, or anything that was lent by it, is there: so long lives what is borrowed for `'a`.
-pub(super) struct Ticket<'a> {
+pub(crate) struct Ticket<'a> {
     guard: Arc<Guard>,
     /// Invariant: nothing that lives shorter is lent.
     _borrowed: PhantomData<fn(&'a ()) -> &'a ()>,
 }
 
 impl<'a> Ticket<'a> {
-    pub(super) fn lend(&self, bytes: &'a [u8]) -> Lent {
+    pub(crate) fn lend(&self, bytes: &'a [u8]) -> Lent {
         Lent {
             start: bytes.as_ptr().cast_mut(),
             length: bytes.len(),
@@ -52,7 +52,7 @@ impl<'a> Ticket<'a> {
         }
     }
 
-    pub(super) fn lend_mut(&self, bytes: &'a mut [u8]) -> Lent {
+    pub(crate) fn lend_mut(&self, bytes: &'a mut [u8]) -> Lent {
         Lent {
             start: bytes.as_mut_ptr(),
             length: bytes.len(),
@@ -63,7 +63,7 @@ impl<'a> Ticket<'a> {
 }
 
 /// A caller's bytes, for as long as this lives.
-pub(super) struct Lent {
+pub(crate) struct Lent {
     start: *mut u8,
     length: usize,
     writable: bool,
@@ -121,7 +121,7 @@ impl Drop for Wait<'_> {
 }
 
 /// Gives each piece of work to `give`, which has it done by some thread, and waits until all are over.
-pub(super) fn scatter<'a, T, Has: 'static>(work: Vec<(T, Borrowing<'a, Has>)>, give: impl Fn(T, Task<Has>)) {
+pub(crate) fn scatter<'a, T, Has: 'static>(work: Vec<(T, Borrowing<'a, Has>)>, give: impl Fn(T, Task<Has>)) {
     let latch = Arc::new(Latch {
         left: Mutex::new(work.len()),
         none_left: Condvar::new(),

@@ -13,7 +13,7 @@ use crc32c::crc32c;
 
 pub(crate) const STUB_BYTES: usize = 72;
 /// As for `.npy`: no text begins so, and what passes it on as text is found out.
-pub(super) const MAGIC: [u8; 16] = *b"\x93OUTCORE-VOLUME\n";
+pub(crate) const MAGIC: [u8; 16] = *b"\x93OUTCORE-VOLUME\n";
 const VERSION: u32 = 2;
 /// Where its checksum, of all before it, stands.
 const CHECKSUM: usize = STUB_BYTES - 4;
@@ -110,7 +110,7 @@ pub(crate) fn from_hex(text: &str) -> Option<Id> {
 
 /// An identifier that nothing else has.
 pub(crate) fn new_id() -> Id {
-    let halves = [crate::locked::random(), crate::locked::random()];
+    let halves = [crate::base::directory::random(), crate::base::directory::random()];
     (u128::from(halves[0]) << 64 | u128::from(halves[1])).to_be_bytes()
 }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use super::flights::Flights;
 use super::scatter::Task;
-use crate::io::Bell;
-use crate::process::locked;
+use crate::backend::Bell;
+use crate::base::locked::locked;
 
 /// How long a thread waits for work before it ends.
-pub(super) const IDLE: Duration = Duration::from_secs(5);
+pub(crate) const IDLE: Duration = Duration::from_secs(5);
 
-pub(super) struct Worker {
+pub(crate) struct Worker {
     /// The process whose thread it is: a forked child has only its copy of the queue.
     owner: u32,
     idle: Duration,
@@ -40,7 +40,7 @@ struct Queue {
 }
 
 impl Worker {
-    pub(super) fn new(idle: Duration) -> Worker {
+    pub(crate) fn new(idle: Duration) -> Worker {
         Worker {
             owner: std::process::id(),
             idle,
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// Has the thread do it; where there is none, and none can be had, it is done here.
-    pub(super) fn give(&self, task: Task<Flights>) {
+    pub(crate) fn give(&self, task: Task<Flights>) {
         if self.owner != std::process::id() {
             return do_all([task]);
         }

@@ -158,7 +158,7 @@ impl<'a> PlanningMemory<'a> {
                 self.operator
             )));
         }
-        let turn = self.session.ledger().queue();
+        let turn = Turn::queue(self.session.ledger());
         while !turn.has_come(POLL) {
             nesting::check_welcome(&turn)?;
             cancel::check();

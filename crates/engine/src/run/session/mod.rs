@@ -264,7 +264,7 @@ impl Session {
 
     /// Waits until no other program runs in this process, telling `progress` so that signals are seen.
     pub(in crate::run) fn wait_for_turn(&self, progress: Progress<'_>) -> Result<Turn, EngineError> {
-        let turn = self.ledger().queue();
+        let turn = Turn::queue(self.ledger());
         while !turn.has_come(POLL) {
             nesting::check_welcome(&turn)?;
             progress(&ProgressReport::default())?;

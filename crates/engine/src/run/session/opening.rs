@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outcore_store::{open_for, Opened, Opening, Reservation, StoreError};
+use outcore_store::{open_for, Opened, Opening, Reservation, StoreError, Turn};
 
 use crate::run::session::nesting;
 use crate::run::session::{Session, POLL};
@@ -65,7 +65,7 @@ impl InSession<'_> {
                     .into(),
             ));
         }
-        let turn = ledger.queue();
+        let turn = Turn::queue(ledger);
         while !turn.has_come(POLL) {
             (self.watch)()?;
         }

@@ -4,9 +4,9 @@ use std::io::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use super::*;
-use crate::gate::Gate;
+use crate::backend::stamp::Stamp;
+use crate::base::gate::Gate;
 use crate::io::{Backend, Blob, Faults, Memory};
-use crate::stamp::Stamp;
 use crate::StoreError;
 
 fn spans() -> Vec<Span> {

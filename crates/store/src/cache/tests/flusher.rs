@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use super::*;
-use crate::cache::core::lock;
+use crate::base::locked::locked as lock;
 use crate::io::Faults;
 
 /// No writer writes pages of its own accord: as many of a set may be dirty as there are.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::process::Process;
+use crate::memory::process::Process;
 
 #[test]
 fn what_is_there_comes_first_and_neighbours_are_read_together() {

@@ -1,0 +1,11 @@
+//! `.npy` files as sources and sinks.
+
+mod header;
+mod sink;
+mod source;
+
+#[cfg(test)]
+pub(crate) use header::header_page;
+pub use header::{parse_npy_header, NpyHeader};
+pub(crate) use sink::{first_page, NpyPlan};
+pub use source::{open_npy, open_raw, NpyFile};

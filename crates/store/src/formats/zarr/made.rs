@@ -1,0 +1,188 @@
+//! What an output's directory must hold: a bit per directory made and per chunk written.
+
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{chmod, stat, statat, AtFlags, Mode};
+
+use crate::base::directory::open_dir;
+use crate::StoreError;
+
+#[derive(Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn of(count: u64) -> Bits {
+        Bits(vec![0; count.div_ceil(64) as usize])
+    }
+
+    fn has(&self, at: u64) -> bool {
+        self.0[(at / 64) as usize] >> (at % 64) & 1 == 1
+    }
+
+    fn set(&mut self, at: u64) {
+        self.0[(at / 64) as usize] |= 1 << (at % 64);
+    }
+}
+
+/// Chunks are files `c/i/j/k`, in directories made at first use and never again.
+pub(super) struct Made {
+    /// Chunks along each axis.
+    counts: Vec<u64>,
+    /// Per depth below the array's directory.
+    directories: Vec<Bits>,
+    chunks: Bits,
+    modes: Modes,
+    /// Some of it was made by a process before this one.
+    goes_on: bool,
+}
+
+/// Permissions of the array that is replaced, where new files and directories get others.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Modes {
+    files: Option<Mode>,
+    directories: Option<Mode>,
+}
+
+impl Modes {
+    /// Those of the array at `old`, if there is one, against the one begun at `new`, whose `file` gets its own.
+    pub(super) fn kept(old: &Path, new: &Path, file: &str) -> Modes {
+        let differing = |old: &Path, new: &Path| {
+            let mode = |path: &Path| stat(path).map(|found| Mode::from_raw_mode(found.st_mode));
+            mode(old).ok().filter(|old| mode(new) != Ok(*old))
+        };
+        let modes = Modes {
+            files: differing(&old.join(file), &new.join(file)),
+            // What is in them must be made and removed.
+            directories: differing(old, new).map(|mode| mode | Mode::RWXU),
+        };
+        apply(modes.files, &new.join(file));
+        modes
+    }
+}
+
+/// As far as the file system has permissions.
+fn apply(mode: Option<Mode>, path: &Path) {
+    if let Some(mode) = mode {
+        let _ = chmod(path, mode);
+    }
+}
+
+impl Made {
+    pub(super) fn new(counts: Vec<u64>, modes: Modes) -> Made {
+        let above = |axes: usize| counts[..axes].iter().product();
+        Made {
+            directories: (0..counts.len()).map(|axes| Bits::of(above(axes))).collect(),
+            chunks: Bits::of(above(counts.len())),
+            counts,
+            modes,
+            goes_on: false,
+        }
+    }
+
+    /// Takes over what another process made: the chunks `done`, and directories as they are found.
+    pub(super) fn go_on(&mut self, done: &[u64]) {
+        self.goes_on = true;
+        done.iter().for_each(|&number| self.chunks.set(number));
+    }
+
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    fn number(&self, index: &[u64]) -> u64 {
+        let axes = index.iter().zip(&self.counts);
+        axes.fold(0, |number, (index, count)| number * count + index)
+    }
+
+    /// The path of a chunk in `dir`, after making the directories that it is the first to need.
+    ///
+    /// # Errors
+    /// One that was made before is gone: making it again would hide what it held.
+    pub(super) fn chunk_path(&mut self, dir: &Path, index: &[u64]) -> Result<PathBuf, StoreError> {
+        let mut path = dir.join("c");
+        for axes in 0..index.len() {
+            let number = self.number(&index[..axes]);
+            if !self.directories[axes].has(number) {
+                match fs::create_dir(&path) {
+                    Err(cause) if self.goes_on && cause.kind() == std::io::ErrorKind::AlreadyExists => {}
+                    made => made.map_err(|cause| gone_or(&path, "create", cause))?,
+                }
+                apply(self.modes.directories, &path);
+                self.directories[axes].set(number);
+            }
+            path.push(index[axes].to_string());
+        }
+        Ok(path)
+    }
+
+    /// Gives a chunk's new file its permissions.
+    pub(super) fn set_mode(&self, chunk: &Path) {
+        apply(self.modes.files, chunk);
+    }
+
+    pub(super) fn set_written(&mut self, index: &[u64]) {
+        let number = self.number(index);
+        self.chunks.set(number);
+    }
+
+    /// Looks whether every chunk that was written is there with its `bytes`: one `stat` each, in the order of their names.
+    pub(super) fn check(&self, array: BorrowedFd<'_>, path: &Path, bytes: u64) -> Result<(), StoreError> {
+        let mut path = path.join("c");
+        if self.counts.is_empty() {
+            return match self.chunks.has(0) {
+                true => check_chunk(array, "c", || path.clone(), bytes),
+                false => Ok(()),
+            };
+        }
+        if !self.directories[0].has(0) {
+            return Ok(());
+        }
+        self.check_below(array, "c", (0, 0), &mut path, bytes)
+    }
+
+    /// The directory `name` of `dir`, the `number`-th of those `axes` deep.
+    fn check_below(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &str,
+        (axes, number): (usize, u64),
+        path: &mut PathBuf,
+        bytes: u64,
+    ) -> Result<(), StoreError> {
+        let open = open_dir(dir, name).map_err(|cause| gone_or(path, "open", cause.into()))?;
+        let count = self.counts[axes];
+        for (index, number) in (number * count..(number + 1) * count).enumerate() {
+            let name = index.to_string();
+            if axes + 1 == self.counts.len() {
+                if self.chunks.has(number) {
+                    check_chunk(open.as_fd(), &name, || path.join(&name), bytes)?;
+                }
+            } else if self.directories[axes + 1].has(number) {
+                path.push(&name);
+                self.check_below(open.as_fd(), &name, (axes + 1, number), path, bytes)?;
+                path.pop();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_chunk(dir: BorrowedFd<'_>, name: &str, path: impl Fn() -> PathBuf, bytes: u64) -> Result<(), StoreError> {
+    let found = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    let found = found.map_err(|cause| gone_or(&path(), "stat", cause.into()))?;
+    if found.st_size as u64 != bytes {
+        let reason = format!("{} bytes where {bytes} were written", found.st_size);
+        return Err(StoreError::disturbed(&path(), reason));
+    }
+    Ok(())
+}
+
+/// A missing directory or file of ours is another's doing.
+pub(super) fn gone_or(path: &Path, action: &'static str, cause: std::io::Error) -> StoreError {
+    match cause.kind() {
+        std::io::ErrorKind::NotFound => StoreError::disturbed(path, "what was made there is gone"),
+        _ => StoreError::io(path, 0, action, cause),
+    }
+}

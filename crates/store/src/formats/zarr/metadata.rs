@@ -1,0 +1,229 @@
+//! `zarr.json`, read into what the source needs. Everything in it is untrusted.
+
+use std::borrow::Cow;
+
+use outcore_dtype::DType;
+use serde_json::Value;
+use zarrs::array::{ArrayMetadataV3, DataType};
+use zarrs::metadata::v3::MetadataV3;
+
+use super::codec::Chain;
+use super::keys::KeyEncoding;
+use super::setting::setting;
+use crate::array::region::checked_elements;
+
+const AXES_MAX: usize = 64;
+
+/// An array's metadata, checked: no product of its shapes overflows.
+#[derive(Clone, Debug)]
+pub struct ArrayMetadata {
+    pub(super) shape: Vec<u64>,
+    pub(super) dtype: DType,
+    pub(super) chunk: Vec<u64>,
+    /// One element, native order.
+    pub(super) fill: Vec<u8>,
+    pub(super) keys: KeyEncoding,
+    /// How a chunk, or an inner chunk of a shard, is encoded.
+    pub(super) chain: Chain,
+    pub(super) sharding: Option<Sharding>,
+}
+
+/// Shards: chunks that hold a grid of inner chunks and an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sharding {
+    pub inner: Vec<u64>,
+    pub index_at_start: bool,
+    pub index_crc: bool,
+    pub index_big_endian: bool,
+}
+
+/// Reads the metadata of an array.
+///
+/// # Errors
+/// One line: not JSON, another node type or version, or something in it that is not supported, by name.
+pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
+    let value: Value = serde_json::from_slice(&with_numbers_as_text(bytes))
+        .map_err(|error| format!("zarr.json is not valid JSON: {error}"))?;
+    match value.get("zarr_format").and_then(Value::as_u64) {
+        Some(3) => {}
+        Some(other) => return Err(format!("Zarr format {other} is not supported, only 3")),
+        None => return Err("zarr.json has no zarr_format".into()),
+    }
+    match value.get("node_type").and_then(Value::as_str) {
+        Some("array") => {}
+        Some("group") => return Err("this is a Zarr group, not an array; name one of its arrays".into()),
+        _ => return Err("zarr.json has an unknown node_type".into()),
+    }
+    refuse_unknown(&value)?;
+    let metadata: ArrayMetadataV3 =
+        serde_json::from_value(value).map_err(|error| format!("zarr.json does not describe an array: {error}"))?;
+    if !metadata.storage_transformers.is_empty() {
+        return Err(format!(
+            "storage transformer {:?} is not supported",
+            metadata.storage_transformers[0].name()
+        ));
+    }
+    from_metadata(&metadata)
+}
+
+/// `NaN`, `Infinity` and `-Infinity` in quotes. JSON has no such numbers, and writers put them into attributes bare.
+fn with_numbers_as_text(bytes: &[u8]) -> Cow<'_, [u8]> {
+    const BARE: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
+    if !bytes.windows(3).any(|part| part == b"NaN" || part == b"Inf") {
+        return Cow::Borrowed(bytes);
+    }
+    let mut text = Vec::with_capacity(bytes.len() + 64);
+    let (mut rest, mut in_text) = (bytes, false);
+    while let Some(&byte) = rest.first() {
+        let bare = BARE.iter().find(|bare| !in_text && rest.starts_with(bare));
+        if let Some(bare) = bare {
+            text.push(b'"');
+            text.extend_from_slice(bare);
+            text.push(b'"');
+            rest = &rest[bare.len()..];
+            continue;
+        }
+        // What a backslash escapes does not end the text.
+        let taken = if in_text && byte == b'\\' { 2.min(rest.len()) } else { 1 };
+        in_text ^= byte == b'"';
+        text.extend_from_slice(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    Cow::Owned(text)
+}
+
+/// Members that the specification does not name must be understood unless they say otherwise (Zarr v3, "Extensions").
+fn refuse_unknown(value: &Value) -> Result<(), String> {
+    const KNOWN: [&str; 12] = [
+        "zarr_format",
+        "node_type",
+        "shape",
+        "data_type",
+        "chunk_grid",
+        "chunk_key_encoding",
+        "fill_value",
+        "codecs",
+        "attributes",
+        "storage_transformers",
+        "dimension_names",
+        "consolidated_metadata",
+    ];
+    let members = value.as_object().into_iter().flatten();
+    for (name, member) in members.filter(|(name, _)| !KNOWN.contains(&name.as_str())) {
+        if member.get("must_understand").and_then(Value::as_bool) != Some(false) {
+            return Err(format!(
+                "zarr.json has an extension {name:?} that must be understood and is not"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn from_metadata(metadata: &ArrayMetadataV3) -> Result<ArrayMetadata, String> {
+    let name = metadata.data_type.name();
+    let dtype = DType::from_name(name).ok_or_else(|| format!("data type {name:?} is not supported"))?;
+    let shape = metadata.shape.clone();
+    if shape.len() > AXES_MAX {
+        return Err(format!("arrays of more than {AXES_MAX} axes are not supported"));
+    }
+    check_size(&shape, dtype, "shape")?;
+    let grid = metadata.chunk_grid.name();
+    if grid != "regular" {
+        return Err(format!("chunk grid {grid:?} is not supported, only \"regular\""));
+    }
+    let chunk = chunk_shape(&metadata.chunk_grid, shape.len())?;
+    check_size(&chunk, dtype, "chunk shape")?;
+    let data_type = DataType::from_metadata(&metadata.data_type).map_err(|error| error.to_string())?;
+    let given = metadata.fill_value.to_string();
+    // No number is written with other characters, and whoever reads hexadecimal ones by bytes would cut them apart.
+    let fill = given.is_ascii().then(|| data_type.fill_value_v3(&metadata.fill_value));
+    let fill = fill
+        .and_then(Result::ok)
+        .ok_or_else(|| format!("fill value {} does not fit {dtype}", short(&given)))?;
+    let fill = fill.as_ne_bytes().to_vec();
+    if fill.len() != dtype.size() {
+        return Err(format!(
+            "the fill value has {} bytes, {dtype} has {}",
+            fill.len(),
+            dtype.size()
+        ));
+    }
+    let keys = KeyEncoding::from_metadata(&metadata.chunk_key_encoding)?;
+    let (chain, sharding) = codecs(&metadata.codecs, &chunk)?;
+    Ok(ArrayMetadata {
+        shape,
+        dtype,
+        chunk,
+        fill,
+        keys,
+        chain,
+        sharding,
+    })
+}
+
+fn codecs(codecs: &[MetadataV3], chunk: &[u64]) -> Result<(Chain, Option<Sharding>), String> {
+    if !codecs.iter().any(|codec| codec.name() == "sharding_indexed") {
+        return Ok((Chain::from_metadata(codecs, chunk.len())?, None));
+    }
+    let [codec] = codecs else {
+        return Err("other codecs around sharding_indexed are not supported".into());
+    };
+    let inner = chunk_shape(codec, chunk.len())?;
+    if chunk.iter().zip(&inner).any(|(outer, inner)| outer % inner != 0) {
+        return Err(format!("inner chunks {inner:?} do not divide shards {chunk:?}"));
+    }
+    let index = Chain::from_metadata(&list(codec, "index_codecs")?, 0)?;
+    let index_crc = match index.is_crc_only() {
+        Some(crc) => crc,
+        None => return Err("the shard index has codecs other than bytes and crc32c".into()),
+    };
+    let index_at_start = match setting(codec, "index_location").map_or(Some("end"), Value::as_str) {
+        Some("start") => true,
+        Some("end") => false,
+        _ => return Err("index_location is neither \"start\" nor \"end\"".into()),
+    };
+    let chain = Chain::from_metadata(&list(codec, "codecs")?, chunk.len())?;
+    Ok((
+        chain,
+        Some(Sharding {
+            inner,
+            index_at_start,
+            index_crc,
+            index_big_endian: index.big_endian,
+        }),
+    ))
+}
+
+fn list(codec: &MetadataV3, name: &str) -> Result<Vec<MetadataV3>, String> {
+    let value = setting(codec, name)
+        .cloned()
+        .ok_or_else(|| format!("sharding_indexed has no {name}"))?;
+    serde_json::from_value(value).map_err(|error| format!("sharding_indexed: {name}: {error}"))
+}
+
+fn chunk_shape(metadata: &MetadataV3, axes: usize) -> Result<Vec<u64>, String> {
+    let shape = setting(metadata, "chunk_shape").and_then(Value::as_array);
+    let shape: Option<Vec<u64>> = shape.and_then(|shape| shape.iter().map(Value::as_u64).collect());
+    let shape = shape.ok_or_else(|| format!("{:?} has no valid chunk_shape", metadata.name()))?;
+    if shape.len() != axes || shape.contains(&0) {
+        return Err(format!("chunk shape {shape:?} does not suit an array of {axes} axes"));
+    }
+    Ok(shape)
+}
+
+fn check_size(shape: &[u64], dtype: DType, what: &str) -> Result<(), String> {
+    let bytes = checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
+    // Regions of zero-sized arrays are multiplied out too, so the other axes must not overflow either.
+    let others: Vec<u64> = shape.iter().map(|extent| (*extent).max(1)).collect();
+    let bytes = bytes
+        .and(checked_elements(&others))
+        .and_then(|elements| elements.checked_mul(dtype.size() as u64));
+    if bytes.is_none_or(|bytes| bytes > i64::MAX as u64 / 4) {
+        return Err(format!("{what} {shape:?} of {dtype} overflows"));
+    }
+    Ok(())
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(40).collect()
+}

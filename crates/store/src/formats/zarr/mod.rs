@@ -1,0 +1,20 @@
+//! Zarr v3 arrays as sources and sinks.
+//!
+//! Chunks without compression take a path of our own past the page cache; the others are read whole and decoded.
+
+mod array;
+mod codec;
+mod inventory;
+mod keys;
+mod listing;
+mod made;
+mod metadata;
+mod setting;
+mod shard;
+mod sink;
+mod source;
+mod units;
+
+pub use array::ZarrArray;
+pub use metadata::parse_zarr_json;
+pub(crate) use sink::ZarrPlan;

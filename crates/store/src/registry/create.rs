@@ -1,0 +1,260 @@
+//! Outputs by the suffix of their names, checked before anything happens.
+
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+use rustix::fs::{access, lstat, stat, statx, Access, AtFlags, FileType, Mode, Stat, StatxAttributes, StatxFlags, CWD};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::array::region::checked_elements;
+use crate::base::directory::parent_of;
+use crate::durable::locked::LockedDir;
+use crate::durable::partial::check_replaceable;
+use crate::durable::target::{check_space, resolve, whole};
+use crate::formats::npy::NpyPlan;
+use crate::formats::zarr::ZarrPlan;
+use crate::{Io, Region, Sink, StoreError};
+
+/// An output that has been checked but not created: what it will cost, before anything happens.
+#[derive(Clone, Debug)]
+pub struct SinkPlan {
+    /// As it was named.
+    path: PathBuf,
+    /// Where it will be: the directory without links, and the name that a link there leads to.
+    target: PathBuf,
+    overwrite: bool,
+    format: Format,
+    bytes: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Format {
+    Npy(NpyPlan),
+    Zarr(ZarrPlan),
+}
+
+impl SinkPlan {
+    /// Checks an output: `.npy` or `.zarr` by suffix, in a writable directory with enough free space, and not there yet
+    /// unless `overwrite`. Links are followed: what they lead to is written. Creates nothing.
+    pub fn new(
+        path: &Path,
+        shape: &[u64],
+        dtype: DType,
+        tile: &[u64],
+        overwrite: bool,
+    ) -> Result<SinkPlan, StoreError> {
+        let as_directory = [&b"/"[..], b"/."]
+            .iter()
+            .any(|end| path.as_os_str().as_bytes().ends_with(end));
+        let path = whole(path)?;
+        let bytes = checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
+        let Some(bytes) = bytes.filter(|bytes| *bytes < i64::MAX as u64 / 2) else {
+            return Err(StoreError::Invalid(format!("shape {shape:?} of {dtype} overflows")));
+        };
+        if tile.len() != shape.len() {
+            return Err(StoreError::Invalid(format!(
+                "tile {tile:?} and shape {shape:?} have different numbers of axes"
+            )));
+        }
+        let tile: Vec<u64> = tile
+            .iter()
+            .zip(shape)
+            .map(|(tile, extent)| (*tile).min(*extent).max(1))
+            .collect();
+        let format = match path.extension().and_then(|suffix| suffix.to_str()) {
+            Some("npy") if as_directory => {
+                let reason = "ends in /, which names a directory, and a .npy output is a file";
+                return Err(StoreError::unsupported(&path, reason));
+            }
+            Some("npy") => Format::Npy(NpyPlan::new(shape, dtype, &tile)),
+            Some("zarr") => Format::Zarr(ZarrPlan::new(shape, dtype, &tile)?),
+            _ => return Err(StoreError::unsupported(&path, "outputs end in .npy or .zarr")),
+        };
+        let plan = SinkPlan {
+            target: resolve(&path)?,
+            path,
+            overwrite,
+            format,
+            bytes,
+        };
+        plan.check_target()?;
+        check_space(&[(plan.target.clone(), bytes)])?;
+        Ok(plan)
+    }
+
+    fn check_target(&self) -> Result<(), StoreError> {
+        let parent = parent_of(&self.target);
+        let refused = |cause: Errno| StoreError::io(&parent, 0, "write in this directory", cause);
+        let directory = match stat(&parent) {
+            Ok(found) if FileType::from_raw_mode(found.st_mode).is_dir() => found,
+            Ok(_) => return Err(refused(Errno::NOTDIR)),
+            Err(Errno::NOENT) => {
+                let cause = std::io::Error::new(ErrorKind::NotFound, "the output's directory does not exist");
+                return Err(StoreError::io(&parent, 0, "write in this directory", cause));
+            }
+            Err(cause) => return Err(refused(cause)),
+        };
+        access(&parent, Access::WRITE_OK | Access::EXEC_OK).map_err(refused)?;
+        match lstat(&self.target) {
+            Err(Errno::NOENT) => Ok(()),
+            Err(cause) => Err(StoreError::io(&self.target, 0, "look for", cause)),
+            Ok(_) if !self.overwrite => Err(StoreError::Exists {
+                path: self.path.clone(),
+            }),
+            Ok(there) => self.check_movable(&directory, &there),
+        }
+    }
+
+    /// Refuses to replace what the run could not move out of the way when it has ended.
+    fn check_movable(&self, directory: &Stat, there: &Stat) -> Result<(), StoreError> {
+        check_replaceable(&self.target, matches!(self.format, Format::Zarr(_)))?;
+        let refused = |cause: Errno| StoreError::io(&self.target, 0, "replace", cause);
+        if is_mount_point(&self.target) {
+            return Err(refused(Errno::BUSY));
+        }
+        let user = geteuid().as_raw();
+        let sticky = Mode::from_raw_mode(directory.st_mode).contains(Mode::SVTX);
+        if sticky && user != 0 && user != there.st_uid && user != directory.st_uid {
+            return Err(refused(Errno::PERM));
+        }
+        if FileType::from_raw_mode(there.st_mode).is_dir() {
+            access(&self.target, Access::WRITE_OK | Access::EXEC_OK).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// The size of the output, without headers and metadata.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the output will be: the same for all spellings of a path.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// The directory that the output appears in.
+    pub fn directory(&self) -> PathBuf {
+        parent_of(&self.target)
+    }
+
+    /// The grid that writes must come in.
+    pub fn tile(&self) -> &[u64] {
+        match &self.format {
+            Format::Npy(plan) => &plan.tile,
+            Format::Zarr(plan) => &plan.tile,
+        }
+    }
+
+    pub fn write_bytes(&self, region: &Region) -> u64 {
+        match &self.format {
+            Format::Npy(plan) => plan.write_bytes(region),
+            Format::Zarr(plan) => plan.write_bytes(region),
+        }
+    }
+
+    pub fn overhead_bytes(&self) -> u64 {
+        match &self.format {
+            Format::Npy(plan) => plan.overhead_bytes(),
+            Format::Zarr(plan) => plan.overhead_bytes(),
+        }
+    }
+
+    pub fn workspace_bytes(&self, region: &Region) -> usize {
+        match &self.format {
+            Format::Npy(_) => 0,
+            Format::Zarr(plan) => plan.workspace_bytes(region),
+        }
+    }
+
+    /// Creates the output beside its name.
+    pub fn create(&self, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+        self.check_target()?;
+        match &self.format {
+            Format::Npy(plan) => plan.create(None, &self.target, self.overwrite, io),
+            Format::Zarr(plan) => plan.create(None, &self.target, self.overwrite, io),
+        }
+    }
+
+    /// Creates it in a folder that stays until it is published.
+    pub(crate) fn create_in(&self, folder: LockedDir, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+        match &self.format {
+            Format::Npy(plan) => plan.create(Some(folder), &self.target, self.overwrite, io),
+            Format::Zarr(plan) => plan.create(Some(folder), &self.target, self.overwrite, io),
+        }
+    }
+
+    /// Goes on with what is in such a folder, of which the tiles `done` are durable.
+    pub(crate) fn reopen_in(&self, folder: LockedDir, done: &[u64], io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+        match &self.format {
+            Format::Npy(plan) => plan.reopen(folder, &self.target, self.overwrite, io),
+            Format::Zarr(plan) => plan.reopen(folder, &self.target, self.overwrite, done),
+        }
+    }
+
+    /// Whether what is at `path` says of itself what an output of this plan says.
+    pub(crate) fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError> {
+        match &self.format {
+            Format::Npy(plan) => plan.is_begun_at(path, io),
+            Format::Zarr(plan) => Ok(plan.is_begun_at(path)),
+        }
+    }
+
+    /// What a file begins with; nothing of a folder.
+    pub(crate) fn head(&self) -> Vec<u8> {
+        match &self.format {
+            Format::Npy(plan) => plan.head(),
+            Format::Zarr(_) => vec![],
+        }
+    }
+
+    pub fn dtype(&self) -> DType {
+        match &self.format {
+            Format::Npy(plan) => plan.dtype(),
+            Format::Zarr(plan) => plan.dtype(),
+        }
+    }
+
+    pub fn shape(&self) -> &[u64] {
+        match &self.format {
+            Format::Npy(plan) => plan.shape(),
+            Format::Zarr(plan) => plan.shape(),
+        }
+    }
+}
+
+fn is_mount_point(path: &Path) -> bool {
+    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// Checks an output without creating anything; see `SinkPlan::new`.
+pub fn plan_sink(
+    path: &Path,
+    shape: &[u64],
+    dtype: DType,
+    tile: &[u64],
+    overwrite: bool,
+) -> Result<SinkPlan, StoreError> {
+    SinkPlan::new(path, shape, dtype, tile, overwrite)
+}
+
+/// Checks and creates an output.
+pub fn create(
+    path: &Path,
+    shape: &[u64],
+    dtype: DType,
+    tile: &[u64],
+    overwrite: bool,
+    io: &Io,
+) -> Result<Arc<dyn Sink>, StoreError> {
+    SinkPlan::new(path, shape, dtype, tile, overwrite)?.create(io)
+}

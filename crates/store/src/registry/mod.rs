@@ -1,0 +1,5 @@
+//! The formats by name: opening an array by what it is, planning an output by its suffix. Uses every format. Start with
+//! `open.rs` and `create.rs`.
+
+pub mod create;
+pub mod open;
