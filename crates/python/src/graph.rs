@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_coding::lists::ListIndex;
 use outcore_engine::graph::{
-    self, Asked, Coarse, Deltas, Frames, Frontier, Generations, Graph, Left, Louvain, Means, Paths, Peeling, Place,
-    Ranking, Search, Strength, VertexProgram,
+    self, Asked, Coarse, Deltas, Frames, Frontier, Generations, Graph, Left, Louvain, Paths, Peeling, Place, Ranking,
+    Resources, Search, Strength, VertexProgram,
 };
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
@@ -100,7 +100,7 @@ impl PyGraph {
         degrees: Option<(&ListIndex, &ListIndex)>,
         states: &mut [P::State],
         mut active: Frontier,
-        means: &Means<'_>,
+        resources: &Resources<'_>,
         watch: &mut graph::Watch<'_>,
     ) -> Result<(), EngineError> {
         let graph = Graph {
@@ -113,7 +113,7 @@ impl PyGraph {
             states,
             &mut active,
             graph::Delivery::Synchronous,
-            means,
+            resources,
             watch,
         )
         .map(|_| ())
@@ -214,7 +214,7 @@ impl PyGraph {
         operator: &'static str,
         vertex_bytes: u64,
         reading: impl Into<Reading>,
-        work: impl FnOnce(&Means<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
+        work: impl FnOnce(&Resources<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
         let state = self.state_bytes(vertex_bytes);
         let session = &run.session;
@@ -233,7 +233,7 @@ impl PyGraph {
             let _held = session.set_aside(operator, state + memory)?;
             run.reserves(state + memory);
             let (frames, file) = (Frames::default(), self.cached(session, cache_bytes, true));
-            let found = work(&run.means(memory, &frames, file.as_deref()), watch);
+            let found = work(&run.resources(memory, &frames, file.as_deref()), watch);
             run.activity.end(file.as_deref());
             // What was sent and found in parts is nobody's now, and others count on it.
             return_freed_memory();
@@ -249,17 +249,24 @@ impl PyGraph {
         py: Python<'_>,
         run: &PyGraphRun,
         each: bool,
-        work: impl FnOnce(&ListIndex, u64, &Means<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
+        work: impl FnOnce(&ListIndex, u64, &Resources<'_>, &mut graph::Watch<'_>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
         let bytes = graph::triangles_bytes(each, run.session.options().threads) + self.degree_bytes(&[Direction::Out]);
-        self.with_memory(py, run, "graph: triangles", bytes, self.in_parts(0), |means, watch| {
-            let degrees = self.degrees_of(Direction::Out, means.io)?;
-            let means = Means {
-                memory: means.memory / 4,
-                ..*means
-            };
-            work(&degrees, means.memory * 3, &means, watch)
-        })
+        self.with_memory(
+            py,
+            run,
+            "graph: triangles",
+            bytes,
+            self.in_parts(0),
+            |resources, watch| {
+                let degrees = self.degrees_of(Direction::Out, resources.io)?;
+                let resources = Resources {
+                    memory: resources.memory / 4,
+                    ..*resources
+                };
+                work(&degrees, resources.memory * 3, &resources, watch)
+            },
+        )
     }
 }
 
@@ -344,9 +351,14 @@ impl PyGraph {
             farthest,
         };
         let (operator, least) = ("graph: levels", self.in_parts(0));
-        let found = self.with_memory(py, run.get(), operator, graph::LEVELS_BYTES, least, |means, watch| {
-            search.levels(&sources, means, watch)
-        })?;
+        let found = self.with_memory(
+            py,
+            run.get(),
+            operator,
+            graph::LEVELS_BYTES,
+            least,
+            |resources, watch| search.levels(&sources, resources, watch),
+        )?;
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -368,9 +380,9 @@ impl PyGraph {
             operator,
             bytes,
             self.in_parts(message_bytes),
-            |means, watch| match strong {
-                true => graph::strong_components(&self.file, means, watch),
-                false => graph::components(&self.file, means, watch),
+            |resources, watch| match strong {
+                true => graph::strong_components(&self.file, resources, watch),
+                false => graph::components(&self.file, resources, watch),
             },
         )?;
         Ok(PyArray1::from_vec(py, found))
@@ -414,14 +426,14 @@ impl PyGraph {
             true => self.with_weights(messages),
             false => self.in_parts(messages),
         };
-        let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, least, |means, watch| {
-            let degrees = self.degrees_of(Direction::Out, means.io)?;
+        let (found, done) = self.with_memory(py, run, "graph: pagerank", bytes, least, |resources, watch| {
+            let degrees = self.degrees_of(Direction::Out, resources.io)?;
             let into = match weighted {
-                true => Some(self.degrees_of(Direction::In, means.io)?),
+                true => Some(self.degrees_of(Direction::In, resources.io)?),
                 false => None,
             };
             let strength = match weighted {
-                true => Strength::of_weights(&self.file, &degrees, means, watch)?,
+                true => Strength::of_weights(&self.file, &degrees, resources, watch)?,
                 false => Strength::Degrees(&degrees),
             };
             let Some(threshold) = threshold else {
@@ -433,7 +445,7 @@ impl PyGraph {
                     dangling,
                     start,
                 };
-                return graph::ranks(&self.file, &strength, into.as_deref(), &what, means, watch);
+                return graph::ranks(&self.file, &strength, into.as_deref(), &what, resources, watch);
             };
             let what = Deltas {
                 damping,
@@ -442,7 +454,7 @@ impl PyGraph {
                 teleport,
             };
             let both = into.as_deref().map(|into| (&*degrees, into));
-            graph::ranks_by_deltas(&self.file, &strength, both, &what, means, watch)
+            graph::ranks_by_deltas(&self.file, &strength, both, &what, resources, watch)
         })?;
         Ok((PyArray1::from_vec(py, found), done))
     }
@@ -468,14 +480,16 @@ impl PyGraph {
                 least: self.with_weights(0),
                 part: 8,
             },
-            |means, watch| {
-                let degrees = directions.iter().map(|direction| self.degrees_of(*direction, means.io));
+            |resources, watch| {
+                let degrees = directions
+                    .iter()
+                    .map(|direction| self.degrees_of(*direction, resources.io));
                 let degrees = degrees.collect::<Result<Vec<_>, _>>()?;
                 // Of the direction that is not read nobody asks.
                 let (first, last) = (&degrees[0], &degrees[degrees.len() - 1]);
                 let step = match step {
                     Some(step) => step,
-                    None => (STEP_WEIGHTS * graph::mean_weight(&self.file, directions[0], first, means)?)
+                    None => (STEP_WEIGHTS * graph::mean_weight(&self.file, directions[0], first, resources)?)
                         .max(f64::MIN_POSITIVE),
                 };
                 let graph = Graph {
@@ -487,7 +501,7 @@ impl PyGraph {
                     directions,
                     step,
                 };
-                paths.distances(&sources, means, watch)
+                paths.distances(&sources, resources, watch)
             },
         )?;
         Ok((PyArray1::from_vec(py, found), wrong))
@@ -504,16 +518,16 @@ impl PyGraph {
             "graph: cores",
             13 + self.degree_bytes(directions),
             self.in_parts(0),
-            |means, watch| {
+            |resources, watch| {
                 let mut states = vec![Left::new(0); vertices];
                 for direction in directions {
-                    let degrees = self.degrees_of(*direction, means.io)?;
+                    let degrees = self.degrees_of(*direction, resources.io)?;
                     for (vertex, span) in degrees.spans(0..u32::MAX) {
                         states[vertex as usize].degree += span.bytes as u32;
                     }
                 }
                 let (mut program, active) = Peeling::new(directions, &states);
-                self.run_program(&mut program, None, &mut states, active, means, watch)?;
+                self.run_program(&mut program, None, &mut states, active, resources, watch)?;
                 Ok(states.into_iter().map(|state| state.core).collect())
             },
         )?;
@@ -530,8 +544,8 @@ impl PyGraph {
             "graph: topological order",
             21 + self.degree_bytes(&[Direction::In]),
             self.in_parts(0),
-            |means, watch| {
-                let degrees = self.degrees_of(Direction::In, means.io)?;
+            |resources, watch| {
+                let degrees = self.degrees_of(Direction::In, resources.io)?;
                 let mut active = Frontier::none(vertices);
                 let mut states = Vec::with_capacity(vertices);
                 for (vertex, span) in degrees.spans(0..u32::MAX) {
@@ -543,7 +557,7 @@ impl PyGraph {
                         active.insert(vertex);
                     }
                 }
-                self.run_program(&mut Generations, None, &mut states, active, means, watch)?;
+                self.run_program(&mut Generations, None, &mut states, active, resources, watch)?;
                 let generations = states.into_iter().map(|state| state.generation.map_or(-1, i64::from));
                 Ok(generations.collect())
             },
@@ -561,8 +575,8 @@ impl PyGraph {
         let run = run.get();
         let least = self.in_parts(8);
         let search = |bytes| {
-            self.with_memory(py, run, "graph: betweenness", bytes, least, |means, watch| {
-                graph::betweenness(&self.file, &sources, bytes, means, watch)
+            self.with_memory(py, run, "graph: betweenness", bytes, least, |resources, watch| {
+                graph::betweenness(&self.file, &sources, bytes, resources, watch)
             })
         };
         // With room for the levels of any search, where there is so much.
@@ -589,9 +603,10 @@ impl PyGraph {
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Option<u32>)> {
         let run = run.get();
         let bytes = graph::labels_bytes(&self.file);
-        let (found, done) = self.with_memory(py, run, "graph: labels", bytes, self.in_parts(0), |means, watch| {
-            graph::spread(&self.file, iterations, seed, means, watch)
-        })?;
+        let (found, done) =
+            self.with_memory(py, run, "graph: labels", bytes, self.in_parts(0), |resources, watch| {
+                graph::spread(&self.file, iterations, seed, resources, watch)
+            })?;
         Ok((PyArray1::from_vec(py, found), done))
     }
 
@@ -621,19 +636,19 @@ impl PyGraph {
             "graph: communities",
             bytes,
             2 * self.with_weights(8),
-            |means, watch| {
+            |resources, watch| {
                 let degrees = match is_weighted {
-                    true => Some(self.degrees_of(Direction::Out, means.io)?),
+                    true => Some(self.degrees_of(Direction::Out, resources.io)?),
                     false => None,
                 };
                 // Lists take eight bytes for a neighbour, what else is set aside is for graphs of communities.
-                let memory = means.memory / 2;
+                let memory = resources.memory / 2;
                 let mut coarse = Coarse {
-                    bytes: means.memory - memory,
+                    bytes: resources.memory - memory,
                     path: &mut || run.session.unused_path(),
                 };
-                let means = Means { memory, ..*means };
-                graph::louvain(&self.file, degrees.as_deref(), &what, &mut coarse, &means, watch)
+                let resources = Resources { memory, ..*resources };
+                graph::louvain(&self.file, degrees.as_deref(), &what, &mut coarse, &resources, watch)
             },
         )?;
         Ok((PyArray1::from_vec(py, found), modularity))
@@ -653,7 +668,7 @@ impl PyGraph {
             "graph: independent set",
             graph::INDEPENDENT_BYTES,
             self.in_parts(0),
-            |means, watch| Ok(graph::independent(&self.file, seed, means, watch)?.iter().collect()),
+            |resources, watch| Ok(graph::independent(&self.file, seed, resources, watch)?.iter().collect()),
         )?;
         Ok(PyArray1::from_vec(py, found))
     }
@@ -665,16 +680,16 @@ impl PyGraph {
         run: &Bound<'_, PyGraphRun>,
         each: bool,
     ) -> PyResult<(u64, Bound<'py, PyArray1<u64>>)> {
-        let found = self.with_triangles(py, run.get(), each, |degrees, block_bytes, means, watch| {
-            graph::triangles(&self.file, degrees, each, block_bytes, means, watch)
+        let found = self.with_triangles(py, run.get(), each, |degrees, block_bytes, resources, watch| {
+            graph::triangles(&self.file, degrees, each, block_bytes, resources, watch)
         })?;
         Ok((found.0, PyArray1::from_vec(py, found.1)))
     }
 
     /// Of the pairs of neighbours of each vertex, the part that are neighbours of each other.
     fn clustering<'py>(&self, py: Python<'py>, run: &Bound<'_, PyGraphRun>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let found = self.with_triangles(py, run.get(), true, |degrees, block_bytes, means, watch| {
-            graph::clustering(&self.file, degrees, block_bytes, means, watch)
+        let found = self.with_triangles(py, run.get(), true, |degrees, block_bytes, resources, watch| {
+            graph::clustering(&self.file, degrees, block_bytes, resources, watch)
         })?;
         Ok(PyArray1::from_vec(py, found))
     }
@@ -688,7 +703,7 @@ impl PyGraph {
             "graph: loops",
             LOOPS_BYTES,
             self.in_parts(0),
-            |means, watch| graph::loops(&self.file, means, watch),
+            |resources, watch| graph::loops(&self.file, resources, watch),
         )?;
         Ok(PyArray1::from_vec(py, found))
     }
@@ -703,9 +718,9 @@ impl PyGraph {
             "graph: scan statistics",
             bytes,
             self.in_parts(8),
-            |means, watch| {
-                let degrees = self.degrees_of(Direction::Out, means.io)?;
-                graph::scan(&self.file, &degrees, means, watch)
+            |resources, watch| {
+                let degrees = self.degrees_of(Direction::Out, resources.io)?;
+                graph::scan(&self.file, &degrees, resources, watch)
             },
         )?;
         Ok(found.map(|found| (found.vertex, found.edges, found.looked_at)))
@@ -745,7 +760,7 @@ impl PyGraph {
                 vertices,
             };
             let cache = self.cached_beside(session, true);
-            let found = asked.whole(&run.means(memory, &frames, cache.as_deref()), watch);
+            let found = asked.whole(&run.resources(memory, &frames, cache.as_deref()), watch);
             if bytes > FREED_LEAST {
                 return_freed_memory();
             }
@@ -778,7 +793,7 @@ impl PyGraph {
         let mut raised = None;
         let done = run.watching(py, |watch| {
             let frames = Frames::default();
-            let (memory, means) = graph::for_parts(&self.file, in_parts, run.means(0, &frames, None));
+            let (memory, resources) = graph::for_parts(&self.file, in_parts, run.resources(0, &frames, None));
             let memory = memory + if with_weights { self.weights_bytes() } else { 0 };
             // Not in turn, as programs are: what is called may compute.
             let _held = session.hold_beside("graph: lists", memory)?;
@@ -786,9 +801,9 @@ impl PyGraph {
             let cache = self.cached_beside(session, false);
             let counters = || cache.as_ref().map(|file| file.cache().counters()).unwrap_or_default();
             let before = counters();
-            let means = Means {
+            let resources = Resources {
                 cache: cache.as_deref(),
-                ..means
+                ..resources
             };
             let degrees = match with_weights {
                 true => self.degrees_of_weights(direction, session.io())?,
@@ -806,7 +821,7 @@ impl PyGraph {
                     EngineError::Cancelled
                 })
             };
-            let done = asked.parts(neighbours, in_parts, &means, give, watch);
+            let done = asked.parts(neighbours, in_parts, &resources, give, watch);
             let after = counters();
             run.activity.read(after.bytes_read - before.bytes_read);
             run.activity.hit(after.hits - before.hits);
@@ -824,9 +839,9 @@ impl PyGraph {
             "graph: weights",
             self.degree_bytes(&[Direction::Out]),
             self.with_weights(0),
-            |means, watch| {
-                let degrees = self.degrees_of(Direction::Out, means.io)?;
-                graph::weights(&self.file, &degrees, means, watch)
+            |resources, watch| {
+                let degrees = self.degrees_of(Direction::Out, resources.io)?;
+                graph::weights(&self.file, &degrees, resources, watch)
             },
         )
     }

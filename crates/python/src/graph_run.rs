@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use outcore_engine::graph::{Activity, Frames, Means, Watch, PORTION_PAGES};
+use outcore_engine::graph::{Activity, Frames, Resources, Watch, PORTION_PAGES};
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_store::cache::CachedFile;
@@ -53,8 +53,8 @@ fn lock(held: &Mutex<Vec<Reservation>>) -> MutexGuard<'_, Vec<Reservation>> {
 }
 
 impl PyGraphRun {
-    pub fn means<'a>(&'a self, memory: u64, frames: &'a Frames, cache: Option<&'a CachedFile>) -> Means<'a> {
-        Means {
+    pub fn resources<'a>(&'a self, memory: u64, frames: &'a Frames, cache: Option<&'a CachedFile>) -> Resources<'a> {
+        Resources {
             memory,
             portion_pages: PORTION_PAGES,
             threads: self.threads(),

@@ -9,7 +9,7 @@ use outcore_engine::expr::Expr;
 use outcore_engine::run::Session;
 use outcore_engine::sort::{self, Parting, Parts};
 use outcore_engine::sparse::{
-    self, Assembler, Crew, Duplicates, Given, Ingest, Matrix, Means, Semiring, SparseProduct,
+    self, Assembler, Crew, Duplicates, Given, Ingest, Matrix, ProductResources, Semiring, SparseProduct,
 };
 use outcore_engine::EngineError;
 use outcore_store::{return_freed_memory, Io, Reservation, Source, SparseShape};
@@ -419,9 +419,9 @@ impl Operands {
 }
 
 /// What a session gives to the product of two sparse matrices.
-fn means(session: &Session) -> Means<'_> {
+fn resources(session: &Session) -> ProductResources<'_> {
     let (budget, options) = (session.budget(), session.options());
-    Means {
+    ProductResources {
         memory: budget / 4 * 3,
         memory_limit: match options.pool_limit {
             Some(pool) if pool <= budget => pool,
@@ -454,9 +454,9 @@ fn spgemm(
     let operands = Operands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
     let session = session.0.clone();
     watching_signals(py, |watch| {
-        let means = means(&session);
-        let _held = session.set_aside("spgemm", means.memory)?;
-        sparse::multiply_sparse(&operands.product(tiles), &means, &path, overwrite, watch)
+        let resources = resources(&session);
+        let _held = session.set_aside("spgemm", resources.memory)?;
+        sparse::multiply_sparse(&operands.product(tiles), &resources, &path, overwrite, watch)
     })
     .map(PySparse)
 }
@@ -479,14 +479,14 @@ fn foresee_spgemm<'py>(
     let operands = Operands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
     let session = session.0.clone();
     let said = watching_signals(py, |_| {
-        sparse::forecast(&operands.product((0, usize::MAX)), &means(&session))
+        sparse::forecast(&operands.product((0, usize::MAX)), &resources(&session))
     })?;
     let found = PyDict::new(py);
     found.set_item("bytes_read", said.read_bytes)?;
     found.set_item("exact", said.exact)?;
     found.set_item("groups", said.groups)?;
     found.set_item("bytes_written", said.written_bytes)?;
-    found.set_item("peak_bytes", means(&session).memory)?;
+    found.set_item("peak_bytes", resources(&session).memory)?;
     found.set_item("memory_limit", session.options().memory_limit)?;
     found.set_item("overhead_bytes", session.overhead())?;
     found.set_item("budget_bytes", session.budget())?;

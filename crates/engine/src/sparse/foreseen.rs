@@ -7,7 +7,7 @@ use outcore_sparse::rows_product;
 use outcore_store::{Io, PAGE};
 
 use super::meeting::{blocks_of_tile, tile_cost, Blocks, Meeting, Wanted};
-use super::operands::{Means, Shares, SparseProduct, COPIES};
+use super::operands::{ProductResources, Shares, SparseProduct, COPIES};
 use crate::EngineError;
 
 /// What a product will read and write.
@@ -28,14 +28,14 @@ pub struct Forecast {
 ///
 /// # Errors
 /// As [`super::multiply_sparse`], of what is known before.
-pub fn forecast(what: &SparseProduct<'_>, means: &Means<'_>) -> Result<Forecast, EngineError> {
+pub fn forecast(what: &SparseProduct<'_>, resources: &ProductResources<'_>) -> Result<Forecast, EngineError> {
     let shape = what.check()?;
     rows_product(what.semiring, what.dtype).ok_or_else(|| what.no_semiring())?;
-    let shares = Shares::of(what, means.memory, means.threads.max(1) as u64);
-    let meeting = Meeting::new(what, shares, means.io)?;
+    let shares = Shares::of(what, resources.memory, resources.threads.max(1) as u64);
+    let meeting = Meeting::new(what, shares, resources.io)?;
     let mut said = Foreseen {
         what,
-        io: means.io,
+        io: resources.io,
         seen: BTreeSet::new(),
         found: Forecast {
             read_bytes: [0, meeting.head_bytes, 0],

@@ -18,7 +18,7 @@ use outcore_sparse::{rows_product, Batch, Mask, Operands, RowsProduct, Table};
 use outcore_store::{Io, SparseShape, SparseWriter};
 
 use super::meeting::{decoded_bytes, Listed, Meeting, Wanted};
-use super::operands::{Means, Shares, SparseProduct, COPIES};
+use super::operands::{ProductResources, Shares, SparseProduct, COPIES};
 use super::terms::most_entries;
 use super::Matrix;
 use crate::EngineError;
@@ -37,20 +37,20 @@ pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
 /// read or written. No file is left behind then.
 pub fn multiply_sparse(
     what: &SparseProduct<'_>,
-    means: &Means<'_>,
+    resources: &ProductResources<'_>,
     path: &Path,
     overwrite: bool,
     watch: &mut Watch<'_>,
 ) -> Result<Matrix, EngineError> {
     let shape = what.check()?;
-    let workers = means.threads.max(1);
-    let shares = Shares::of(what, means.memory, workers as u64);
+    let workers = resources.threads.max(1);
+    let shares = Shares::of(what, resources.memory, workers as u64);
     let mut run = Run {
-        means,
+        resources,
         what,
         multiply: rows_product(what.semiring, what.dtype).ok_or_else(|| what.no_semiring())?,
         shares,
-        meeting: Meeting::new(what, shares, means.io)?,
+        meeting: Meeting::new(what, shares, resources.io)?,
         second: Second {
             matrix: what.second,
             dtype: what.dtype,
@@ -61,7 +61,7 @@ pub fn multiply_sparse(
         shape: shape.clone(),
         watch,
     };
-    let mut writer = SparseWriter::create(path, shape, overwrite, means.io)?;
+    let mut writer = SparseWriter::create(path, shape, overwrite, resources.io)?;
     let mut next = what.tiles.start;
     let mut size = usize::MAX;
     while next < what.tiles.end {
@@ -83,7 +83,7 @@ pub fn multiply_sparse(
         }
         next = after;
     }
-    super::opened(writer.finish_opened(means.io)?)
+    super::opened(writer.finish_opened(resources.io)?)
 }
 
 /// Writes the tile rows of several matrices of one shape, none of which has some behind those of the next, to one file.
@@ -147,7 +147,7 @@ impl FirstRow {
 }
 
 struct Run<'a> {
-    means: &'a Means<'a>,
+    resources: &'a ProductResources<'a>,
     what: &'a SparseProduct<'a>,
     multiply: RowsProduct,
     shares: Shares,
@@ -165,7 +165,7 @@ impl Run<'_> {
 
     /// The tile rows of the first matrix from a tile on, as many as their share holds, and the tile behind them.
     fn group(&mut self, from: usize) -> Result<(Vec<FirstRow>, usize), EngineError> {
-        let io = self.means.io;
+        let io = self.resources.io;
         let (tiles, after) = self.meeting.group(from, self.shares.first);
         let mut group = vec![];
         for tile in tiles {
@@ -192,7 +192,7 @@ impl Run<'_> {
             group.iter_mut().for_each(|row| row.mask = Some(row.own.clone()));
             return Ok(());
         }
-        let io = self.means.io;
+        let io = self.resources.io;
         let numbers: BTreeSet<u64> = group.iter().map(|row| row.own.number).collect();
         let mut found = BTreeMap::new();
         for tile in self.meeting.mask_tiles(numbers.iter().copied()) {
@@ -211,7 +211,7 @@ impl Run<'_> {
 
     /// The products of some tile rows, or nothing where they come to more than there is room for.
     fn sums(&mut self, group: &[FirstRow]) -> Result<Option<Vec<Rows>>, EngineError> {
-        let io = self.means.io;
+        let io = self.resources.io;
         let mut sums: Vec<Option<Rows>> = group.iter().map(|_| None).collect();
         let is_masked = self.what.mask.is_some();
         let needed = self.meeting.needed(group.iter().map(|row| row.wanted(is_masked)));
@@ -258,16 +258,19 @@ impl Run<'_> {
     fn no_room(&mut self, number: u64, tile: usize) -> Result<EngineError, EngineError> {
         let (share, workers) = (self.shares.sums, self.tables.len() as u64);
         self.second.loaded.clear();
-        let means = (self.means.memory / 2, self.means.io);
-        let most = most_entries(self.what, &self.meeting, tile, means, self.watch)?;
+        let resources = (self.resources.memory / 2, self.resources.io);
+        let most = most_entries(self.what, &self.meeting, tile, resources, self.watch)?;
         let memory = Shares::memory_for(self.what, self.sum_bytes(most + 1), workers);
-        let more = memory.saturating_sub(self.means.memory).div_ceil(3).saturating_mul(4);
+        let more = memory
+            .saturating_sub(self.resources.memory)
+            .div_ceil(3)
+            .saturating_mul(4);
         Ok(EngineError::Memory {
             operator: "spgemm".into(),
             need: self.sum_bytes(most),
             available: share,
             // Other memory of the process may have grown when it is tried again.
-            smallest: self.means.memory_limit.saturating_add(more).saturating_add(more / 64 + (1 << 20)),
+            smallest: self.resources.memory_limit.saturating_add(more).saturating_add(more / 64 + (1 << 20)),
             exact: false,
             detail: format!(
                 "tile row {number} of the product has more than {} entries, a part of the memory that a matrix in smaller tiles \
@@ -315,7 +318,7 @@ impl Run<'_> {
         let buffer = writer.buffer();
         let begin = buffer.len();
         let entries = encoder.finish(buffer);
-        Ok(writer.add(number, begin, entries, self.means.io)?)
+        Ok(writer.add(number, begin, entries, self.resources.io)?)
     }
 }
 

@@ -33,7 +33,7 @@ pub use entries::Entries;
 pub use foreseen::{forecast, Forecast};
 pub use gustavson::{join, multiply_sparse};
 pub use ingest::{assemble, groups_in, Crew, Given, Groups, Ingest};
-pub use operands::{Means, SparseProduct};
+pub use operands::{ProductResources, SparseProduct};
 pub use outcore_sparse::{Broken, Incomplete, Number, Semiring};
 pub use product::product;
 

@@ -26,7 +26,7 @@ pub struct SparseProduct<'a> {
 }
 
 /// What the work is done with.
-pub struct Means<'a> {
+pub struct ProductResources<'a> {
     /// Bytes that are held for it.
     pub memory: u64,
     /// The limit that they are three quarters of, but for what else counts against it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outcore_coding::lists::ListIndex;
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Activity, Bits, Chosen, Delivery, Frames, Frontier, Graph, Heading, List, Means, Outbox, Paths, Requests,
+    self, Activity, Bits, Chosen, Delivery, Frames, Frontier, Graph, Heading, List, Outbox, Paths, Requests, Resources,
     Search, Strength, Sweep, VertexProgram, Wanted,
 };
 use outcore_engine::EngineError;
@@ -80,7 +80,7 @@ fn skewed(vertices: u32, count: u32) -> Vec<(u32, u32)> {
 }
 
 /// Runs with several threads and memories; all results must be one.
-fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(&Means<'_>) -> T) -> T {
+fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(&Resources<'_>) -> T) -> T {
     let least = graph::least_memory(&made.file, 8);
     let frames = Frames::default();
     // In the last two, a part of the pages is looked up at a time.
@@ -92,7 +92,7 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
         (1, least / 16, 1 + pages / 16),
     ];
     let found = ways.map(|(threads, memory, portion_pages)| {
-        work(&Means {
+        work(&Resources {
             memory,
             portion_pages,
             threads,
@@ -113,8 +113,8 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
     first
 }
 
-fn the_means(io: &Io) -> Means<'_> {
-    Means {
+fn the_means(io: &Io) -> Resources<'_> {
+    Resources {
         memory: 64 << 20,
         portion_pages: graph::PORTION_PAGES,
         threads: 2,
@@ -137,13 +137,18 @@ fn plain<'a>(made: &'a Made) -> Graph<'a> {
     }
 }
 
-fn levels(made: &Made, source: u32, directions: &[Direction], means: &Means<'_>) -> Result<Vec<i32>, EngineError> {
+fn levels(
+    made: &Made,
+    source: u32,
+    directions: &[Direction],
+    resources: &Resources<'_>,
+) -> Result<Vec<i32>, EngineError> {
     let search = Search {
         file: &made.file,
         directions,
         farthest: u32::MAX,
     };
-    search.levels(&[source], means, &mut go)
+    search.levels(&[source], resources, &mut go)
 }
 
 fn expected_levels(made: &Made, source: u32, both: bool) -> Vec<i32> {
@@ -192,8 +197,8 @@ fn shapes() -> Vec<Made> {
 fn levels_are_those_of_a_queue() {
     for made in shapes() {
         for (directions, both) in [(&OUT[..], false), (&[Direction::Out, Direction::In][..], true)] {
-            let found = the_same(&made, &Io::direct(), |means| {
-                levels(&made, 0, directions, means).unwrap()
+            let found = the_same(&made, &Io::direct(), |resources| {
+                levels(&made, 0, directions, resources).unwrap()
             });
             assert_eq!(found, expected_levels(&made, 0, both));
         }
@@ -208,12 +213,12 @@ fn lists_in_which_a_search_finds_nothing_are_not_read_again() {
     for (memory, is_enough) in [(64 << 20, true), (64, false)] {
         let activity = Activity::default();
         let io = Io::direct();
-        let means = Means {
+        let resources = Resources {
             memory,
             activity: &activity,
             ..the_means(&io)
         };
-        assert_eq!(levels(&made, 0, &OUT, &means).unwrap(), expected);
+        assert_eq!(levels(&made, 0, &OUT, &resources).unwrap(), expected);
         activity.end(None);
         let rows = activity.rows();
         let turned = rows.iter().position(|row| row.lists != row.active).unwrap();
@@ -226,8 +231,8 @@ fn lists_in_which_a_search_finds_nothing_are_not_read_again() {
 #[test]
 fn components_are_named_by_their_lowest_vertex() {
     for made in shapes() {
-        let found = the_same(&made, &Io::direct(), |means| {
-            graph::components(&made.file, means, &mut go).unwrap()
+        let found = the_same(&made, &Io::direct(), |resources| {
+            graph::components(&made.file, resources, &mut go).unwrap()
         });
         let mut expected: Vec<u32> = (0..made.vertices as u32).collect();
         for _ in 0..made.vertices {
@@ -251,14 +256,14 @@ fn strong_components_reach_each_other() {
         .filter(|made| made.file.shape().directed && made.vertices <= 500)
     {
         let io = Io::direct();
-        let found = the_same(&made, &io, |means| {
-            graph::strong_components(&made.file, means, &mut go).unwrap()
+        let found = the_same(&made, &io, |resources| {
+            graph::strong_components(&made.file, resources, &mut go).unwrap()
         });
         for (vertex, lowest) in found.iter().enumerate() {
             assert!(*lowest as usize <= vertex && found[*lowest as usize] == *lowest);
         }
         let means_frames = Frames::default();
-        let means = Means {
+        let resources = Resources {
             memory: 64 << 20,
             portion_pages: graph::PORTION_PAGES,
             threads: 1,
@@ -270,7 +275,7 @@ fn strong_components_reach_each_other() {
         };
         let mut near = vec![];
         for vertex in (0..made.vertices as u32).step_by(7) {
-            near.push((vertex, levels(&made, vertex, &OUT, &means).unwrap()));
+            near.push((vertex, levels(&made, vertex, &OUT, &resources).unwrap()));
         }
         for (vertex, reached) in &near {
             for (other, back) in &near {
@@ -285,7 +290,13 @@ fn strong_components_reach_each_other() {
     }
 }
 
-fn distances(made: &Made, degrees: (&ListIndex, &ListIndex), source: u32, step: f64, means: &Means<'_>) -> Vec<f64> {
+fn distances(
+    made: &Made,
+    degrees: (&ListIndex, &ListIndex),
+    source: u32,
+    step: f64,
+    resources: &Resources<'_>,
+) -> Vec<f64> {
     let graph = Graph {
         file: &made.file,
         degrees: Some(degrees),
@@ -295,7 +306,7 @@ fn distances(made: &Made, degrees: (&ListIndex, &ListIndex), source: u32, step: 
         directions: &OUT,
         step,
     };
-    let (found, wrong) = paths.distances(&[source], means, &mut go).unwrap();
+    let (found, wrong) = paths.distances(&[source], resources, &mut go).unwrap();
     assert_eq!(wrong, None);
     found
 }
@@ -318,8 +329,8 @@ fn distances_are_the_shortest() {
             }
         }
         for step in [0.1, 3.0, 1e9] {
-            let found = the_same(&made, &io, |means| {
-                distances(&made, (&degrees[0], &degrees[1]), 0, step, means)
+            let found = the_same(&made, &io, |resources| {
+                distances(&made, (&degrees[0], &degrees[1]), 0, step, resources)
             });
             assert_eq!(found, expected);
         }
@@ -360,8 +371,8 @@ fn betweenness_is_that_of_its_definition_in_either_memory() {
             expected.iter_mut().zip(of).for_each(|(sum, more)| *sum += more);
         }
         let any = graph::BETWEENNESS_BYTES[0];
-        let found = the_same(&made, &io, |means| {
-            graph::betweenness(&made.file, &sources, any, means, &mut go)
+        let found = the_same(&made, &io, |resources| {
+            graph::betweenness(&made.file, &sources, any, resources, &mut go)
                 .unwrap()
                 .unwrap()
         });
@@ -422,12 +433,12 @@ fn triangles_are_those_of_three_loops() {
             }
         }
         for block in [1 << 12, 64 << 20] {
-            let (all, each) = the_same(&made, &io, |means| {
-                graph::triangles(&made.file, &degrees, true, block, means, &mut go).unwrap()
+            let (all, each) = the_same(&made, &io, |resources| {
+                graph::triangles(&made.file, &degrees, true, block, resources, &mut go).unwrap()
             });
             assert_eq!((all, &each), (expected.iter().sum::<u64>() / 3, &expected));
-            let (again, none) = the_same(&made, &io, |means| {
-                graph::triangles(&made.file, &degrees, false, block, means, &mut go).unwrap()
+            let (again, none) = the_same(&made, &io, |resources| {
+                graph::triangles(&made.file, &degrees, false, block, resources, &mut go).unwrap()
             });
             assert_eq!((again, none), (all, vec![]));
         }
@@ -442,16 +453,16 @@ fn the_most_edges_are_around_one_vertex() {
     {
         let io = Io::direct();
         let degrees = made.file.degrees(Direction::Out, &io).unwrap();
-        let (_, triangles) = the_same(&made, &io, |means| {
-            graph::triangles(&made.file, &degrees, true, 1 << 20, means, &mut go).unwrap()
+        let (_, triangles) = the_same(&made, &io, |resources| {
+            graph::triangles(&made.file, &degrees, true, 1 << 20, resources, &mut go).unwrap()
         });
         let mut around = triangles;
         let plain = made.edges.iter().filter(|(from, to)| from != to);
         plain.for_each(|(from, _)| around[*from as usize] += 1);
         let most = around.iter().max().copied().unwrap();
         let lowest = around.iter().position(|edges| *edges == most).unwrap() as u32;
-        let found = the_same(&made, &io, |means| {
-            graph::scan(&made.file, &degrees, means, &mut go).unwrap()
+        let found = the_same(&made, &io, |resources| {
+            graph::scan(&made.file, &degrees, resources, &mut go).unwrap()
         });
         let found = found.unwrap();
         assert_eq!((found.vertex, found.edges), (lowest, most));
@@ -516,9 +527,9 @@ fn ranks_go_by_weights_and_by_what_is_given() {
                 dangling,
                 start,
             };
-            let (found, done) = the_same(&made, &io, |means| {
+            let (found, done) = the_same(&made, &io, |resources| {
                 let degrees = is_weighted.then_some(&into);
-                graph::ranks(&made.file, &strength(), degrees, &what, means, &mut go).unwrap()
+                graph::ranks(&made.file, &strength(), degrees, &what, resources, &mut go).unwrap()
             });
             assert_eq!(done, None);
             let expected = plain_ranks(&made, is_weighted, &what);
@@ -536,9 +547,9 @@ fn ranks_go_by_weights_and_by_what_is_given() {
                 iterations: 500,
                 teleport,
             };
-            let (found, done) = the_same(&made, &io, |means| {
+            let (found, done) = the_same(&made, &io, |resources| {
                 let degrees = is_weighted.then_some((&out, &into));
-                graph::ranks_by_deltas(&made.file, &strength(), degrees, &what, means, &mut go).unwrap()
+                graph::ranks_by_deltas(&made.file, &strength(), degrees, &what, resources, &mut go).unwrap()
             });
             assert!(done.unwrap() > 3);
             let expected = plain_ranks(
@@ -575,7 +586,7 @@ fn a_read_that_fails_ends_a_run_with_its_name() {
             ..Faults::default()
         }));
         // Few pages a batch, so that there are many reads.
-        let means = Means {
+        let resources = Resources {
             memory: 32 << 10,
             portion_pages: graph::PORTION_PAGES,
             threads: 2,
@@ -585,7 +596,7 @@ fn a_read_that_fails_ends_a_run_with_its_name() {
             cache: None,
             activity: &Activity::default(),
         };
-        match graph::components(&made.file, &means, &mut go) {
+        match graph::components(&made.file, &resources, &mut go) {
             Ok(_) => {}
             Err(EngineError::Store(error)) => {
                 assert!(error.to_string().contains("g.ocg: cannot read at byte"), "{error}");
@@ -601,7 +612,7 @@ fn a_read_that_fails_ends_a_run_with_its_name() {
 fn whoever_watches_ends_a_run() {
     let made = made(3000, &skewed(3000, 30_000), false);
     let (io, frames) = (Io::direct(), Frames::default());
-    let means = Means {
+    let resources = Resources {
         memory: 32 << 10,
         portion_pages: graph::PORTION_PAGES,
         threads: 2,
@@ -612,7 +623,7 @@ fn whoever_watches_ends_a_run() {
         activity: &Activity::default(),
     };
     let mut watch = || Err(EngineError::Cancelled);
-    let ended = graph::components(&made.file, &means, &mut watch);
+    let ended = graph::components(&made.file, &resources, &mut watch);
     assert!(matches!(ended, Err(EngineError::Cancelled)));
 }
 
@@ -630,19 +641,19 @@ fn communities_are_the_same_in_whatever_memory() {
             exponent: 0,
         };
         let stored = std::cell::Cell::new(0);
-        let with = |bytes, means: &Means<'_>| {
+        let with = |bytes, resources: &Resources<'_>| {
             let mut path = || {
                 stored.set(stored.get() + 1);
                 Ok(folder.path().join(format!("{}.ocg", stored.get())))
             };
             let mut coarse = graph::Coarse { bytes, path: &mut path };
-            let means = Means {
+            let resources = Resources {
                 memory: 64 << 20,
-                ..*means
+                ..*resources
             };
-            graph::louvain(&made.file, None, &what, &mut coarse, &means, &mut go)
+            graph::louvain(&made.file, None, &what, &mut coarse, &resources, &mut go)
         };
-        let kept = the_same(&made, &io, |means| with(1 << 20, means).unwrap());
+        let kept = the_same(&made, &io, |resources| with(1 << 20, resources).unwrap());
         assert_eq!(stored.get(), 0);
         assert!((0..).zip(&kept.0).all(|(vertex, label): (u32, _)| *label <= vertex));
         // Too little for a row of the first graph of communities is said; a bit more is enough.
@@ -666,7 +677,7 @@ fn graphs_of_communities_hold_no_vertex_without_edges() {
         .collect();
     let made = made(3000, &ring, false);
     let io = Io::direct();
-    let means = the_means(&io);
+    let resources = the_means(&io);
     let what = graph::Louvain {
         resolution: 1.0,
         seed: 0,
@@ -678,9 +689,9 @@ fn graphs_of_communities_hold_no_vertex_without_edges() {
         bytes: 1 << 20,
         path: &mut path,
     };
-    let (labels, modularity) = graph::louvain(&made.file, None, &what, &mut coarse, &means, &mut go).unwrap();
-    means.activity.end(None);
-    let active: Vec<u64> = means.activity.rows().iter().map(|row| row.active).collect();
+    let (labels, modularity) = graph::louvain(&made.file, None, &what, &mut coarse, &resources, &mut go).unwrap();
+    resources.activity.end(None);
+    let active: Vec<u64> = resources.activity.rows().iter().map(|row| row.active).collect();
     assert_eq!(active.iter().filter(|active| **active == 3000).count(), 2, "{active:?}");
     assert!(active.len() > 5, "{active:?}");
     assert!(
@@ -780,7 +791,7 @@ fn long_lists_come_in_parts_to_who_takes_them() {
     let made = star();
     assert!(graph::least_memory_of_parts(&made.file, 8, true) < graph::least_memory(&made.file, 8));
     let both = [false, true].map(|in_parts| {
-        the_same(&made, &Io::direct(), |means| {
+        the_same(&made, &Io::direct(), |resources| {
             let calls = AtomicU32::new(0);
             let mut program = Calls { in_parts, calls };
             let mut states = vec![0; made.vertices];
@@ -792,7 +803,7 @@ fn long_lists_come_in_parts_to_who_takes_them() {
                 &mut states,
                 &mut active,
                 Delivery::Synchronous,
-                means,
+                resources,
                 &mut go,
             )
             .unwrap();
@@ -815,7 +826,7 @@ fn algorithms_take_long_lists_in_parts() {
     let io = Io::direct();
     let leaves = made.vertices - 1;
     let is_hub = |vertex: usize| vertex == HUB as usize;
-    let found = the_same(&made, &io, |means| levels(&made, 5, &OUT, means).unwrap());
+    let found = the_same(&made, &io, |resources| levels(&made, 5, &OUT, resources).unwrap());
     let distance = |vertex: usize| match vertex {
         5 => 0,
         vertex if is_hub(vertex) => 1,
@@ -826,8 +837,8 @@ fn algorithms_take_long_lists_in_parts() {
         .enumerate()
         .all(|(vertex, level)| *level == distance(vertex)));
     let degrees = made.file.degrees(Direction::Out, &io).unwrap();
-    let paths = the_same(&made, &io, |means| {
-        distances(&made, (&degrees, &degrees), HUB, 1e9, means)
+    let paths = the_same(&made, &io, |resources| {
+        distances(&made, (&degrees, &degrees), HUB, 1e9, resources)
     });
     for (vertex, distance) in (0..).zip(&paths) {
         let direct = if vertex == HUB {
@@ -837,12 +848,12 @@ fn algorithms_take_long_lists_in_parts() {
         };
         assert_eq!(*distance, direct, "{vertex}");
     }
-    let together = the_same(&made, &io, |means| {
-        graph::components(&made.file, means, &mut go).unwrap()
+    let together = the_same(&made, &io, |resources| {
+        graph::components(&made.file, resources, &mut go).unwrap()
     });
     assert!(together.iter().all(|lowest| *lowest == 0));
-    let between = the_same(&made, &io, |means| {
-        graph::betweenness(&made.file, &[5], graph::BETWEENNESS_BYTES[0], means, &mut go)
+    let between = the_same(&made, &io, |resources| {
+        graph::betweenness(&made.file, &[5], graph::BETWEENNESS_BYTES[0], resources, &mut go)
             .unwrap()
             .unwrap()
     });
@@ -858,8 +869,8 @@ fn algorithms_take_long_lists_in_parts() {
         start: None,
     };
     let strength = Strength::Degrees(&degrees);
-    let (ranks, _) = the_same(&made, &io, |means| {
-        graph::ranks(&made.file, &strength, None, &what, means, &mut go).unwrap()
+    let (ranks, _) = the_same(&made, &io, |resources| {
+        graph::ranks(&made.file, &strength, None, &what, resources, &mut go).unwrap()
     });
     // h = (1 - d) / n + d n' l, l = (1 - d) / n + d h / n', where n' are the leaves.
     let base = 0.15 / made.vertices as f64;
@@ -870,14 +881,14 @@ fn algorithms_take_long_lists_in_parts() {
         assert!((rank / expected - 1.0).abs() < 1e-9, "{vertex}: {rank} and {expected}");
     }
     let asked = [3, HUB, HUB + 1];
-    let (begins, neighbours, weights) = the_same(&made, &io, |means| {
+    let (begins, neighbours, weights) = the_same(&made, &io, |resources| {
         let asked = graph::Asked {
             file: &made.file,
             direction: Direction::Out,
             degrees: Some(&degrees),
             vertices: &asked,
         };
-        let found = asked.whole(means, &mut go).unwrap();
+        let found = asked.whole(resources, &mut go).unwrap();
         (found.begins, found.neighbours, found.weights)
     });
     assert_eq!(begins, [0, 1, 1 + leaves as i64, 2 + leaves as i64]);
@@ -932,8 +943,8 @@ fn counts_of_long_lists_are_those_of_a_formula() {
     let is_hub = |vertex: u32| HUBS.contains(&vertex);
     // In blocks that cut the lists of the hubs, and in one.
     for block in [1 << 20, 64 << 20] {
-        let (all, each) = the_same(&made, &io, |means| {
-            graph::triangles(&made.file, &degrees, true, block, means, &mut go).unwrap()
+        let (all, each) = the_same(&made, &io, |resources| {
+            graph::triangles(&made.file, &degrees, true, block, resources, &mut go).unwrap()
         });
         assert_eq!(all, half - 2);
         let of = |vertex: u32| match (is_hub(vertex), is_hub(vertex ^ 1)) {
@@ -943,8 +954,8 @@ fn counts_of_long_lists_are_those_of_a_formula() {
         };
         assert!((0..).zip(&each).all(|(vertex, found)| *found == of(vertex)));
     }
-    let close = the_same(&made, &io, |means| {
-        graph::clustering(&made.file, &degrees, 64 << 20, means, &mut go).unwrap()
+    let close = the_same(&made, &io, |resources| {
+        graph::clustering(&made.file, &degrees, 64 << 20, resources, &mut go).unwrap()
     });
     for (vertex, found) in (0..).zip(&close) {
         let expected = match (is_hub(vertex), is_hub(vertex ^ 1)) {
@@ -954,13 +965,15 @@ fn counts_of_long_lists_are_those_of_a_formula() {
         };
         assert_eq!(*found, expected, "{vertex}");
     }
-    let densest = the_same(&made, &io, |means| {
-        graph::scan(&made.file, &degrees, means, &mut go).unwrap()
+    let densest = the_same(&made, &io, |resources| {
+        graph::scan(&made.file, &degrees, resources, &mut go).unwrap()
     });
     let densest = densest.unwrap();
     assert_eq!((densest.vertex, densest.edges), (HUBS[0], half + (half - 2) / 2));
     assert_eq!(densest.looked_at, 64, "the degrees of all others are too low");
-    let loops = the_same(&made, &io, |means| graph::loops(&made.file, means, &mut go).unwrap());
+    let loops = the_same(&made, &io, |resources| {
+        graph::loops(&made.file, resources, &mut go).unwrap()
+    });
     assert!(loops.is_empty());
 }
 
@@ -971,8 +984,8 @@ fn what_neighbours_say_is_heard_from_all_parts_of_a_list() {
     let around = HUBS.map(|hub| neighbours_of(&made, hub));
     let hub_of = |vertex: u32| usize::from(vertex >= 1 << 20);
     for seed in [1, 2] {
-        let chosen = the_same(&made, &io, |means| {
-            graph::independent(&made.file, seed, means, &mut go).unwrap()
+        let chosen = the_same(&made, &io, |resources| {
+            graph::independent(&made.file, seed, resources, &mut go).unwrap()
         });
         for (hub, around) in HUBS.iter().zip(&around) {
             assert_eq!(chosen.has(*hub), !around.iter().any(|other| chosen.has(*other)));
@@ -982,8 +995,8 @@ fn what_neighbours_say_is_heard_from_all_parts_of_a_list() {
             let is_by_one = chosen.has(hub) || pair != hub && chosen.has(pair);
             assert_eq!(chosen.has(vertex), !is_by_one, "{vertex}");
         }
-        let (labels, done) = the_same(&made, &io, |means| {
-            graph::spread(&made.file, 100, seed, means, &mut go).unwrap()
+        let (labels, done) = the_same(&made, &io, |resources| {
+            graph::spread(&made.file, 100, seed, resources, &mut go).unwrap()
         });
         assert!(done.is_some(), "labels go on changing");
         // In the end each has a label that no other is more frequent than around it.
@@ -1010,13 +1023,13 @@ fn what_neighbours_say_is_heard_from_all_parts_of_a_list() {
         threshold: 1e-7,
         exponent: 0,
     };
-    let (labels, modularity) = the_same(&made, &io, |means| {
+    let (labels, modularity) = the_same(&made, &io, |resources| {
         let mut path = || Ok(folder.path().join("c.ocg"));
         let mut coarse = graph::Coarse {
             bytes: 1 << 20,
             path: &mut path,
         };
-        graph::louvain(&made.file, None, &what, &mut coarse, means, &mut go).unwrap()
+        graph::louvain(&made.file, None, &what, &mut coarse, resources, &mut go).unwrap()
     });
     assert!((0..).zip(&labels).all(|(vertex, label)| *label == (vertex >> 20) << 20));
     let edges = f64::from((1 << 21) - 1);
@@ -1098,7 +1111,7 @@ fn asynchronous_runs_end_where_synchronous_ones_do_and_no_later() {
         states: &[u32],
         begin: impl Iterator<Item = u32>,
         mode: Delivery,
-        means: &Means<'_>,
+        resources: &Resources<'_>,
     ) -> (Vec<u32>, u32) {
         let mut states = states.to_vec();
         let mut active = Frontier::none(made.vertices);
@@ -1109,7 +1122,7 @@ fn asynchronous_runs_end_where_synchronous_ones_do_and_no_later() {
             &mut states,
             &mut active,
             mode,
-            means,
+            resources,
             &mut go,
         )
         .unwrap();
@@ -1120,23 +1133,28 @@ fn asynchronous_runs_end_where_synchronous_ones_do_and_no_later() {
     far[0] = 0;
     for threads in [1, 2, 8] {
         // All messages of an iteration fit.
-        let means = Means {
+        let resources = Resources {
             memory: 1 << 30,
             threads,
             ..the_means(&io)
         };
-        let labels = |mode| ran(&made, Lowest, &names, 0..vertices, mode, &means);
+        let labels = |mode| ran(&made, Lowest, &names, 0..vertices, mode, &resources);
         let (found, iterations) = labels(Delivery::Synchronous);
         assert_eq!(iterations, 20);
         assert!(found.iter().all(|lowest| *lowest == 0));
         let (at_once, sooner) = labels(Delivery::Asynchronous);
-        means.activity.end(None);
+        resources.activity.end(None);
         assert_eq!(at_once, found);
         assert!(
             sooner <= iterations,
             "{sooner} and {iterations} iterations of {threads} threads"
         );
-        let lists = means.activity.rows().iter().map(|row| row.lists).collect::<Vec<_>>();
+        let lists = resources
+            .activity
+            .rows()
+            .iter()
+            .map(|row| row.lists)
+            .collect::<Vec<_>>();
         let (each, rest) = lists.split_at(iterations as usize);
         let asked = [each, rest].map(|lists| lists.iter().sum::<u64>());
         // Eight threads have all lists under way at once.
@@ -1144,7 +1162,7 @@ fn asynchronous_runs_end_where_synchronous_ones_do_and_no_later() {
             asked[1] < asked[0] || threads == 8 && asked[1] == asked[0],
             "{asked:?} of {threads} threads"
         );
-        let search = |mode| ran(&made, Farther, &far, std::iter::once(0), mode, &means);
+        let search = |mode| ran(&made, Farther, &far, std::iter::once(0), mode, &resources);
         let (found, iterations) = search(Delivery::Synchronous);
         assert!((0..)
             .zip(&found)
@@ -1202,7 +1220,7 @@ fn a_program_that_panics_ends_in_an_error_wherever_it_does() {
     let many = written(1 << 20, 1 << 20, |vertex| vec![vertex ^ 1]);
     for (made, threads) in [(&few, 1), (&few, 2), (&many, 1), (&many, 3)] {
         for place in ["run", "on_edges", "on_message", "on_iteration_end", "nowhere"] {
-            let means = Means {
+            let resources = Resources {
                 threads,
                 ..the_means(&io)
             };
@@ -1215,7 +1233,7 @@ fn a_program_that_panics_ends_in_an_error_wherever_it_does() {
                 &mut states,
                 &mut active,
                 Delivery::Synchronous,
-                &means,
+                &resources,
                 &mut go,
             );
             match ran {
@@ -1242,7 +1260,7 @@ proptest! {
         let mut bits = Bits::none(3000);
         chosen.iter().for_each(|vertex| bits.insert(*vertex));
         let frames = Frames::default();
-        let means = Means { memory: 1 << memory, portion_pages: 1 << (memory - 12), threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default() };
+        let resources = Resources { memory: 1 << memory, portion_pages: 1 << (memory - 12), threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default() };
         let wanted = Wanted {
             file: &made.file,
             direction: Direction::In,
@@ -1250,7 +1268,7 @@ proptest! {
             weights: Some(graph::WeightIndex { degrees: &degrees, item: 8 }),
         };
         let mut found = vec![];
-        let sweep = Sweep::new(wanted, &means);
+        let sweep = Sweep::new(wanted, &resources);
         for round in sweep.rounds(1 << 14, heading) {
             let work = |scratch: &mut graph::Scratch, lists: &graph::Lists<'_>| {
                 let mut part = vec![];
@@ -1265,7 +1283,7 @@ proptest! {
                 found.extend(part);
                 Ok(())
             };
-            round.run(&means, graph::Scratch::default, work, take, &mut go).unwrap();
+            round.run(&resources, graph::Scratch::default, work, take, &mut go).unwrap();
         }
         let mut expected: Vec<(u32, u32, f64)> = made.edges.iter()
             .filter(|(_, to)| chosen.contains(to))

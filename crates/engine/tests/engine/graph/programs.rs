@@ -10,12 +10,12 @@ fn ran<P: VertexProgram>(
     program: &mut P,
     states: &mut [P::State],
     begin: impl Iterator<Item = u32>,
-    means: &Means<'_>,
+    resources: &Resources<'_>,
 ) -> Vec<u64> {
     let activity = Activity::default();
-    let means = Means {
+    let resources = Resources {
         activity: &activity,
-        ..*means
+        ..*resources
     };
     let mut active = Frontier::none(made.vertices);
     begin.for_each(|vertex| active.insert(vertex));
@@ -25,7 +25,7 @@ fn ran<P: VertexProgram>(
         states,
         &mut active,
         Delivery::Synchronous,
-        &means,
+        &resources,
         &mut go,
     )
     .unwrap();
@@ -106,9 +106,9 @@ fn share(made: &Made, lists: &[Vec<u32>]) {
         };
         asked.extend(neighbours);
     }
-    let (found, read) = the_same(made, &Io::direct(), |means| {
+    let (found, read) = the_same(made, &Io::direct(), |resources| {
         let mut states = vec![Around::default(); made.vertices];
-        let read = ran(made, &mut Shared, &mut states, some(), means);
+        let read = ran(made, &mut Shared, &mut states, some(), resources);
         (states, read)
     });
     assert!(found == expected);
@@ -251,10 +251,10 @@ fn stages_follow_each_other_and_later_ones_meet_what_earlier_ones_made() {
             given,
         };
         let expected = covered(&made, &program(Mutex::default()), list_bytes);
-        let found = the_same(&made, &Io::direct(), |means| {
+        let found = the_same(&made, &Io::direct(), |resources| {
             let mut program = program(Mutex::default());
             let mut states = vec![None; made.vertices];
-            let read = ran(&made, &mut program, &mut states, 0..made.vertices as u32, means);
+            let read = ran(&made, &mut program, &mut states, 0..made.vertices as u32, resources);
             let given = program.given.lock().unwrap();
             assert!(given
                 .iter()
@@ -315,12 +315,12 @@ impl VertexProgram for Along {
 fn a_stage_follows_from_the_states_before_it() {
     let path: Vec<(u32, u32)> = (0..100).rev().map(|vertex| (vertex, vertex + 1)).collect();
     let made = made(101, &path, true);
-    the_same(&made, &Io::direct(), |means| {
+    the_same(&made, &Io::direct(), |resources| {
         let given = Mutex::default();
         let mut program = Along { stages: 200, given };
         let mut states = vec![u32::MAX; made.vertices];
         states[0] = 0;
-        let read = ran(&made, &mut program, &mut states, 0..101, means);
+        let read = ran(&made, &mut program, &mut states, 0..101, resources);
         assert_eq!(program.given.into_inner().unwrap(), (0..100).collect::<Vec<_>>());
         assert_eq!(read, [101]);
     });
@@ -369,10 +369,10 @@ impl VertexProgram for First {
 fn a_list_is_given_once_in_each_stage_that_asks_for_it() {
     let made = made(300, &(1..300).map(|vertex| (0, vertex)).collect::<Vec<_>>(), false);
     for stages in [0, 1, 2, 7] {
-        the_same(&made, &Io::direct(), |means| {
+        the_same(&made, &Io::direct(), |resources| {
             let given = Mutex::default();
             let mut program = First { stages, given };
-            ran(&made, &mut program, &mut [(); 300], 0..300, means);
+            ran(&made, &mut program, &mut [(); 300], 0..300, resources);
             assert_eq!(program.given.into_inner().unwrap(), vec![0; stages.max(1) as usize]);
         });
     }

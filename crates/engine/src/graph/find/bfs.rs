@@ -1,0 +1,270 @@
+//! Breadth-first search.
+
+use outcore_coding::lists::Vertex;
+use outcore_store::{large_vec, Direction, GraphFile};
+
+use super::bfs_kept::{Keeping, Kept, Piece};
+use crate::graph::read::batch::Chosen;
+use crate::graph::read::bits::{Bits, SharedBits};
+use crate::graph::read::frontier::Frontier;
+use crate::graph::read::heading::Heading;
+use crate::graph::read::lists::{Lists, Looked};
+use crate::graph::read::queue::{found_bytes, most_found, Room};
+use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::sweep::Sweep;
+use crate::graph::read::wanted::{Scratch, Wanted};
+use crate::EngineError;
+
+/// A vertex that was not met.
+pub const UNMET: i32 = -1;
+
+/// Bytes of memory for each vertex: its level, and a bit in each of four sets.
+pub const LEVELS_BYTES: u64 = 5;
+
+/// An iteration turns round where that reads less than so many times the bytes: most of what is read then is not decoded,
+/// for a list ends with the first neighbour that is looked for.
+const TURNED: u64 = 2;
+
+/// A breadth-first search.
+#[derive(Clone, Copy)]
+pub struct Search<'a> {
+    pub file: &'a GraphFile,
+    /// Along which edges it goes.
+    pub directions: &'a [Direction],
+    /// It goes no farther than so many edges.
+    pub farthest: u32,
+}
+
+/// The part of the memory in which lists are kept.
+const KEPT: u64 = 4;
+
+/// What was found.
+struct Known {
+    levels: Vec<i32>,
+    met: SharedBits,
+    /// Bytes of the lists, of each direction, by which those that were not met could find a neighbour.
+    left: Vec<u64>,
+    /// Those lists themselves, once an iteration has turned round, where there is memory for all.
+    kept: Vec<Option<Kept>>,
+    /// The vertices of a level, and of the next.
+    active: Frontier,
+    next: Frontier,
+}
+
+impl Search<'_> {
+    /// The distance of each vertex from the nearest source in edges. An iteration reads the lists of the vertices of a level,
+    /// or where that pays those of all that were not met, which look for a neighbour in it (Beamer, Asanović, Patterson,
+    /// "Direction-optimizing breadth-first search", SC 2012).
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it says; what `watch` says.
+    pub fn levels(
+        &self,
+        sources: &[Vertex],
+        resources: &Resources<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<i32>, EngineError> {
+        let vertices = self.file.shape().vertices as usize;
+        let bytes = |direction| self.file.section(direction).index.total_bytes();
+        let mut levels = large_vec(vertices);
+        levels.resize(vertices, UNMET);
+        let mut known = Known {
+            levels,
+            met: SharedBits::none(vertices),
+            left: self.directions.iter().map(|along| bytes(against(*along))).collect(),
+            kept: self.directions.iter().map(|_| None).collect(),
+            active: Frontier::none(vertices),
+            next: Frontier::none(vertices),
+        };
+        let mut unmet = Bits::default();
+        for source in sources {
+            known.met.insert(*source);
+            known.levels[*source as usize] = 0;
+            known.next.insert(*source);
+        }
+        for distance in 0..self.farthest {
+            std::mem::swap(&mut known.active, &mut known.next);
+            known.next.clear();
+            if known.active.is_empty() {
+                break;
+            }
+            known.active.settle();
+            resources.iteration(known.active.count());
+            for place in 0..self.directions.len() {
+                self.step(distance, place, &mut known, &mut unmet, resources, watch)?;
+            }
+        }
+        Ok(known.levels)
+    }
+
+    /// One direction of an iteration.
+    fn step(
+        &self,
+        distance: u32,
+        place: usize,
+        known: &mut Known,
+        unmet: &mut Bits,
+        resources: &Resources<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
+        let kept_bytes: u64 = known.kept.iter().flatten().map(Kept::bytes).sum();
+        let resources = &Resources {
+            memory: resources.memory - kept_bytes,
+            ..*resources
+        };
+        let Known {
+            levels,
+            met,
+            left,
+            kept,
+            active,
+            next,
+        } = known;
+        let (active, met) = (&*active, &*met);
+        let mut take = |found: Vec<Vertex>| {
+            for vertex in found {
+                levels[vertex as usize] = distance as i32 + 1;
+                next.insert(vertex);
+            }
+        };
+        let way = match &kept[place] {
+            Some(lists) => self.way_beside(lists, place, active, resources),
+            None => self.way(place, &mut left[place], active, met, unmet, resources),
+        };
+        let (sweep, is_turned) = match way {
+            Way::Straight(sweep) => (sweep, false),
+            Way::Turned(sweep) => (sweep, true),
+            Way::Kept => {
+                let lists = kept[place].as_mut().expect("they were looked at");
+                lists.search(self.file, resources.threads, met, |vertex| active.has(vertex), take)?;
+                return watch();
+            }
+        };
+        let keeping = Keeping::new(if is_turned { resources.memory / KEPT } else { 0 });
+        let resources = &Resources {
+            memory: resources.memory - keeping.most(),
+            ..*resources
+        };
+        let look = |scratch: &mut Scratch, lists: &Lists<'_>| {
+            let (mut found, mut piece) = (vec![], Piece::default());
+            let mut find = |vertex| {
+                if met.insert(vertex) {
+                    found.push(vertex);
+                }
+            };
+            if is_turned {
+                let keeps = keeping.is_on();
+                let take = |vertex, looked: Looked<'_>| match looked {
+                    Looked::Has => find(vertex),
+                    Looked::HasNot(list) if keeps => piece.push(vertex, list),
+                    Looked::HasNot(_) => (),
+                    Looked::HasNotInPart => keeping.give_up(),
+                };
+                lists.each_with(|neighbour| active.has(neighbour), take)?;
+            } else {
+                lists.each(scratch, |list| list.neighbours.iter().for_each(|vertex| find(*vertex)))?;
+            }
+            Ok((found, keeping.keep(piece)))
+        };
+        // Where those that were found take all the memory there is for them, they are counted before others are looked for.
+        let room = Room {
+            bytes: resources.memory / 2,
+            most: most_found,
+            weigh: |(found, _): &(Vec<Vertex>, Piece)| found_bytes(found),
+        };
+        let (mut rest, mut pieces) = (Some(sweep.whole(Heading::of(distance))), vec![]);
+        while let Some(round) = rest {
+            let found = |(found, piece)| {
+                pieces.push(piece);
+                take(found);
+                Ok(())
+            };
+            rest = round.run_within(resources, &room, Scratch::default, look, found, watch)?;
+        }
+        if is_turned {
+            kept[place] = keeping.whole(pieces);
+        }
+        Ok(())
+    }
+
+    fn sweep<'s>(&self, direction: Direction, chosen: Chosen<'s>, resources: &Resources<'s>) -> Sweep<'s>
+    where
+        Self: 's,
+    {
+        let wanted = Wanted {
+            file: self.file,
+            direction,
+            chosen,
+            weights: None,
+        };
+        Sweep::in_parts(wanted, resources)
+    }
+
+    /// How an iteration goes whose active vertices have lists of their own to read, or others, those that are left, to look for them.
+    fn way<'s>(
+        &self,
+        place: usize,
+        left: &mut u64,
+        active: &'s Frontier,
+        met: &SharedBits,
+        unmet: &'s mut Bits,
+        resources: &Resources<'s>,
+    ) -> Way<'s>
+    where
+        Self: 's,
+    {
+        let along = self.directions[place];
+        let bytes = |direction| active.chosen().list_bytes(&self.file.section(direction).index);
+        let straight = || self.sweep(along, active.chosen(), resources);
+        let ahead = bytes(along);
+        *left -= bytes(against(along));
+        if *left >= TURNED * ahead {
+            return Way::Straight(straight());
+        }
+        met.complement(active.vertices(), unmet);
+        let turned = self.sweep(against(along), Chosen::Of(unmet), resources);
+        if turned.list_bytes() < TURNED * ahead {
+            return Way::Turned(turned);
+        }
+        // Where lists are spread over many pages, that is what decides.
+        let straight = straight();
+        match turned.list_bytes() < TURNED * straight.list_bytes() {
+            true => Way::Turned(turned),
+            false => Way::Straight(straight),
+        }
+    }
+
+    /// The same where the lists of those that are left are in memory.
+    fn way_beside<'s>(&self, kept: &Kept, place: usize, active: &'s Frontier, resources: &Resources<'s>) -> Way<'s>
+    where
+        Self: 's,
+    {
+        let pays = |ahead: u64| kept.bytes() < TURNED * ahead;
+        // A list takes a byte at least.
+        if pays(active.count()) {
+            return Way::Kept;
+        }
+        let straight = self.sweep(self.directions[place], active.chosen(), resources);
+        match pays(straight.list_bytes()) {
+            true => Way::Kept,
+            false => Way::Straight(straight),
+        }
+    }
+}
+
+/// How an iteration goes in a direction.
+enum Way<'s> {
+    /// The lists of the active vertices are read.
+    Straight(Sweep<'s>),
+    /// Those of all that were not met are, which look for an active neighbour.
+    Turned(Sweep<'s>),
+    /// So they do, in lists that were kept.
+    Kept,
+}
+
+fn against(direction: Direction) -> Direction {
+    match direction {
+        Direction::Out => Direction::In,
+        Direction::In => Direction::Out,
+    }
+}

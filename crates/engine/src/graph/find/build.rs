@@ -1,0 +1,89 @@
+//! Graphs made of sparse matrices, whose rows are the lists.
+
+use std::path::Path;
+
+use outcore_coding::lists::Vertex;
+use outcore_store::{GraphShape, GraphWriter, Io};
+
+use crate::graph::read::resources::Watch;
+use crate::sparse::Matrix;
+use crate::EngineError;
+
+/// Writes the graph whose edges are the entries of a matrix: one from each row to each of its columns. `transpose` is the
+/// same matrix the other way, for the lists of a directed graph; without it the matrix must equal its transpose.
+/// `labels` is the file of what vertices were called, if they were given other numbers: it comes beside.
+/// I/O: one read of each matrix, one write.
+///
+/// # Errors
+/// Matrices that are not square, differ, or have more rows than a graph has vertices; files that cannot be read or written.
+pub fn build(
+    matrix: &Matrix,
+    transpose: Option<&Matrix>,
+    path: &Path,
+    labels: Option<&Path>,
+    overwrite: bool,
+    io: &Io,
+    watch: &mut Watch<'_>,
+) -> Result<GraphShape, EngineError> {
+    let shape = matrix.file.matrix();
+    if shape.rows != shape.columns {
+        return Err(EngineError::Shape(format!(
+            "graph: a matrix of ({}, {}) has not as many columns as rows",
+            shape.rows, shape.columns
+        )));
+    }
+    if let Some(other) = transpose.map(|matrix| matrix.file.matrix()) {
+        if (other.rows, other.columns, other.entries, other.dtype)
+            != (shape.rows, shape.rows, shape.entries, shape.dtype)
+        {
+            return Err(EngineError::Shape(format!(
+                "graph: a matrix of {} rows and {} entries, and a transpose of {} rows and {}",
+                shape.rows, shape.entries, other.rows, other.entries
+            )));
+        }
+    }
+    let graph = GraphShape {
+        vertices: shape.rows,
+        edges: shape.entries,
+        directed: transpose.is_some(),
+        weights: shape.dtype,
+    };
+    let mut writer = GraphWriter::create(path, graph, overwrite, io)?;
+    for matrix in std::iter::once(matrix).chain(transpose) {
+        add(&mut writer, matrix, io, watch)?;
+    }
+    Ok(writer.finish(labels, io)?)
+}
+
+/// Adds the lists of one direction.
+fn add(writer: &mut GraphWriter, matrix: &Matrix, io: &Io, watch: &mut Watch<'_>) -> Result<(), EngineError> {
+    let shape = matrix.file.matrix();
+    let (side, item) = (u64::from(shape.side), shape.dtype.map_or(0, |dtype| dtype.size()));
+    let mut done = 0;
+    let mut neighbours: Vec<Vertex> = vec![];
+    for tile in 0..matrix.file.tiles() {
+        watch()?;
+        for (number, rows) in matrix.rows_of_tile(tile, shape.dtype, io)? {
+            let begin = number * side;
+            for _ in done..begin {
+                writer.push(&[], &[], io)?;
+            }
+            done = (begin + side).min(shape.rows);
+            for row in 0..(done - begin) as usize {
+                let place = rows.place(row);
+                neighbours.clear();
+                // The vertices are fewer than 2^32: the writer has looked at that.
+                neighbours.extend(rows.columns[place.clone()].iter().map(|column| *column as Vertex));
+                writer.push(
+                    &neighbours,
+                    &rows.values.bytes()[place.start * item..place.end * item],
+                    io,
+                )?;
+            }
+        }
+    }
+    for _ in done..shape.rows {
+        writer.push(&[], &[], io)?;
+    }
+    Ok(())
+}

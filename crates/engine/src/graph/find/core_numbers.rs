@@ -1,0 +1,99 @@
+//! Core numbers.
+
+use outcore_coding::lists::Vertex;
+use outcore_store::Direction;
+
+use crate::graph::program::run::{Outbox, VertexProgram};
+use crate::graph::read::bits::Bits;
+use crate::graph::read::frontier::Frontier;
+use crate::graph::read::wanted::List;
+
+/// What is known of a vertex: neighbours that are left, and its core once it has gone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Left {
+    pub degree: u32,
+    pub core: u32,
+    gone: bool,
+}
+
+impl Left {
+    pub fn new(degree: u32) -> Left {
+        Left {
+            degree,
+            ..Left::default()
+        }
+    }
+}
+
+/// Cores by peeling: those with no more than k neighbours go, and take an edge from each neighbour, until none is left
+/// (Batagelj, Zaveršnik 2003).
+pub struct Peeling {
+    pub directions: Vec<Direction>,
+    core: u32,
+    left: Bits,
+}
+
+impl Peeling {
+    /// The program, and those that go first.
+    pub fn new(directions: &[Direction], states: &[Left]) -> (Peeling, Frontier) {
+        let mut program = Peeling {
+            directions: directions.to_vec(),
+            core: 0,
+            left: Bits::all(states.len()),
+        };
+        let mut active = Frontier::none(states.len());
+        program.go_on(states, &mut active);
+        (program, active)
+    }
+
+    /// Where none goes, the next core begins with those that have the fewest neighbours.
+    fn go_on(&mut self, states: &[Left], active: &mut Frontier) {
+        if active.is_empty() {
+            let fewest = self.left.iter().map(|vertex| states[vertex as usize].degree).min();
+            self.core = self.core.max(fewest.unwrap_or(0));
+            let going = self
+                .left
+                .iter()
+                .filter(|vertex| states[*vertex as usize].degree <= self.core);
+            going.for_each(|vertex| active.insert(vertex));
+        }
+        active.each(|vertex| self.left.remove(vertex));
+    }
+}
+
+impl VertexProgram for Peeling {
+    type State = Left;
+    type Message = ();
+
+    fn directions(&self) -> &[Direction] {
+        &self.directions
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
+    }
+
+    fn run(&self, _: u32, _: Vertex, state: &mut Left) -> bool {
+        (state.core, state.gone) = (self.core, true);
+        true
+    }
+
+    fn on_edges(&self, _: u32, list: &List<'_>, _: &[Left], outbox: &mut Outbox<()>) {
+        for neighbour in list.neighbours {
+            // Those that go now or have gone do not count edges any more.
+            if self.left.has(*neighbour) {
+                outbox.send(*neighbour, ());
+            }
+        }
+    }
+
+    fn on_message(&self, _: u32, _: Vertex, state: &mut Left, (): ()) -> bool {
+        // A file that is not what it was made as may take more than there are.
+        state.degree = state.degree.saturating_sub(1);
+        !state.gone && state.degree == self.core
+    }
+
+    fn on_iteration_end(&mut self, _: u32, states: &mut [Left], active: &mut Frontier) {
+        self.go_on(states, active);
+    }
+}

@@ -1,0 +1,210 @@
+//! PageRank by what changes: vertices tell their neighbours what their rank has gained, and only those that have gained much.
+
+use std::sync::atomic::AtomicU64;
+
+use outcore_coding::lists::{ListIndex, Vertex};
+use outcore_store::{Direction, GraphFile};
+
+use super::pagerank::{gather, incoming};
+use super::strength::{Strength, SHARED};
+use crate::graph::program::run::{run, Delivery, Graph, Outbox, VertexProgram};
+use crate::graph::read::frontier::Frontier;
+use crate::graph::read::heading::Heading;
+use crate::graph::read::resources::{each_part, Resources, Watch};
+use crate::graph::read::sums::{taken, Sums};
+use crate::graph::read::wanted::List;
+use crate::EngineError;
+
+/// How ranks are found.
+#[derive(Clone, Copy, Debug)]
+pub struct Deltas<'a> {
+    /// The part of a rank that goes along edges.
+    pub damping: f64,
+    /// What a rank must have gained, in all that nobody was told of, to be told of; ranks then add up to 1 or less.
+    pub threshold: f64,
+    pub iterations: u32,
+    /// Of each vertex, what it has of the rank that does not go along edges; it sums to 1. Equal parts unless given.
+    pub teleport: Option<&'a [f64]>,
+}
+
+/// Bytes of memory for each vertex: its rank, what it has gained, what it gives along an edge, and sets.
+pub const DELTAS_BYTES: u64 = 24 + 1;
+
+/// All lists are read in order where those of the vertices that have gained much are more than one in so many bytes of them:
+/// what is gathered goes by no messages.
+const FEW: u64 = 4;
+
+/// Tells of gains.
+struct Telling<'a> {
+    what: &'a Deltas<'a>,
+    strength: &'a Strength<'a>,
+    ranks: &'a Sums,
+    given: &'a Sums,
+    /// Those that are active next.
+    next: Frontier,
+    weighed: bool,
+}
+
+impl Telling<'_> {
+    /// Adds to a rank what it has gained; what it gives along an edge for that, if there is one.
+    fn settle(&self, vertex: Vertex, gain: &mut AtomicU64) -> Option<f64> {
+        let gain = taken(gain);
+        self.ranks.add(vertex, gain);
+        let strength = self.strength.of(vertex);
+        (strength != 0.0).then(|| self.what.damping * gain / strength)
+    }
+}
+
+impl VertexProgram for Telling<'_> {
+    /// What a rank has gained: a number's bits.
+    type State = AtomicU64;
+    type Message = f64;
+
+    fn directions(&self) -> &[Direction] {
+        &[Direction::Out]
+    }
+
+    fn wants_weights(&self) -> bool {
+        self.weighed
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
+    }
+
+    fn run(&self, _: u32, vertex: Vertex, gain: &mut AtomicU64) -> bool {
+        let gives = self.settle(vertex, gain);
+        self.given.set(vertex, gives.unwrap_or(0.0));
+        gives.is_some()
+    }
+
+    fn on_edges(&self, _: u32, list: &List<'_>, _: &[AtomicU64], outbox: &mut Outbox<f64>) {
+        let gives = self.given.of(list.vertex);
+        let along = |weight: &f64| gives * self.strength.scaled(list.vertex, *weight);
+        for (place, neighbour) in list.neighbours.iter().enumerate() {
+            outbox.send(*neighbour, list.weights.get(place).map_or(gives, along));
+        }
+    }
+
+    fn on_message(&self, _: u32, _: Vertex, gain: &mut AtomicU64, more: f64) -> bool {
+        let all = f64::from_bits(*gain.get_mut()) + more;
+        *gain.get_mut() = all.to_bits();
+        all > self.what.threshold
+    }
+
+    fn on_iteration_end(&mut self, _: u32, _: &mut [AtomicU64], active: &mut Frontier) {
+        // The next iteration may go another way.
+        std::mem::swap(active, &mut self.next);
+        active.clear();
+    }
+}
+
+/// Ranks and the iterations they took, or nothing where those were not enough. The rank that goes along edges begins with the
+/// part of each vertex, and each tells its neighbours of what it has gained once that is more than the threshold (Zhang, Gao,
+/// Gao, Wang, "Accelerate large-scale iterative computation through asynchronous accumulative updates", 2012; FlashGraph,
+/// section 4). What vertices without edges have is lost, and ranks are made to sum to 1 in the end: that is as if it were spread
+/// as `teleport`. An iteration reads the lists of those that have gained much, or where these are most, in order, all lists of
+/// those that edges come from. `degrees` are those of both directions, where weights count.
+///
+/// # Errors
+/// The file cannot be read, or is not what it says; what `watch` says.
+pub fn ranks_by_deltas(
+    file: &GraphFile,
+    strength: &Strength<'_>,
+    degrees: Option<(&ListIndex, &ListIndex)>,
+    what: &Deltas<'_>,
+    resources: &Resources<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<(Vec<f64>, Option<u32>), EngineError> {
+    let vertices = strength.len();
+    let even = (1.0 - what.damping) / vertices as f64;
+    let part = |vertex: usize| what.teleport.map_or(even, |given| (1.0 - what.damping) * given[vertex]);
+    let new = || Sums::new(file.path(), vertices);
+    let mut gains = new()?;
+    (0..vertices).for_each(|vertex| gains.set(vertex as Vertex, part(vertex)));
+    let (ranks, given) = (new()?, new()?);
+    let mut active = Frontier::none(vertices);
+    choose(&mut gains, what.threshold, &mut active, resources.threads);
+    let sweep = incoming(file, degrees.map(|(_, into)| into), resources);
+    let graph = Graph { file, degrees };
+    let mut telling = Telling {
+        what,
+        strength,
+        ranks: &ranks,
+        given: &given,
+        next: Frontier::none(vertices),
+        weighed: degrees.is_some(),
+    };
+    let (outgoing, all) = (
+        &file.section(Direction::Out).index,
+        file.section(Direction::In).index.total_bytes(),
+    );
+    let mut number = 0;
+    while !active.is_empty() && number < what.iterations {
+        number += 1;
+        active.settle();
+        if FEW * active.chosen().list_bytes(outgoing) <= all {
+            let states = gains.states_mut();
+            run(
+                &graph,
+                &mut telling,
+                states,
+                &mut active,
+                Delivery::Synchronous,
+                resources,
+                watch,
+            )?;
+            std::mem::swap(&mut active, &mut telling.next);
+            continue;
+        }
+        resources.iteration(active.count());
+        let parts = gains.chunks_mut(SHARED).enumerate();
+        each_part(parts, resources.threads, |(part, gains)| {
+            for (vertex, gain) in ((part * SHARED) as Vertex..).zip(gains) {
+                let gives = active.has(vertex).then(|| telling.settle(vertex, gain)).flatten();
+                given.set(vertex, gives.unwrap_or(0.0));
+            }
+        });
+        gather(
+            &sweep,
+            Heading::of(number),
+            strength,
+            |vertex| given.of(vertex),
+            &gains,
+            resources,
+            watch,
+        )?;
+        choose(&mut gains, what.threshold, &mut active, resources.threads);
+    }
+    let is_done = active.is_empty();
+    drop(telling);
+    // What nobody was told of is part of a rank too.
+    let parts = gains.chunks_mut(SHARED).enumerate();
+    let mut totals = vec![0.0; vertices.div_ceil(SHARED)];
+    each_part(parts.zip(&mut totals), resources.threads, |((part, gains), total)| {
+        for (vertex, gain) in ((part * SHARED) as Vertex..).zip(gains) {
+            ranks.add(vertex, taken(gain));
+            *total += ranks.of(vertex);
+        }
+    });
+    let total: f64 = totals.iter().sum();
+    drop((gains, given));
+    let mut ranks = ranks.into_values();
+    ranks.iter_mut().for_each(|rank| *rank /= total);
+    Ok((ranks, is_done.then_some(number)))
+}
+
+/// Those that have gained more than the threshold.
+fn choose(gains: &mut Sums, threshold: f64, active: &mut Frontier, threads: usize) {
+    let parts = gains.chunks_mut(SHARED).zip(active.words_mut().chunks_mut(SHARED / 64));
+    each_part(parts, threads, |(gains, words)| {
+        for (gains, word) in gains.chunks_mut(64).zip(words) {
+            let bits = gains.iter_mut().enumerate().map(|(bit, gain)| {
+                let is_much = f64::from_bits(*gain.get_mut()) > threshold;
+                u64::from(is_much) << bit
+            });
+            *word = bits.fold(0, |word, bit| word | bit);
+        }
+    });
+    active.settle();
+}

@@ -1,0 +1,214 @@
+//! Lists that have been read, decoded for the work on them.
+
+use std::ops::Range;
+
+use outcore_coding::lists::{decode, has_any, Extent, Vertex};
+use outcore_coding::Malformed;
+use outcore_store::PAGE;
+
+use super::batch::{spans, Batch, WeightIndex};
+use super::wanted::{List, Scratch, Wanted};
+use crate::EngineError;
+
+/// Lists that have been read: those of a batch, or a part of a long one.
+pub struct Lists<'a>(pub(crate) Held<'a>);
+
+pub(crate) enum Held<'a> {
+    Batch {
+        wanted: &'a Wanted<'a>,
+        batch: &'a Batch,
+        frame: &'a [u8],
+    },
+    Part(List<'a>),
+}
+
+impl<'a> Lists<'a> {
+    pub(crate) fn of(wanted: &'a Wanted<'a>, batch: &'a Batch, frame: &'a [u8]) -> Lists<'a> {
+        Lists(Held::Batch { wanted, batch, frame })
+    }
+
+    /// Those of the batch, or the one of the list; those of all batches follow on each other.
+    pub fn vertices(&self) -> Range<Vertex> {
+        match &self.0 {
+            Held::Batch { batch, .. } => batch.vertices.clone(),
+            Held::Part(list) => list.vertex..list.vertex + 1,
+        }
+    }
+
+    /// Calls `each` with every list, by ascending vertices. Those without neighbours are left out.
+    ///
+    /// # Errors
+    /// Bytes that are no list.
+    pub fn each(&self, scratch: &mut Scratch, mut each: impl FnMut(&List<'_>)) -> Result<(), EngineError> {
+        let (wanted, batch, frame) = match &self.0 {
+            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            Held::Part(list) => {
+                each(list);
+                return Ok(());
+            }
+        };
+        let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
+        let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
+        let mut weight_run = 0;
+        each_encoded(wanted, wanted.weights, batch, lists, |vertex, bytes, span| {
+            scratch.neighbours.clear();
+            decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
+            scratch.weights.clear();
+            if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
+                if span.bytes != scratch.neighbours.len() as u64 * index.item {
+                    return Err(OTHER_DEGREE);
+                }
+                scratch.take_weights(dtype, &weights[batch.weights.place(span, &mut weight_run)]);
+            }
+            each(&List {
+                vertex,
+                neighbours: &scratch.neighbours,
+                weights: &scratch.weights,
+                part: None,
+            });
+            Ok(())
+        })
+    }
+
+    /// Puts the lists into `scratch`, by ascending vertices, one behind the other, and calls `each` with the vertex of each when it is
+    /// there. Those without neighbours are left out. Memory is taken for so many neighbours, or all, at once.
+    ///
+    /// # Errors
+    /// Bytes that are no list.
+    pub fn append(
+        &self,
+        scratch: &mut Scratch,
+        neighbours: usize,
+        mut each: impl FnMut(&mut Scratch, Vertex),
+    ) -> Result<(), EngineError> {
+        scratch.neighbours.clear();
+        scratch.weights.clear();
+        let (wanted, batch, frame) = match &self.0 {
+            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            Held::Part(list) => {
+                scratch.neighbours.extend_from_slice(list.neighbours);
+                scratch.weights.extend_from_slice(list.weights);
+                each(scratch, list.vertex);
+                return Ok(());
+            }
+        };
+        let most = batch.most_neighbours(wanted.weights).min(neighbours as u64) as usize;
+        let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
+        let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
+        let mut weight_run = 0;
+        each_encoded(wanted, wanted.weights, batch, lists, |vertex, bytes, span| {
+            let before = scratch.neighbours.len();
+            scratch.neighbours.reserve(if before == 0 { most } else { 0 });
+            decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
+            if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
+                if span.bytes != (scratch.neighbours.len() - before) as u64 * index.item {
+                    return Err(OTHER_DEGREE);
+                }
+                scratch.append_weights(dtype, &weights[batch.weights.place(span, &mut weight_run)]);
+            }
+            each(scratch, vertex);
+            Ok(())
+        })
+    }
+
+    /// Calls `some` with lists, by ascending vertices, one behind the other: where the list of each vertex ends, and the
+    /// neighbours, so many together or little more. What is read at each can then be asked for at once.
+    ///
+    /// # Errors
+    /// Bytes that are no list.
+    pub fn together(
+        &self,
+        scratch: &mut Scratch,
+        neighbours: usize,
+        mut some: impl FnMut(&[(Vertex, usize)], &[Vertex]),
+    ) -> Result<(), EngineError> {
+        let (wanted, batch, frame) = match &self.0 {
+            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            Held::Part(list) => {
+                some(&[(list.vertex, list.neighbours.len())], list.neighbours);
+                return Ok(());
+            }
+        };
+        let vertices = wanted.file.shape().vertices;
+        let Scratch {
+            neighbours: all, ends, ..
+        } = scratch;
+        all.clear();
+        ends.clear();
+        each_encoded(wanted, None, batch, frame, |vertex, bytes, _| {
+            decode(vertex, bytes, vertices, all)?;
+            ends.push((vertex, all.len()));
+            if all.len() >= neighbours {
+                some(ends, all);
+                all.clear();
+                ends.clear();
+            }
+            Ok(())
+        })?;
+        some(ends, all);
+        Ok(())
+    }
+
+    /// Calls `each` with every vertex, ascending, and whether it has one of some neighbours; of a long list with every part.
+    ///
+    /// # Errors
+    /// Bytes that are no list.
+    pub fn each_with(
+        &self,
+        is: impl Fn(Vertex) -> bool,
+        mut each: impl FnMut(Vertex, Looked<'_>),
+    ) -> Result<(), EngineError> {
+        let (wanted, batch, frame) = match &self.0 {
+            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            Held::Part(list) => {
+                match list.neighbours.iter().any(|neighbour| is(*neighbour)) {
+                    true => each(list.vertex, Looked::Has),
+                    false => each(list.vertex, Looked::HasNotInPart),
+                }
+                return Ok(());
+            }
+        };
+        let vertices = wanted.file.shape().vertices;
+        each_encoded(wanted, None, batch, frame, |vertex, bytes, _| {
+            match has_any(vertex, bytes, vertices, &is)? {
+                true => each(vertex, Looked::Has),
+                false => each(vertex, Looked::HasNot(bytes)),
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What was seen in a list.
+pub enum Looked<'a> {
+    Has,
+    /// Nothing, in the bytes of the whole list.
+    HasNot(&'a [u8]),
+    HasNotInPart,
+}
+
+const OTHER_DEGREE: Malformed = Malformed("a list with more or fewer neighbours than its degree");
+
+/// Calls `each` with the bytes of every list of a batch, by ascending vertices, and where the weights lie.
+fn each_encoded(
+    wanted: &Wanted<'_>,
+    weights: Option<WeightIndex<'_>>,
+    batch: &Batch,
+    lists: &[u8],
+    mut each: impl FnMut(Vertex, &[u8], Extent) -> Result<(), Malformed>,
+) -> Result<(), EngineError> {
+    let section = wanted.file.section(wanted.direction);
+    let (mut run, mut outcome) = (0, Ok(()));
+    spans(
+        section,
+        weights,
+        wanted.chosen,
+        batch.vertices.clone(),
+        |vertex, found| {
+            if outcome.is_ok() {
+                outcome = each(vertex, &lists[batch.lists.place(found.list, &mut run)], found.weights);
+            }
+        },
+    );
+    outcome.map_err(|Malformed(what)| EngineError::Store(wanted.file.malformed(what)))
+}
