@@ -1,21 +1,13 @@
 //! The Python module `outcore._core`: conversion, error mapping and signals. Nothing clever lives here.
+//!
+//! Rooms, each using those to its left: `base ← arrays ← session ← files ← sparse ← graph`.
 
 mod arrays;
-mod blocks;
-mod cached;
-mod error;
-mod expr;
-mod factors;
-mod function;
+mod base;
+mod files;
 mod graph;
-mod graph_pages;
-mod graph_program;
-mod graph_run;
-mod recipe;
 mod session;
 mod sparse;
-mod text;
-mod volume;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -24,17 +16,9 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     outcore_kernels::check_processor().map_err(PyImportError::new_err)?;
-    module.add_class::<expr::PyExpr>()?;
-    module.add_class::<session::PySession>()?;
-    module.add_class::<session::PyProgram>()?;
-    module.add_class::<session::PyStagesFolder>()?;
-    expr::register(module)?;
+    arrays::register(module)?;
     session::register(module)?;
+    files::register(module)?;
     sparse::register(module)?;
-    factors::register(module)?;
-    graph::register(module)?;
-    graph_program::register(module)?;
-    cached::register(module)?;
-    text::register(module)?;
-    volume::register(module)
+    graph::register(module)
 }

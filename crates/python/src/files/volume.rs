@@ -1,15 +1,13 @@
 //! Volumes: one logical file over several directories; and files that may lie in one, for what Python itself does to them.
 
-use std::path::{Path, PathBuf};
-
+use crate::base::errors::store_error;
+use crate::base::signals::watching_signals;
 use outcore_store::io::Mode;
-use outcore_store::volumes::{self, DiskCounters, Layout};
+use outcore_store::volumes::{self, Layout};
 use outcore_store::{Io, StoreError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-
-use crate::error::store_error;
-use crate::session::{watching_signals, PySession};
+use std::path::{Path, PathBuf};
 
 /// Bytes that are handed to Python at a time.
 const BYTES_MAX: u64 = 1 << 30;
@@ -113,32 +111,6 @@ fn volume_rebalance<'py>(py: Python<'py>, home: PathBuf) -> PyResult<Bound<'py, 
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// What the disks of volumes have done for a session.
-pub fn disks<'py>(py: Python<'py>, session: &PySession) -> PyResult<Bound<'py, PyList>> {
-    let rows = PyList::empty(py);
-    for counters in session.0.io().disks() {
-        let DiskCounters {
-            volume,
-            disk,
-            requests,
-            bytes_read,
-            bytes_written,
-            busy_seconds,
-            errors,
-        } = counters;
-        let row = PyDict::new(py);
-        row.set_item("volume", text(&volume))?;
-        row.set_item("disk", text(&disk))?;
-        row.set_item("requests", requests)?;
-        row.set_item("bytes_read", bytes_read)?;
-        row.set_item("bytes_written", bytes_written)?;
-        row.set_item("busy_seconds", busy_seconds)?;
-        row.set_item("errors", errors)?;
-        rows.append(row)?;
-    }
-    Ok(rows)
 }
 
 #[pyfunction]

@@ -9,8 +9,9 @@ use outcore_store::cache::{CacheOptions, CachedFile, PageCache, Policy, Span};
 use outcore_store::io::Mode;
 use pyo3::prelude::*;
 
-use crate::error::to_python;
-use crate::session::{watching_signals, PySession};
+use crate::base::errors::to_python;
+use crate::base::signals::watching_signals;
+use crate::session::PySession;
 
 /// Places that are read or written between two looks at signals, and about as many bytes.
 const PART: usize = 16_384;

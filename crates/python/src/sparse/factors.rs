@@ -1,17 +1,11 @@
 //! Incomplete factors of sparse matrices in memory.
 
+use crate::base::errors::argument;
 use bytemuck::Pod;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use outcore_dtype::{Complex, DType};
 use outcore_engine::sparse::{Broken, Incomplete, Number};
-use outcore_engine::EngineError;
 use pyo3::prelude::*;
-
-use crate::error::to_python;
-
-fn argument(text: &str) -> PyErr {
-    to_python(EngineError::Argument(format!("incomplete factors: {text}")))
-}
 
 /// Factors of some type.
 enum Typed {

@@ -8,8 +8,8 @@ use outcore_store::{normalize_bools, Io, Layout, ReadCost, Region, Source, Store
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
-use crate::arrays::copy_out;
-use crate::function::Raised;
+use super::convert::copy_out;
+use crate::base::raised::Raised;
 
 /// An array that a Python callable reads: given one slice per axis it returns a NumPy array of that shape.
 ///

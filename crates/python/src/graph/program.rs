@@ -7,8 +7,8 @@ use outcore_engine::graph::{Combine, Found, Frontier, Mail, Number};
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
 
-use crate::error::to_python;
-use crate::graph_run::PyGraphRun;
+use super::run::PyGraphRun;
+use crate::base::errors::to_python;
 
 /// Vertices that are active next.
 #[pyclass(frozen, name = "Frontier", module = "outcore._core")]

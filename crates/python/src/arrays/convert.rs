@@ -1,8 +1,7 @@
-//! NumPy arrays as sources, and results as NumPy arrays, without copies.
+//! NumPy arrays in and out.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
-
+use crate::base::errors::{store_error, to_python};
+use crate::base::held::results;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
@@ -13,8 +12,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
-
-use crate::error::{store_error, to_python};
+use std::sync::Arc;
 
 /// The memory of a NumPy array, kept alive by a reference to it.
 struct Borrowed {
@@ -86,29 +84,6 @@ pub fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<Expr> {
     let offset = (-low / item) as usize;
     let source = MemorySource::new(Arc::new(owner), dtype, offset, &shape, &element_strides).map_err(store_error)?;
     ops::source(Arc::new(source)).map_err(to_python)
-}
-
-/// The results that callers hold: bytes reserved for each, and its element type and shape as Python writes them.
-static RESULTS: Mutex<BTreeMap<u64, (u64, String)>> = Mutex::new(BTreeMap::new());
-
-fn results() -> MutexGuard<'static, BTreeMap<u64, (u64, String)>> {
-    RESULTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Results that callers hold: their bytes together, and the description of the largest.
-pub struct HeldResults {
-    pub bytes: u64,
-    pub largest: String,
-}
-
-/// What callers hold of the results of this process; None where that is nothing.
-pub fn held_results() -> Option<HeldResults> {
-    let results = results();
-    let (_, largest) = results.values().max_by_key(|(bytes, _)| *bytes)?;
-    Some(HeldResults {
-        bytes: results.values().map(|(bytes, _)| bytes).sum(),
-        largest: largest.clone(),
-    })
 }
 
 /// A result's frame, exported through the buffer protocol: NumPy views it and gives it back when done.

@@ -13,8 +13,9 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-use crate::error::to_python;
-use crate::session::{watching, PySession, TELL};
+use crate::base::errors::to_python;
+use crate::base::signals::{watching, TELL};
+use crate::session::PySession;
 
 #[pyclass(frozen, name = "GraphRun", module = "outcore._core")]
 pub struct PyGraphRun {
@@ -79,12 +80,6 @@ impl PyGraphRun {
         let more = py.detach(|| self.session.hold_beside(operator, bytes));
         lock(&self.held).extend(more.map_err(to_python)?);
         Ok(())
-    }
-
-    /// Bytes of memory that it has for what is known of vertices, and meanwhile.
-    pub fn held_bytes(&self) -> u64 {
-        let bytes = |held| lock(held).iter().map(|held| held.bytes() as u64).sum::<u64>();
-        bytes(&self.held) + bytes(&self.meanwhile)
     }
 
     /// Ends here, if the run only tells what it would begin with.

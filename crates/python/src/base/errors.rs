@@ -1,15 +1,13 @@
 //! Errors of the engine as the exceptions of `outcore.errors`, by their stable code.
 
-use std::path::Path;
-
+use super::held::{held_results, HeldResults};
+use super::raised::Raised;
 use outcore_engine::EngineError;
 use outcore_store::{show_size, StoreError};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-use crate::arrays::{held_results, HeldResults};
-use crate::function::Raised;
+use std::path::Path;
 
 /// The Python exception for an engine error.
 pub fn to_python(error: EngineError) -> PyErr {
@@ -18,6 +16,11 @@ pub fn to_python(error: EngineError) -> PyErr {
 
 pub fn store_error(error: StoreError) -> PyErr {
     to_python(EngineError::Store(error))
+}
+
+/// An error of an argument, in words.
+pub fn argument(text: impl Into<String>) -> PyErr {
+    to_python(EngineError::Argument(text.into()))
 }
 
 fn build(py: Python<'_>, error: &EngineError) -> PyResult<PyErr> {

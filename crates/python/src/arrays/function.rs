@@ -1,36 +1,12 @@
 //! Python functions over tiles.
 
+use super::convert::{block_array, copy_out};
+use crate::base::raised::Raised;
 use outcore_dtype::DType;
 use outcore_engine::expr::{Block, BlockFunction};
 use outcore_engine::FunctionError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-
-use crate::arrays::{block_array, copy_out};
-
-/// The exception of a user's function, on its way through the engine to the caller.
-#[derive(Debug)]
-pub struct Raised {
-    function: String,
-    pub error: PyErr,
-}
-
-impl Raised {
-    pub fn new(function: &str, error: PyErr) -> Raised {
-        Raised {
-            function: function.to_string(),
-            error,
-        }
-    }
-}
-
-impl std::fmt::Display for Raised {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.function, self.error)
-    }
-}
-
-impl std::error::Error for Raised {}
 
 /// A callable that takes NumPy arrays and returns one of the same shape.
 pub struct PyFunction {

@@ -8,7 +8,7 @@ use outcore_store::{agrees_with_sums, checksum_behind, remove_with_sums, LineFor
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::to_python;
+use crate::base::errors::to_python;
 use crate::session::PySession;
 
 #[pyclass(name = "TextLines", module = "outcore._core")]

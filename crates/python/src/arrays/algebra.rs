@@ -1,0 +1,67 @@
+//! Products, factorizations and transforms.
+
+use super::node::{built, Built, PyExpr};
+use crate::base::errors::to_python;
+use outcore_engine::{linalg, ops, EngineError};
+use outcore_kernels::{Factor, Fourier};
+use pyo3::prelude::*;
+
+#[pyfunction]
+fn matmul(x: &PyExpr, y: &PyExpr) -> Built {
+    built(ops::matmul(&x.0, &y.0))
+}
+
+/// The factors of every matrix along the last two axes.
+#[pyfunction]
+fn factorize(name: &str, x: &PyExpr, right: Option<PyRef<'_, PyExpr>>) -> PyResult<Vec<PyExpr>> {
+    let factor = match name {
+        "cholesky" => Factor::Cholesky,
+        "qr" => Factor::Qr,
+        "qr_complete" => Factor::QrComplete,
+        "triangle" => Factor::Triangle,
+        "svd" => Factor::Svd,
+        "svd_complete" => Factor::SvdComplete,
+        "svdvals" => Factor::SingularValues,
+        "eigh" => Factor::Eigh,
+        "eigvalsh" => Factor::Eigvalsh,
+        "eig" => Factor::Eig,
+        "eigvals" => Factor::Eigvals,
+        "inv" => Factor::Inverse,
+        "solve" => Factor::Solve,
+        "det" => Factor::Determinant,
+        _ => {
+            return Err(to_python(EngineError::Plan(format!(
+                "no factorization is called {name}"
+            ))))
+        }
+    };
+    let right = right.map(|right| right.0.clone());
+    let factors = linalg::factorize(factor, &x.0, right.as_ref()).map_err(to_python)?;
+    Ok(factors.into_iter().map(PyExpr::new).collect())
+}
+
+/// Whether QR of the matrix goes by tiles.
+#[pyfunction]
+fn is_tall(x: &PyExpr) -> bool {
+    linalg::is_tall(&x.0)
+}
+
+/// The Fourier transform along an axis; `length` is that of the real side. The result is cut along it, if `cut` is given.
+#[pyfunction]
+fn fourier(name: &str, x: &PyExpr, axis: usize, length: u64, scale: f64, cut: Option<u64>) -> Built {
+    let kind = match name {
+        "forward" => Fourier::Forward,
+        "backward" => Fourier::Backward,
+        "from_real" => Fourier::FromReal,
+        "to_real" => Fourier::ToReal,
+        _ => return Err(to_python(EngineError::Plan(format!("no transform is called {name}")))),
+    };
+    built(ops::fourier(kind, &x.0, axis, length, scale, cut))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(matmul, module)?)?;
+    module.add_function(wrap_pyfunction!(factorize, module)?)?;
+    module.add_function(wrap_pyfunction!(is_tall, module)?)?;
+    module.add_function(wrap_pyfunction!(fourier, module)?)
+}

@@ -1,0 +1,25 @@
+//! Expression nodes and the functions that build them; NumPy arrays in and out. Uses `base`. Start with `node.rs`.
+
+mod algebra;
+mod blocks;
+pub mod convert;
+mod elementwise;
+mod function;
+mod making;
+pub mod node;
+mod recipe;
+mod reducing;
+mod selecting;
+mod shaping;
+
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    algebra::register(module)?;
+    elementwise::register(module)?;
+    making::register(module)?;
+    node::register(module)?;
+    reducing::register(module)?;
+    selecting::register(module)?;
+    shaping::register(module)
+}

@@ -1,0 +1,58 @@
+//! Options and targets as Python gives them.
+
+use crate::base::errors::to_python;
+use outcore_engine::plan::PlanOptions;
+use outcore_engine::run::Target;
+use outcore_engine::EngineError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+
+pub fn option<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+    options: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<Option<T>> {
+    match options.get_item(name)? {
+        Some(value) if !value.is_none() => Ok(Some(value.extract()?)),
+        _ => Ok(None),
+    }
+}
+
+pub fn invalid(text: String) -> PyErr {
+    to_python(EngineError::Plan(text))
+}
+
+pub fn plan_options(options: &Bound<'_, PyDict>) -> PyResult<PlanOptions> {
+    let mut plan = PlanOptions::ALL;
+    let Some(rewrites) = options.get_item("rewrites")?.filter(|value| !value.is_none()) else {
+        return Ok(plan);
+    };
+    let rewrites = rewrites.cast_into::<PyDict>()?;
+    let all: Option<bool> = option(&rewrites, "all")?;
+    if let Some(on) = all {
+        plan.switch("all", on);
+    }
+    for (name, on) in rewrites.iter() {
+        let name: String = name.extract()?;
+        if name != "all" && !plan.switch(&name, on.extract()?) {
+            return Err(invalid(format!(
+                "rewrites: there is none called {name}; there are {}",
+                PlanOptions::NAMES.join(", ")
+            )));
+        }
+    }
+    Ok(plan)
+}
+
+pub fn read_target(target: Option<&Bound<'_, PyDict>>) -> PyResult<Target> {
+    let Some(target) = target else {
+        return Ok(Target::Memory);
+    };
+    let path: PathBuf = option(target, "path")?.ok_or_else(|| invalid("a target needs a path".into()))?;
+    Ok(Target::Path {
+        path,
+        overwrite: option(target, "overwrite")?.unwrap_or(false),
+        chunks: option(target, "chunks")?,
+        resume: option(target, "resume")?.unwrap_or(false),
+    })
+}

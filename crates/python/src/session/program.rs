@@ -1,0 +1,167 @@
+//! Programs: forecasts and outcomes out, signals watched in between.
+
+use crate::arrays::convert::to_numpy;
+use crate::base::errors::to_python;
+use crate::base::signals::TELL;
+use outcore_engine::run::{Chain, Doing, Outcome, ProgressReport};
+use outcore_engine::EngineError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Planning that takes longer is told.
+pub const LONG: Duration = Duration::from_secs(1);
+
+pub const PLANNING: &str = "planning";
+
+#[pyclass(frozen, name = "Program", module = "outcore._core")]
+pub struct PyProgram {
+    pub chain: Chain,
+    pub shapes: Vec<(Vec<u64>, outcore_dtype::DType)>,
+}
+
+#[pymethods]
+impl PyProgram {
+    fn explain(&self) -> String {
+        self.chain.to_json()
+    }
+
+    /// What could not be gone on with, and why.
+    fn notes(&self) -> Vec<String> {
+        self.chain.notes()
+    }
+
+    fn dot(&self) -> String {
+        self.chain.to_dot()
+    }
+
+    /// `progress` is told how far the run is, `doing` what is under way, in words, whenever that changes.
+    #[pyo3(signature = (progress, trace, doing=None))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Py<PyAny>>,
+        trace: Option<String>,
+        doing: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut told = Instant::now() - TELL;
+        let mut said = String::new();
+        let mut raised: Option<PyErr> = None;
+        let mut tell = |report: &ProgressReport| {
+            let is_complete = report.tasks_total > 0 && report.tasks_done == report.tasks_total;
+            // All is computed while outputs get their names.
+            let due = report.doing != Doing::Finishing && (is_complete || told.elapsed() >= TELL);
+            let outcome = Python::attach(|py| {
+                py.check_signals()?;
+                if let Some(doing) = &doing {
+                    let words = in_words(report);
+                    if words != said {
+                        doing.call1(py, (&words,))?;
+                        said = words;
+                    }
+                }
+                match &progress {
+                    Some(progress) if due => {
+                        told = Instant::now();
+                        let ProgressReport {
+                            bytes_done,
+                            bytes_total,
+                            tasks_done,
+                            tasks_total,
+                            estimate,
+                            ..
+                        } = *report;
+                        let (fraction, left) = (estimate.fraction, estimate.seconds_left);
+                        progress
+                            .call1(py, (bytes_done, bytes_total, tasks_done, tasks_total, fraction, left))
+                            .map(|_| ())
+                    }
+                    _ => Ok(()),
+                }
+            });
+            outcome.map_err(|error| {
+                raised = Some(error);
+                EngineError::Cancelled
+            })
+        };
+        let result = py.detach(|| self.chain.run(trace.is_some(), &mut tell));
+        if let Some(error) = raised {
+            return Err(error);
+        }
+        let outcome = result.map_err(to_python)?;
+        if let Some(path) = trace {
+            write_trace(Path::new(&path), &outcome)?;
+        }
+        self.outcome(py, outcome)
+    }
+}
+
+impl PyProgram {
+    fn outcome<'py>(&self, py: Python<'py>, outcome: Outcome) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("bytes_read", outcome.read_bytes)?;
+        dict.set_item("bytes_written", outcome.written_bytes)?;
+        dict.set_item("bytes_spilled", outcome.spilled_bytes)?;
+        dict.set_item("peak_bytes", outcome.peak_bytes)?;
+        dict.set_item("seconds", outcome.seconds)?;
+        dict.set_item("read_seconds", outcome.read_seconds)?;
+        dict.set_item("write_seconds", outcome.write_seconds)?;
+        dict.set_item("compute_seconds", outcome.compute_seconds)?;
+        let stages = outcome.stages.iter().map(|stage| (stage.forecast, stage.counted));
+        dict.set_item("stages", stages.collect::<Vec<_>>())?;
+        let (tiles, bytes) = self.chain.resumed();
+        dict.set_item("resumed_tiles", tiles)?;
+        dict.set_item("verified_bytes", bytes)?;
+        let results = PyList::empty(py);
+        for (frame, (shape, dtype)) in outcome.results.into_iter().zip(&self.shapes) {
+            match frame {
+                Some(frame) => results.append(to_numpy(py, frame, shape, *dtype)?)?,
+                None => results.append(py.None())?,
+            }
+        }
+        dict.set_item("results", results)?;
+        Ok(dict)
+    }
+}
+
+/// The part of a run that is under way; nothing where all of it is one program that runs.
+fn in_words(report: &ProgressReport) -> String {
+    let part = match report.doing {
+        Doing::Waiting => "waiting for another computation",
+        Doing::Planning => PLANNING,
+        Doing::Running => "",
+        Doing::Finishing => "making outputs durable",
+        Doing::Cleaning => "removing files of killed processes",
+    };
+    match &report.stage {
+        None => part.into(),
+        Some(stage) => {
+            let part = if part.is_empty() { &stage.label } else { part };
+            format!("stage {} of {}: {part}", stage.number, stage.of)
+        }
+    }
+}
+
+/// Writes the timeline in Chrome's trace format: complete events, microseconds.
+fn write_trace(path: &Path, outcome: &Outcome) -> PyResult<()> {
+    let events: Vec<String> = outcome
+        .events
+        .iter()
+        .map(|event| {
+            format!(
+                "{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":{},\"ts\":{},\"dur\":{}}}",
+                event.name.replace(['"', '\\'], "'"),
+                event.kind,
+                event.thread,
+                event.start.as_micros(),
+                event.length.as_micros()
+            )
+        })
+        .collect();
+    std::fs::write(path, format!("{{\"traceEvents\":[{}]}}\n", events.join(",\n"))).map_err(PyErr::from)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyProgram>()
+}

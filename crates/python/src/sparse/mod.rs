@@ -1,0 +1,17 @@
+//! Sparse matrices. Uses `base`, `arrays` and `session`. Start with `matrix.rs`.
+
+mod factors;
+mod ingest;
+pub mod matrix;
+mod products;
+mod writer;
+
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    factors::register(module)?;
+    ingest::register(module)?;
+    matrix::register(module)?;
+    products::register(module)?;
+    writer::register(module)
+}

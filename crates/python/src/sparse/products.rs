@@ -1,0 +1,154 @@
+//! Products of two sparse matrices.
+
+use super::matrix::{semiring_named, values_named, PySparse};
+use crate::base::errors::{argument, to_python};
+use crate::base::signals::watching_signals;
+use crate::session::PySession;
+use outcore_dtype::DType;
+use outcore_engine::run::Session;
+use outcore_engine::sparse::{self, Matrix, ProductResources, Semiring, SparseProduct};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+
+/// The operands of a product of two sparse matrices.
+struct Operands {
+    first: Matrix,
+    second: Matrix,
+    mask: Option<Matrix>,
+    complement: bool,
+    semiring: Semiring,
+    dtype: DType,
+    stored: Option<DType>,
+}
+
+impl Operands {
+    /// `types` are that of the sums and that of the values that are stored, "pattern" for none.
+    fn new(
+        [first, second]: [&PySparse; 2],
+        mask: Option<PyRef<'_, PySparse>>,
+        complement: bool,
+        semiring: &str,
+        types: [&str; 2],
+    ) -> PyResult<Operands> {
+        Ok(Operands {
+            first: first.0.clone(),
+            second: second.0.clone(),
+            mask: mask.map(|mask| mask.0.clone()),
+            complement,
+            semiring: semiring_named(semiring)?,
+            dtype: values_named(types[0])?.ok_or_else(|| argument("spgemm: sums have a type"))?,
+            stored: values_named(types[1])?,
+        })
+    }
+
+    fn product(&self, tiles: (usize, usize)) -> SparseProduct<'_> {
+        SparseProduct {
+            first: &self.first,
+            second: &self.second,
+            mask: self.mask.as_ref().map(|mask| (mask, self.complement)),
+            semiring: self.semiring,
+            dtype: self.dtype,
+            stored: self.stored,
+            tiles: tiles.0..tiles.1.min(self.first.file.tiles()),
+        }
+    }
+}
+
+/// What a session gives to the product of two sparse matrices.
+fn resources(session: &Session) -> ProductResources<'_> {
+    let (budget, options) = (session.budget(), session.options());
+    ProductResources {
+        memory: budget / 4 * 3,
+        memory_limit: match options.pool_limit {
+            Some(pool) if pool <= budget => pool,
+            _ => options.memory_limit,
+        },
+        threads: session.options().threads,
+        io: session.io(),
+    }
+}
+
+/// Writes the product of two sparse matrices to `path`, with values of the type `stored` ("pattern" for none): `dtype` is
+/// that of the sums, `mask` what places may have entries, or with `complement` may not. Gives the result, opened.
+#[pyfunction]
+#[pyo3(signature = (session, first, second, mask, complement, semiring, dtype, stored, path, overwrite, tiles))]
+#[allow(clippy::too_many_arguments)] // of the Python side, by name
+fn spgemm(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    first: PyRef<'_, PySparse>,
+    second: PyRef<'_, PySparse>,
+    mask: Option<PyRef<'_, PySparse>>,
+    complement: bool,
+    semiring: &str,
+    dtype: &str,
+    stored: &str,
+    path: PathBuf,
+    overwrite: bool,
+    tiles: (usize, usize),
+) -> PyResult<PySparse> {
+    let operands = Operands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
+    let session = session.0.clone();
+    watching_signals(py, |watch| {
+        let resources = resources(&session);
+        let _held = session.set_aside("spgemm", resources.memory)?;
+        sparse::multiply_sparse(&operands.product(tiles), &resources, &path, overwrite, watch)
+    })
+    .map(PySparse)
+}
+
+/// What `spgemm` will read and write, by name.
+#[pyfunction]
+#[pyo3(signature = (session, first, second, mask, complement, semiring, dtype, stored))]
+#[allow(clippy::too_many_arguments)] // of the Python side, by name
+fn foresee_spgemm<'py>(
+    py: Python<'py>,
+    session: PyRef<'py, PySession>,
+    first: PyRef<'py, PySparse>,
+    second: PyRef<'py, PySparse>,
+    mask: Option<PyRef<'py, PySparse>>,
+    complement: bool,
+    semiring: &str,
+    dtype: &str,
+    stored: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let operands = Operands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
+    let session = session.0.clone();
+    let said = watching_signals(py, |_| {
+        sparse::forecast(&operands.product((0, usize::MAX)), &resources(&session))
+    })?;
+    let found = PyDict::new(py);
+    found.set_item("bytes_read", said.read_bytes)?;
+    found.set_item("exact", said.exact)?;
+    found.set_item("groups", said.groups)?;
+    found.set_item("bytes_written", said.written_bytes)?;
+    found.set_item("peak_bytes", resources(&session).memory)?;
+    found.set_item("memory_limit", session.options().memory_limit)?;
+    found.set_item("overhead_bytes", session.overhead())?;
+    found.set_item("budget_bytes", session.budget())?;
+    Ok(found)
+}
+
+/// Writes the tile rows of several stored matrices to one file.
+#[pyfunction]
+fn join_sparse(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    parts: Vec<PyRef<'_, PySparse>>,
+    path: PathBuf,
+    overwrite: bool,
+) -> PyResult<u64> {
+    let io = session.0.io().clone();
+    let parts: Vec<Matrix> = parts.iter().map(|part| part.0.clone()).collect();
+    let shape = py
+        .detach(|| sparse::join(&parts, &path, overwrite, &io))
+        .map_err(to_python)?;
+    Ok(shape.entries)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(spgemm, module)?)?;
+    module.add_function(wrap_pyfunction!(foresee_spgemm, module)?)?;
+    module.add_function(wrap_pyfunction!(join_sparse, module)?)
+}
