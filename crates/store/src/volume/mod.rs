@@ -22,6 +22,7 @@ pub(crate) mod open;
 mod remove;
 #[allow(unsafe_code)] // buffers lent to threads that are waited for
 pub(crate) mod scatter;
+mod striped;
 pub(crate) mod stub;
 mod worker;
 

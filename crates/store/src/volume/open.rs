@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::assembled::{Volume, PLAIN_BYTES};
-use super::blob::{StubFile, VolumeBlob};
+use super::blob::VolumeBlob;
 use super::description::{Generation, VOLUME_JSON};
 use super::disk::DiskCounters;
 use super::flights::Meter;
 use super::locate::home_of;
+use super::striped::StubFile;
 use super::stub::{Stub, MAGIC};
 use crate::backend::stamp::Stamp;
 use crate::backend::{Backend, Blob, Mode};
