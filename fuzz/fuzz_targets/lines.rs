@@ -1,7 +1,7 @@
 //! Any bytes as lines of numbers: as many in each column and no more than lines, or an error.
 #![no_main]
 
-use outcore_store::{LineFormat, Lines, Number};
+use outcore_store::{LineFormat, Lines, NumberType};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let [settings, text @ ..] = bytes else { return };
@@ -14,9 +14,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             _ => Some(vec![3]),
         },
         number: match (settings & 8, settings & 64) {
-            (0, 0) => Number::Int64,
-            (0, _) => Number::Uint64,
-            _ => Number::Float64,
+            (0, 0) => NumberType::Int64,
+            (0, _) => NumberType::Uint64,
+            _ => NumberType::Float64,
         },
         separators: b",;|".to_vec(),
         comments: b"#%".to_vec(),

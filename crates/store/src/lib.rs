@@ -59,7 +59,7 @@ pub use formats::npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader}
 pub use formats::sparse::{
     open_rows, open_sparse, parse_sparse, CompressedRows, SparseFile, SparseShape, SparseWriter, TileRowRecord,
 };
-pub use formats::text::{Columns, LineFormat, Lines, Number, Unzstd};
+pub use formats::text::{LineFormat, Lines, NumberType, TextColumns, Unzstd};
 pub use formats::zarr::{parse_zarr_json, ZarrArray};
 pub use io::{Counters, Faults, Io};
 pub use memory::frames::{Frame, FramePool};

@@ -87,22 +87,22 @@ pub fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<Expr> {
 }
 
 /// A result's frame, exported through the buffer protocol: NumPy views it and gives it back when done.
-#[pyclass(frozen)]
-struct Result {
+#[pyclass(frozen, name = "Result")]
+struct ResultBuffer {
     frame: Frame,
     bytes: usize,
     /// Its place in the register of results.
     number: u64,
 }
 
-impl Drop for Result {
+impl Drop for ResultBuffer {
     fn drop(&mut self) {
         results().remove(&self.number);
     }
 }
 
 #[pymethods]
-impl Result {
+impl ResultBuffer {
     // SAFETY: the buffer points into a frame that this object owns and never moves; the view holds a reference to the
     // object, and the frame is written by nobody else once it has been handed over.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: std::ffi::c_int) -> PyResult<()> {
@@ -132,7 +132,7 @@ pub fn to_numpy(py: Python<'_>, frame: Frame, shape: &[u64], dtype: DType) -> Py
         results.insert(number, (frame.len() as u64, name));
         number
     };
-    let owner = Bound::new(py, Result { frame, bytes, number })?;
+    let owner = Bound::new(py, ResultBuffer { frame, bytes, number })?;
     let numpy = py.import("numpy")?;
     let flat = numpy.call_method1("frombuffer", (PyMemoryView::from(owner.as_any())?, dtype.name()))?;
     let shape: Vec<usize> = shape.iter().map(|&length| length as usize).collect();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
-use outcore_store::cache::{CacheOptions, CachedFile, PageCache, Policy, Span};
+use outcore_store::cache::{CacheOptions, CachePolicy, CachedFile, PageCache, Span};
 use outcore_store::io::Mode;
 use pyo3::prelude::*;
 
@@ -44,12 +44,12 @@ impl PyCachedFile {
     }
 }
 
-fn policy_named(name: &str) -> PyResult<Policy> {
+fn policy_named(name: &str) -> PyResult<CachePolicy> {
     Ok(match name {
-        "lru" => Policy::Lru,
-        "lfu" => Policy::Lfu,
-        "clock" => Policy::Clock,
-        "gclock" => Policy::Gclock,
+        "lru" => CachePolicy::Lru,
+        "lfu" => CachePolicy::Lfu,
+        "clock" => CachePolicy::Clock,
+        "gclock" => CachePolicy::Gclock,
         other => {
             let text = format!("cached: policy={other:?}; lru, lfu, clock and gclock are right");
             return Err(to_python(EngineError::Argument(text)));

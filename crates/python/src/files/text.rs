@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::EngineError;
-use outcore_store::{agrees_with_sums, checksum_behind, remove_with_sums, LineFormat, Lines, Number, Unzstd};
+use outcore_store::{agrees_with_sums, checksum_behind, remove_with_sums, LineFormat, Lines, NumberType, Unzstd};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -34,9 +34,9 @@ impl PyTextLines {
         numbers: &str,
     ) -> PyResult<PyTextLines> {
         let (number, numbers) = match numbers {
-            "float64" => (Number::Float64, "float64"),
-            "int64" => (Number::Int64, "int64"),
-            "uint64" => (Number::Uint64, "uint64"),
+            "float64" => (NumberType::Float64, "float64"),
+            "int64" => (NumberType::Int64, "int64"),
+            "uint64" => (NumberType::Uint64, "uint64"),
             other => return Err(to_python(EngineError::Argument(format!("lines: numbers of {other}")))),
         };
         Ok(PyTextLines {

@@ -23,7 +23,7 @@ pub struct Picked {
 }
 
 /// A box of the inner array that is read in one go.
-struct Piece {
+struct PickedPiece {
     region: Region,
     cost: ReadCost,
     /// Which of the positions lie in it: these of those in order.
@@ -80,13 +80,13 @@ impl Picked {
     }
 
     /// The places of a region's elements, ordered by where they are in the file, and the reads that bring them.
-    fn pieces(&self, region: &Region, io: &Io) -> Result<(Vec<usize>, Vec<Piece>), StoreError> {
+    fn pieces(&self, region: &Region, io: &Io) -> Result<(Vec<usize>, Vec<PickedPiece>), StoreError> {
         region.check_in(&self.shape, &self.name())?;
         let first = region.start[0] as usize;
         let chosen = &self.positions[first..first + region.shape[0] as usize];
         let mut places: Vec<usize> = (0..chosen.len()).collect();
         places.sort_by_cached_key(|place| (self.chunk(&self.at(chosen[*place])), chosen[*place]));
-        let mut pieces: Vec<Piece> = vec![];
+        let mut pieces: Vec<PickedPiece> = vec![];
         for (from, place) in places.iter().enumerate() {
             let at = self.at(chosen[*place]);
             let alone = Region::new(at.clone(), vec![1; at.len()]);
@@ -97,7 +97,7 @@ impl Picked {
                 if same && hull.elements().saturating_mul(self.dtype().size() as u64) <= PIECE_BYTES {
                     let together = self.inner.cost(&hull, io)?;
                     if together.read_bytes <= last.cost.read_bytes + cost.read_bytes {
-                        *last = Piece {
+                        *last = PickedPiece {
                             region: hull,
                             cost: together,
                             from: last.from,
@@ -107,7 +107,7 @@ impl Picked {
                     }
                 }
             }
-            pieces.push(Piece {
+            pieces.push(PickedPiece {
                 region: alone,
                 cost,
                 from,
@@ -180,7 +180,7 @@ impl Source for Picked {
 
     fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
         let mut all = ReadCost::default();
-        for Piece { cost, .. } in self.pieces(region, io)?.1 {
+        for PickedPiece { cost, .. } in self.pieces(region, io)?.1 {
             all.read_bytes += cost.read_bytes;
             all.frame_bytes = all.frame_bytes.max(cost.frame_bytes);
             all.workspace_bytes = all.workspace_bytes.max(cost.workspace_bytes);

@@ -86,7 +86,7 @@ impl Region {
     }
 
     /// The maximal contiguous runs of the box in a C-ordered array, ascending.
-    pub fn runs<'a>(&'a self, array: &'a [u64]) -> Runs<'a> {
+    pub fn runs<'a>(&'a self, array: &'a [u64]) -> RegionRuns<'a> {
         let mut inner = self.shape.len();
         let mut length = 1;
         while inner > 0 {
@@ -104,7 +104,7 @@ impl Region {
             .map(|(start, stride)| start * stride)
             .sum();
         let next = (!self.is_empty()).then_some(first);
-        Runs {
+        RegionRuns {
             region: self,
             strides,
             outer: inner,
@@ -140,7 +140,7 @@ pub(crate) fn checked_elements(shape: &[u64]) -> Option<u64> {
 }
 
 /// Iterator over `(first element, elements)`.
-pub struct Runs<'a> {
+pub struct RegionRuns<'a> {
     region: &'a Region,
     strides: Vec<u64>,
     /// Axes before this one are stepped through; the others make up one run.
@@ -150,7 +150,7 @@ pub struct Runs<'a> {
     next: Option<u64>,
 }
 
-impl Iterator for Runs<'_> {
+impl Iterator for RegionRuns<'_> {
     type Item = (u64, u64);
 
     fn next(&mut self) -> Option<(u64, u64)> {

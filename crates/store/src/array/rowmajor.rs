@@ -26,18 +26,18 @@ pub(crate) struct RowMajor {
 
 /// Whole pages that hold some runs: `[start, end)`, of which the file has `present` bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
+pub(crate) struct ReadWindow {
     pub start: u64,
     pub end: u64,
     pub present: u64,
 }
 
-impl Window {
+impl ReadWindow {
     /// The window of the bytes `[first, last)`.
-    pub(crate) fn of(first: u64, last: u64, file_bytes: u64) -> Window {
+    pub(crate) fn of(first: u64, last: u64, file_bytes: u64) -> ReadWindow {
         let page = PAGE as u64;
         let (start, end) = (first / page * page, last.div_ceil(page) * page);
-        Window {
+        ReadWindow {
             start,
             end,
             present: end.min(file_bytes).saturating_sub(start),
@@ -57,7 +57,7 @@ impl RowMajor {
     /// Calls `visit` with each window and its runs `(first byte, bytes)`, ascending.
     fn windows<F>(&self, region: &Region, mut visit: F) -> Result<(), StoreError>
     where
-        F: FnMut(Window, &[(u64, u64)]) -> Result<(), StoreError>,
+        F: FnMut(ReadWindow, &[(u64, u64)]) -> Result<(), StoreError>,
     {
         let mut group: Vec<(u64, u64)> = Vec::new();
         let (mut first, mut last) = (0, 0);
@@ -65,7 +65,7 @@ impl RowMajor {
             let start = self.base + element * self.item as u64;
             let end = start + elements * self.item as u64;
             if !group.is_empty() && (start - last >= GAP_BYTES || end - first > WINDOW_BYTES) {
-                visit(Window::of(first, last, self.file_bytes), &group)?;
+                visit(ReadWindow::of(first, last, self.file_bytes), &group)?;
                 group.clear();
             }
             if group.is_empty() {
@@ -77,7 +77,7 @@ impl RowMajor {
         if group.is_empty() {
             return Ok(());
         }
-        visit(Window::of(first, last, self.file_bytes), &group)
+        visit(ReadWindow::of(first, last, self.file_bytes), &group)
     }
 
     pub(crate) fn read_bytes(&self, region: &Region) -> u64 {
@@ -165,7 +165,7 @@ impl RowMajor {
     /// a row is too long to be staged.
     fn group_windows<F>(&self, regions: &[Region], mut visit: F) -> Result<bool, StoreError>
     where
-        F: FnMut(Window, &[u64]) -> Result<(), StoreError>,
+        F: FnMut(ReadWindow, &[u64]) -> Result<(), StoreError>,
     {
         let last = self.shape.len() - 1;
         let row = regions.iter().map(|region| region.shape[last]).sum::<u64>() * self.item as u64;
@@ -176,7 +176,7 @@ impl RowMajor {
         let mut heads = regions[0].clone();
         heads.shape[last] = heads.shape[last].min(1);
         let mut group: Vec<u64> = Vec::new();
-        let window = |group: &[u64]| Window::of(group[0], group[group.len() - 1] + row, self.file_bytes);
+        let window = |group: &[u64]| ReadWindow::of(group[0], group[group.len() - 1] + row, self.file_bytes);
         for (element, _) in heads.runs(&self.shape) {
             let start = self.base + element * self.item as u64;
             if let (Some(&first), Some(&before)) = (group.first(), group.last()) {

@@ -40,17 +40,17 @@ pub trait Backend: Send + Sync {
 }
 
 /// Where bytes of a file are that is made of others.
-pub struct Placed {
+pub struct Backing {
     /// The file that has them, from which byte on, and how many there at most.
     pub blob: Arc<dyn Blob>,
     pub offset: u64,
     pub bytes: u64,
     /// Is told what became of a call that transfers them.
-    pub watch: Arc<dyn Watch>,
+    pub watch: Arc<dyn CallWatch>,
 }
 
 /// Who counts calls that others make.
-pub trait Watch: Send + Sync {
+pub trait CallWatch: Send + Sync {
     /// A call is over that had begun then; gives its outcome, in which an error may be named.
     fn over(&self, begun: Instant, outcome: Result<usize>) -> Result<usize>;
 }
@@ -89,11 +89,11 @@ pub trait Blob: KeepsOpen {
         None
     }
     /// Which file has the bytes at `offset`, where that is another one that the kernel knows.
-    fn placed(&self, _offset: u64) -> Option<Placed> {
+    fn placed(&self, _offset: u64) -> Option<Backing> {
         None
     }
     /// As `placed`, for a write of so many bytes, where they all lie within the file.
-    fn placed_to_write(&self, _offset: u64, _bytes: u64) -> Option<Placed> {
+    fn placed_to_write(&self, _offset: u64, _bytes: u64) -> Option<Backing> {
         None
     }
     fn sync(&self) -> Result<()>;

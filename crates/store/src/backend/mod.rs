@@ -8,6 +8,6 @@ mod ring;
 mod stable;
 pub mod stamp;
 
-pub use backends::{descriptor, Backend, Blob, Buffered, Direct, Memory, Mode, Placed, Watch};
+pub use backends::{descriptor, Backend, Backing, Blob, Buffered, CallWatch, Direct, Memory, Mode};
 pub(crate) use ring::{Bell, Completed, Ring, DEPTH};
 pub use ring::{Stable, StableMut};

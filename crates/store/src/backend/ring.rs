@@ -42,7 +42,7 @@ pub trait KeepsOpen: Send + Sync {}
 impl<File: Send + Sync> KeepsOpen for File {}
 
 /// What is under way. It owns all that the kernel was told of.
-struct Transfer<B> {
+struct RingTransfer<B> {
     buffers: Vec<B>,
     pieces: Vec<libc::iovec>,
     /// Keeps the file open until the kernel has taken the request.
@@ -80,11 +80,11 @@ const BELL: u64 = u64::MAX;
 
 /// One thread's ring, for buffers of one kind.
 ///
-/// Invariant: a request that the kernel may still serve has its `Transfer` in `transfers`; those leave it with the
+/// Invariant: a request that the kernel may still serve has its `RingTransfer` in `transfers`; those leave it with the
 /// request's completion only, and a ring with requests under way is waited for, or leaked with all its transfers.
 pub(crate) struct Ring<B: Stable> {
     ring: ManuallyDrop<IoUring>,
-    transfers: ManuallyDrop<Vec<Option<Transfer<B>>>>,
+    transfers: ManuallyDrop<Vec<Option<RingTransfer<B>>>>,
     free: Vec<usize>,
     flying: usize,
     /// Requests that the kernel was not told of, and of how many it is told next.
@@ -201,7 +201,7 @@ impl<B: Stable> Ring<B> {
             self.transfers.len() - 1
         });
         let entry = entry(write, types::Fd(descriptor), &pieces, offset).user_data(number as u64);
-        self.transfers[number] = Some(Transfer {
+        self.transfers[number] = Some(RingTransfer {
             buffers,
             pieces,
             _file: keeper,

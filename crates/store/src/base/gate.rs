@@ -23,7 +23,7 @@ impl Gate {
         if let Some(answer) = ask() {
             return answer;
         }
-        let _counted = Counted::new(&self.waiting);
+        let _counted = CountedWaiter::new(&self.waiting);
         loop {
             let turn = *self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             if let Some(answer) = ask() {
@@ -48,17 +48,17 @@ impl Gate {
 }
 
 /// One that waits, also if its question panics.
-struct Counted<'a>(&'a AtomicUsize);
+struct CountedWaiter<'a>(&'a AtomicUsize);
 
-impl<'a> Counted<'a> {
-    fn new(waiting: &'a AtomicUsize) -> Counted<'a> {
+impl<'a> CountedWaiter<'a> {
+    fn new(waiting: &'a AtomicUsize) -> CountedWaiter<'a> {
         waiting.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        Counted(waiting)
+        CountedWaiter(waiting)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedWaiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

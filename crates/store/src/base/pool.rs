@@ -4,14 +4,14 @@ use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-type Job = Box<dyn FnOnce() + Send>;
+type PoolJob = Box<dyn FnOnce() + Send>;
 
 /// Where jobs are handed in, for jobs of other pools. A pool ends when its queues are gone, so none may be kept.
 #[derive(Clone)]
-pub struct IoQueue(Sender<Job>);
+pub struct IoQueue(Sender<PoolJob>);
 
 impl IoQueue {
-    pub fn submit(&self, job: Job) {
+    pub fn submit(&self, job: PoolJob) {
         // The receiver lives as long as a thread does, and threads end only after the last queue is dropped.
         let _ = self.0.send(job);
     }
@@ -27,9 +27,9 @@ pub struct IoPool {
 
 impl IoPool {
     pub fn new(threads: usize) -> IoPool {
-        let (queue, jobs) = channel::<Job>();
+        let (queue, jobs) = channel::<PoolJob>();
         let jobs = Arc::new(Mutex::new(jobs));
-        let work = move |jobs: Arc<Mutex<std::sync::mpsc::Receiver<Job>>>| loop {
+        let work = move |jobs: Arc<Mutex<std::sync::mpsc::Receiver<PoolJob>>>| loop {
             let job = jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
             let Ok(job) = job else { return };
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
@@ -50,7 +50,7 @@ impl IoPool {
         self.queue.as_ref().expect("taken by drop alone")
     }
 
-    pub fn submit(&self, job: Job) {
+    pub fn submit(&self, job: PoolJob) {
         self.queue().submit(job);
     }
 }

@@ -8,7 +8,7 @@ use super::address::{even, set_of, Name};
 use super::flusher::Flusher;
 use super::join::{Joins, Joint};
 use super::open_file::OpenFile;
-use super::policy::{Policy, SWEEPS};
+use super::policy::{CachePolicy, SWEEPS};
 use super::set::{ways, Line, Set, ALL, NO_FRAME, WAYS};
 use crate::base::locked::locked as lock;
 use crate::memory::pages::{locate, part_len, PageMemory, PageMut, PageRef, RECORD_BYTES};
@@ -20,7 +20,7 @@ pub struct CacheOptions {
     /// Bytes of a page: a power of two, 512 at least, and no less than the alignment of the files that are opened.
     pub page_bytes: usize,
     /// Which page goes when another comes.
-    pub policy: Policy,
+    pub policy: CachePolicy,
     /// Bytes of the largest request, a page at least, reserved besides the pages: a request that finds no room in the cache is served from
     /// there, one at a time.
     pub request_bytes: usize,
@@ -36,7 +36,7 @@ impl Default for CacheOptions {
     fn default() -> CacheOptions {
         CacheOptions {
             page_bytes: 4096,
-            policy: Policy::default(),
+            policy: CachePolicy::default(),
             request_bytes: 1 << 20,
             window_pages: 512,
             dirty_most: 8,
@@ -63,7 +63,7 @@ pub struct CacheCounters {
 }
 
 #[derive(Default)]
-pub(super) struct Totals {
+pub(super) struct CacheTotals {
     pub(super) hits: AtomicU64,
     pub(super) misses: AtomicU64,
     pub(super) joins: AtomicU64,
@@ -98,7 +98,7 @@ pub struct PageCache {
     sweep: AtomicU8,
     sweeps: Mutex<Sweeps>,
     pub(super) joins: Joins,
-    pub(super) totals: Totals,
+    pub(super) totals: CacheTotals,
     pub(super) files: Mutex<Files>,
     pub(super) size: Mutex<Size>,
     pub(super) spare: Mutex<Vec<PageMut>>,
@@ -146,7 +146,7 @@ pub(super) enum Claim<'a> {
 }
 
 /// A place for a page.
-pub(super) enum Room {
+pub(super) enum CacheRoom {
     Way(usize, PageMut),
     Full,
     Dirty,
@@ -200,7 +200,7 @@ impl PageCache {
             sweep: AtomicU8::new(0),
             sweeps: Mutex::default(),
             joins: Joins::default(),
-            totals: Totals::default(),
+            totals: CacheTotals::default(),
             files: Mutex::default(),
             size: Mutex::new(Size {
                 reservation,
@@ -334,9 +334,9 @@ impl PageCache {
                 return there;
             }
             match self.room(set) {
-                Room::Full => Claim::Full,
-                Room::Dirty => Claim::Dirty,
-                Room::Way(way, page) => {
+                CacheRoom::Full => Claim::Full,
+                CacheRoom::Dirty => Claim::Dirty,
+                CacheRoom::Way(way, page) => {
                     self.enter(set, way, name);
                     set.loading |= 1 << way;
                     Claim::Load(page)
@@ -378,7 +378,7 @@ impl PageCache {
     }
 
     /// A frame for a page to come: one without page, or that of the page the policy can do without.
-    pub(super) fn room(&self, set: &mut Set) -> Room {
+    pub(super) fn room(&self, set: &mut Set) -> CacheRoom {
         for way in ways(!set.held & ALL) {
             if set.frames[way] == NO_FRAME {
                 // Who made the frame is known to who had the one before.
@@ -386,7 +386,7 @@ impl PageCache {
             }
             if let Some(page) = self.memory.own(set.frames[way]) {
                 page.use_it();
-                return Room::Way(way, page);
+                return CacheRoom::Way(way, page);
             }
         }
         let mut clean = set.held & !(set.loading | set.dirty | set.writing);
@@ -399,15 +399,15 @@ impl PageCache {
             if let Some(page) = self.memory.own(set.frames[way]) {
                 set.clear(way);
                 self.totals.evictions.fetch_add(1, Ordering::Relaxed);
-                return Room::Way(way, page);
+                return CacheRoom::Way(way, page);
             }
             clean &= !(1 << way);
         }
         let idle = |way: usize| self.memory.own(set.frames[way]).is_some();
         if ways(set.dirty & !set.writing).any(idle) {
-            Room::Dirty
+            CacheRoom::Dirty
         } else {
-            Room::Full
+            CacheRoom::Full
         }
     }
 

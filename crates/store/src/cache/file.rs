@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use super::address::{FILES_MAX, PAGES_MAX};
 use super::ahead::run;
 use super::core::PageCache;
-use super::open_file::{Check, OpenFile};
+use super::open_file::{OpenFile, PageCheck};
 use crate::base::locked::locked as lock;
 use crate::io::Mode;
 use crate::StoreError;
@@ -36,7 +36,7 @@ impl PageCache {
     ///
     /// # Errors
     /// Those of `open`; when the file is open in the cache already.
-    pub fn open_checked(self: &Arc<Self>, path: &Path, check: Box<Check>) -> Result<CachedFile, StoreError> {
+    pub fn open_checked(self: &Arc<Self>, path: &Path, check: Box<PageCheck>) -> Result<CachedFile, StoreError> {
         self.open_with(path, Mode::Read, Some(check))
     }
 
@@ -44,7 +44,7 @@ impl PageCache {
         self: &Arc<Self>,
         path: &Path,
         mode: Mode,
-        check: Option<Box<Check>>,
+        check: Option<Box<PageCheck>>,
     ) -> Result<CachedFile, StoreError> {
         let refuse = |reason: String| Err(StoreError::unsupported(path, reason));
         let file = self.io.open(path, mode)?;
@@ -185,19 +185,19 @@ thread_local! {
 
 /// While it lives this thread is in a call of a cache, and may make no other: a task that waited for pages while it holds
 /// some could wait for ever.
-pub(super) struct Busy(());
+pub(super) struct BusyThread(());
 
-impl Busy {
-    pub(super) fn enter() -> Result<Busy, StoreError> {
+impl BusyThread {
+    pub(super) fn enter() -> Result<BusyThread, StoreError> {
         if BUSY.replace(true) {
             let reason = "a task that a page cache runs may not call a page cache: ask in the next visit";
             return Err(StoreError::Invalid(reason.into()));
         }
-        Ok(Busy(()))
+        Ok(BusyThread(()))
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyThread {
     fn drop(&mut self) {
         BUSY.set(false);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::address::Name;
 use super::core::{Claim, PageCache};
-use super::file::{Busy, CachedFile};
+use super::file::{BusyThread, CachedFile};
 use super::join::Joint;
 use super::open_file::OpenFile;
 use crate::base::page::PAGE;
@@ -40,7 +40,7 @@ impl CachedFile {
     /// A file that is written; pages that are smaller than those of the system; a run that leaves the file: before anything is
     /// read. The first error of a read.
     pub fn fill(&self, runs: &[PageRun], buffer: AlignedBuffer, keeps: bool) -> Result<AlignedBuffer, StoreError> {
-        let _busy = Busy::enter()?;
+        let _busy = BusyThread::enter()?;
         if self.file.writable {
             let reason = "what is there of a file that is written may be newer than the file: it is not filled from";
             return Err(StoreError::unsupported(self.file.file.path(), reason));
@@ -54,13 +54,13 @@ impl CachedFile {
         let mut wanted = Vec::with_capacity(runs.iter().map(|run| run.pages).sum::<u64>() as usize);
         for (number, run) in runs.iter().enumerate() {
             self.file.check(run.first * page_bytes, run.pages * page_bytes)?;
-            wanted.extend((0..run.pages).map(|at| Wanted {
+            wanted.extend((0..run.pages).map(|at| WantedPages {
                 page: run.first + at,
                 place: run.place + (at * page_bytes) as usize,
                 run: number,
             }));
         }
-        let fill = Fill {
+        let fill = PageFill {
             cache: &self.cache,
             file: &self.file,
             keeps,
@@ -78,7 +78,7 @@ impl CachedFile {
 
 /// A page and its place in the buffer.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct WantedPages {
     page: u64,
     place: usize,
     /// The run that it is of.
@@ -87,7 +87,7 @@ struct Wanted {
 
 /// A page that is not there, and the memory in which the cache will have it, if there is room for it.
 struct Missing {
-    wanted: Wanted,
+    wanted: WantedPages,
     room: Option<PageMut>,
 }
 
@@ -95,24 +95,24 @@ struct Missing {
 ///
 /// Invariant: a page that `claim` gave to read is in `missing` with its room; whatever happens, it is published or abandoned before
 /// this is gone.
-struct Fill<'a> {
+struct PageFill<'a> {
     cache: &'a PageCache,
     file: &'a OpenFile,
     keeps: bool,
     missing: Vec<Missing>,
     /// Pages that others read.
-    joined: Vec<(Arc<Joint>, Wanted)>,
+    joined: Vec<(Arc<Joint>, WantedPages)>,
     hits: u64,
     misses: u64,
     joins: u64,
 }
 
-impl Fill<'_> {
+impl PageFill<'_> {
     fn name(&self, page: u64) -> Name {
         Name::new(self.file.number, page)
     }
 
-    fn run(mut self, mut wanted: Vec<Wanted>, mut buffer: AlignedBuffer) -> Result<AlignedBuffer, StoreError> {
+    fn run(mut self, mut wanted: Vec<WantedPages>, mut buffer: AlignedBuffer) -> Result<AlignedBuffer, StoreError> {
         // What is under way is in use: of many pages of a set at once, some could not be kept.
         let window = (self.cache.pages() / USED).max(TOGETHER);
         while !wanted.is_empty() {
@@ -137,7 +137,7 @@ impl Fill<'_> {
     }
 
     /// Copies the pages that are there; notes the others.
-    fn look(&mut self, these: &[Wanted], behind: &[Wanted], buffer: &mut [u8]) -> Result<(), StoreError> {
+    fn look(&mut self, these: &[WantedPages], behind: &[WantedPages], buffer: &mut [u8]) -> Result<(), StoreError> {
         let mut frames = [None; TOGETHER];
         for (wanted, frame) in these.iter().zip(&mut frames) {
             *frame = self.cache.glimpse(self.name(wanted.page));
@@ -161,12 +161,12 @@ impl Fill<'_> {
         Ok(())
     }
 
-    fn copy(&mut self, wanted: Wanted, page: &[u8], buffer: &mut [u8]) {
+    fn copy(&mut self, wanted: WantedPages, page: &[u8], buffer: &mut [u8]) {
         self.hits += 1;
         buffer[wanted.place..][..page.len()].copy_from_slice(page);
     }
 
-    fn claim(&mut self, wanted: Wanted, buffer: &mut [u8]) -> Result<(), StoreError> {
+    fn claim(&mut self, wanted: WantedPages, buffer: &mut [u8]) -> Result<(), StoreError> {
         let name = self.name(wanted.page);
         let claim = match self.keeps {
             true => self.cache.claim_cleaning(name)?,
@@ -251,7 +251,7 @@ fn keep(
     all
 }
 
-impl Drop for Fill<'_> {
+impl Drop for PageFill<'_> {
     fn drop(&mut self) {
         for Missing { wanted, room } in std::mem::take(&mut self.missing) {
             if let Some(room) = room {

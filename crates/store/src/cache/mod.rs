@@ -23,8 +23,8 @@ mod write;
 pub use self::core::{CacheCounters, CacheOptions, PageCache};
 pub use file::CachedFile;
 pub use fill::PageRun;
-pub use open_file::Check;
-pub use policy::{Policy, GCLOCK_MOST};
+pub use open_file::PageCheck;
+pub use policy::{CachePolicy, GCLOCK_MOST};
 pub use request::{Pages, Span};
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use crate::io::File;
 use crate::StoreError;
 
 /// Says whether a page is what it should be, once when it has been read: by its offset in the file, and its bytes.
-pub type Check = dyn Fn(u64, &[u8]) -> Result<(), StoreError> + Send + Sync;
+pub type PageCheck = dyn Fn(u64, &[u8]) -> Result<(), StoreError> + Send + Sync;
 
 /// A file that pages may be of.
 pub(super) struct OpenFile {
     pub(super) number: u32,
     pub(super) file: File,
-    pub(super) check: Option<Box<Check>>,
+    pub(super) check: Option<Box<PageCheck>>,
     pub(super) writable: bool,
     /// Those that are open, and how often the file was opened: both change under the lock of the cache's files where the
     /// last handle may go.

@@ -4,7 +4,7 @@ use super::set::{ways, Set, WAYS};
 
 /// How a set chooses the page to evict. A clean page goes before a dirty one under each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum CachePolicy {
     /// The page used longest ago. The byte is the page's place in that order.
     Lru,
     /// The page used least often, the one after the last evicted among equals. The byte counts; all are halved when one
@@ -18,7 +18,7 @@ pub enum Policy {
     Gclock,
 }
 
-/// What a page's byte goes up to under `Policy::Gclock`: enough to tell hot pages, little enough to forget them.
+/// What a page's byte goes up to under `CachePolicy::Gclock`: enough to tell hot pages, little enough to forget them.
 pub const GCLOCK_MOST: u8 = 5;
 
 const COUNT_BITS: u32 = 3;
@@ -28,11 +28,11 @@ const _: () = assert!(GCLOCK_MOST <= COUNT);
 /// Sweeps are counted up to so many, and then from 0 again.
 pub(super) const SWEEPS: u8 = 1 << (u8::BITS - COUNT_BITS);
 
-impl Policy {
+impl CachePolicy {
     /// Bytes of a set without pages.
     pub(super) fn fresh(self) -> [u8; WAYS] {
         match self {
-            Policy::Lru => std::array::from_fn(|way| way as u8),
+            CachePolicy::Lru => std::array::from_fn(|way| way as u8),
             _ => [0; WAYS],
         }
     }
@@ -40,8 +40,8 @@ impl Policy {
     /// A page came, in a sweep of this number.
     pub(super) fn enter(self, set: &mut Set, way: usize, sweep: u8) {
         match self {
-            Policy::Lru => to_front(set, way),
-            Policy::Gclock => set.uses[way] = sweep << COUNT_BITS | 1,
+            CachePolicy::Lru => to_front(set, way),
+            CachePolicy::Gclock => set.uses[way] = sweep << COUNT_BITS | 1,
             _ => set.uses[way] = 1,
         }
     }
@@ -50,15 +50,15 @@ impl Policy {
     #[inline]
     pub(super) fn touch(self, set: &mut Set, way: usize, sweep: u8) {
         match self {
-            Policy::Lru => to_front(set, way),
-            Policy::Lfu => {
+            CachePolicy::Lru => to_front(set, way),
+            CachePolicy::Lfu => {
                 if set.uses[way] == u8::MAX {
                     set.uses.iter_mut().for_each(|uses| *uses /= 2);
                 }
                 set.uses[way] += 1;
             }
-            Policy::Clock => set.uses[way] = 1,
-            Policy::Gclock => {
+            CachePolicy::Clock => set.uses[way] = 1,
+            CachePolicy::Gclock => {
                 let count = (set.uses[way] & COUNT) + 1;
                 set.uses[way] = sweep << COUNT_BITS | count.min(GCLOCK_MOST);
             }
@@ -68,7 +68,7 @@ impl Policy {
     /// How often a page was used, as the hand of a clock has it.
     fn count(self, uses: u8) -> u8 {
         match self {
-            Policy::Gclock => uses & COUNT,
+            CachePolicy::Gclock => uses & COUNT,
             _ => uses,
         }
     }
@@ -78,7 +78,7 @@ impl Policy {
     /// does; what it may still come to goes last.
     pub(super) fn victim_of_sweep(self, set: &mut Set, allowed: u16, sweep: u8) -> Option<usize> {
         let (mut over, mut old) = (0, 0);
-        if self == Policy::Gclock {
+        if self == CachePolicy::Gclock {
             for way in ways(allowed) {
                 match (sweep + SWEEPS - (set.uses[way] >> COUNT_BITS)) % SWEEPS {
                     0 => over |= 1 << way,
@@ -100,9 +100,9 @@ impl Policy {
         let hand = set.hand as usize;
         let mut ways = from_hand(set.hand, allowed);
         let victim = match self {
-            Policy::Lru => ways.max_by_key(|&way| set.uses[way])?,
-            Policy::Lfu => ways.min_by_key(|&way| set.uses[way])?,
-            Policy::Clock | Policy::Gclock => {
+            CachePolicy::Lru => ways.max_by_key(|&way| set.uses[way])?,
+            CachePolicy::Lfu => ways.min_by_key(|&way| set.uses[way])?,
+            CachePolicy::Clock | CachePolicy::Gclock => {
                 // As many rounds of the hand as find a page that is down to 0, all at once.
                 let count = |way: usize| self.count(set.uses[way]);
                 let rounds = ways.clone().map(count).min()?;
@@ -124,14 +124,14 @@ impl Policy {
     /// The order in which pages go, last first, without changing anything: for sets that become one.
     pub(super) fn rank(self, uses: u8) -> u8 {
         match self {
-            Policy::Lru => u8::MAX - uses,
+            CachePolicy::Lru => u8::MAX - uses,
             _ => self.count(uses),
         }
     }
 
     /// Makes the bytes of pages that came from two sets those of one.
     pub(super) fn settle(self, set: &mut Set) {
-        if self != Policy::Lru {
+        if self != CachePolicy::Lru {
             return;
         }
         let mut order: [usize; WAYS] = std::array::from_fn(|way| way);
@@ -161,7 +161,7 @@ fn to_front(set: &mut Set, way: usize) {
 mod tests {
     use super::*;
 
-    fn used(policy: Policy, order: &[usize]) -> Set {
+    fn used(policy: CachePolicy, order: &[usize]) -> Set {
         let mut set = Set::new(policy.fresh(), [0; WAYS]);
         (0..WAYS).for_each(|way| policy.enter(&mut set, way, 0));
         order.iter().for_each(|&way| policy.touch(&mut set, way, 0));
@@ -170,20 +170,20 @@ mod tests {
 
     #[test]
     fn lru_takes_the_page_used_longest_ago() {
-        let mut set = used(Policy::Lru, &[0, 1, 2, 5]);
-        assert_eq!(Policy::Lru.victim(&mut set, 0xfff), Some(3));
-        assert_eq!(Policy::Lru.victim(&mut set, 0b111), Some(0));
-        assert_eq!(Policy::Lru.victim(&mut set, 0), None);
+        let mut set = used(CachePolicy::Lru, &[0, 1, 2, 5]);
+        assert_eq!(CachePolicy::Lru.victim(&mut set, 0xfff), Some(3));
+        assert_eq!(CachePolicy::Lru.victim(&mut set, 0b111), Some(0));
+        assert_eq!(CachePolicy::Lru.victim(&mut set, 0), None);
         let mut places = set.uses;
         places.sort();
-        assert_eq!(places, Policy::Lru.fresh());
+        assert_eq!(places, CachePolicy::Lru.fresh());
     }
 
     #[test]
     fn lfu_takes_the_page_used_least_and_forgets_old_counts() {
-        let mut set = used(Policy::Lfu, &[0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11]);
-        assert_eq!(Policy::Lfu.victim(&mut set, 0xfff), Some(3));
-        (0..300).for_each(|_| Policy::Lfu.touch(&mut set, 0, 0));
+        let mut set = used(CachePolicy::Lfu, &[0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(CachePolicy::Lfu.victim(&mut set, 0xfff), Some(3));
+        (0..300).for_each(|_| CachePolicy::Lfu.touch(&mut set, 0, 0));
         assert!(set.uses[0] > 100 && set.uses[1] == 1);
     }
 
@@ -208,7 +208,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) as usize
         };
-        for policy in [Policy::Clock, Policy::Gclock] {
+        for policy in [CachePolicy::Clock, CachePolicy::Gclock] {
             for _ in 0..300 {
                 let touches: Vec<usize> = (0..random() % 40).map(|_| random() % WAYS).collect();
                 let mut set = used(policy, &touches);

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::address::Name;
 use super::core::{Claim, PageCache};
-use super::file::{Busy, CachedFile};
+use super::file::{BusyThread, CachedFile};
 use super::join::Joint;
 use super::open_file::OpenFile;
 use super::request::{Pages, Span};
@@ -39,7 +39,7 @@ const START: usize = 12 * LINE;
 const LINE: usize = 64;
 
 /// What runs on the pages of a request.
-type Task<'t> = dyn FnMut(usize, Pages<'_>) + 't;
+type VisitTask<'t> = dyn FnMut(usize, Pages<'_>) + 't;
 
 impl CachedFile {
     /// Calls `each` with every request's index and bytes, in place: first those whose pages are there, the others as their
@@ -53,7 +53,7 @@ impl CachedFile {
     /// A request that leaves the file, or is larger than `CacheOptions::request_bytes`: before anything is read. The first
     /// error of a read: requests that are not complete then are not served.
     pub fn visit(&self, requests: &[Span], each: &mut dyn FnMut(usize, Pages<'_>)) -> Result<(), StoreError> {
-        let _busy = Busy::enter()?;
+        let _busy = BusyThread::enter()?;
         let most = self.cache.options.request_bytes;
         for (index, request) in requests.iter().enumerate() {
             if request.bytes as usize > most {
@@ -65,7 +65,7 @@ impl CachedFile {
             }
             self.file.check(request.offset, u64::from(request.bytes))?;
         }
-        let outcome = Visit::new(&self.cache, &self.file, requests).run(each);
+        let outcome = CacheVisit::new(&self.cache, &self.file, requests).run(each);
         self.cache.shrink_if_wanted();
         outcome
     }
@@ -88,7 +88,7 @@ impl CachedFile {
 }
 
 /// A request that waits for pages.
-struct Pending<'a> {
+struct PendingVisit<'a> {
     index: usize,
     first: u64,
     pages: SmallVec<[Option<PageRef<'a>>; 1]>,
@@ -97,7 +97,7 @@ struct Pending<'a> {
 
 /// A page of a pending request.
 #[derive(Clone, Copy)]
-struct Place {
+struct VisitPlace {
     pending: usize,
     at: usize,
 }
@@ -106,7 +106,7 @@ struct Place {
 ///
 /// Invariant: a page that `claim` gave to read is in `gathered`, or in the queue as part of a run in `runs`; whatever
 /// happens, it is published or abandoned before this is gone.
-struct Visit<'a> {
+struct CacheVisit<'a> {
     cache: &'a PageCache,
     file: &'a OpenFile,
     requests: &'a [Span],
@@ -120,14 +120,14 @@ struct Visit<'a> {
     runs: Vec<(u64, usize)>,
     idle_runs: Vec<usize>,
     /// Who wants a page that this visit reads: the first, and the others.
-    wanted: FxHashMap<u64, Place>,
-    wanted_too: Vec<(u64, Place)>,
-    pending: Vec<Option<Pending<'a>>>,
+    wanted: FxHashMap<u64, VisitPlace>,
+    wanted_too: Vec<(u64, VisitPlace)>,
+    pending: Vec<Option<PendingVisit<'a>>>,
     idle_pending: Vec<usize>,
     /// Pages that others read.
-    joined: VecDeque<(Arc<Joint>, Place)>,
+    joined: VecDeque<(Arc<Joint>, VisitPlace)>,
     /// Pages that found no room.
-    stalled: Vec<Place>,
+    stalled: Vec<VisitPlace>,
     /// Pages that are pinned or under way.
     in_use: usize,
     hits: u64,
@@ -135,9 +135,9 @@ struct Visit<'a> {
     joins: u64,
 }
 
-impl<'a> Visit<'a> {
-    fn new(cache: &'a PageCache, file: &'a OpenFile, requests: &'a [Span]) -> Visit<'a> {
-        Visit {
+impl<'a> CacheVisit<'a> {
+    fn new(cache: &'a PageCache, file: &'a OpenFile, requests: &'a [Span]) -> CacheVisit<'a> {
+        CacheVisit {
             cache,
             file,
             requests,
@@ -164,7 +164,7 @@ impl<'a> Visit<'a> {
         Name::new(self.file.number, page)
     }
 
-    fn run(mut self, each: &mut Task) -> Result<(), StoreError> {
+    fn run(mut self, each: &mut VisitTask) -> Result<(), StoreError> {
         let mut next = 0;
         loop {
             // Some room must be free before more is asked for: neighbours in the list should be read together. What is there
@@ -213,7 +213,7 @@ impl<'a> Visit<'a> {
     }
 
     /// Serves a request whose page is there; notes what the others wait for.
-    fn start(&mut self, index: usize, each: &mut Task) -> Result<(), StoreError> {
+    fn start(&mut self, index: usize, each: &mut VisitTask) -> Result<(), StoreError> {
         let Span { offset, bytes } = self.requests[index];
         let page_bytes = self.cache.options.page_bytes as u64;
         if bytes == 0 {
@@ -231,15 +231,15 @@ impl<'a> Visit<'a> {
             }
         }
         let count = (last - first + 1) as usize;
-        let Place { pending, .. } = self.pend(index, first, count);
+        let VisitPlace { pending, .. } = self.pend(index, first, count);
         for at in 0..count {
-            self.want(Place { pending, at }, each)?;
+            self.want(VisitPlace { pending, at }, each)?;
         }
         Ok(())
     }
 
     /// Serves the requests whose one page was there, and asks anew for one that has gone.
-    fn serve_ready(&mut self, each: &mut Task) -> Result<(), StoreError> {
+    fn serve_ready(&mut self, each: &mut VisitTask) -> Result<(), StoreError> {
         let page_bytes = self.cache.options.page_bytes as u64;
         let (mut ready, mut pinned) = (std::mem::take(&mut self.ready), std::mem::take(&mut self.pinned));
         let mut gone = Ok(());
@@ -279,32 +279,32 @@ impl<'a> Visit<'a> {
         &page[(offset % page.len() as u64) as usize..][..bytes as usize]
     }
 
-    fn pend(&mut self, index: usize, first: u64, count: usize) -> Place {
+    fn pend(&mut self, index: usize, first: u64, count: usize) -> VisitPlace {
         let pending = self.idle_pending.pop().unwrap_or_else(|| {
             self.pending.push(None);
             self.pending.len() - 1
         });
-        self.pending[pending] = Some(Pending {
+        self.pending[pending] = Some(PendingVisit {
             index,
             first,
             pages: (0..count).map(|_| None).collect(),
             missing: count,
         });
         self.in_use += count;
-        Place { pending, at: 0 }
+        VisitPlace { pending, at: 0 }
     }
 
-    fn pending(&mut self, pending: usize) -> &mut Pending<'a> {
+    fn pending(&mut self, pending: usize) -> &mut PendingVisit<'a> {
         self.pending[pending]
             .as_mut()
             .expect("a request is pending until its last page is there")
     }
 
-    fn page_of(&mut self, place: Place) -> u64 {
+    fn page_of(&mut self, place: VisitPlace) -> u64 {
         self.pending(place.pending).first + place.at as u64
     }
 
-    fn want(&mut self, place: Place, each: &mut Task) -> Result<(), StoreError> {
+    fn want(&mut self, place: VisitPlace, each: &mut VisitTask) -> Result<(), StoreError> {
         let page = self.page_of(place);
         if self.wanted.contains_key(&page) {
             self.joins += 1;
@@ -330,7 +330,7 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    fn arrived(&mut self, place: Place, page: PageRef<'a>, each: &mut Task) {
+    fn arrived(&mut self, place: VisitPlace, page: PageRef<'a>, each: &mut VisitTask) {
         let pending = self.pending(place.pending);
         pending.pages[place.at] = Some(page);
         pending.missing -= 1;
@@ -342,7 +342,7 @@ impl<'a> Visit<'a> {
     }
 
     /// Takes a request out of those that wait.
-    fn end(&mut self, pending: usize) -> Pending<'a> {
+    fn end(&mut self, pending: usize) -> PendingVisit<'a> {
         let ended = self.pending[pending].take().expect("a request ends once");
         self.idle_pending.push(pending);
         self.in_use -= ended.pages.len();
@@ -350,7 +350,7 @@ impl<'a> Visit<'a> {
     }
 
     /// Runs the task on a request's pages, cut to the request.
-    fn serve(&self, complete: &Pending, pages: &mut [&[u8]], each: &mut Task) {
+    fn serve(&self, complete: &PendingVisit, pages: &mut [&[u8]], each: &mut VisitTask) {
         let Span { offset, bytes } = self.requests[complete.index];
         let start = (offset - complete.first * self.cache.options.page_bytes as u64) as usize;
         let too_much: usize = pages.iter().map(|page| page.len()).sum::<usize>() - start - bytes as usize;
@@ -390,7 +390,7 @@ impl<'a> Visit<'a> {
     }
 
     /// Takes the reads that are complete, with `wait` one at least.
-    fn take_completed(&mut self, mut wait: bool, each: &mut Task) -> Result<(), StoreError> {
+    fn take_completed(&mut self, mut wait: bool, each: &mut VisitTask) -> Result<(), StoreError> {
         if let Some(queue) = self.queue.as_mut().filter(|_| !wait) {
             queue.submit();
         }
@@ -405,7 +405,7 @@ impl<'a> Visit<'a> {
     fn publish(
         &mut self,
         done: Done<PageMut>,
-        arrived: &mut dyn FnMut(&mut Visit<'a>, Place, PageRef<'a>),
+        arrived: &mut dyn FnMut(&mut CacheVisit<'a>, VisitPlace, PageRef<'a>),
     ) -> Result<(), StoreError> {
         let (first, expected) = std::mem::take(&mut self.runs[done.token as usize]);
         self.idle_runs.push(done.token as usize);
@@ -444,7 +444,7 @@ impl<'a> Visit<'a> {
         all
     }
 
-    fn retry_stalled(&mut self, each: &mut Task) -> Result<(), StoreError> {
+    fn retry_stalled(&mut self, each: &mut VisitTask) -> Result<(), StoreError> {
         for place in std::mem::take(&mut self.stalled) {
             self.want(place, each)?;
         }
@@ -453,7 +453,7 @@ impl<'a> Visit<'a> {
 
     /// Serves a request that finds no room, with nothing under way: what is not there is read to the spare memory, which
     /// one thread has at a time.
-    fn serve_aside(&mut self, pending: usize, each: &mut Task) -> Result<(), StoreError> {
+    fn serve_aside(&mut self, pending: usize, each: &mut VisitTask) -> Result<(), StoreError> {
         self.stalled.retain(|place| place.pending != pending);
         let mut request = self.end(pending);
         let page_bytes = self.cache.options.page_bytes;
@@ -500,7 +500,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-impl Drop for Visit<'_> {
+impl Drop for CacheVisit<'_> {
     fn drop(&mut self) {
         for (page, owned) in std::mem::take(&mut self.gathered) {
             self.cache.abandon(self.name(page), owned);

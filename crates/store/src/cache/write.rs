@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::Arc;
 
 use super::address::{Name, PAGES_MAX};
-use super::core::{Claim, PageCache, Room};
-use super::file::{Busy, CachedFile};
+use super::core::{CacheRoom, Claim, PageCache};
+use super::file::{BusyThread, CachedFile};
 use super::join::Joint;
 use super::open_file::OpenFile;
 use super::request::Span;
@@ -14,7 +14,7 @@ use crate::base::locked::locked as lock;
 use crate::StoreError;
 
 /// What became of a write to a page.
-enum Step {
+enum WriteStep {
     /// So many pages of the set are dirty now.
     Done(u32),
     Joined(Arc<Joint>),
@@ -35,7 +35,7 @@ impl CachedFile {
     /// An end beyond the pages that a file can have. Why pages could not be written before this one could come. Once also
     /// why the flusher could not write pages of the file: then nothing of `data` is written.
     pub fn write_at(&self, data: &[u8], offset: u64) -> Result<(), StoreError> {
-        let _busy = Busy::enter()?;
+        let _busy = BusyThread::enter()?;
         self.told()?;
         if !self.file.writable {
             let reason = "it was opened in the page cache for reading only";
@@ -104,7 +104,7 @@ impl CachedFile {
     /// # Errors
     /// Why a page could not be written now, or by the flusher since the last call. Those that were not are dirty still.
     pub fn flush(&self) -> Result<(), StoreError> {
-        let _busy = Busy::enter()?;
+        let _busy = BusyThread::enter()?;
         let outcome = self.cache.flush_file(&self.file);
         self.told().and(outcome)
     }
@@ -124,16 +124,16 @@ impl CachedFile {
         loop {
             // The memory announces each page that nobody uses any more.
             let wait = || match attempt() {
-                Step::InUse => None,
+                WriteStep::InUse => None,
                 step => Some(step),
             };
             match cache.memory.idle().wait_for(wait) {
-                Step::Done(dirty) if dirty as usize > cache.options.dirty_most => return cache.clean_set(name),
-                Step::Done(_) => return Ok(()),
-                Step::Joined(joint) => joint.wait()?,
-                Step::Dirty => cache.clean_set(name)?,
-                Step::Absent => cache.load(&self.file, name)?,
-                Step::InUse => {}
+                WriteStep::Done(dirty) if dirty as usize > cache.options.dirty_most => return cache.clean_set(name),
+                WriteStep::Done(_) => return Ok(()),
+                WriteStep::Joined(joint) => joint.wait()?,
+                WriteStep::Dirty => cache.clean_set(name)?,
+                WriteStep::Absent => cache.load(&self.file, name)?,
+                WriteStep::InUse => {}
             }
         }
     }
@@ -141,18 +141,18 @@ impl CachedFile {
 
 impl PageCache {
     /// Writes to a page of a set that is locked, if that can be done now.
-    fn change(&self, set: &mut Set, name: Name, at: usize, data: &[u8]) -> Step {
+    fn change(&self, set: &mut Set, name: Name, at: usize, data: &[u8]) -> WriteStep {
         let (way, mut page) = match self.find(set, name) {
-            Some(way) if set.loading & (1 << way) != 0 => return Step::Joined(self.joins.join(name)),
+            Some(way) if set.loading & (1 << way) != 0 => return WriteStep::Joined(self.joins.join(name)),
             Some(way) => match self.memory.own(set.frames[way]) {
                 Some(page) => (way, page),
-                None => return Step::InUse,
+                None => return WriteStep::InUse,
             },
-            None if data.len() < self.options.page_bytes => return Step::Absent,
+            None if data.len() < self.options.page_bytes => return WriteStep::Absent,
             None => match self.room(set) {
-                Room::Way(way, page) => (way, page),
-                Room::Full => return Step::InUse,
-                Room::Dirty => return Step::Dirty,
+                CacheRoom::Way(way, page) => (way, page),
+                CacheRoom::Full => return WriteStep::InUse,
+                CacheRoom::Dirty => return WriteStep::Dirty,
             },
         };
         page[at..at + data.len()].copy_from_slice(data);
@@ -165,7 +165,7 @@ impl PageCache {
             set.dirty |= 1 << way;
             self.flusher.dirty.fetch_add(1, Relaxed);
         }
-        Step::Done(set.dirty.count_ones())
+        WriteStep::Done(set.dirty.count_ones())
     }
 
     /// Reads one page, so that a part of it can be changed.

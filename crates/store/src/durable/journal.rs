@@ -24,7 +24,7 @@ pub type JournalKey = [u8; 16];
 
 /// A tile that is durable, and the checksum of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct JournalRecord {
     pub tile: u64,
     pub checksum: u32,
 }
@@ -36,11 +36,11 @@ pub(crate) struct Journal {
 }
 
 /// What a journal says, as far as it can be believed.
-pub(crate) enum Found {
+pub(crate) enum JournalContent {
     Nothing,
     /// It belongs to other work, or cannot be read.
     Other,
-    Records(Journal, Vec<Record>),
+    Records(Journal, Vec<JournalRecord>),
 }
 
 fn header(key: &JournalKey, nonce: u64) -> [u8; HEADER_BYTES] {
@@ -53,7 +53,7 @@ fn header(key: &JournalKey, nonce: u64) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-fn encode(record: Record, nonce: u64, place: u64) -> [u8; RECORD_BYTES] {
+fn encode(record: JournalRecord, nonce: u64, place: u64) -> [u8; RECORD_BYTES] {
     let mut bytes = [0; RECORD_BYTES];
     bytes[..8].copy_from_slice(&record.tile.to_le_bytes());
     bytes[8..12].copy_from_slice(&record.checksum.to_le_bytes());
@@ -63,8 +63,8 @@ fn encode(record: Record, nonce: u64, place: u64) -> [u8; RECORD_BYTES] {
     bytes
 }
 
-fn decode(bytes: &[u8], nonce: u64, place: u64) -> Option<Record> {
-    let record = Record {
+fn decode(bytes: &[u8], nonce: u64, place: u64) -> Option<JournalRecord> {
+    let record = JournalRecord {
         tile: u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?),
         checksum: u32::from_le_bytes(bytes.get(8..12)?.try_into().ok()?),
     };
@@ -86,11 +86,11 @@ impl Journal {
     }
 
     /// Reads what a journal says. Untrusted: it may be anything.
-    pub fn read(path: &Path, key: &JournalKey, io: &Io) -> Result<Found, StoreError> {
+    pub fn read(path: &Path, key: &JournalKey, io: &Io) -> Result<JournalContent, StoreError> {
         let text = match std::fs::metadata(path) {
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(JournalContent::Nothing),
             Ok(metadata) if metadata.is_file() && metadata.len() <= BYTES_MAX => std::fs::read(path),
-            Ok(_) => return Ok(Found::Other),
+            Ok(_) => return Ok(JournalContent::Other),
             Err(cause) => Err(cause),
         };
         let text = text.map_err(|cause| StoreError::io(path, 0, "read", cause))?;
@@ -99,19 +99,19 @@ impl Journal {
             .and_then(|bytes| bytes.try_into().ok())
             .map(u64::from_le_bytes);
         let Some(nonce) = nonce.filter(|&nonce| text.get(..HEADER_BYTES) == Some(&header(key, nonce)[..])) else {
-            return Ok(Found::Other);
+            return Ok(JournalContent::Other);
         };
         let places = text[HEADER_BYTES..].chunks(RECORD_BYTES).zip(0..);
-        let records: Vec<Record> = places.map_while(|(bytes, place)| decode(bytes, nonce, place)).collect();
+        let records: Vec<JournalRecord> = places.map_while(|(bytes, place)| decode(bytes, nonce, place)).collect();
         let length = (HEADER_BYTES + records.len() * RECORD_BYTES) as u64;
         let file = io.open_plain(path, Mode::ReopenUnaligned)?;
         file.set_len(length)?;
         let journal = Journal { file, nonce, length };
-        Ok(Found::Records(journal, records))
+        Ok(JournalContent::Records(journal, records))
     }
 
     /// Appends records, durably.
-    pub fn append(&mut self, records: &[Record], io: &Io) -> Result<(), StoreError> {
+    pub fn append(&mut self, records: &[JournalRecord], io: &Io) -> Result<(), StoreError> {
         if records.is_empty() {
             return Ok(());
         }
@@ -134,11 +134,11 @@ mod tests {
 
     const KEY: JournalKey = [7; 16];
 
-    fn written(path: &Path, count: u64) -> Vec<Record> {
+    fn written(path: &Path, count: u64) -> Vec<JournalRecord> {
         let io = Io::buffered();
         let mut journal = Journal::begin(path, &KEY, &io).unwrap();
-        let records: Vec<Record> = (0..count)
-            .map(|tile| Record {
+        let records: Vec<JournalRecord> = (0..count)
+            .map(|tile| JournalRecord {
                 tile,
                 checksum: crc32c(&tile.to_le_bytes()),
             })
@@ -148,9 +148,9 @@ mod tests {
         records
     }
 
-    fn believed(path: &Path, key: &JournalKey) -> Option<Vec<Record>> {
+    fn believed(path: &Path, key: &JournalKey) -> Option<Vec<JournalRecord>> {
         match Journal::read(path, key, &Io::buffered()).unwrap() {
-            Found::Records(_, records) => Some(records),
+            JournalContent::Records(_, records) => Some(records),
             _ => None,
         }
     }
@@ -161,7 +161,7 @@ mod tests {
         let path = dir.path().join("journal");
         assert!(matches!(
             Journal::read(&path, &KEY, &Io::buffered()),
-            Ok(Found::Nothing)
+            Ok(JournalContent::Nothing)
         ));
         let records = written(&path, 5);
         assert_eq!(believed(&path, &KEY), Some(records));
@@ -204,11 +204,11 @@ mod tests {
         let records = written(&path, 3);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
-        let Found::Records(mut journal, found) = Journal::read(&path, &KEY, &Io::buffered()).unwrap() else {
+        let JournalContent::Records(mut journal, found) = Journal::read(&path, &KEY, &Io::buffered()).unwrap() else {
             panic!("its header is whole")
         };
         assert_eq!(found, records[..2]);
-        let next = Record { tile: 9, checksum: 1 };
+        let next = JournalRecord { tile: 9, checksum: 1 };
         journal.append(&[next], &Io::buffered()).unwrap();
         assert_eq!(believed(&path, &KEY).unwrap(), [records[0], records[1], next]);
     }

@@ -54,12 +54,12 @@ pub struct Partial {
     stays: bool,
     /// The same, open, if it is a directory.
     directory: Option<OwnedFd>,
-    state: Mutex<State>,
+    state: Mutex<PartialState>,
 }
 
 /// Where the output is, and what it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PartialState {
     /// In its folder.
     Written,
     /// In its folder; what it replaces is `old`, and the name is free.
@@ -125,7 +125,7 @@ impl Partial {
             path,
             made,
             directory,
-            state: Mutex::new(State::Written),
+            state: Mutex::new(PartialState::Written),
             stays,
             folder,
         };
@@ -137,7 +137,7 @@ impl Partial {
         &self.path
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PartialState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -184,8 +184,8 @@ impl Partial {
         io.before_rename()
             .map_err(|cause| StoreError::io(&self.target, 0, "rename into place", cause))?;
         let (flags, done) = match there {
-            Some(_) => (RenameFlags::EXCHANGE, State::Exchanged),
-            None => (RenameFlags::NOREPLACE, State::Fresh),
+            Some(_) => (RenameFlags::EXCHANGE, PartialState::Exchanged),
+            None => (RenameFlags::NOREPLACE, PartialState::Fresh),
         };
         match renameat_with(self.folder.held(), NEW, &parent, self.name(), flags) {
             Ok(()) => *self.state() = done,
@@ -224,7 +224,7 @@ impl Partial {
         let into_place = || renameat(folder, NEW, parent, self.name()).map_err(&error);
         let Ok(there) = statat(parent, self.name(), AtFlags::SYMLINK_NOFOLLOW) else {
             into_place()?;
-            *self.state() = State::Fresh;
+            *self.state() = PartialState::Fresh;
             return Ok(());
         };
         if !self.overwrite {
@@ -235,10 +235,10 @@ impl Partial {
             note(&self.folder, NAME, self.name())
                 .map_err(|cause| StoreError::io(&self.target, 0, "rename into place", cause))?;
             renameat(parent, self.name(), folder, OLD).map_err(&error)?;
-            *self.state() = State::Between;
+            *self.state() = PartialState::Between;
         }
         into_place()?;
-        *self.state() = State::Replaced;
+        *self.state() = PartialState::Replaced;
         Ok(())
     }
 
@@ -312,7 +312,7 @@ impl Partial {
         };
         if !done.iter().rev().all(back) {
             // It stays for who cleans up.
-            *self.state() = State::Gone;
+            *self.state() = PartialState::Gone;
         }
         Err(cause)
     }
@@ -320,8 +320,8 @@ impl Partial {
     /// Where what it replaced is while it stands under its name.
     pub(crate) fn replaced(&self) -> Option<PathBuf> {
         let old = match *self.state() {
-            State::Exchanged => NEW,
-            State::Replaced => OLD,
+            PartialState::Exchanged => NEW,
+            PartialState::Replaced => OLD,
             _ => return None,
         };
         Some(self.folder.path().join(old))
@@ -335,12 +335,12 @@ impl Partial {
     /// Undoes `place`: the name leads to what it led to before.
     pub(crate) fn take_back(&self, io: &Io) -> Result<(), StoreError> {
         let mut state = self.state();
-        if matches!(*state, State::Written | State::Gone) {
+        if matches!(*state, PartialState::Written | PartialState::Gone) {
             return Ok(());
         }
         let parent = self.folder.parent()?;
         let (folder, name, error) = (self.folder.held(), self.name(), self.error("take back"));
-        if *state != State::Between {
+        if *state != PartialState::Between {
             if id_at(&parent, name) != Ok(self.made) {
                 return Err(StoreError::disturbed(&self.target, "it is not the output any more"));
             }
@@ -348,19 +348,21 @@ impl Partial {
                 .map_err(|cause| StoreError::io(&self.target, 0, "take back", cause))?;
         }
         match *state {
-            State::Exchanged => {
+            PartialState::Exchanged => {
                 renameat_with(folder, NEW, &parent, name, RenameFlags::EXCHANGE).map_err(&error)?;
             }
-            State::Fresh => renameat(&parent, name, folder, NEW).map_err(&error)?,
-            State::Replaced if self.directory.is_none() => renameat(folder, OLD, &parent, name).map_err(&error)?,
-            State::Replaced => {
+            PartialState::Fresh => renameat(&parent, name, folder, NEW).map_err(&error)?,
+            PartialState::Replaced if self.directory.is_none() => {
+                renameat(folder, OLD, &parent, name).map_err(&error)?
+            }
+            PartialState::Replaced => {
                 renameat(&parent, name, folder, NEW).map_err(&error)?;
-                *state = State::Between;
+                *state = PartialState::Between;
                 renameat(folder, OLD, &parent, name).map_err(&error)?;
             }
             _ => renameat(folder, OLD, &parent, name).map_err(&error)?,
         }
-        *state = State::Written;
+        *state = PartialState::Written;
         Ok(())
     }
 
@@ -368,8 +370,8 @@ impl Partial {
     pub(crate) fn leave(&self) -> (PathBuf, Option<PathBuf>) {
         let mut state = self.state();
         let old = match *state {
-            State::Exchanged => Some(NEW),
-            State::Between | State::Replaced => Some(OLD),
+            PartialState::Exchanged => Some(NEW),
+            PartialState::Between | PartialState::Replaced => Some(OLD),
             _ => None,
         };
         let left = old.map(|old| {
@@ -384,13 +386,13 @@ impl Partial {
         if left.is_none() {
             self.folder.remove();
         }
-        *state = State::Gone;
+        *state = PartialState::Gone;
         (self.target.clone(), left)
     }
 
     /// Lets go of what the output replaced: it is published.
     pub(crate) fn settle(&self) {
-        *self.state() = State::Gone;
+        *self.state() = PartialState::Gone;
         // A part of it must not get its name back.
         let _ = unlinkat(self.folder.held(), NAME, AtFlags::empty());
         self.folder.remove();
@@ -399,11 +401,11 @@ impl Partial {
     /// Removes what was written.
     pub(crate) fn discard(&self) {
         let mut state = self.state();
-        if *state == State::Written {
+        if *state == PartialState::Written {
             if !self.stays {
                 self.folder.remove_soon();
             }
-            *state = State::Gone;
+            *state = PartialState::Gone;
         }
     }
 }

@@ -23,12 +23,12 @@ const PREFIX: &str = "outcore-scratch-";
 
 /// The scratch space of one session.
 #[derive(Clone)]
-pub struct Scratch(Arc<Shared>);
+pub struct Scratch(Arc<ScratchFiles>);
 
-struct Shared {
+struct ScratchFiles {
     files: Vec<ScratchFile>,
     quota: u64,
-    space: Mutex<Space>,
+    space: Mutex<ScratchSpace>,
     io: Io,
     warnings: Vec<String>,
 }
@@ -46,7 +46,7 @@ impl Drop for ScratchFile {
 }
 
 /// What is taken: per file its length, the free extents in it (start to length), and how long it may grow.
-struct Space {
+struct ScratchSpace {
     next: usize,
     extents: Vec<(u64, BTreeMap<u64, u64>)>,
     room: Vec<u64>,
@@ -61,7 +61,7 @@ pub fn scratch_room(dirs: &[PathBuf]) -> Result<Vec<u64>, StoreError> {
 
 /// A place in scratch; free again when dropped.
 pub struct Slot {
-    scratch: Arc<Shared>,
+    scratch: Arc<ScratchFiles>,
     file: usize,
     offset: u64,
     bytes: u64,
@@ -92,8 +92,8 @@ impl Drop for Slot {
     }
 }
 
-impl Shared {
-    fn space(&self) -> MutexGuard<'_, Space> {
+impl ScratchFiles {
+    fn space(&self) -> MutexGuard<'_, ScratchSpace> {
         locked(&self.space)
     }
 }
@@ -119,8 +119,8 @@ impl Scratch {
         }
         let extents = files.iter().map(|_| (0, BTreeMap::new())).collect();
         let room = vec![u64::MAX; files.len()];
-        let space = Mutex::new(Space { next: 0, extents, room });
-        Ok(Scratch(Arc::new(Shared {
+        let space = Mutex::new(ScratchSpace { next: 0, extents, room });
+        Ok(Scratch(Arc::new(ScratchFiles {
             files,
             quota: quota.unwrap_or(u64::MAX),
             space,

@@ -109,11 +109,11 @@ pub(super) enum Injected {
 #[derive(Default)]
 pub(super) struct FaultState {
     armed: AtomicBool,
-    plan: Mutex<Plan>,
+    plan: Mutex<FaultPlan>,
 }
 
 #[derive(Default)]
-struct Plan {
+struct FaultPlan {
     faults: Faults,
     reads: u64,
     writes: u64,
@@ -125,14 +125,14 @@ impl FaultState {
     pub(super) fn set(&self, faults: Option<Faults>) {
         let mut plan = self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         self.armed.store(faults.is_some(), Ordering::Release);
-        *plan = Plan {
+        *plan = FaultPlan {
             faults: faults.unwrap_or_default(),
-            ..Plan::default()
+            ..FaultPlan::default()
         };
     }
 
     /// Counts one call and returns the faults with its number, when faults are set.
-    fn count(&self, counter: impl Fn(&mut Plan) -> &mut u64) -> Option<(Faults, u64)> {
+    fn count(&self, counter: impl Fn(&mut FaultPlan) -> &mut u64) -> Option<(Faults, u64)> {
         if !self.armed.load(Ordering::Acquire) {
             return None;
         }

@@ -17,7 +17,7 @@ pub use queue::{Done, Queue};
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::backend::stamp::Stamp;
-pub use crate::backend::{Backend, Blob, Buffered, Direct, Memory, Mode, Placed, Stable, StableMut, Watch};
+pub use crate::backend::{Backend, Backing, Blob, Buffered, CallWatch, Direct, Memory, Mode, Stable, StableMut};
 use crate::volume::{is_stray, refuse_stray, DiskCounters, Volumes};
 use crate::StoreError;
 use faults::{FaultState, Injected};
@@ -26,19 +26,19 @@ use faults::{FaultState, Injected};
 ///
 /// Invariant: a call that succeeds adds exactly the bytes it was asked to transfer; a call that fails adds none.
 #[derive(Clone)]
-pub struct Io(Arc<Shared>);
+pub struct Io(Arc<IoShared>);
 
-struct Shared {
+struct IoShared {
     backend: Arc<dyn Backend>,
     volumes: Volumes,
-    totals: Totals,
+    totals: IoTotals,
     faults: FaultState,
     /// When the last run began, by the clock that files' times are taken from.
     began_ns: AtomicI64,
 }
 
 #[derive(Default)]
-struct Totals {
+struct IoTotals {
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
     read_calls: AtomicU64,
@@ -136,10 +136,10 @@ impl File {
 
 impl Io {
     pub fn new(backend: Box<dyn Backend>) -> Io {
-        Io(Arc::new(Shared {
+        Io(Arc::new(IoShared {
             backend: Arc::from(backend),
             volumes: Volumes::default(),
-            totals: Totals::default(),
+            totals: IoTotals::default(),
             faults: FaultState::default(),
             began_ns: AtomicI64::new(i64::MAX),
         }))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::faults::Injected;
-use super::{Blob, File, Io, Placed, Watch};
+use super::{Backing, Blob, CallWatch, File, Io};
 use crate::backend::{descriptor, Completed, Ring, Stable, StableMut, DEPTH};
 use crate::StoreError;
 
@@ -21,7 +21,7 @@ pub struct Queue<B: Stable> {
     io: Io,
     ring: Option<Ring<B>>,
     /// By the ring's numbers.
-    jobs: Vec<Option<Job>>,
+    jobs: Vec<Option<Request>>,
     ready: VecDeque<Done<B>>,
 }
 
@@ -35,7 +35,7 @@ pub struct Done<B> {
     pub outcome: Result<(), StoreError>,
 }
 
-struct Job {
+struct Request {
     file: File,
     token: u64,
     write: bool,
@@ -51,10 +51,10 @@ struct Job {
     /// Past the ring, which would not do it without blocking.
     plain: bool,
     /// Who counts the call that is under way, and when it began.
-    watch: Option<(Arc<dyn Watch>, Instant)>,
+    watch: Option<(Arc<dyn CallWatch>, Instant)>,
 }
 
-impl Job {
+impl Request {
     fn error(&self, done: usize, cause: impl Into<Error>) -> StoreError {
         let action = if self.write { "write" } else { "read" };
         StoreError::io(&self.file.path, self.offset + done as u64, action, cause)
@@ -76,7 +76,7 @@ impl<B: StableMut> Queue<B> {
     /// `Io::read` hold for each buffer.
     pub fn read(&mut self, file: &File, buffers: Vec<B>, offset: u64, expected: usize, token: u64) {
         let room = buffers.iter().map(|buffer| buffer.len()).sum();
-        let job = Job::new(file, false, offset, expected.min(room), room, token);
+        let job = Request::new(file, false, offset, expected.min(room), room, token);
         self.reading(job, buffers);
     }
 
@@ -94,7 +94,7 @@ impl<B: StableMut> Queue<B> {
     }
 
     /// Starts a call of a read, until one is under way or the read is complete.
-    fn reading(&mut self, mut job: Job, mut buffers: Vec<B>) {
+    fn reading(&mut self, mut job: Request, mut buffers: Vec<B>) {
         loop {
             if job.done >= job.expected {
                 return self.finish(job, buffers, Ok(()));
@@ -129,17 +129,17 @@ impl<B: StableMut> Queue<B> {
             IoSliceMut::advance_slices(&mut rest, job.done);
             let outcome = job.file.blob.read_vectored_at(rest, offset);
             match job.after_read(outcome) {
-                Step::Over(outcome) => return self.finish(job, buffers, outcome),
-                Step::Again => {}
+                CallStep::Over(outcome) => return self.finish(job, buffers, outcome),
+                CallStep::Again => {}
             }
         }
     }
 
-    fn read_until(&mut self, mut job: Job, buffers: Vec<B>, outcome: std::io::Result<usize>) {
+    fn read_until(&mut self, mut job: Request, buffers: Vec<B>, outcome: std::io::Result<usize>) {
         let outcome = job.watched(outcome);
         match job.after_read(outcome) {
-            Step::Over(outcome) => self.finish(job, buffers, outcome),
-            Step::Again => self.reading(job, buffers),
+            CallStep::Over(outcome) => self.finish(job, buffers, outcome),
+            CallStep::Again => self.reading(job, buffers),
         }
     }
 
@@ -158,14 +158,14 @@ impl<B: StableMut> Queue<B> {
 type Ringed = (RawFd, Arc<dyn Blob>);
 
 /// What follows a call.
-enum Step {
+enum CallStep {
     Over(Result<(), StoreError>),
     Again,
 }
 
-impl Job {
-    fn new(file: &File, write: bool, offset: u64, expected: usize, room: usize, token: u64) -> Job {
-        Job {
+impl Request {
+    fn new(file: &File, write: bool, offset: u64, expected: usize, room: usize, token: u64) -> Request {
+        Request {
             file: file.clone(),
             token,
             write,
@@ -189,15 +189,15 @@ impl Job {
         }
     }
 
-    fn after_read(&mut self, outcome: std::io::Result<usize>) -> Step {
+    fn after_read(&mut self, outcome: std::io::Result<usize>) -> CallStep {
         let read = match outcome {
             Ok(read) if self.shortened => read / 2,
             Ok(read) => read,
-            Err(cause) if self.is_passing(&cause) => return Step::Again,
-            Err(cause) => return Step::Over(Err(self.error(self.done, cause))),
+            Err(cause) if self.is_passing(&cause) => return CallStep::Again,
+            Err(cause) => return CallStep::Over(Err(self.error(self.done, cause))),
         };
         if self.done + read >= self.expected {
-            return Step::Over(Ok(()));
+            return CallStep::Over(Ok(()));
         }
         // A direct read resumes on a page; one that ends inside a page has met the end of the file.
         let whole = read - read % self.file.blob.alignment();
@@ -205,10 +205,10 @@ impl Job {
             let missing = self.expected - self.done - read;
             let reason = format!("the file ends {missing} bytes early");
             let cause = Error::new(ErrorKind::UnexpectedEof, reason);
-            return Step::Over(Err(self.error(self.done + read, cause)));
+            return CallStep::Over(Err(self.error(self.done + read, cause)));
         }
         self.done += whole;
-        Step::Again
+        CallStep::Again
     }
 
     /// Whether a call that failed so is made again: a signal came, or a ring would have had to block.
@@ -217,21 +217,21 @@ impl Job {
         blocks || cause.kind() == ErrorKind::Interrupted
     }
 
-    fn after_write(&mut self, outcome: std::io::Result<usize>) -> Step {
+    fn after_write(&mut self, outcome: std::io::Result<usize>) -> CallStep {
         if let Some(cause) = self.torn.take() {
-            return Step::Over(Err(self.error(self.done, cause)));
+            return CallStep::Over(Err(self.error(self.done, cause)));
         }
         match outcome {
-            Ok(written) if self.done + written >= self.expected => Step::Over(Ok(())),
+            Ok(written) if self.done + written >= self.expected => CallStep::Over(Ok(())),
             Ok(written) => match written - written % self.file.blob.alignment() {
-                0 => Step::Over(Err(self.error(self.done + written, ErrorKind::WriteZero))),
+                0 => CallStep::Over(Err(self.error(self.done + written, ErrorKind::WriteZero))),
                 whole => {
                     self.done += whole;
-                    Step::Again
+                    CallStep::Again
                 }
             },
-            Err(cause) if self.is_passing(&cause) => Step::Again,
-            Err(cause) => Step::Over(Err(self.error(self.done, cause))),
+            Err(cause) if self.is_passing(&cause) => CallStep::Again,
+            Err(cause) => CallStep::Over(Err(self.error(self.done, cause))),
         }
     }
 }
@@ -270,7 +270,7 @@ impl<B: Stable> Queue<B> {
 
     /// Takes a write of the first `bytes` bytes of the buffers, one after the other, to `offset`.
     pub fn write(&mut self, file: &File, buffers: Vec<B>, offset: u64, bytes: usize, token: u64) {
-        self.writing(Job::new(file, true, offset, bytes, bytes, token), buffers);
+        self.writing(Request::new(file, true, offset, bytes, bytes, token), buffers);
     }
 
     /// As `next_read`, of a queue of writes.
@@ -285,16 +285,16 @@ impl<B: Stable> Queue<B> {
         }
     }
 
-    fn written(&mut self, mut job: Job, buffers: Vec<B>, outcome: std::io::Result<usize>) {
+    fn written(&mut self, mut job: Request, buffers: Vec<B>, outcome: std::io::Result<usize>) {
         let outcome = job.watched(outcome);
         match job.after_write(outcome) {
-            Step::Over(outcome) => self.finish(job, buffers, outcome),
-            Step::Again => self.writing(job, buffers),
+            CallStep::Over(outcome) => self.finish(job, buffers, outcome),
+            CallStep::Again => self.writing(job, buffers),
         }
     }
 
     /// Starts a call of a write, until one is under way or the write is complete.
-    fn writing(&mut self, mut job: Job, buffers: Vec<B>) {
+    fn writing(&mut self, mut job: Request, buffers: Vec<B>) {
         while job.done < job.expected {
             job.calls += 1;
             let rest = job.expected - job.done;
@@ -329,7 +329,7 @@ impl<B: Stable> Queue<B> {
                 return self.put(number, job);
             }
             let outcome = job.file.blob.write_vectored_at(&cut(&buffers, job.done, bytes), offset);
-            if let Step::Over(outcome) = job.after_write(outcome) {
+            if let CallStep::Over(outcome) = job.after_write(outcome) {
                 return self.finish(job, buffers, outcome);
             }
         }
@@ -347,13 +347,13 @@ impl<B: Stable> Queue<B> {
     }
 
     /// The file as a ring wants it, where there are both.
-    fn ringed(&self, job: &Job) -> Option<Ringed> {
+    fn ringed(&self, job: &Request) -> Option<Ringed> {
         self.ring.as_ref().filter(|_| !job.plain)?;
         Some((descriptor(&job.file.blob)?, job.file.blob.clone()))
     }
 
     /// As `ringed`, of the file that has the bytes at `offset` where that is another one.
-    fn placed(&self, job: &Job, offset: u64) -> Option<(Ringed, Placed)> {
+    fn placed(&self, job: &Request, offset: u64) -> Option<(Ringed, Backing)> {
         self.ring.as_ref().filter(|_| !job.plain)?;
         let rest = (job.expected - job.done) as u64;
         let placed = match job.write {
@@ -363,19 +363,19 @@ impl<B: Stable> Queue<B> {
         Some(((descriptor(&placed.blob)?, placed.blob.clone()), placed))
     }
 
-    fn put(&mut self, number: usize, job: Job) {
+    fn put(&mut self, number: usize, job: Request) {
         if self.jobs.len() <= number {
             self.jobs.resize_with(number + 1, || None);
         }
         self.jobs[number] = Some(job);
     }
 
-    fn matched(&mut self, (number, buffers, outcome): Completed<B>) -> (Job, Vec<B>, std::io::Result<usize>) {
+    fn matched(&mut self, (number, buffers, outcome): Completed<B>) -> (Request, Vec<B>, std::io::Result<usize>) {
         let job = self.jobs[number].take().expect("the ring's requests are this queue's");
         (job, buffers, outcome)
     }
 
-    fn finish(&mut self, job: Job, buffers: Vec<B>, outcome: Result<(), StoreError>) {
+    fn finish(&mut self, job: Request, buffers: Vec<B>, outcome: Result<(), StoreError>) {
         let totals = &self.io.0.totals;
         let (calls, bytes) = if job.write {
             (&totals.write_calls, &totals.bytes_written)

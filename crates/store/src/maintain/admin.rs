@@ -70,13 +70,13 @@ fn refuse_within(directory: &Path) -> Result<(), StoreError> {
 
 /// What has been made of a volume so far.
 #[derive(Default)]
-struct Made {
+struct MadeMembers {
     /// Directories that were not there, those above before those in them.
     directories: Vec<PathBuf>,
     members: Vec<Member>,
 }
 
-impl Made {
+impl MadeMembers {
     /// Makes a directory and those above it, where they are not there.
     fn directory(&mut self, directory: &Path) -> Result<(), StoreError> {
         let error = |cause| StoreError::io(directory, 0, "create", cause);
@@ -153,7 +153,7 @@ pub fn create(home: &Path, members: &[(PathBuf, u32)], layout: Layout, block_byt
     if !home.join(VOLUME_JSON).exists() {
         refuse_within(home)?;
     }
-    let mut made = Made::default();
+    let mut made = MadeMembers::default();
     let outcome = create_in(home, members, generation, &mut made);
     outcome.inspect_err(|_| {
         if made.is_named(home) {
@@ -167,7 +167,7 @@ fn create_in(
     home: &Path,
     members: &[(PathBuf, u32)],
     generation: Generation,
-    made: &mut Made,
+    made: &mut MadeMembers,
 ) -> Result<(), StoreError> {
     made.directory(home)?;
     let home = absolute(home)?;
@@ -204,7 +204,7 @@ fn change<T>(home: &Path, change: impl FnOnce(&mut Description) -> Result<T, Sto
 /// As for `create`.
 pub fn add(home: &Path, directory: &Path, weight: u32) -> Result<(), StoreError> {
     check_weight(weight)?;
-    let mut made = Made::default();
+    let mut made = MadeMembers::default();
     let outcome = change(home, |description| {
         if description.members.len() >= MEMBERS_MAX {
             return Err(invalid(format!("a volume is over {MEMBERS_MAX} directories at most")));

@@ -33,7 +33,7 @@ pub struct Checked {
 }
 
 /// A file that is a stub, or may be one.
-pub(super) struct Found<'a> {
+pub(super) struct FoundStub<'a> {
     pub path: &'a Path,
     /// With what the system says of it; or why that is not known.
     pub stub: Result<(Stub, fs::Metadata), String>,
@@ -42,7 +42,7 @@ pub(super) struct Found<'a> {
 }
 
 /// Gives `each` the stubs below a volume's directory, and what cannot be looked at.
-pub(super) fn stubs(home: &Path, each: &mut dyn FnMut(Found<'_>)) -> Result<(), StoreError> {
+pub(super) fn stubs(home: &Path, each: &mut dyn FnMut(FoundStub<'_>)) -> Result<(), StoreError> {
     let mut due = vec![(home.to_path_buf(), false)];
     while let Some((directory, nested)) = due.pop() {
         let is_disk = directory.join(MEMBER_JSON).exists();
@@ -80,7 +80,7 @@ fn give(
     path: &Path,
     nested: bool,
     looked: std::io::Result<Option<(Stub, fs::Metadata)>>,
-    each: &mut dyn FnMut(Found<'_>),
+    each: &mut dyn FnMut(FoundStub<'_>),
 ) {
     let stub = match looked {
         Ok(None) => return,
@@ -88,7 +88,7 @@ fn give(
         Ok(Some(found)) => Ok(found),
         Err(cause) => Err(format!("cannot be looked at: {cause}")),
     };
-    each(Found { path, stub, nested });
+    each(FoundStub { path, stub, nested });
 }
 
 /// Looks whether every file of a volume has its parts, and every part its file. With `repair`, parts that have none are
@@ -110,7 +110,7 @@ pub fn check(home: &Path, repair: bool) -> Result<Checked, StoreError> {
             Err(cause) => found.damaged.push((disk.path(), cause.to_string())),
         }
     }
-    let mut seen = Seen::default();
+    let mut seen = SeenParts::default();
     stubs(&home, &mut |file| seen.take(&volume, file, &mut found))?;
     seen.copies(&volume, repair, &mut found);
     parts.retain(|file, _| !seen.named.contains(file));
@@ -135,7 +135,7 @@ pub fn check(home: &Path, repair: bool) -> Result<Checked, StoreError> {
 
 /// What `check` met on its way.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenParts {
     /// Files that any stub names, and those whose stub stands where it was written.
     named: HashSet<Id>,
     owned: HashSet<Id>,
@@ -145,8 +145,8 @@ pub(super) struct Seen {
     unknown: bool,
 }
 
-impl Seen {
-    pub(super) fn take(&mut self, volume: &Volume, file: Found<'_>, found: &mut Checked) {
+impl SeenParts {
+    pub(super) fn take(&mut self, volume: &Volume, file: FoundStub<'_>, found: &mut Checked) {
         let (stub, metadata) = match file.stub {
             Ok(stub) => stub,
             Err(reason) => {

@@ -21,23 +21,23 @@ pub trait Reclaim: Send + Sync {
 
 /// What a ledger counts, under a lock.
 #[derive(Default)]
-pub(crate) struct Account(Mutex<State>);
+pub(crate) struct Account(Mutex<Books>);
 
 impl Account {
     pub(super) fn with_limit(limit: usize) -> Account {
-        Account(Mutex::new(State {
+        Account(Mutex::new(Books {
             limit,
-            ..State::default()
+            ..Books::default()
         }))
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, Books> {
         locked(&self.0)
     }
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct Books {
     pub(super) limit: usize,
     pub(super) used: usize,
     pub(super) peak: usize,
@@ -57,7 +57,7 @@ pub(crate) struct State {
     pub(super) held: Option<usize>,
 }
 
-impl State {
+impl Books {
     /// Forgets page caches that are gone, and one.
     pub(super) fn forget(&mut self, is: impl Fn(&Weak<dyn Reclaim>) -> bool) {
         let stays = |pages: &Weak<dyn Reclaim>| pages.strong_count() > 0 && !is(pages);

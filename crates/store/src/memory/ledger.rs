@@ -3,7 +3,7 @@
 use std::sync::{Arc, MutexGuard, Weak};
 
 pub use super::account::Reclaim;
-use super::account::{Account, State};
+use super::account::{Account, Books};
 use super::process::Process;
 use crate::StoreError;
 
@@ -64,7 +64,7 @@ impl Ledger {
         accounts.map(move |account| Ledger { account, process })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Books> {
         self.account.state()
     }
 

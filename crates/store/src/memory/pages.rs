@@ -26,16 +26,16 @@ pub(crate) struct PageMemory {
     page_bytes: usize,
     /// Frames of part 0; each further part has as many as all before it together.
     base: usize,
-    parts: [OnceLock<Part>; PARTS],
+    parts: [OnceLock<PagePart>; PARTS],
     /// Frames whose memory is used, and so is there.
     used: AtomicUsize,
     /// Announces that a frame is lent to nobody any more.
     idle: Gate,
 }
 
-struct Part {
+struct PagePart {
     pages: AlignedBuffer,
-    /// `Record`s: zeroed memory is that of frames without name and loan, and is not there before it is touched.
+    /// `PageRecord`s: zeroed memory is that of frames without name and loan, and is not there before it is touched.
     records: AlignedBuffer,
     /// Done once memory has been given back: the kernel would fill the gaps to make huge pages of what is left.
     no_huge_pages: Once,
@@ -43,7 +43,7 @@ struct Part {
 
 /// What is known of a frame; it is told from its set's tag by the name, and pinned, in one cache line.
 #[repr(C, align(16))]
-struct Record {
+struct PageRecord {
     name: AtomicU64,
     lent: AtomicU32,
     /// Whether it is one of the `used`.
@@ -68,7 +68,7 @@ pub(crate) fn prefetch<T: ?Sized>(value: &T) {
 }
 
 /// Bytes that the ledger is charged for a frame besides its page.
-pub(crate) const RECORD_BYTES: usize = size_of::<Record>();
+pub(crate) const RECORD_BYTES: usize = size_of::<PageRecord>();
 
 /// The part that item `at` lies in, and its place there.
 pub(crate) fn locate(base: usize, at: usize) -> (usize, usize) {
@@ -107,7 +107,7 @@ impl PageMemory {
         let (part, _) = locate(self.base, frame as usize);
         if self.parts[part].get().is_none() {
             let frames = part_len(self.base, part);
-            let made = Part {
+            let made = PagePart {
                 pages: AlignedBuffer::new(frames * self.page_bytes)?,
                 records: AlignedBuffer::new(frames * RECORD_BYTES)?,
                 no_huge_pages: Once::new(),
@@ -128,7 +128,7 @@ impl PageMemory {
     }
 
     #[inline]
-    fn find(&self, frame: u32) -> (&Part, usize) {
+    fn find(&self, frame: u32) -> (&PagePart, usize) {
         let (part, at) = locate(self.base, frame as usize);
         (
             self.parts[part].get().expect("frames are made before they are used"),
@@ -137,12 +137,12 @@ impl PageMemory {
     }
 
     #[inline]
-    fn record(&self, frame: u32) -> &Record {
+    fn record(&self, frame: u32) -> &PageRecord {
         let (part, at) = self.find(frame);
         debug_assert!((at + 1) * RECORD_BYTES <= part.records.len());
         // SAFETY: `records` holds `part_len` records, of which `locate` gives one; zeroed bytes are valid atomics, they
         // are reached through shared references only, and stay (invariant 3).
-        unsafe { part.records.start().cast::<Record>().add(at).as_ref() }
+        unsafe { part.records.start().cast::<PageRecord>().add(at).as_ref() }
     }
 
     #[inline]
@@ -168,14 +168,14 @@ impl PageMemory {
     }
 
     #[inline]
-    fn add_reader(&self, frame: u32) -> Option<&Record> {
+    fn add_reader(&self, frame: u32) -> Option<&PageRecord> {
         let record = self.record(frame);
         let more = |lent: u32| (lent < OWNED - 1).then_some(lent + 1);
         let added = record.lent.fetch_update(Ordering::Acquire, Ordering::Relaxed, more);
         added.is_ok().then_some(record)
     }
 
-    fn remove_reader(&self, record: &Record) {
+    fn remove_reader(&self, record: &PageRecord) {
         if record.lent.fetch_sub(1, Ordering::Release) == 1 {
             self.idle.announce();
         }
@@ -226,7 +226,7 @@ impl PageMemory {
 /// A page that may be read, and stays where and what it is.
 pub(crate) struct PageRef<'a> {
     memory: &'a PageMemory,
-    record: &'a Record,
+    record: &'a PageRecord,
     start: NonNull<u8>,
 }
 

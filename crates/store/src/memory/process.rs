@@ -18,14 +18,14 @@ pub(crate) struct Process {
     id: u32,
     child: OnceLock<Box<Process>>,
     accounts: Mutex<Vec<Weak<Account>>>,
-    pub(super) queue: Mutex<Queue>,
+    pub(super) queue: Mutex<TurnQueue>,
     pub(super) moved: Condvar,
     uncounted: AtomicUsize,
 }
 
 /// Who runs (the first) and who waits.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct TurnQueue {
     pub(super) places: VecDeque<u64>,
     pub(super) next: u64,
     /// The first has been given up and cannot end while others wait behind it.

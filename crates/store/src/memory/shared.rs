@@ -13,27 +13,27 @@ use crate::{Frame, StoreError};
 /// 1. Live claims are disjoint and lie within the frame.
 /// 2. The frame is taken out only when no claim lives, and none is made afterwards.
 #[derive(Clone)]
-pub struct SharedBuffer(Arc<Shared>);
+pub struct SharedBuffer(Arc<BufferClaims>);
 
-struct Shared {
+struct BufferClaims {
     start: NonNull<u8>,
     bytes: usize,
-    state: Mutex<State>,
+    state: Mutex<ClaimState>,
 }
 
-struct State {
+struct ClaimState {
     frame: Option<Frame>,
     /// Start and end of each live claim.
     claims: BTreeMap<usize, usize>,
 }
 
 // SAFETY: `start` points into `state.frame`, which moves with the value; all access goes through claims.
-unsafe impl Send for Shared {}
+unsafe impl Send for BufferClaims {}
 // SAFETY: claims are handed out under the mutex and are disjoint (invariant 1).
-unsafe impl Sync for Shared {}
+unsafe impl Sync for BufferClaims {}
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl BufferClaims {
+    fn state(&self) -> MutexGuard<'_, ClaimState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
@@ -42,10 +42,10 @@ impl SharedBuffer {
     pub fn new(frame: Frame) -> SharedBuffer {
         let start = frame.start().unwrap_or(NonNull::dangling());
         let bytes = frame.len();
-        SharedBuffer(Arc::new(Shared {
+        SharedBuffer(Arc::new(BufferClaims {
             start,
             bytes,
-            state: Mutex::new(State {
+            state: Mutex::new(ClaimState {
                 frame: Some(frame),
                 claims: BTreeMap::new(),
             }),
@@ -100,7 +100,7 @@ impl SharedBuffer {
 
 /// Exclusive access to a range of a `SharedBuffer`.
 pub struct ClaimedSlice {
-    buffer: Arc<Shared>,
+    buffer: Arc<BufferClaims>,
     range: Range<usize>,
 }
 

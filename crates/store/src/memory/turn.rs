@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::ledger::Ledger;
-use super::process::{Process, Queue};
+use super::process::{Process, TurnQueue};
 use crate::base::locked::locked;
 
 /// A place in the queue of those who want to run; left when dropped.
@@ -31,7 +31,7 @@ impl Turn {
 
     /// Whether the turn has come, after waiting for it no longer than `patience`.
     pub fn has_come(&self, patience: Duration) -> bool {
-        let waiting = |queue: &mut Queue| queue.places.front() != Some(&self.number);
+        let waiting = |queue: &mut TurnQueue| queue.places.front() != Some(&self.number);
         let queue = locked(&self.process.queue);
         let waited = self.process.moved.wait_timeout_while(queue, patience, waiting);
         let came = !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out();

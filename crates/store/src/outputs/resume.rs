@@ -18,7 +18,7 @@ use crate::array::sink::Sink;
 use crate::base::directory::size_of;
 use crate::base::locked::locked;
 use crate::base::page::PAGE;
-use crate::durable::journal::{Found, Journal, JournalKey, Record, HEADER_BYTES, RECORD_BYTES};
+use crate::durable::journal::{Journal, JournalContent, JournalKey, JournalRecord, HEADER_BYTES, RECORD_BYTES};
 use crate::durable::locked::{remove_while, LockedDir};
 use crate::durable::mark;
 use crate::durable::partial::{Partial, NEW};
@@ -47,7 +47,7 @@ pub fn resume_name(target: &Path) -> OsString {
 pub struct Resumable {
     plan: SinkPlan,
     key: JournalKey,
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<ResumeState>>,
     done: Vec<u64>,
     /// Bytes of the output that were read to believe the journal.
     pub verified_bytes: u64,
@@ -60,7 +60,7 @@ pub struct Resumable {
 /// Asked from time to time while files are read or removed; an error ends it.
 pub type Look<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
 
-struct State {
+struct ResumeState {
     folder: LockedDir,
     journal: Option<Journal>,
 }
@@ -97,12 +97,12 @@ impl Resumable {
         };
         let new = path.join(NEW);
         let journal = match Journal::read(&path.join(JOURNAL), &key, io)? {
-            Found::Nothing => None,
-            Found::Other => {
+            JournalContent::Nothing => None,
+            JournalContent::Other => {
                 found.anew = Some("it was begun for another computation, or its journal cannot be read".into());
                 None
             }
-            Found::Records(journal, records) => {
+            JournalContent::Records(journal, records) => {
                 let before = io.counters().bytes_read;
                 let durable = durable_tiles(&found.plan, &new, &records, io, look);
                 found.verified_bytes = io.counters().bytes_read - before;
@@ -127,7 +127,7 @@ impl Resumable {
                 look()?;
             }
         }
-        *locked(&found.state) = Some(State { folder, journal });
+        *locked(&found.state) = Some(ResumeState { folder, journal });
         Ok(found)
     }
 
@@ -147,7 +147,7 @@ impl Resumable {
         let Some(_held) = LockedDir::at(&path)? else {
             return Ok(false);
         };
-        let Found::Records(_, records) = Journal::read(&journal, key, io)? else {
+        let JournalContent::Records(_, records) = Journal::read(&journal, key, io)? else {
             return Ok(false);
         };
         let durable = durable_tiles(plan, plan.target(), &records, io, look);
@@ -218,10 +218,10 @@ impl Resumable {
     /// It was asked for before; what the file system reports.
     pub fn create(&self, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
         if self.stands {
-            return Ok(Arc::new(Standing(self.plan.clone())));
+            return Ok(Arc::new(OutputStanding(self.plan.clone())));
         }
         let state = locked(&self.state).take();
-        let State { folder, journal } =
+        let ResumeState { folder, journal } =
             state.ok_or_else(|| StoreError::Invalid(format!("{}: already begun", self.plan.path().display())))?;
         let path = folder.path().to_path_buf();
         let (inner, journal) = match journal {
@@ -245,7 +245,7 @@ impl Resumable {
             journal_path: path.join(JOURNAL),
             head: crc32c(&self.plan.head()),
             key: self.key,
-            pending: Mutex::new(Pending {
+            pending: Mutex::new(PendingTiles {
                 records: vec![],
                 bytes: 0,
                 since: Instant::now(),
@@ -264,7 +264,7 @@ fn tiles_of(plan: &SinkPlan) -> u64 {
 fn durable_tiles(
     plan: &SinkPlan,
     path: &Path,
-    records: &[Record],
+    records: &[JournalRecord],
     io: &Io,
     look: Look<'_>,
 ) -> Result<Vec<u64>, StoreError> {
@@ -297,8 +297,8 @@ fn durable_tiles(
     Ok(durable)
 }
 
-struct Pending {
-    records: Vec<Record>,
+struct PendingTiles {
+    records: Vec<JournalRecord>,
     bytes: u64,
     since: Instant,
 }
@@ -314,7 +314,7 @@ struct Journaled {
     /// The checksum of what is in front of the tiles.
     head: u32,
     key: JournalKey,
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingTiles>,
     journal: Mutex<Journal>,
 }
 
@@ -343,7 +343,7 @@ impl Journaled {
     /// Says what the tiles are known by, where the output has its sums beside it: the last that was recorded of each.
     fn keep_sums(&self, io: &Io) -> Result<(), StoreError> {
         let _journal = locked(&self.journal);
-        let Found::Records(_, records) = Journal::read(&self.journal_path, &self.key, io)? else {
+        let JournalContent::Records(_, records) = Journal::read(&self.journal_path, &self.key, io)? else {
             let reason = "the journal of an output is gone";
             return Err(StoreError::disturbed(&self.journal_path, reason));
         };
@@ -373,7 +373,7 @@ impl Sink for Journaled {
         self.inner.write(region, data, io)?;
         // Data goes on to the end of a page: what belongs to the tile is as long as its elements.
         let bytes = region.elements() as usize * self.item;
-        let record = Record {
+        let record = JournalRecord {
             tile: self.index(region),
             checksum: crc32c(&data[..bytes]),
         };
@@ -416,9 +416,9 @@ impl Sink for Journaled {
 }
 
 /// An output that is there: nothing of it is left to be written.
-struct Standing(SinkPlan);
+struct OutputStanding(SinkPlan);
 
-impl Sink for Standing {
+impl Sink for OutputStanding {
     fn name(&self) -> String {
         self.0.path().display().to_string()
     }

@@ -3,10 +3,10 @@
 use super::assembled::{Volume, PLAIN_BYTES};
 use super::disk::Disk;
 use super::flights::Meter;
-use super::striped::{where_it_is, Striped, StubFile, Way, Written};
+use super::striped::{where_it_is, OpenedBy, Striped, StubFile, Written};
 use super::stub::{new_id, Stub, STUB_BYTES};
 use crate::backend::stamp::Stamp;
-use crate::backend::{Backend, Blob, Mode, Placed};
+use crate::backend::{Backend, Backing, Blob, Mode};
 use crate::base::locked::locked;
 use crate::base::page::PAGE;
 use crate::memory::mapping::AlignedBuffer;
@@ -17,16 +17,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) struct VolumeBlob {
-    way: Way,
+    way: OpenedBy,
     path: PathBuf,
     stub: Arc<StubFile>,
     alignment: usize,
-    state: RwLock<State>,
+    state: RwLock<Storage>,
     /// Held while the file becomes longer.
     growth: Mutex<()>,
 }
 
-enum State {
+enum Storage {
     /// Short, and whole in the file itself.
     Plain,
     Striped(Striped),
@@ -42,8 +42,8 @@ impl VolumeBlob {
         found: Option<Stub>,
     ) -> Result<VolumeBlob> {
         let state = match found {
-            Some(found) => State::Striped(Striped::new(&volume, volume.map(&found)?, found.file, stub.len()?)),
-            None => State::Plain,
+            Some(found) => Storage::Striped(Striped::new(&volume, volume.map(&found)?, found.file, stub.len()?)),
+            None => Storage::Plain,
         };
         let aligned = matches!(mode, Mode::Read | Mode::Create | Mode::Reopen);
         Ok(VolumeBlob {
@@ -52,7 +52,7 @@ impl VolumeBlob {
             } else {
                 1
             },
-            way: Way { volume, backend, mode },
+            way: OpenedBy { volume, backend, mode },
             path: path.to_path_buf(),
             stub: Arc::new(stub),
             state: RwLock::new(state),
@@ -60,17 +60,17 @@ impl VolumeBlob {
         })
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    fn state(&self) -> RwLockReadGuard<'_, Storage> {
         self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn state_alone(&self) -> RwLockWriteGuard<'_, State> {
+    fn state_alone(&self) -> RwLockWriteGuard<'_, Storage> {
         self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn read(&self, buffers: Vec<&mut [u8]>, offset: u64) -> Result<usize> {
         let state = self.state();
-        let State::Striped(striped) = &*state else {
+        let Storage::Striped(striped) = &*state else {
             return read_plain(&self.stub.file, buffers, offset);
         };
         let room: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
@@ -84,7 +84,7 @@ impl VolumeBlob {
         let bytes: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
         let end = offset.checked_add(bytes).ok_or(ErrorKind::FileTooLarge)?;
         let mut state = self.state();
-        if let State::Plain = &*state {
+        if let Storage::Plain = &*state {
             if end <= PLAIN_BYTES {
                 return write_plain(&self.stub.file, buffers, offset);
             }
@@ -92,7 +92,7 @@ impl VolumeBlob {
             self.stripe(&mut self.state_alone())?;
             state = self.state();
         }
-        let State::Striped(striped) = &*state else {
+        let Storage::Striped(striped) = &*state else {
             return Err(Error::other("cut to nothing while it was written to"));
         };
         self.stub.touch()?;
@@ -108,9 +108,9 @@ impl VolumeBlob {
     }
 
     /// Where the byte at `offset` is, and on which disk.
-    fn place(&self, offset: u64) -> Option<(Arc<Disk>, Placed)> {
+    fn place(&self, offset: u64) -> Option<(Arc<Disk>, Backing)> {
         let state = self.state();
-        let State::Striped(striped) = &*state else {
+        let Storage::Striped(striped) = &*state else {
             return None;
         };
         let mut first = None;
@@ -120,7 +120,7 @@ impl VolumeBlob {
         // What is wrong with the part is said when it is met by a plain call.
         let blob = striped.part(&self.way, piece.disk).ok()?;
         let disk = self.way.volume.disks[piece.disk].clone();
-        let placed = Placed {
+        let placed = Backing {
             blob,
             offset: piece.offset,
             bytes: block - offset % block,
@@ -130,8 +130,8 @@ impl VolumeBlob {
     }
 
     /// Moves a plain file's bytes to the disks.
-    fn stripe(&self, state: &mut State) -> Result<()> {
-        if let State::Striped(_) = state {
+    fn stripe(&self, state: &mut Storage) -> Result<()> {
+        if let Storage::Striped(_) = state {
             return Ok(());
         }
         let length = self.stub.len()?.min(PLAIN_BYTES);
@@ -147,13 +147,13 @@ impl VolumeBlob {
         }
         self.stub.file.write_all_at(&stub.bytes(), 0)?;
         self.stub.file.set_len(length.max(STUB_BYTES as u64))?;
-        *state = State::Striped(striped);
+        *state = Storage::Striped(striped);
         Ok(())
     }
 
     /// Takes the bytes of a file back that becomes a short one.
-    fn unstripe(&self, state: &mut State, length: u64) -> Result<()> {
-        let State::Striped(striped) = state else {
+    fn unstripe(&self, state: &mut Storage, length: u64) -> Result<()> {
+        let Storage::Striped(striped) = state else {
             return Ok(());
         };
         let mut page = AlignedBuffer::new(PAGE)?;
@@ -167,7 +167,7 @@ impl VolumeBlob {
             // One that stays is found by `check`.
             let _ = disk.part(&striped.file).and_then(fs::remove_file);
         }
-        *state = State::Plain;
+        *state = Storage::Plain;
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl VolumeBlob {
         } else {
             self.unstripe(&mut state, bytes)?;
         }
-        let State::Striped(striped) = &*state else {
+        let Storage::Striped(striped) = &*state else {
             return self.stub.file.set_len(bytes);
         };
         let before = self.stub.len()?;
@@ -234,7 +234,7 @@ fn fill_gap(disk: &Disk, part: &Arc<dyn Blob>, length: u64) -> Result<()> {
     fill().map_err(|cause| disk.error(cause))
 }
 
-fn number_of(way: &Way, disk: &Disk) -> usize {
+fn number_of(way: &OpenedBy, disk: &Disk) -> usize {
     let mut disks = way.volume.disks.iter();
     disks.position(|other| other.member == disk.member).unwrap_or(0)
 }
@@ -265,7 +265,7 @@ impl Blob for VolumeBlob {
         self.write(buffers, offset)
     }
 
-    fn placed_to_write(&self, offset: u64, bytes: u64) -> Option<Placed> {
+    fn placed_to_write(&self, offset: u64, bytes: u64) -> Option<Backing> {
         // What makes the file longer, or moves it to the disks, goes by plain calls.
         if self.stub.len().ok()? < offset.checked_add(bytes)? {
             return None;
@@ -274,16 +274,16 @@ impl Blob for VolumeBlob {
         self.stub.touch().ok()?;
         let stub = self.stub.clone();
         let watch = Arc::new(Written { disk, stub });
-        Some(Placed { watch, ..placed })
+        Some(Backing { watch, ..placed })
     }
 
-    fn placed(&self, offset: u64) -> Option<Placed> {
+    fn placed(&self, offset: u64) -> Option<Backing> {
         self.place(offset).map(|(_, placed)| placed)
     }
 
     fn sync(&self) -> Result<()> {
         let state = self.state();
-        if let State::Striped(striped) = &*state {
+        if let Storage::Striped(striped) = &*state {
             let bytes = self.stub.len()?;
             striped.at_parts(&self.way, bytes, |disk, part, length| {
                 fill_gap(disk, part, length)?;
@@ -318,7 +318,7 @@ impl Blob for VolumeBlob {
     }
 
     fn drop_cache(&self) {
-        if let State::Striped(striped) = &*self.state() {
+        if let Storage::Striped(striped) = &*self.state() {
             for part in &striped.parts {
                 if let Some(blob) = &*locked(&part.open) {
                     blob.drop_cache();

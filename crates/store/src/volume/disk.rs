@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use super::description::{member_at, Member, PARTS};
 use super::flights::{Flights, Meter};
-use super::scatter::Task;
+use super::scatter::DiskTask;
 use super::stub::{hex, Id};
 use super::worker::{Worker, IDLE};
-use crate::backend::Watch;
+use crate::backend::CallWatch;
 use crate::base::locked::locked;
 
 /// A failure of a disk: it has the kind of its cause, and its number.
@@ -51,7 +51,7 @@ pub struct DiskCounters {
 }
 
 #[derive(Default)]
-struct Totals {
+struct DiskTotals {
     requests: AtomicU64,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
@@ -65,15 +65,15 @@ pub(crate) struct Disk {
     volume: Id,
     pub(crate) member: Id,
     /// Where it was found, or was last.
-    place: Mutex<Place>,
+    place: Mutex<DiskPlace>,
     worker: OnceLock<Worker>,
     /// That it is elsewhere than written was said.
     told: AtomicBool,
     looked_at: Instant,
-    totals: Totals,
+    totals: DiskTotals,
 }
 
-struct Place {
+struct DiskPlace {
     member: Member,
     found: bool,
 }
@@ -88,11 +88,11 @@ impl Disk {
         Disk {
             volume,
             member: member.id,
-            place: Mutex::new(Place { member, found }),
+            place: Mutex::new(DiskPlace { member, found }),
             worker: OnceLock::new(),
             told: AtomicBool::new(false),
             looked_at: Instant::now(),
-            totals: Totals::default(),
+            totals: DiskTotals::default(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Disk {
     }
 
     /// Has its thread do some work.
-    pub(crate) fn give(&self, task: Task<Flights>) {
+    pub(crate) fn give(&self, task: DiskTask<Flights>) {
         self.worker.get_or_init(|| Worker::new(IDLE)).give(task);
     }
 
@@ -195,7 +195,7 @@ impl Meter for Disk {
     }
 }
 
-impl Watch for Disk {
+impl CallWatch for Disk {
     fn over(&self, begun: Instant, outcome: Result<usize>) -> Result<usize> {
         self.count(false, begun, outcome)
     }

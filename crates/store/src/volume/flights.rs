@@ -19,16 +19,16 @@ pub(crate) trait Meter: Send + Sync {
 
 /// What became of the transfers that one request has on a disk.
 #[derive(Clone)]
-pub(crate) struct Outcome(Arc<Mutex<Tally>>);
+pub(crate) struct TransferOutcome(Arc<Mutex<TransferTally>>);
 
-struct Tally {
+struct TransferTally {
     left: usize,
     failed: Option<Error>,
 }
 
-impl Outcome {
-    pub(crate) fn of(transfers: usize) -> Outcome {
-        Outcome(Arc::new(Mutex::new(Tally {
+impl TransferOutcome {
+    pub(crate) fn of(transfers: usize) -> TransferOutcome {
+        TransferOutcome(Arc::new(Mutex::new(TransferTally {
             left: transfers,
             failed: None,
         })))
@@ -61,7 +61,7 @@ pub(crate) struct Transfer {
     /// Bytes of the buffers, and how many of them must be transferred: a direct read may ask for more than there is.
     pub bytes: usize,
     pub expected: usize,
-    pub outcome: Outcome,
+    pub outcome: TransferOutcome,
 }
 
 struct Flight {
@@ -79,13 +79,13 @@ pub(crate) struct Flights {
     flights: Vec<Option<Flight>>,
 }
 
-enum Step {
+enum FlightStep {
     Again,
     Over(Result<()>),
 }
 
 impl Flight {
-    fn after(&mut self, outcome: Result<usize>) -> Step {
+    fn after(&mut self, outcome: Result<usize>) -> FlightStep {
         let Transfer {
             disk,
             part,
@@ -95,21 +95,21 @@ impl Flight {
         } = &self.transfer;
         let moved = match disk.count(*write, self.begun, outcome) {
             Ok(moved) => moved,
-            Err(cause) if cause.kind() == ErrorKind::Interrupted => return Step::Again,
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => return FlightStep::Again,
             Err(cause) if cause.kind() == ErrorKind::WouldBlock && !self.plain => {
                 self.plain = true;
-                return Step::Again;
+                return FlightStep::Again;
             }
-            Err(cause) => return Step::Over(Err(cause)),
+            Err(cause) => return FlightStep::Over(Err(cause)),
         };
         if self.done + moved >= *expected {
-            return Step::Over(Ok(()));
+            return FlightStep::Over(Ok(()));
         }
         // A direct call is gone on with on a page; one that ends inside a page has met the end of the part.
         let whole = moved - moved % part.alignment();
         if whole > 0 {
             self.done += whole;
-            return Step::Again;
+            return FlightStep::Again;
         }
         let missing = expected - self.done - moved;
         let cause = match write {
@@ -119,7 +119,7 @@ impl Flight {
                 format!("its part of the file ends {missing} bytes early"),
             ),
         };
-        Step::Over(Err(disk.error(cause)))
+        FlightStep::Over(Err(disk.error(cause)))
     }
 
     fn call(&self, buffers: &mut [Lent]) -> Result<usize> {
@@ -182,7 +182,7 @@ impl Flights {
                 return;
             }
             let outcome = flight.call(&mut buffers);
-            if let Step::Over(outcome) = flight.after(outcome) {
+            if let FlightStep::Over(outcome) = flight.after(outcome) {
                 return flight.transfer.outcome.over(outcome);
             }
         }
@@ -216,8 +216,8 @@ impl Flights {
             wait = false;
             let mut flight = self.flights[number].take().expect("the ring's requests are these");
             match flight.after(outcome) {
-                Step::Again => self.go_on(flight, buffers),
-                Step::Over(outcome) => flight.transfer.outcome.over(outcome),
+                FlightStep::Again => self.go_on(flight, buffers),
+                FlightStep::Over(outcome) => flight.transfer.outcome.over(outcome),
             }
         }
     }

@@ -126,7 +126,7 @@ pub(crate) struct Map {
 
 /// Bytes of a file that follow one another on one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct BlockPiece {
     pub disk: usize,
     /// In the disk's part of the file.
     pub offset: u64,
@@ -168,7 +168,7 @@ impl Map {
     }
 
     /// Gives `each` the pieces of `bytes` bytes at `offset`, in their order.
-    pub(crate) fn pieces(&self, offset: u64, bytes: u64, mut each: impl FnMut(Piece)) {
+    pub(crate) fn pieces(&self, offset: u64, bytes: u64, mut each: impl FnMut(BlockPiece)) {
         let block = self.rounds.block;
         let count = self.rounds.places.len() as u64;
         let (mut at, end) = (offset, offset + bytes);
@@ -193,7 +193,7 @@ impl Map {
             let rank = number / count * self.rounds.weights[disk] + seen[disk];
             let within = at % block;
             let length = (block - within).min(end - at);
-            each(Piece {
+            each(BlockPiece {
                 disk,
                 offset: rank * block + within,
                 bytes: length,
@@ -354,7 +354,7 @@ mod tests {
             for piece in pieces {
                 let mut alone = None;
                 map.pieces(at, 1, |one| alone = Some(one));
-                prop_assert_eq!(alone, Some(Piece { bytes: 1, ..piece }));
+                prop_assert_eq!(alone, Some(BlockPiece { bytes: 1, ..piece }));
                 at += piece.bytes;
             }
         }

@@ -28,7 +28,7 @@ pub(crate) struct Removing {
 }
 
 /// A file of a volume whose name is going.
-pub(crate) struct Held {
+pub(crate) struct HeldParts {
     file: fs::File,
     /// It had one name.
     sole: bool,
@@ -69,7 +69,7 @@ impl Removing {
     }
 
     /// What a name stands for, if that has parts; a copied stub has none.
-    pub(crate) fn hold(&self, dir: BorrowedFd<'_>, name: impl Arg) -> Result<Option<Held>> {
+    pub(crate) fn hold(&self, dir: BorrowedFd<'_>, name: impl Arg) -> Result<Option<HeldParts>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(dir, name, flags, Mode::empty()) {
             Ok(file) => fs::File::from(file),
@@ -87,7 +87,7 @@ impl Removing {
             _ => return Ok(None),
         };
         let parts = self.disks.iter();
-        Ok(Some(Held {
+        Ok(Some(HeldParts {
             sole: found.nlink() == 1,
             parts: parts.map(|disk| (disk.clone(), part_path(disk, &stub.file))).collect(),
             file,
@@ -95,7 +95,7 @@ impl Removing {
     }
 }
 
-impl Held {
+impl HeldParts {
     /// Removes the parts, after a name went, if that was the last.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::backend::{Stable, StableMut};
 use crate::base::locked::locked;
 
 /// Work for a thread, which gives it what it has: a ring, say.
-pub(crate) type Task<Has> = Box<dyn FnOnce(&mut Has) + Send>;
+pub(crate) type DiskTask<Has> = Box<dyn FnOnce(&mut Has) + Send>;
 
 /// Work that borrows from the caller, and may hand on what it borrows by its ticket.
 pub(crate) type Borrowing<'a, Has> = Box<dyn FnOnce(&mut Has, &Ticket<'a>) + Send + 'a>;
@@ -121,7 +121,7 @@ impl Drop for Wait<'_> {
 }
 
 /// Gives each piece of work to `give`, which has it done by some thread, and waits until all are over.
-pub(crate) fn scatter<'a, T, Has: 'static>(work: Vec<(T, Borrowing<'a, Has>)>, give: impl Fn(T, Task<Has>)) {
+pub(crate) fn scatter<'a, T, Has: 'static>(work: Vec<(T, Borrowing<'a, Has>)>, give: impl Fn(T, DiskTask<Has>)) {
     let latch = Arc::new(Latch {
         left: Mutex::new(work.len()),
         none_left: Condvar::new(),
@@ -145,7 +145,7 @@ pub(crate) fn scatter<'a, T, Has: 'static>(work: Vec<(T, Borrowing<'a, Has>)>, g
         // returns only when every guard has been dropped: with the ticket, by the work's own thread after the work has
         // run or with the work itself where it never runs, and with all that was lent by it. `Wait` sees to it on every
         // way out.
-        let task = unsafe { std::mem::transmute::<Ready<'a, Has>, Task<Has>>(task) };
+        let task = unsafe { std::mem::transmute::<Ready<'a, Has>, DiskTask<Has>>(task) };
         give(to, task);
     }
 }

@@ -2,11 +2,11 @@
 
 use super::assembled::Volume;
 use super::disk::{part_path, Disk};
-use super::flights::{Flights, Meter, Outcome, Transfer};
+use super::flights::{Flights, Meter, Transfer, TransferOutcome};
 use super::layout::Map;
 use super::scatter::{scatter, Borrowing, Lent, Ticket};
 use super::stub::{hex, Id};
-use crate::backend::{Backend, Blob, Mode, Watch};
+use crate::backend::{Backend, Blob, CallWatch, Mode};
 use crate::base::locked::locked;
 use rustix::fs::{futimens, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use std::fs;
@@ -54,7 +54,7 @@ pub(crate) struct Written {
     pub(crate) stub: Arc<StubFile>,
 }
 
-impl Watch for Written {
+impl CallWatch for Written {
     fn over(&self, begun: Instant, outcome: Result<usize>) -> Result<usize> {
         let written = self.disk.count(true, begun, outcome)?;
         self.stub.touch()?;
@@ -63,7 +63,7 @@ impl Watch for Written {
 }
 
 /// How its files are opened.
-pub(crate) struct Way {
+pub(crate) struct OpenedBy {
     pub(crate) volume: Arc<Volume>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) mode: Mode,
@@ -73,17 +73,17 @@ pub(crate) struct Striped {
     pub(crate) file: Id,
     pub(crate) map: Map,
     /// By disk.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<DiskPart>,
 }
 
-pub(crate) struct Part {
+pub(crate) struct DiskPart {
     pub(crate) open: Mutex<Option<Arc<dyn Blob>>>,
     /// Bytes that it had when the file was opened: then it must be there.
     pub(crate) least: u64,
 }
 
 /// A stretch of one part, in a caller's buffers.
-pub(crate) struct Run<B> {
+pub(crate) struct PartRun<B> {
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
     /// Of these bytes, those that must be transferred: a direct read may ask for more than there is.
@@ -95,7 +95,7 @@ impl Striped {
     pub(crate) fn new(volume: &Volume, map: Map, file: Id, bytes: u64) -> Striped {
         let mut least = map.part_lengths(bytes);
         least.resize(volume.disks.len(), 0);
-        let part = |least| Part {
+        let part = |least| DiskPart {
             open: Mutex::default(),
             least,
         };
@@ -107,7 +107,7 @@ impl Striped {
     }
 
     /// The part on a disk, opened; one that is new is made.
-    pub(crate) fn part(&self, way: &Way, number: usize) -> Result<Arc<dyn Blob>> {
+    pub(crate) fn part(&self, way: &OpenedBy, number: usize) -> Result<Arc<dyn Blob>> {
         let (disk, part) = (&way.volume.disks[number], &self.parts[number]);
         let mut open = locked(&part.open);
         if let Some(blob) = &*open {
@@ -143,8 +143,8 @@ impl Striped {
         (offset, end): (u64, u64),
         length: impl Fn(&B) -> usize,
         split: impl Fn(B, usize) -> (B, B),
-    ) -> Vec<(usize, Vec<Run<B>>)> {
-        let mut runs: Vec<Vec<Run<B>>> = self.parts.iter().map(|_| vec![]).collect();
+    ) -> Vec<(usize, Vec<PartRun<B>>)> {
+        let mut runs: Vec<Vec<PartRun<B>>> = self.parts.iter().map(|_| vec![]).collect();
         let mut at = offset;
         for buffer in buffers {
             let bytes = length(&buffer) as u64;
@@ -162,7 +162,7 @@ impl Striped {
                         last.expected += expected;
                         last.buffers.push(mine);
                     }
-                    None => runs.push(Run {
+                    None => runs.push(PartRun {
                         offset: piece.offset,
                         bytes: piece.bytes,
                         expected,
@@ -178,7 +178,7 @@ impl Striped {
     /// Has each disk do its share of some work, and waits.
     pub(crate) fn at_once<W: Send>(
         &self,
-        way: &Way,
+        way: &OpenedBy,
         work: Vec<(usize, W)>,
         each: impl Fn(&Disk, usize, W) -> Result<()> + Sync,
     ) -> Result<()> {
@@ -199,7 +199,7 @@ impl Striped {
     /// As `at_once`, on the disks that have some of a file of `bytes` bytes, each with its length there.
     pub(crate) fn at_parts(
         &self,
-        way: &Way,
+        way: &OpenedBy,
         bytes: u64,
         each: impl Fn(&Disk, &Arc<dyn Blob>, u64) -> Result<()> + Sync,
     ) -> Result<()> {
@@ -217,13 +217,13 @@ impl Striped {
     /// Has each disk transfer its runs, and waits.
     pub(crate) fn transfer<'a, B: Send + 'a>(
         &'a self,
-        way: &'a Way,
+        way: &'a OpenedBy,
         write: bool,
-        runs: Vec<(usize, Vec<Run<B>>)>,
+        runs: Vec<(usize, Vec<PartRun<B>>)>,
         lend: fn(&Ticket<'a>, B) -> Lent,
     ) -> Result<()> {
         let disks = &way.volume.disks;
-        let outcomes: Vec<Outcome> = runs.iter().map(|(_, runs)| Outcome::of(runs.len())).collect();
+        let outcomes: Vec<TransferOutcome> = runs.iter().map(|(_, runs)| TransferOutcome::of(runs.len())).collect();
         let tasks = runs.into_iter().zip(outcomes.iter().cloned());
         let tasks = tasks.map(|((number, runs), outcome)| {
             let task: Borrowing<'a, Flights> = Box::new(move |flights, ticket| {
@@ -253,7 +253,7 @@ impl Striped {
 
     pub(crate) fn read<'a>(
         &'a self,
-        way: &'a Way,
+        way: &'a OpenedBy,
         buffers: Vec<&'a mut [u8]>,
         offset: u64,
         (end, span): (u64, u64),
@@ -273,7 +273,7 @@ impl Striped {
         self.transfer(way, false, runs, Ticket::lend_mut)
     }
 
-    pub(crate) fn write<'a>(&'a self, way: &'a Way, buffers: &'a [IoSlice<'a>], offset: u64) -> Result<u64> {
+    pub(crate) fn write<'a>(&'a self, way: &'a OpenedBy, buffers: &'a [IoSlice<'a>], offset: u64) -> Result<u64> {
         let slices = buffers.iter().map(|buffer| &buffer[..]);
         let runs = self.runs(
             slices,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use super::flights::Flights;
-use super::scatter::Task;
+use super::scatter::DiskTask;
 use crate::backend::Bell;
 use crate::base::locked::locked;
 
@@ -18,19 +18,19 @@ pub(crate) struct Worker {
     /// The process whose thread it is: a forked child has only its copy of the queue.
     owner: u32,
     idle: Duration,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerState>,
 }
 
 #[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct WorkerState {
+    queue: Mutex<TaskQueue>,
     changed: Condvar,
     bell: Bell,
 }
 
 #[derive(Default)]
-struct Queue {
-    tasks: VecDeque<Task<Flights>>,
+struct TaskQueue {
+    tasks: VecDeque<DiskTask<Flights>>,
     /// There is a thread, which looks at the queue once more before it ends.
     has_thread: bool,
     /// It waits for transfers, and hears the bell alone.
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// Has the thread do it; where there is none, and none can be had, it is done here.
-    pub(crate) fn give(&self, task: Task<Flights>) {
+    pub(crate) fn give(&self, task: DiskTask<Flights>) {
         if self.owner != std::process::id() {
             return do_all([task]);
         }
@@ -84,7 +84,7 @@ impl Drop for Worker {
     }
 }
 
-fn do_all(tasks: impl IntoIterator<Item = Task<Flights>>) {
+fn do_all(tasks: impl IntoIterator<Item = DiskTask<Flights>>) {
     let mut flights = Flights::default();
     tasks.into_iter().for_each(|task| task(&mut flights));
     while flights.under_way() > 0 {
@@ -92,7 +92,7 @@ fn do_all(tasks: impl IntoIterator<Item = Task<Flights>>) {
     }
 }
 
-fn work(shared: &Shared, idle: Duration) {
+fn work(shared: &WorkerState, idle: Duration) {
     let mut flights = Flights::default();
     let mut queue = locked(&shared.queue);
     loop {

@@ -10,7 +10,7 @@ const ACCESSES: usize = 200_000;
 
 /// One global cache: the books' algorithms, page by page.
 struct Global {
-    policy: Policy,
+    policy: CachePolicy,
     room: usize,
     /// Each page's frame, and of LRU and LFU its key in `order`.
     frames: HashMap<usize, usize>,
@@ -23,7 +23,7 @@ struct Global {
 }
 
 impl Global {
-    fn new(policy: Policy, room: usize) -> Global {
+    fn new(policy: CachePolicy, room: usize) -> Global {
         Global {
             policy,
             room,
@@ -38,7 +38,7 @@ impl Global {
     }
 
     fn key(&self, frame: usize) -> (u64, u64, usize) {
-        let uses = if self.policy == Policy::Lfu {
+        let uses = if self.policy == CachePolicy::Lfu {
             self.uses[frame]
         } else {
             0
@@ -47,7 +47,7 @@ impl Global {
     }
 
     fn victim(&mut self) -> usize {
-        if matches!(self.policy, Policy::Lru | Policy::Lfu) {
+        if matches!(self.policy, CachePolicy::Lru | CachePolicy::Lfu) {
             return self.order.pop_first().unwrap().2;
         }
         loop {
@@ -66,10 +66,10 @@ impl Global {
             let key = self.key(frame);
             self.order.remove(&key);
             match self.policy {
-                Policy::Lru => self.since[frame] = self.now,
-                Policy::Lfu => self.uses[frame] += 1,
-                Policy::Clock => self.uses[frame] = 1,
-                Policy::Gclock => self.uses[frame] = (self.uses[frame] + 1).min(u64::from(GCLOCK_MOST)),
+                CachePolicy::Lru => self.since[frame] = self.now,
+                CachePolicy::Lfu => self.uses[frame] += 1,
+                CachePolicy::Clock => self.uses[frame] = 1,
+                CachePolicy::Gclock => self.uses[frame] = (self.uses[frame] + 1).min(u64::from(GCLOCK_MOST)),
             }
             let key = self.key(frame);
             self.order.insert(key);

@@ -10,7 +10,7 @@ mod serving;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{CacheOptions, CachedFile, PageCache, Policy, Span};
+use super::{CacheOptions, CachePolicy, CachedFile, PageCache, Span};
 use crate::io::Mode;
 use crate::{Io, Ledger};
 
@@ -85,4 +85,9 @@ impl Random {
     }
 }
 
-pub(super) const POLICIES: [Policy; 4] = [Policy::Lru, Policy::Lfu, Policy::Clock, Policy::Gclock];
+pub(super) const POLICIES: [CachePolicy; 4] = [
+    CachePolicy::Lru,
+    CachePolicy::Lfu,
+    CachePolicy::Clock,
+    CachePolicy::Gclock,
+];

@@ -8,7 +8,7 @@ use crc32c::crc32c;
 use outcore_coding::lists::{IndexParts, ListIndex};
 use outcore_coding::Malformed;
 
-use super::header::{GraphShape, Header, Places, HEADER_BYTES, LARGE_BYTES};
+use super::header::{GraphHeader, GraphShape, SectionPlaces, HEADER_BYTES, LARGE_BYTES};
 use crate::array::region::Region;
 use crate::array::rowmajor::RowMajor;
 use crate::backend::stamp::{settled, Stamp};
@@ -42,7 +42,7 @@ pub enum Part {
 #[derive(Debug)]
 pub struct Section {
     pub index: ListIndex,
-    places: Places,
+    places: SectionPlaces,
     /// Of pages of weights, then of pages of lists.
     checksums: Vec<u32>,
     weight_pages: u64,
@@ -113,7 +113,7 @@ impl GraphFile {
         }
         let file = stamp.open(path, io)?;
         let read = |offset: u64, bytes: u64| read_bytes(&file, stamp.bytes, offset, bytes, io);
-        let header = Header::parse(&read(0, HEADER_BYTES as u64)?, stamp.bytes).map_err(malformed)?;
+        let header = GraphHeader::parse(&read(0, HEADER_BYTES as u64)?, stamp.bytes).map_err(malformed)?;
         let mut sections = vec![];
         for places in header.places {
             let (index_bytes, _) = places.index_bytes(header.shape.vertices).expect("it was looked at");

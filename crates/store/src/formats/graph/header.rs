@@ -31,7 +31,7 @@ pub struct GraphShape {
 
 /// Where in the file the parts of a direction lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct SectionPlaces {
     pub weights: u64,
     pub lists: u64,
     pub list_bytes: u64,
@@ -44,10 +44,10 @@ pub(super) struct Places {
     pub sums: [u32; 3],
 }
 
-impl Places {
-    fn parse(bytes: &[u8]) -> Places {
+impl SectionPlaces {
+    fn parse(bytes: &[u8]) -> SectionPlaces {
         let word = |at: usize| u64_at(bytes, 8 * at);
-        Places {
+        SectionPlaces {
             weights: word(0),
             lists: word(1),
             list_bytes: word(2),
@@ -112,14 +112,14 @@ impl Places {
 
 /// What a header says.
 #[derive(Clone, Debug)]
-pub(super) struct Header {
+pub(super) struct GraphHeader {
     pub shape: GraphShape,
     /// One for each direction.
-    pub places: Vec<Places>,
+    pub places: Vec<SectionPlaces>,
 }
 
-impl Header {
-    pub fn parse(bytes: &[u8], file_bytes: u64) -> Result<Header, String> {
+impl GraphHeader {
+    pub fn parse(bytes: &[u8], file_bytes: u64) -> Result<GraphHeader, String> {
         if bytes.len() < HEADER_BYTES || !bytes.starts_with(MARK) {
             return Err("not a graph of outcore: it does not begin with OCGRAPHS".into());
         }
@@ -141,8 +141,8 @@ impl Header {
             weights,
         };
         shape.check()?;
-        let places: Vec<Places> = (0..1 + usize::from(shape.directed))
-            .map(|at| Places::parse(&bytes[PLACES + at * PLACE_BYTES..]))
+        let places: Vec<SectionPlaces> = (0..1 + usize::from(shape.directed))
+            .map(|at| SectionPlaces::parse(&bytes[PLACES + at * PLACE_BYTES..]))
             .collect();
         if places.iter().any(|place| place.is_inside(&shape, file_bytes).is_none()) {
             return Err(format!(
@@ -150,7 +150,7 @@ impl Header {
                 shape.vertices, shape.edges
             ));
         }
-        Ok(Header { shape, places })
+        Ok(GraphHeader { shape, places })
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -193,5 +193,5 @@ impl GraphShape {
 /// # Errors
 /// Why the bytes are no graph.
 pub fn parse_graph(bytes: &[u8]) -> Result<GraphShape, String> {
-    Header::parse(bytes, bytes.len() as u64).map(|header| header.shape)
+    GraphHeader::parse(bytes, bytes.len() as u64).map(|header| header.shape)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crc32c::{crc32c, crc32c_append};
 use outcore_coding::lists::{encode, ListIndex, Vertex};
 
-use super::header::{GraphShape, Header, Places};
+use super::header::{GraphHeader, GraphShape, SectionPlaces};
 use crate::base::page::PAGE;
 use crate::durable::partial::{clean_partials, Partial};
 use crate::durable::publish::place_all;
@@ -18,15 +18,15 @@ use crate::{Io, StoreError};
 const WRITE_BYTES: usize = 4 << 20;
 
 /// Bytes that go to one place of the file, and the checksums of their pages.
-struct Stream {
+struct ListStream {
     at: u64,
     pending: Vec<u8>,
     checksums: Vec<u32>,
 }
 
-impl Stream {
-    fn new(at: u64) -> Stream {
-        Stream {
+impl ListStream {
+    fn new(at: u64) -> ListStream {
+        ListStream {
             at,
             pending: vec![],
             checksums: vec![],
@@ -61,12 +61,12 @@ impl Stream {
 }
 
 /// One direction while it is written.
-struct Lists {
-    places: Places,
+struct ListsUnderWay {
+    places: SectionPlaces,
     index: ListIndex,
     degrees: ListIndex,
-    lists: Stream,
-    weights: Stream,
+    lists: ListStream,
+    weights: ListStream,
     weights_end: u64,
     edges: u64,
 }
@@ -76,8 +76,8 @@ pub struct GraphWriter {
     file: File,
     partial: Partial,
     path: PathBuf,
-    header: Header,
-    current: Option<Lists>,
+    header: GraphHeader,
+    current: Option<ListsUnderWay>,
     list: Vec<u8>,
     written: u64,
 }
@@ -99,7 +99,7 @@ impl GraphWriter {
             file: file.named(path.to_path_buf()),
             partial,
             path: path.to_path_buf(),
-            header: Header { shape, places: vec![] },
+            header: GraphHeader { shape, places: vec![] },
             current: None,
             list: vec![],
             written: PAGE as u64,
@@ -161,16 +161,16 @@ impl GraphWriter {
         let page = PAGE as u64;
         let weights = self.written.next_multiple_of(page);
         let weights_end = weights + (shape.edges * item).next_multiple_of(page);
-        self.current = Some(Lists {
-            places: Places {
+        self.current = Some(ListsUnderWay {
+            places: SectionPlaces {
                 weights,
                 lists: weights_end,
-                ..Places::default()
+                ..SectionPlaces::default()
             },
             index: ListIndex::default(),
             degrees: ListIndex::default(),
-            lists: Stream::new(weights_end),
-            weights: Stream::new(weights),
+            lists: ListStream::new(weights_end),
+            weights: ListStream::new(weights),
             weights_end,
             edges: 0,
         });
@@ -228,7 +228,7 @@ impl GraphWriter {
     /// whenever the process dies, a graph that is there has its own labels, once what was left is cleaned up.
     ///
     /// # Errors
-    /// Lists are missing; it cannot be written, or a name cannot be given. Everything is as it was then.
+    /// ListsUnderWay are missing; it cannot be written, or a name cannot be given. Everything is as it was then.
     pub fn finish(mut self, labels: Option<&Path>, io: &Io) -> Result<GraphShape, StoreError> {
         let shape = self.header.shape.clone();
         if shape.vertices == 0 {

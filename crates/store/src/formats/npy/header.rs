@@ -104,7 +104,7 @@ struct Fields {
 impl Fields {
     fn parse(text: &str) -> Result<Fields, String> {
         let mut fields = Fields::default();
-        let mut cursor = Cursor(text);
+        let mut cursor = HeaderCursor(text);
         cursor.expect('{')?;
         while !cursor.accept('}') {
             let key = cursor.string()?;
@@ -129,9 +129,9 @@ impl Fields {
 }
 
 /// What is left of the header's text.
-struct Cursor<'a>(&'a str);
+struct HeaderCursor<'a>(&'a str);
 
-impl<'a> Cursor<'a> {
+impl<'a> HeaderCursor<'a> {
     fn peek(&mut self, wanted: char) -> bool {
         self.0 = self.0.trim_start();
         self.0.starts_with(wanted)

@@ -62,15 +62,15 @@ pub(super) fn head_of(bytes: &[u8]) -> Option<&[u8]> {
 
 /// What a header says.
 #[derive(Clone, Debug)]
-pub(super) struct Header {
+pub(super) struct SparseHeader {
     pub shape: SparseShape,
     pub tile_rows: u64,
     pub directory: u64,
     pub checksum: u32,
 }
 
-impl Header {
-    pub fn parse(bytes: &[u8], file_bytes: u64) -> Result<Header, String> {
+impl SparseHeader {
+    pub fn parse(bytes: &[u8], file_bytes: u64) -> Result<SparseHeader, String> {
         if bytes.len() < HEADER_BYTES || !bytes.starts_with(MARK) {
             return Err("not a sparse matrix of outcore: it does not begin with OCSPARSE".into());
         }
@@ -85,7 +85,7 @@ impl Header {
         }
         let dtype =
             dtype_named(&bytes[56..72], "pattern").map_err(|name| format!("values of the unknown type {name:?}"))?;
-        let header = Header {
+        let header = SparseHeader {
             shape: SparseShape {
                 side: u32_at(bytes, 12),
                 rows: u64_at(bytes, 16),
@@ -171,7 +171,7 @@ pub(super) fn record_bytes(record: &TileRowRecord) -> [u8; RECORD_BYTES] {
 }
 
 /// The records of a directory, held against the header: in order, beside each other, and with all the entries.
-pub(super) fn records(header: &Header, directory: &[u8]) -> Result<Vec<TileRowRecord>, String> {
+pub(super) fn records(header: &SparseHeader, directory: &[u8]) -> Result<Vec<TileRowRecord>, String> {
     if crc32c(directory) != header.checksum {
         return Err("the directory's checksum does not agree with it".into());
     }
@@ -216,7 +216,7 @@ pub(super) fn records(header: &Header, directory: &[u8]) -> Result<Vec<TileRowRe
 /// # Errors
 /// Why the bytes are no sparse matrix.
 pub fn parse_sparse(bytes: &[u8]) -> Result<(SparseShape, Vec<TileRowRecord>), String> {
-    let header = Header::parse(bytes, bytes.len() as u64)?;
+    let header = SparseHeader::parse(bytes, bytes.len() as u64)?;
     let length = header.tile_rows as usize * RECORD_BYTES;
     let records = records(&header, &bytes[header.directory as usize..][..length])?;
     Ok((header.shape, records))

@@ -10,7 +10,7 @@ use outcore_dtype::DType;
 
 use super::compressed::CompressedRows;
 use super::header::{
-    head_bytes, head_of, records, Header, SparseShape, TileRowRecord, ALIGN, HEADER_BYTES, RECORD_BYTES,
+    head_bytes, head_of, records, SparseHeader, SparseShape, TileRowRecord, ALIGN, HEADER_BYTES, RECORD_BYTES,
 };
 use crate::array::rowmajor::RowMajor;
 use crate::array::source::{Layout, ReadCost, Source};
@@ -37,12 +37,12 @@ pub struct SparseFile {
     lengths: Arc<[u64]>,
     grid: [u64; 2],
     identity: String,
-    body: Body,
+    body: Origin,
 }
 
 /// Where tile rows come from.
 #[derive(Debug)]
-enum Body {
+enum Origin {
     /// They lie in the file.
     File(Stamp),
     /// They are made of compressed rows, one in each tile.
@@ -75,7 +75,7 @@ pub fn open_sparse(path: &Path, io: &Io) -> Result<Arc<SparseFile>, StoreError> 
             "not a sparse matrix of outcore: shorter than its header".into(),
         ));
     }
-    let header = Header::parse(&read(0, HEADER_BYTES)?, stamp.bytes).map_err(malformed)?;
+    let header = SparseHeader::parse(&read(0, HEADER_BYTES)?, stamp.bytes).map_err(malformed)?;
     let directory = match header.tile_rows {
         0 => vec![],
         tile_rows => read(header.directory, tile_rows as usize * RECORD_BYTES)?,
@@ -102,7 +102,7 @@ pub fn open_rows(rows: CompressedRows, shape: SparseShape, io: &Io) -> Result<Ar
         lengths,
         records,
         shape,
-        body: Body::Rows(rows),
+        body: Origin::Rows(rows),
     }))
 }
 
@@ -133,7 +133,7 @@ impl SparseFile {
             tiles,
             lengths,
             identity: stamp.name(path),
-            body: Body::File(stamp),
+            body: Origin::File(stamp),
         }
     }
 
@@ -153,14 +153,14 @@ impl SparseFile {
     /// Bytes of the file, or of the arrays.
     pub fn file_bytes(&self) -> u64 {
         match &self.body {
-            Body::File(stamp) => stamp.bytes,
-            Body::Rows(rows) => rows.bytes(),
+            Origin::File(stamp) => stamp.bytes,
+            Origin::Rows(rows) => rows.bytes(),
         }
     }
 
     /// Whether tiles lie in the file as they are multiplied.
     pub fn is_tiled(&self) -> bool {
-        matches!(self.body, Body::File(_))
+        matches!(self.body, Origin::File(_))
     }
 
     /// Tiles of the source.
@@ -213,7 +213,7 @@ impl SparseFile {
     /// # Errors
     /// The file cannot be read, or a head does not agree with its checksum.
     pub fn heads(&self, tile: usize, io: &Io) -> Result<Vec<Vec<u8>>, StoreError> {
-        let Body::File(stamp) = &self.body else {
+        let Origin::File(stamp) = &self.body else {
             return Err(StoreError::Invalid(format!("{}: has no heads", self.name())));
         };
         let file = stamp.open(&self.path, io)?;
@@ -292,21 +292,21 @@ impl Source for SparseFile {
 
     fn check_unchanged(&self) -> Result<(), StoreError> {
         match &self.body {
-            Body::File(stamp) => stamp.check(&self.path, |stamp| stamp),
-            Body::Rows(rows) => rows.arrays().try_for_each(|array| array.check_unchanged()),
+            Origin::File(stamp) => stamp.check(&self.path, |stamp| stamp),
+            Origin::Rows(rows) => rows.arrays().try_for_each(|array| array.check_unchanged()),
         }
     }
 
     fn check_unwritten(&self) -> Result<(), StoreError> {
         match &self.body {
-            Body::File(stamp) => stamp.check(&self.path, Stamp::written),
-            Body::Rows(rows) => rows.arrays().try_for_each(|array| array.check_unwritten()),
+            Origin::File(stamp) => stamp.check(&self.path, Stamp::written),
+            Origin::Rows(rows) => rows.arrays().try_for_each(|array| array.check_unwritten()),
         }
     }
 
     fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
         let (tile, part) = self.part(region)?;
-        if let Body::Rows(rows) = &self.body {
+        if let Origin::Rows(rows) = &self.body {
             return rows.cost(&self.records[tile], &self.shape, io);
         }
         let array = self.array(tile);
@@ -320,8 +320,8 @@ impl Source for SparseFile {
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
         let (tile, part) = self.part(region)?;
         let stamp = match &self.body {
-            Body::File(stamp) => stamp,
-            Body::Rows(rows) => {
+            Origin::File(stamp) => stamp,
+            Origin::Rows(rows) => {
                 rows.read(&self.records[tile], &self.shape, frame, io)?;
                 return Ok(0);
             }
@@ -349,8 +349,8 @@ impl Source for SparseFile {
 
     fn advice(&self) -> Option<String> {
         match &self.body {
-            Body::File(_) => None,
-            Body::Rows(rows) => rows.advice(&self.shape),
+            Origin::File(_) => None,
+            Origin::Rows(rows) => rows.advice(&self.shape),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crc32c::{crc32c, crc32c_append};
 
-use super::header::{head_bytes, head_of, record_bytes, Header, SparseShape, TileRowRecord, ALIGN};
+use super::header::{head_bytes, head_of, record_bytes, SparseHeader, SparseShape, TileRowRecord, ALIGN};
 use super::source::SparseFile;
 use crate::backend::stamp::{settled, Stamp};
 use crate::base::page::PAGE;
@@ -151,7 +151,7 @@ impl SparseWriter {
     fn complete(&mut self, io: &Io) -> Result<(), StoreError> {
         self.flush(io)?;
         let directory: Vec<u8> = self.records.iter().flat_map(record_bytes).collect();
-        let header = Header {
+        let header = SparseHeader {
             shape: self.shape.clone(),
             tile_rows: self.records.len() as u64,
             directory: self.written,

@@ -6,7 +6,7 @@ use crate::StoreError;
 
 /// What values of lines are read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
+pub enum NumberType {
     Float64,
     Int64,
     Uint64,
@@ -21,7 +21,7 @@ pub struct LineFormat {
     pub ids: [usize; 2],
     /// Which others are values; nothing for the third one where there is one.
     pub values: Option<Vec<usize>>,
-    pub number: Number,
+    pub number: NumberType,
     /// What may keep words apart instead of white space: the first of them in the first line with numbers, with any white
     /// space around. Where there is none, white space does. So numbers with a decimal comma or a separator of thousands
     /// are no other numbers.
@@ -36,7 +36,7 @@ pub struct LineFormat {
 
 /// The numbers of some lines. Rows and columns count from 0.
 #[derive(Debug, Default)]
-pub struct Columns {
+pub struct TextColumns {
     pub ids: [Vec<u64>; 2],
     /// The bits of numbers of 64 bits.
     pub values: Vec<Vec<u64>>,
@@ -52,13 +52,13 @@ pub struct Lines {
     separator: Option<u8>,
     is_comment: Box<[bool; 256]>,
     /// What each word of a line is, once the first line has told how many it has.
-    words: Option<Vec<Word>>,
+    words: Option<Vec<WordSpan>>,
     /// Lines before the next block.
     line: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Word {
+enum WordSpan {
     Id(usize),
     Value(usize),
     Unread,
@@ -111,7 +111,7 @@ impl Lines {
     /// # Errors
     /// A line that has not as many words as the first, nothing where a separator has a word beside it, words that are no
     /// numbers, rows or columns out of their bounds, a carriage return within a line.
-    pub fn parse(&mut self, block: &[u8], threads: usize) -> Result<Columns, StoreError> {
+    pub fn parse(&mut self, block: &[u8], threads: usize) -> Result<TextColumns, StoreError> {
         let marked = block.strip_prefix(BYTE_ORDER_MARK).filter(|_| self.line == 0);
         let block = marked.unwrap_or(block);
         if let Some(at) = stray_return(block) {
@@ -124,14 +124,14 @@ impl Lines {
         }
         let Some(words) = &self.words else {
             self.line += count_lines(block);
-            return Ok(Columns::default());
+            return Ok(TextColumns::default());
         };
         let parts = parts_of(block, threads.min(block.len() / TOGETHER).max(1));
         let read = |(begin, part): &(usize, &[u8])| {
             let found = self.parse_part(part, words);
             found.map_err(|(at, why)| (begin + at, why))
         };
-        let found: Vec<Result<Columns, Fault>> = std::thread::scope(|scope| {
+        let found: Vec<Result<TextColumns, Fault>> = std::thread::scope(|scope| {
             let others: Vec<_> = parts[1..].iter().map(|part| scope.spawn(move || read(part))).collect();
             let first = read(&parts[0]);
             let others = others
@@ -139,7 +139,7 @@ impl Lines {
                 .map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             std::iter::once(first).chain(others).collect()
         });
-        let mut columns: Option<Columns> = None;
+        let mut columns: Option<TextColumns> = None;
         for part in found {
             let part = part.map_err(|fault| self.refuse(block, words.len(), fault))?;
             match &mut columns {
@@ -152,7 +152,7 @@ impl Lines {
     }
 
     /// What the words of a line are, by the first line that has any.
-    fn find_words(&mut self, block: &[u8]) -> Result<Option<Vec<Word>>, StoreError> {
+    fn find_words(&mut self, block: &[u8]) -> Result<Option<Vec<WordSpan>>, StoreError> {
         let mut begin = 0;
         for line in block.split(|byte| *byte == NEWLINE) {
             if !self.is_passed_over(line) {
@@ -181,15 +181,15 @@ impl Lines {
             if count < needed {
                 return Err(self.refuse(block, needed, (begin, NO_NUMBERS.into())));
             }
-            let mut words = vec![Word::Unread; count];
+            let mut words = vec![WordSpan::Unread; count];
             values
                 .iter()
                 .enumerate()
-                .for_each(|(which, at)| words[*at] = Word::Value(which));
+                .for_each(|(which, at)| words[*at] = WordSpan::Value(which));
             let ids = self.format.ids;
             ids.iter()
                 .enumerate()
-                .for_each(|(axis, at)| words[*at] = Word::Id(axis));
+                .for_each(|(axis, at)| words[*at] = WordSpan::Id(axis));
             return Ok(Some(words));
         }
         Ok(None)
@@ -263,11 +263,11 @@ impl Lines {
         }
     }
 
-    fn parse_part(&self, text: &[u8], words: &[Word]) -> Result<Columns, Fault> {
+    fn parse_part(&self, text: &[u8], words: &[WordSpan]) -> Result<TextColumns, Fault> {
         let values = self.format.values.as_ref().map_or(0, Vec::len);
-        let mut found = Columns {
+        let mut found = TextColumns {
             values: vec![vec![]; values],
-            ..Columns::default()
+            ..TextColumns::default()
         };
         // As many lines as there are if they are as long as the first ones.
         let head = &text[..text.len().min(4096)];
@@ -299,21 +299,27 @@ impl Lines {
 
     /// The line whose first word begins at `at`; where the next one begins.
     #[inline]
-    fn parse_line(&self, text: &[u8], mut at: usize, words: &[Word], found: &mut Columns) -> Result<usize, String> {
+    fn parse_line(
+        &self,
+        text: &[u8],
+        mut at: usize,
+        words: &[WordSpan],
+        found: &mut TextColumns,
+    ) -> Result<usize, String> {
         for word in words {
             at = match *word {
-                Word::Id(axis) => {
+                WordSpan::Id(axis) => {
                     let (number, end) = digits(text, at).ok_or(NO_NUMBERS)?;
                     found.ids[axis].push(self.place(number, axis)?);
                     end
                 }
-                Word::Value(which) => {
+                WordSpan::Value(which) => {
                     let end = self.end_of_word(text, at);
                     let number = self.value(&text[at..end]).ok_or(NO_NUMBERS)?;
                     found.values[which].push(number);
                     end
                 }
-                Word::Unread => match self.end_of_word(text, at) {
+                WordSpan::Unread => match self.end_of_word(text, at) {
                     end if end == at => return Err(NO_NUMBERS.into()),
                     end => end,
                 },
@@ -346,9 +352,9 @@ impl Lines {
     fn value(&self, word: &[u8]) -> Option<u64> {
         let word = std::str::from_utf8(word).ok()?.trim_ascii_end();
         match self.format.number {
-            Number::Int64 => word.parse::<i64>().ok().map(|number| number as u64),
-            Number::Uint64 => word.parse::<u64>().ok(),
-            Number::Float64 => word.parse::<f64>().ok().map(f64::to_bits),
+            NumberType::Int64 => word.parse::<i64>().ok().map(|number| number as u64),
+            NumberType::Uint64 => word.parse::<u64>().ok(),
+            NumberType::Float64 => word.parse::<f64>().ok().map(f64::to_bits),
         }
     }
 
@@ -391,8 +397,8 @@ fn is_end(text: &[u8], at: usize) -> bool {
     text.get(at).is_none_or(|byte| *byte == NEWLINE)
 }
 
-impl Columns {
-    fn append(&mut self, other: Columns) {
+impl TextColumns {
+    fn append(&mut self, other: TextColumns) {
         let mine = self.ids.iter_mut().chain(&mut self.values);
         for (column, more) in mine.zip(other.ids.iter().chain(&other.values)) {
             column.extend_from_slice(more);

@@ -3,5 +3,5 @@
 mod lines;
 mod unzstd;
 
-pub use lines::{Columns, LineFormat, Lines, Number};
+pub use lines::{LineFormat, Lines, NumberType, TextColumns};
 pub use unzstd::Unzstd;

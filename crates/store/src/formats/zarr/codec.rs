@@ -15,7 +15,7 @@ const CONTEXT_BYTES: usize = 256 << 10;
 
 /// A codec from bytes to bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum CodecStage {
     Gzip,
     Zstd,
     Blosc,
@@ -24,16 +24,16 @@ pub(super) enum Stage {
 
 /// The codecs of an array, in the order of encoding: transposition, bytes, then stages.
 #[derive(Clone, Debug)]
-pub(super) struct Chain {
+pub(super) struct CodecChain {
     /// Axis `order[i]` of the array is axis `i` of what is stored.
     order: Option<Vec<usize>>,
     pub big_endian: bool,
-    stages: Vec<Stage>,
+    stages: Vec<CodecStage>,
 }
 
-impl Chain {
-    pub(super) fn from_metadata(codecs: &[MetadataV3], axes: usize) -> Result<Chain, String> {
-        let mut chain = Chain {
+impl CodecChain {
+    pub(super) fn from_metadata(codecs: &[MetadataV3], axes: usize) -> Result<CodecChain, String> {
+        let mut chain = CodecChain {
             order: None,
             big_endian: false,
             stages: Vec::new(),
@@ -50,10 +50,10 @@ impl Chain {
                     serialized = true;
                     continue;
                 }
-                "gzip" => Stage::Gzip,
-                "zstd" => Stage::Zstd,
-                "blosc" => Stage::Blosc,
-                "crc32c" => Stage::Crc32c,
+                "gzip" => CodecStage::Gzip,
+                "zstd" => CodecStage::Zstd,
+                "blosc" => CodecStage::Blosc,
+                "crc32c" => CodecStage::Crc32c,
                 "transpose" | "bytes" => return Err(format!("codec {:?} is in the wrong place", codec.name())),
                 "sharding_indexed" => return Err("shards within shards are not supported".into()),
                 other => return Err(format!("codec {other:?} is not supported")),
@@ -103,7 +103,7 @@ impl Chain {
     pub(super) fn is_crc_only(&self) -> Option<bool> {
         match self.stages.as_slice() {
             [] => Some(false),
-            [Stage::Crc32c] => Some(true),
+            [CodecStage::Crc32c] => Some(true),
             _ => None,
         }
     }
@@ -123,7 +123,7 @@ impl Chain {
 
     /// Memory that `decode` uses besides its input, for a chunk of `decoded` bytes.
     pub(super) fn workspace_bytes(&self, decoded: usize) -> usize {
-        let compressors = self.stages.iter().filter(|stage| **stage != Stage::Crc32c).count();
+        let compressors = self.stages.iter().filter(|stage| **stage != CodecStage::Crc32c).count();
         match compressors {
             0 => 0,
             1 => decoded.saturating_add(CONTEXT_BYTES),
@@ -136,7 +136,7 @@ impl Chain {
         let mut bytes = Cow::Borrowed(encoded);
         for (at, stage) in self.stages.iter().enumerate().rev() {
             let before = &self.stages[..at];
-            let limit = if before.iter().all(|stage| *stage == Stage::Crc32c) {
+            let limit = if before.iter().all(|stage| *stage == CodecStage::Crc32c) {
                 decoded + 4 * before.len()
             } else {
                 bound(decoded)
@@ -163,12 +163,12 @@ fn big_endian(codec: &MetadataV3) -> Result<bool, String> {
     }
 }
 
-impl Stage {
+impl CodecStage {
     /// Undoes one stage, of which at most `limit` bytes may come.
     fn decode<'a>(self, bytes: Cow<'a, [u8]>, limit: usize) -> Result<Cow<'a, [u8]>, String> {
         match self {
-            Stage::Crc32c => check_crc(bytes),
-            Stage::Gzip => {
+            CodecStage::Crc32c => check_crc(bytes),
+            CodecStage::Gzip => {
                 let mut out = Vec::with_capacity(limit + 1);
                 let mut decoder = flate2::read::MultiGzDecoder::new(&bytes[..]).take(limit as u64 + 1);
                 decoder
@@ -179,11 +179,11 @@ impl Stage {
                 }
                 Ok(Cow::Owned(out))
             }
-            Stage::Zstd => {
+            CodecStage::Zstd => {
                 let out = zstd::bulk::decompress(&bytes, limit).map_err(|error| format!("zstd: {error}"))?;
                 Ok(Cow::Owned(out))
             }
-            Stage::Blosc => {
+            CodecStage::Blosc => {
                 let size = blosc_validate(&bytes).ok_or("blosc: a chunk is damaged")?;
                 if size > limit {
                     return Err(format!("blosc: a chunk of {size} bytes, {limit} expected"));

@@ -10,7 +10,7 @@ use crate::{Reservation, StoreError};
 
 /// A chunk's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Record {
+pub(super) struct ChunkRecord {
     /// The chunk's, in C order of the grid.
     pub number: u64,
     /// The two hashes of the file's stamp.
@@ -27,7 +27,7 @@ const LARGE: u32 = u32::MAX;
 /// Invariant: records ascend by number.
 #[derive(Default)]
 pub(super) struct Inventory {
-    records: Vec<Record>,
+    records: Vec<ChunkRecord>,
     large: BTreeMap<u64, u64>,
     /// Over all records.
     pub hash: u64,
@@ -36,20 +36,20 @@ pub(super) struct Inventory {
 
 /// Records in the making: listed with their inodes first, stamped then.
 #[derive(Default)]
-pub(super) struct Listed {
-    pub records: Vec<Record>,
+pub(super) struct ListedChunk {
+    pub records: Vec<ChunkRecord>,
     large: BTreeMap<u64, u64>,
     granted: Vec<Reservation>,
 }
 
 /// Records that memory is asked for at a time.
-const STEP: usize = (1 << 20) / size_of::<Record>();
+const STEP: usize = (1 << 20) / size_of::<ChunkRecord>();
 /// The number of a file that went away while it was listed.
 const GONE: u64 = u64::MAX;
 
-impl Record {
-    pub fn listed(number: u64, inode: u64) -> Record {
-        Record {
+impl ChunkRecord {
+    pub fn listed(number: u64, inode: u64) -> ChunkRecord {
+        ChunkRecord {
             number,
             written: inode,
             changed: 0,
@@ -73,12 +73,12 @@ impl Record {
     }
 }
 
-impl Listed {
-    pub fn add(&mut self, record: Record, opening: &mut dyn Opening) -> Result<(), StoreError> {
+impl ListedChunk {
+    pub fn add(&mut self, record: ChunkRecord, opening: &mut dyn Opening) -> Result<(), StoreError> {
         if self.records.len() == self.records.capacity() {
             // An array of a few chunks takes a few records.
             let more = self.records.len().clamp(4, STEP);
-            let grant = opening.keep(more * size_of::<Record>())?;
+            let grant = opening.keep(more * size_of::<ChunkRecord>())?;
             self.granted.extend(grant);
             self.records.reserve_exact(more);
         }
@@ -101,7 +101,7 @@ impl Listed {
     }
 
     pub fn finish(self) -> Inventory {
-        let Listed {
+        let ListedChunk {
             mut records,
             large,
             granted,
@@ -122,7 +122,7 @@ impl Listed {
 }
 
 impl Inventory {
-    pub fn find(&self, number: u64) -> Option<&Record> {
+    pub fn find(&self, number: u64) -> Option<&ChunkRecord> {
         let as_position = usize::try_from(number).ok().and_then(|at| self.records.get(at));
         if let Some(record) = as_position.filter(|record| record.number == number) {
             return Some(record);
@@ -136,7 +136,7 @@ impl Inventory {
         self.records.len() > 1 << 16
     }
 
-    pub fn bytes(&self, record: &Record) -> u64 {
+    pub fn bytes(&self, record: &ChunkRecord) -> u64 {
         match record.bytes {
             LARGE => self.large.get(&record.number).copied().unwrap_or(u64::from(LARGE)),
             bytes => u64::from(bytes),
@@ -149,9 +149,9 @@ mod tests {
     use super::*;
 
     fn inventory(files: &[(u64, u64)]) -> Inventory {
-        let mut listed = Listed::default();
+        let mut listed = ListedChunk::default();
         for (at, &(number, bytes)) in files.iter().enumerate() {
-            listed.records.push(Record::listed(number, 1));
+            listed.records.push(ChunkRecord::listed(number, 1));
             listed.stamp(at, Some(Stamp::of_bytes(bytes)));
         }
         listed.finish()
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_gone_again_is_not_there() {
-        let mut listed = Listed::default();
-        listed.records.push(Record::listed(0, 1));
+        let mut listed = ListedChunk::default();
+        listed.records.push(ChunkRecord::listed(0, 1));
         listed.stamp(0, None);
         assert_eq!(listed.finish().find(0), None);
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::fs::{openat, statat, AtFlags, FileType, Mode, OFlags, RawDir, CWD};
 use rustix::io::Errno;
 
-use super::inventory::{Inventory, Listed, Record};
+use super::inventory::{ChunkRecord, Inventory, ListedChunk};
 use super::keys::{coordinate, KeyEncoding};
 use crate::array::region::c_strides;
 use crate::array::source::Opening;
@@ -32,7 +32,7 @@ pub(super) fn list(
         keys,
         counts,
         strides: c_strides(counts),
-        listed: Listed::default(),
+        listed: ListedChunk::default(),
         entries: Vec::with_capacity(ENTRIES_BYTES),
         waits_left: WAITS_MAX,
         opening,
@@ -53,7 +53,7 @@ struct Lister<'a> {
     keys: &'a KeyEncoding,
     counts: &'a [u64],
     strides: Vec<u64>,
-    listed: Listed,
+    listed: ListedChunk,
     entries: Vec<u8>,
     waits_left: usize,
     opening: &'a mut dyn Opening,
@@ -103,12 +103,12 @@ impl Lister<'_> {
                 }),
             };
             match number {
-                Some(number) => lister.listed.add(Record::listed(number, inode), lister.opening),
+                Some(number) => lister.listed.add(ChunkRecord::listed(number, inode), lister.opening),
                 None => Ok(()),
             }
         })?;
         // Inodes lie in order on disk, names anywhere.
-        self.listed.records[from..].sort_unstable_by_key(Record::inode);
+        self.listed.records[from..].sort_unstable_by_key(ChunkRecord::inode);
         let name = |lister: &Self, number: u64| match axis {
             Some(_) => (number - first).to_string(),
             None => lister.keys.name(&lister.index(number)),

@@ -10,11 +10,11 @@ use crate::base::directory::open_dir;
 use crate::StoreError;
 
 #[derive(Default)]
-struct Bits(Vec<u64>);
+struct ChunkBits(Vec<u64>);
 
-impl Bits {
-    fn of(count: u64) -> Bits {
-        Bits(vec![0; count.div_ceil(64) as usize])
+impl ChunkBits {
+    fn of(count: u64) -> ChunkBits {
+        ChunkBits(vec![0; count.div_ceil(64) as usize])
     }
 
     fn has(&self, at: u64) -> bool {
@@ -27,12 +27,12 @@ impl Bits {
 }
 
 /// Chunks are files `c/i/j/k`, in directories made at first use and never again.
-pub(super) struct Made {
+pub(super) struct MadeChunks {
     /// Chunks along each axis.
     counts: Vec<u64>,
     /// Per depth below the array's directory.
-    directories: Vec<Bits>,
-    chunks: Bits,
+    directories: Vec<ChunkBits>,
+    chunks: ChunkBits,
     modes: Modes,
     /// Some of it was made by a process before this one.
     goes_on: bool,
@@ -69,12 +69,12 @@ fn apply(mode: Option<Mode>, path: &Path) {
     }
 }
 
-impl Made {
-    pub(super) fn new(counts: Vec<u64>, modes: Modes) -> Made {
+impl MadeChunks {
+    pub(super) fn new(counts: Vec<u64>, modes: Modes) -> MadeChunks {
         let above = |axes: usize| counts[..axes].iter().product();
-        Made {
-            directories: (0..counts.len()).map(|axes| Bits::of(above(axes))).collect(),
-            chunks: Bits::of(above(counts.len())),
+        MadeChunks {
+            directories: (0..counts.len()).map(|axes| ChunkBits::of(above(axes))).collect(),
+            chunks: ChunkBits::of(above(counts.len())),
             counts,
             modes,
             goes_on: false,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use zarrs::array::{ArrayMetadataV3, DataType};
 use zarrs::metadata::v3::MetadataV3;
 
-use super::codec::Chain;
+use super::codec::CodecChain;
 use super::keys::KeyEncoding;
 use super::setting::setting;
 use crate::array::region::checked_elements;
@@ -24,7 +24,7 @@ pub struct ArrayMetadata {
     pub(super) fill: Vec<u8>,
     pub(super) keys: KeyEncoding,
     /// How a chunk, or an inner chunk of a shard, is encoded.
-    pub(super) chain: Chain,
+    pub(super) chain: CodecChain,
     pub(super) sharding: Option<Sharding>,
 }
 
@@ -161,9 +161,9 @@ fn from_metadata(metadata: &ArrayMetadataV3) -> Result<ArrayMetadata, String> {
     })
 }
 
-fn codecs(codecs: &[MetadataV3], chunk: &[u64]) -> Result<(Chain, Option<Sharding>), String> {
+fn codecs(codecs: &[MetadataV3], chunk: &[u64]) -> Result<(CodecChain, Option<Sharding>), String> {
     if !codecs.iter().any(|codec| codec.name() == "sharding_indexed") {
-        return Ok((Chain::from_metadata(codecs, chunk.len())?, None));
+        return Ok((CodecChain::from_metadata(codecs, chunk.len())?, None));
     }
     let [codec] = codecs else {
         return Err("other codecs around sharding_indexed are not supported".into());
@@ -172,7 +172,7 @@ fn codecs(codecs: &[MetadataV3], chunk: &[u64]) -> Result<(Chain, Option<Shardin
     if chunk.iter().zip(&inner).any(|(outer, inner)| outer % inner != 0) {
         return Err(format!("inner chunks {inner:?} do not divide shards {chunk:?}"));
     }
-    let index = Chain::from_metadata(&list(codec, "index_codecs")?, 0)?;
+    let index = CodecChain::from_metadata(&list(codec, "index_codecs")?, 0)?;
     let index_crc = match index.is_crc_only() {
         Some(crc) => crc,
         None => return Err("the shard index has codecs other than bytes and crc32c".into()),
@@ -182,7 +182,7 @@ fn codecs(codecs: &[MetadataV3], chunk: &[u64]) -> Result<(Chain, Option<Shardin
         Some("end") => false,
         _ => return Err("index_location is neither \"start\" nor \"end\"".into()),
     };
-    let chain = Chain::from_metadata(&list(codec, "codecs")?, chunk.len())?;
+    let chain = CodecChain::from_metadata(&list(codec, "codecs")?, chunk.len())?;
     Ok((
         chain,
         Some(Sharding {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::metadata::Sharding;
-use crate::array::rowmajor::Window;
+use crate::array::rowmajor::ReadWindow;
 use crate::base::page::PAGE;
 use crate::io::File;
 use crate::memory::mapping::AlignedBuffer;
@@ -20,15 +20,15 @@ const CACHE_BYTES: usize = 512 << 10;
 pub(super) const INDEX_WORKSPACE_BYTES: usize = CACHE_BYTES + 2 * BLOCK_BYTES as usize + 2 * PAGE;
 
 /// A block by its shard and its place in the index.
-type Key = (u64, u64);
+type ShardKey = (u64, u64);
 
 /// Blocks of the indices of an array's shards, the last used last.
 #[derive(Default)]
-pub(super) struct Indices(Mutex<State>);
+pub(super) struct Indices(Mutex<IndexState>);
 
 #[derive(Default)]
-struct State {
-    blocks: Vec<(Key, Arc<[u8]>)>,
+struct IndexState {
+    blocks: Vec<(ShardKey, Arc<[u8]>)>,
     /// Shards of several blocks whose checksum was found right.
     checked: HashSet<u64>,
 }
@@ -45,10 +45,10 @@ pub(super) struct Shard<'a> {
 
 /// The block that was asked last.
 #[derive(Default)]
-pub(super) struct Cursor(Option<(Key, Arc<[u8]>)>);
+pub(super) struct ShardCursor(Option<(ShardKey, Arc<[u8]>)>);
 
 impl Indices {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, IndexState> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -58,7 +58,7 @@ impl Indices {
         &self,
         shard: &Shard<'_>,
         inner: u64,
-        cursor: &mut Cursor,
+        cursor: &mut ShardCursor,
         io: &Io,
         open: impl FnOnce() -> Result<&'f File, StoreError>,
     ) -> Result<Option<(u64, u64)>, StoreError> {
@@ -75,7 +75,7 @@ impl Indices {
     fn block<'f>(
         &self,
         shard: &Shard<'_>,
-        key: Key,
+        key: ShardKey,
         io: &Io,
         open: impl FnOnce() -> Result<&'f File, StoreError>,
     ) -> Result<Arc<[u8]>, StoreError> {
@@ -135,7 +135,7 @@ impl Shard<'_> {
             self.bytes - whole
         };
         let bytes = (whole - from).min(BLOCK_BYTES);
-        let window = Window::of(base + from, base + from + bytes, self.bytes);
+        let window = ReadWindow::of(base + from, base + from + bytes, self.bytes);
         let mut pages = AlignedBuffer::new(window.bytes())
             .map_err(|cause| StoreError::io(&self.path, base + from, "map memory", cause))?;
         let buffer = &mut pages[..window.bytes()];

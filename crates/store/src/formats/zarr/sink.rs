@@ -9,7 +9,7 @@ use outcore_dtype::{DType, Kind};
 use rustix::fs::{openat, OFlags};
 use serde_json::json;
 
-use super::made::{gone_or, Made, Modes};
+use super::made::{gone_or, MadeChunks, Modes};
 use crate::array::region::{copy_lattice, Lattice};
 use crate::array::sink::Sink;
 use crate::base::page::PAGE;
@@ -123,7 +123,7 @@ impl ZarrPlan {
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let (partial, ()) = Partial::within(folder, path, overwrite, true, |_| Ok(()))?;
         let modes = Modes::kept(path, partial.path(), JSON);
-        let mut made = Made::new(self.counts(), modes);
+        let mut made = MadeChunks::new(self.counts(), modes);
         made.go_on(done);
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
@@ -156,7 +156,7 @@ impl ZarrPlan {
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
             name: path.display().to_string(),
-            made: Mutex::new(Made::new(self.counts(), modes)),
+            made: Mutex::new(MadeChunks::new(self.counts(), modes)),
             partial,
         }))
     }
@@ -186,12 +186,12 @@ fn metadata(shape: &[u64], dtype: DType, chunk: &[u64]) -> String {
 struct ZarrSink {
     plan: ZarrPlan,
     name: String,
-    made: Mutex<Made>,
+    made: Mutex<MadeChunks>,
     partial: Partial,
 }
 
 impl ZarrSink {
-    fn made(&self) -> MutexGuard<'_, Made> {
+    fn made(&self) -> MutexGuard<'_, MadeChunks> {
         self.made.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

@@ -1,13 +1,13 @@
-//! Reading a Zarr v3 array, region by region.
+//! RegionReading a Zarr v3 array, region by region.
 
 use std::path::Path;
 
 use outcore_dtype::DType;
 
 use super::array::ZarrArray;
-use super::units::{ChunkFile, Cut, Piece, Span, Spare};
+use super::units::{ChunkFile, UnitCut, UnitPiece, UnitSpace, UnitSpan};
 use crate::array::region::{copy_lattice, Cells, Lattice};
-use crate::array::rowmajor::{normalize_bools, swap_bytes, Window};
+use crate::array::rowmajor::{normalize_bools, swap_bytes, ReadWindow};
 use crate::array::source::{Layout, ReadCost, Source};
 use crate::backend::stamp::Stamp;
 use crate::base::page::PAGE;
@@ -24,11 +24,11 @@ impl ZarrArray {
     fn read_raw(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
         let sole = self.is_sole(region);
         let mut offset = 0;
-        let mut spare = Spare::new(self, region);
-        let mut reading = Reading {
+        let mut spare = UnitSpace::new(self, region);
+        let mut reading = RegionReading {
             array: self,
             region,
-            cut: Cut::new(self, region),
+            cut: UnitCut::new(self, region),
             staging: None,
         };
         let mut chunks = Cells::of(region, &self.metadata.chunk);
@@ -42,7 +42,7 @@ impl ZarrArray {
             let file = chunk.file(io)?;
             let read = chunk.pieces(region, &mut spare, io, &mut |piece| {
                 match piece {
-                    Piece::Rows { unit, offset: at } if sole => {
+                    UnitPiece::Rows { unit, offset: at } if sole => {
                         reading.cut.unit(index, unit);
                         let plain = self.plain(at, chunk.bytes);
                         offset = plain.read(file, &reading.cut.local(), frame, io)?;
@@ -58,25 +58,31 @@ impl ZarrArray {
 }
 
 /// One read of a region that lies in several units.
-struct Reading<'a> {
+struct RegionReading<'a> {
     array: &'a ZarrArray,
     region: &'a Region,
-    cut: Cut<'a>,
+    cut: UnitCut<'a>,
     /// Where windows are read to.
     staging: Option<AlignedBuffer>,
 }
 
-impl Reading<'_> {
+impl RegionReading<'_> {
     /// Brings a piece into its place in the frame.
-    fn take(&mut self, piece: Piece<'_>, chunk: &ChunkFile<'_>, frame: &mut [u8], io: &Io) -> Result<(), StoreError> {
+    fn take(
+        &mut self,
+        piece: UnitPiece<'_>,
+        chunk: &ChunkFile<'_>,
+        frame: &mut [u8],
+        io: &Io,
+    ) -> Result<(), StoreError> {
         let array = self.array;
         let item = array.metadata.dtype.size();
         match piece {
-            Piece::Missing { unit } => {
+            UnitPiece::Missing { unit } => {
                 self.cut.unit(chunk.index, unit);
                 array.fill(&self.cut.within(), self.region, frame);
             }
-            Piece::Rows { unit, offset } => {
+            UnitPiece::Rows { unit, offset } => {
                 self.cut.unit(chunk.index, unit);
                 let (data, staging) = frame.split_at_mut(array.data_bytes(self.region).next_multiple_of(PAGE));
                 let plain = array.plain(offset, chunk.bytes);
@@ -84,7 +90,7 @@ impl Reading<'_> {
                 let source = Lattice::of_box(&self.cut.shape, &vec![0; self.cut.shape.len()]);
                 copy_lattice(&staging[at..], &source, data, &self.cut.target, &self.cut.shape, item);
             }
-            Piece::Window { window, spans } => {
+            UnitPiece::ReadWindow { window, spans } => {
                 let mut staging = self.stage(window, chunk)?;
                 let bytes = &mut staging[..window.bytes()];
                 io.read(chunk.file(io)?, bytes, window.start, window.present as usize)?;
@@ -99,7 +105,7 @@ impl Reading<'_> {
     }
 
     /// Memory for a window.
-    fn stage(&mut self, window: Window, chunk: &ChunkFile<'_>) -> Result<AlignedBuffer, StoreError> {
+    fn stage(&mut self, window: ReadWindow, chunk: &ChunkFile<'_>) -> Result<AlignedBuffer, StoreError> {
         if let Some(staging) = self.staging.take().filter(|staging| staging.len() >= window.bytes()) {
             return Ok(staging);
         }
@@ -110,7 +116,7 @@ impl Reading<'_> {
     /// Brings what the region needs of a unit from its encoded bytes into the frame.
     fn place(
         &mut self,
-        span: &Span,
+        span: &UnitSpan,
         encoded: &[u8],
         chunk: &ChunkFile<'_>,
         frame: &mut [u8],
@@ -118,7 +124,7 @@ impl Reading<'_> {
         let array = self.array;
         let item = array.metadata.dtype.size();
         self.cut.unit(chunk.index, span.unit);
-        let Cut {
+        let UnitCut {
             source, target, shape, ..
         } = &self.cut;
         if array.metadata.chain.is_plain() {
@@ -181,8 +187,8 @@ impl Source for ZarrArray {
         region.check_in(&self.metadata.shape, &self.name())?;
         let sole = self.is_sole(region);
         let data = self.data_bytes(region);
-        let mut spare = Spare::new(self, region);
-        let mut cut = Cut::new(self, region);
+        let mut spare = UnitSpace::new(self, region);
+        let mut cut = UnitCut::new(self, region);
         let (mut read_bytes, mut frame_bytes, mut widest) = (0, data, 0);
         let mut chunks = Cells::of(region, &self.metadata.chunk);
         while let Some(index) = chunks.next() {
@@ -191,15 +197,15 @@ impl Source for ZarrArray {
             };
             let found = chunk.pieces(region, &mut spare, io, &mut |piece| {
                 match piece {
-                    Piece::Missing { .. } => {}
-                    Piece::Rows { unit, offset } => {
+                    UnitPiece::Missing { .. } => {}
+                    UnitPiece::Rows { unit, offset } => {
                         cut.unit(index, unit);
                         let (plain, local) = (self.plain(offset, chunk.bytes), cut.local());
                         let before = if sole { 0 } else { data.next_multiple_of(PAGE) };
                         frame_bytes = frame_bytes.max(before + plain.frame_bytes(&local));
                         read_bytes += plain.read_bytes(&local);
                     }
-                    Piece::Window { window, .. } => {
+                    UnitPiece::ReadWindow { window, .. } => {
                         widest = widest.max(window.bytes().max(PAGE));
                         read_bytes += window.present;
                     }

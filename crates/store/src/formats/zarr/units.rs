@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use super::array::ZarrArray;
-use super::inventory::Record;
-use super::shard::{Cursor, Shard, INDEX_WORKSPACE_BYTES};
+use super::inventory::ChunkRecord;
+use super::shard::{Shard, ShardCursor, INDEX_WORKSPACE_BYTES};
 use crate::array::region::{Cells, Lattice};
-use crate::array::rowmajor::{RowMajor, Window, GAP_BYTES, WINDOW_BYTES};
+use crate::array::rowmajor::{ReadWindow, RowMajor, GAP_BYTES, WINDOW_BYTES};
 use crate::base::page::PAGE;
 use crate::io::{File, Mode};
 use crate::{Io, Region, StoreError};
@@ -17,7 +17,7 @@ const BATCH: usize = 32 << 10;
 
 /// The encoded bytes that a region needs of one unit, in the file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct UnitSpan {
     pub offset: u64,
     pub bytes: u64,
     /// The unit's number in its chunk.
@@ -25,13 +25,13 @@ pub(super) struct Span {
 }
 
 /// A part of a chunk that a region needs, and how it is read.
-pub(super) enum Piece<'a> {
+pub(super) enum UnitPiece<'a> {
     /// A unit that is all fill value.
     Missing { unit: u64 },
     /// A plain unit large enough that only some of its rows may be read.
     Rows { unit: u64, offset: u64 },
     /// Units that lie close together.
-    Window { window: Window, spans: &'a [Span] },
+    ReadWindow { window: ReadWindow, spans: &'a [UnitSpan] },
 }
 
 /// The file of a chunk at `index` of the grid.
@@ -39,7 +39,7 @@ pub(super) struct ChunkFile<'a> {
     array: &'a ZarrArray,
     pub index: &'a [u64],
     number: u64,
-    record: &'a Record,
+    record: &'a ChunkRecord,
     pub bytes: u64,
     file: OnceCell<File>,
 }
@@ -103,29 +103,29 @@ impl<'a> ChunkFile<'a> {
     pub fn pieces(
         &self,
         region: &Region,
-        spare: &mut Spare<'_>,
+        spare: &mut UnitSpace<'_>,
         io: &Io,
-        each: &mut dyn FnMut(Piece<'_>) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(UnitPiece<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let array = self.array;
-        let Spare { batch, cut } = spare;
+        let UnitSpace { batch, cut } = spare;
         batch.clear();
         let mut add = |unit: u64, range: Option<(u64, u64)>| {
             let Some((offset, bytes)) = range else {
-                return each(Piece::Missing { unit });
+                return each(UnitPiece::Missing { unit });
             };
             if !array.metadata.chain.is_plain() {
-                batch.push(Span { offset, bytes, unit });
+                batch.push(UnitSpan { offset, bytes, unit });
             } else if bytes != array.unit_bytes as u64 {
                 let reason = format!("a chunk of {bytes} bytes where {} are expected", array.unit_bytes);
                 return Err(StoreError::format(&self.path(), reason));
             } else if array.reads_rows() {
-                return each(Piece::Rows { unit, offset });
+                return each(UnitPiece::Rows { unit, offset });
             } else {
                 cut.unit(self.index, unit);
                 let (first, bytes) = cut.plain_span();
                 let offset = offset + first;
-                batch.push(Span { offset, bytes, unit });
+                batch.push(UnitSpan { offset, bytes, unit });
             }
             if batch.len() >= BATCH {
                 windows(batch, self.bytes, each)?;
@@ -143,7 +143,7 @@ impl<'a> ChunkFile<'a> {
                     count: array.per_chunk.iter().product(),
                     sharding,
                 };
-                let mut cursor = Cursor::default();
+                let mut cursor = ShardCursor::default();
                 let mut cells = Cells::of(&array.share(region, self.index), &array.unit);
                 while let Some(cell) = cells.next() {
                     let unit = array.unit_number(cell, self.index);
@@ -158,15 +158,15 @@ impl<'a> ChunkFile<'a> {
 
 /// Gives `each` the windows in which spans are read: those close together in one.
 fn windows(
-    spans: &mut [Span],
+    spans: &mut [UnitSpan],
     file_bytes: u64,
-    each: &mut dyn FnMut(Piece<'_>) -> Result<(), StoreError>,
+    each: &mut dyn FnMut(UnitPiece<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     spans.sort_unstable_by_key(|span| span.offset);
     let (mut from, mut first, mut last) = (0, 0, 0);
-    let mut give = |spans: &[Span], first, last| {
-        let window = Window::of(first, last, file_bytes);
-        each(Piece::Window { window, spans })
+    let mut give = |spans: &[UnitSpan], first, last| {
+        let window = ReadWindow::of(first, last, file_bytes);
+        each(UnitPiece::ReadWindow { window, spans })
     };
     for (at, span) in spans.iter().enumerate() {
         let end = span.offset + span.bytes;
@@ -187,22 +187,22 @@ fn windows(
 }
 
 /// What `pieces` works with, the same for all chunks of a region.
-pub(super) struct Spare<'a> {
-    batch: Vec<Span>,
-    cut: Cut<'a>,
+pub(super) struct UnitSpace<'a> {
+    batch: Vec<UnitSpan>,
+    cut: UnitCut<'a>,
 }
 
-impl<'a> Spare<'a> {
-    pub fn new(array: &'a ZarrArray, region: &'a Region) -> Spare<'a> {
-        Spare {
+impl<'a> UnitSpace<'a> {
+    pub fn new(array: &'a ZarrArray, region: &'a Region) -> UnitSpace<'a> {
+        UnitSpace {
             batch: Vec::with_capacity(array.batch(region)),
-            cut: Cut::new(array, region),
+            cut: UnitCut::new(array, region),
         }
     }
 }
 
 /// Where a region and a unit meet. The same memory serves one unit after the other.
-pub(super) struct Cut<'a> {
+pub(super) struct UnitCut<'a> {
     array: &'a ZarrArray,
     region: &'a Region,
     /// What they share.
@@ -217,10 +217,10 @@ pub(super) struct Cut<'a> {
     pub target: Lattice,
 }
 
-impl<'a> Cut<'a> {
-    pub fn new(array: &'a ZarrArray, region: &'a Region) -> Cut<'a> {
+impl<'a> UnitCut<'a> {
+    pub fn new(array: &'a ZarrArray, region: &'a Region) -> UnitCut<'a> {
         let none = vec![0; region.shape.len()];
-        Cut {
+        UnitCut {
             array,
             region,
             source: array.metadata.chain.lattice(&array.unit),
@@ -327,7 +327,7 @@ impl ZarrArray {
         };
         match self.batch(region) {
             0 | 1 => index,
-            spans => index + (spans * size_of::<Span>()).next_multiple_of(PAGE),
+            spans => index + (spans * size_of::<UnitSpan>()).next_multiple_of(PAGE),
         }
     }
 

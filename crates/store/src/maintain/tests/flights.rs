@@ -13,7 +13,7 @@ use crate::backend::stamp::Stamp;
 use crate::backend::{Backend, Blob, Direct, Mode, Ring};
 use crate::volume::description::Member;
 use crate::volume::disk::Disk;
-use crate::volume::flights::{Flights, Meter, Outcome, Transfer};
+use crate::volume::flights::{Flights, Meter, Transfer, TransferOutcome};
 use crate::volume::scatter::{scatter, Borrowing, Lent};
 use crate::volumes::*;
 use crate::{Io, PAGE};
@@ -56,7 +56,7 @@ fn disk() -> Arc<Disk> {
 /// Reads a page from a pipe by the disk's thread, and waits for it.
 fn read_page(disk: &Arc<Disk>, pipe: PipeReader) -> Result<Vec<u8>> {
     let mut page = vec![0; PAGE];
-    let outcome = Outcome::of(1);
+    let outcome = TransferOutcome::of(1);
     let transfer = Transfer {
         disk: disk.clone(),
         part: Arc::new(Handed(pipe)),

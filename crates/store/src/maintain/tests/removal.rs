@@ -119,7 +119,7 @@ fn a_file_that_goes_while_all_are_checked_is_not_damaged() {
     }
     write(&io, &home.join("new"), &pages(8, 1));
     let loaded = crate::volume::assembled::Volume::load(&home, &[]).unwrap();
-    let (mut seen, mut found) = (crate::maintain::scan::Seen::default(), Checked::default());
+    let (mut seen, mut found) = (crate::maintain::scan::SeenParts::default(), Checked::default());
     crate::maintain::scan::stubs(&home, &mut |file| {
         match file.path.file_name().and_then(|name| name.to_str()) {
             Some("gone") => drop(remove_file(file.path).unwrap()),

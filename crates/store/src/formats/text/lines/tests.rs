@@ -5,7 +5,7 @@ fn lines() -> Lines {
         name: "edges".into(),
         ids: [0, 1],
         values: None,
-        number: Number::Float64,
+        number: NumberType::Float64,
         separators: b",;".to_vec(),
         comments: b"#".to_vec(),
         base: 0,
@@ -130,12 +130,12 @@ fn a_byte_order_mark_is_no_number() {
 #[test]
 fn whole_numbers_have_all_of_their_bits() {
     let mut whole = lines();
-    whole.format.number = Number::Uint64;
+    whole.format.number = NumberType::Uint64;
     let found = whole.parse(b"0 1 18446744073709551615\n", 1).unwrap();
     assert_eq!(found.values, [[u64::MAX]]);
     assert!(whole.parse(b"0 1 -1\n", 1).is_err());
     let mut whole = lines();
-    whole.format.number = Number::Int64;
+    whole.format.number = NumberType::Int64;
     assert_eq!(whole.parse(b"0 1 -1\n", 1).unwrap().values, [[u64::MAX]]);
     assert!(whole.parse(b"0 1 18446744073709551615\n", 1).is_err());
 }
