@@ -70,8 +70,20 @@ def test_the_page_on_volumes_names_commands_and_options_there_are():
 
 def test_the_map_names_every_crate_and_every_room():
     text = (ROOT / "ARCHITECTURE.md").read_text()
+    assert len(text.encode()) <= 8192
     crates = {f"crates/{path.parent.name}/" for path in (ROOT / "crates").glob("*/Cargo.toml")}
     package = ROOT / "python" / "outcore"
-    modules = {path.name for path in package.glob("*.py")} - {"__init__.py", "__main__.py"}
-    modules |= {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
-    assert {name for name in crates | modules if f"`{name}`" not in text} == set()
+    rooms = {path.stem for path in package.glob("*.py")} - {"__init__", "__main__"}
+    rooms |= {path.parent.name for path in package.glob("*/__init__.py")}
+    assert {name for name in crates if f"`{name}`" not in text} == set()
+    assert {name for name in rooms if not re.search(rf"(?<![\w.]){name}\b", text)} == set()
+
+
+def test_the_life_of_a_matmul_names_functions_there_are():
+    text = (ROOT / "docs" / "life-of-a-matmul.md").read_text()
+    steps = re.findall(r"`((?:crates|python)/[\w/.]+)`: `(\w+)`", text)
+    assert len(steps) >= 20
+    missing = {
+        step for step in steps if not re.search(rf"\b(?:fn|def) {step[1]}\b", (ROOT / step[0]).read_text())
+    }
+    assert not missing

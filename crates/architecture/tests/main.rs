@@ -80,6 +80,21 @@ fn a_room_uses_only_rooms_to_its_left() {
 }
 
 #[test]
+fn every_room_says_what_it_may_use_and_where_to_start() {
+    for (name, rooms) in ROOMS {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
+        for room in rooms {
+            let text = fs::read_to_string(root.join(room).join("mod.rs")).expect("a room's head");
+            let head: Vec<&str> = text.lines().take_while(|line| line.starts_with("//!")).collect();
+            let head = head.join(" ").replace(" //! ", " ");
+            let says = |word: &str| assert!(head.contains(word), "{name}/{room}: no {word:?} in its head");
+            says("Use");
+            says("tart with");
+        }
+    }
+}
+
+#[test]
 fn formats_use_no_other_format() {
     let format = |file: &Path| file.strip_prefix("formats").ok()?.iter().next().map(PathBuf::from);
     for (file, used) in sources_of("store").arrows() {

@@ -1,4 +1,7 @@
 //! Typed expression nodes. Equal nodes are one node (hash-consing), so common subexpressions need no search.
+//!
+//! Uses `task`. Start with `Node` and its invariants; tile shapes are in `grid.rs`, digests in `digest.rs`, equal nodes in
+//! `intern.rs`.
 
 mod check;
 pub mod digest;

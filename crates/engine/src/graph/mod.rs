@@ -3,6 +3,9 @@
 //!
 //! This is the live half: what is read follows from what was found. It works in memory that is set aside in the session's
 //! ledger, and results have the same bits at every number of threads. Rooms: `read ← program ← find`.
+//!
+//! Uses `sparse` and the rooms below. Start with `program/run.rs`, then `find/core_numbers.rs`; or `read/sweep.rs`, then
+//! `find/bfs.rs`.
 
 mod find;
 mod program;

@@ -1,6 +1,9 @@
 //! One file per operator family: its shape rule, type rule and tile rule.
 //!
 //! A builder checks its operands, names both sides when they do not go together, and interns the node.
+//!
+//! Operators that are tile algorithms hold their `Work`s here too. Uses `expr` and `task`. Start with `scan.rs`, a whole tile
+//! algorithm; `matmul.rs` shows a closed variant.
 
 mod algorithm;
 mod bands;

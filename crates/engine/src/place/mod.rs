@@ -1,5 +1,7 @@
 //! Memory decided by the plan: a simulation of the tile pool says which tile is read when, kept how long, spilled or
 //! dropped. What comes out is a program that provably fits (docs/placement.md).
+//!
+//! Uses `schedule`. Start with `simulate.rs`.
 
 pub mod policy;
 pub mod program;

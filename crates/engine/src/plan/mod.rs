@@ -1,4 +1,6 @@
 //! From expressions to passes: rewrite, decide what is held as tiles, fuse the rest, compile what each block runs.
+//!
+//! Uses `expr`, `ops` and the algorithms' rooms. Start with `partition.rs`: the values that are held as tiles.
 
 pub mod arrays;
 pub mod boxes;

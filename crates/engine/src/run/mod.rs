@@ -1,6 +1,8 @@
 //! Programs are played here: worker threads and asynchronous I/O, under one ledger.
 //!
 //! Rooms stand in a row: `compute ← session ← play ← prepare ← drive`.
+//!
+//! Uses all other rooms. Start with `drive/chain.rs` for stages, with `play/player.rs` for one program.
 
 mod compute;
 mod drive;

@@ -1,4 +1,6 @@
 //! The order of tile tasks. Several orders are proposed; placement simulates each and keeps the cheapest.
+//!
+//! Uses `plan`. Start with `Candidate` below.
 
 pub mod blocking;
 pub mod needed;

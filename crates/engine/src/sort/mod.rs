@@ -9,6 +9,8 @@
 //! the driver cuts the sorted sequence into partitions of equal length: exactly, whatever the skew, equal keys included,
 //! since the order is that of (key, position). So the reads of the second program are known before it runs, its tasks are
 //! independent of each other, and no input can make one of them larger than planned.
+//!
+//! Uses `ops` and the rooms below. Start with `external.rs`, which says the stages.
 
 mod buckets;
 mod columns;

@@ -3,6 +3,9 @@
 //!
 //! A stored sparse matrix is a node like any stored array: tiles of bytes, of different sizes, each some tile rows. Its
 //! products are tile algorithms over them, so forecast, placement, limit and faults are those of every program.
+//!
+//! Uses `ops` and `sort` and the rooms below. Start with `multiply.rs`; files are made by `ingest.rs` and `assemble.rs`,
+//! products of two matrices by `gustavson.rs`.
 
 mod adding;
 mod assemble;

@@ -2,6 +2,8 @@
 //!
 //! An algorithm works on *tile sets*: its inputs, then its results, then what it keeps for itself between its tasks.
 //! Everything it needs of memory is said before it runs, so placement decides for it as it does for passes.
+//!
+//! Uses `error.rs` alone. Start with `Algorithm` and `Work` below.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 //! `policy` and `set` are about one set, `address` says which; `core` holds them and knows what may happen to a page;
 //! `visit` serves reads, `fill` those of many whole pages, `write` changes pages, `flush` brings them to their files, `flusher`
 //! ahead of need, `resize` grows and shrinks.
+//!
+//! Uses `io` and the rooms below. Start with `core.rs`.
 
 mod address;
 mod ahead;

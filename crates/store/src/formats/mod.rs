@@ -1,4 +1,4 @@
-//! One folder a format. A format uses `array` and the rooms below, and no other format.
+//! One folder a format. Uses `array` and the rooms below; a format uses no other format. Start with `npy/`.
 
 pub mod graph;
 pub mod npy;

@@ -1,4 +1,6 @@
 //! Reads and writes: backends, retries, exact counters and injected faults.
+//!
+//! Uses `volume` and the rooms below. Start with `Io` below; many requests at once are `queue.rs`.
 
 mod faults;
 mod parts;

@@ -10,6 +10,8 @@
 //! 2. A stub stands before its parts are made, and goes before they are removed: what a process that was killed leaves is
 //!    an unfinished file, which cleaners know, or parts without a stub, which `check` finds.
 //! 3. Part n is as long as the blocks of it that the file has; a shorter one is an error, never zeros.
+//!
+//! Uses `base`, `memory` and `backend`. Start with `assembled.rs`, then `blob.rs`.
 
 pub(crate) mod assembled;
 mod blob;

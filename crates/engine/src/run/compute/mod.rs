@@ -1,4 +1,6 @@
 //! What a task does with its tiles: blocks of fused passes, products, partial results joined in trees.
+//!
+//! Uses `plan`'s model. Start with `task.rs`.
 
 pub mod fused;
 pub mod gather;

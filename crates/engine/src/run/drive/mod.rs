@@ -1,4 +1,6 @@
 //! A placed program, and one run of it: room is made, outputs are created, played, sealed and published.
+//!
+//! Uses `prepare` and `play`. Start with `chain.rs`.
 
 mod chain;
 mod resume;

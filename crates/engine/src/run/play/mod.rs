@@ -1,4 +1,6 @@
 //! A program played: one thread issues its instructions, workers compute, I/O threads read and write.
+//!
+//! Uses `compute` and `session`. Start with `player.rs`.
 
 pub mod estimate;
 pub mod player;

@@ -1,4 +1,7 @@
 //! From expressions to a placed program: plan, check sources and targets, count what the run reserves.
+//!
+//! Finds the memory (`budget.rs`) or refuses with a limit that works (`refusal.rs`). Uses `plan`, `schedule`, `place` and
+//! `session`. Start with `prepare` below.
 
 pub mod budget;
 pub mod planning;

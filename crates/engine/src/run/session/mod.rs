@@ -1,4 +1,6 @@
 //! A session: the memory limit, the disks and the tiles kept between programs.
+//!
+//! Uses `place` and the rooms below. Start with `Session` below.
 
 pub mod aside;
 mod lock;
