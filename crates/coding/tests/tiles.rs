@@ -1,4 +1,5 @@
 //! Tiles as bytes, against their entries.
+#![allow(clippy::unwrap_used)] // who runs it sees where it fails
 
 mod support;
 

@@ -1,6 +1,7 @@
 //! Nanoseconds per element of the sorting kernels, beside the standard library's sorts.
 //!
 //! `cargo run --release -p outcore-kernels --example sorting [MiB [filter]]`
+#![allow(clippy::unwrap_used)] // who runs it sees where it fails
 
 use bytemuck::Pod;
 use outcore_dtype::DType;

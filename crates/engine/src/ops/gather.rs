@@ -235,6 +235,9 @@ impl Work for Gather {
 }
 
 /// Refuses positions that are none, naming one as it was before those below zero were counted from the end.
+///
+/// # Errors
+/// A position outside, named.
 pub fn check_inside(length: u64, positions: &[u8]) -> Result<(), EngineError> {
     match find_outside(length, positions) {
         None => Ok(()),

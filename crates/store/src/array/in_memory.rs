@@ -21,6 +21,9 @@ pub struct MemorySource {
 
 impl MemorySource {
     /// `offset` and `strides` are in elements. Every element that the shape reaches must lie in the owner's bytes.
+    ///
+    /// # Errors
+    /// The bytes are not those of the shape and strides.
     pub fn new(
         owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
         dtype: DType,
@@ -160,6 +163,9 @@ pub struct MemorySink {
 
 impl MemorySink {
     /// Reserves the whole result.
+    ///
+    /// # Errors
+    /// `memory`, where the ledger has no room for the result.
     pub fn new(shape: &[u64], dtype: DType, tile: &[u64], pool: &FramePool) -> Result<MemorySink, StoreError> {
         let bytes =
             checked_elements(shape).and_then(|elements| usize::try_from(elements).ok()?.checked_mul(dtype.size()));

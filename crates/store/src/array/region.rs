@@ -68,6 +68,9 @@ impl Region {
     }
 
     /// Refuses a box that does not lie in an array of `shape`.
+    ///
+    /// # Errors
+    /// The region leaves the shape; both are named.
     pub fn check_in(&self, shape: &[u64], name: &str) -> Result<(), StoreError> {
         let inside = self.start.len() == shape.len()
             && self.shape.len() == shape.len()

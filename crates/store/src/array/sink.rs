@@ -21,18 +21,30 @@ pub trait Sink: Send + Sync {
     fn workspace_bytes(&self, region: &Region) -> usize;
     /// Writes a region given C-contiguous in native order. `data` starts on a page and may go on to the end of the
     /// region's last page; what is there is never visible in the output.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError>;
     /// The region's place in memory, where it is one contiguous piece.
     fn borrow(&self, _region: &Region) -> Option<ClaimedSlice> {
         None
     }
     /// Makes what has been written so far durable, while more may be written.
+    ///
+    /// # Errors
+    /// The file cannot be synced.
     fn flush(&self, _io: &Io) -> Result<(), StoreError> {
         Ok(())
     }
     /// Makes what was written durable, still without its name: several outputs are sealed before any is published.
+    ///
+    /// # Errors
+    /// The rest cannot be written, or the file cannot be synced.
     fn seal(&self, io: &Io) -> Result<(), StoreError>;
     /// Refuses a sealed output that is not what was written any more: moved, cut short, with files missing.
+    ///
+    /// # Errors
+    /// `disturbed`, when the output is not what was written.
     fn check(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -41,6 +53,9 @@ pub trait Sink: Send + Sync {
         None
     }
     /// Seals and publishes this output alone.
+    ///
+    /// # Errors
+    /// Those of `seal` and `check`; a name that cannot be given.
     fn finish(&self, io: &Io) -> Result<(), StoreError> {
         self.seal(io)?;
         self.check()?;

@@ -85,9 +85,15 @@ pub trait Source: Send + Sync + std::fmt::Debug {
         Ok(())
     }
     /// What a `read` of this region moves and takes. What must be read to know that is counted as metadata.
+    ///
+    /// # Errors
+    /// The region leaves the array; an index that must be read for it cannot be.
     fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError>;
     /// Fills `frame[offset..]` with the region, C-contiguous and in native order, and returns `offset`, a multiple of
     /// the element size. The frame starts on a page.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not what it was when opened, or has bytes that are no elements.
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError>;
     /// The bytes that `read_group` transfers; nothing where neighbours are not read together.
     fn group_bytes(&self, _regions: &[Region]) -> Option<u64> {
@@ -96,6 +102,9 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     /// Reads regions that are neighbours along the last axis, and equal along the others, in one go: rows that each of
     /// them would read in pieces are read whole. Fills the front of each frame, C-contiguous and in native order.
     /// `staging` is `GROUP_STAGING_BYTES` of whole pages.
+    ///
+    /// # Errors
+    /// Those of `read`; an array whose tiles are read one by one.
     fn read_group(
         &self,
         _regions: &[Region],
@@ -160,7 +169,13 @@ pub struct Opened {
 /// Whom an array is opened for.
 pub trait Opening {
     /// Asked now and then; an error ends the opening.
+    ///
+    /// # Errors
+    /// Why the opening ends.
     fn look(&mut self) -> Result<(), StoreError>;
     /// Asked before memory is taken that the opened array keeps: the grant is given back with it.
+    ///
+    /// # Errors
+    /// `memory`, where there is none for it.
     fn keep(&mut self, bytes: usize) -> Result<Option<Reservation>, StoreError>;
 }

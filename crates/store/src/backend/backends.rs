@@ -32,6 +32,10 @@ pub enum Mode {
 
 /// Opens files. Blocking; callers that want overlap call from the threads of an `IoPool`.
 pub trait Backend: Send + Sync {
+    /// Opens a file, within a volume or not.
+    ///
+    /// # Errors
+    /// What the file system reports.
     fn open(&self, path: &Path, mode: Mode) -> Result<Arc<dyn Blob>>;
     /// What reads and writes of its files may have to be multiples of, where paths may lie in volumes.
     fn volume_alignment(&self) -> Option<usize> {
@@ -52,15 +56,29 @@ pub struct Backing {
 /// Who counts calls that others make.
 pub trait CallWatch: Send + Sync {
     /// A call is over that had begun then; gives its outcome, in which an error may be named.
+    ///
+    /// # Errors
+    /// The outcome, in which the disk may be named.
     fn over(&self, begun: Instant, outcome: Result<usize>) -> Result<usize>;
 }
 
 /// One open file. `read_at` and `write_at` may transfer less than asked; `Io` goes on from there.
 #[allow(clippy::len_without_is_empty)]
 pub trait Blob: KeepsOpen {
+    /// Reads to the front of `buffer`, from `offset` on; less than asked at the end, or any time.
+    ///
+    /// # Errors
+    /// What the file system reports.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+    /// Writes at `offset`; it may be less than asked.
+    ///
+    /// # Errors
+    /// What the file system reports.
     fn write_at(&self, data: &[u8], offset: u64) -> Result<usize>;
     /// As `read_at`, into one buffer after the other.
+    ///
+    /// # Errors
+    /// What the file system reports.
     fn read_vectored_at(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize> {
         let mut done = 0;
         for buffer in buffers {
@@ -73,6 +91,9 @@ pub trait Blob: KeepsOpen {
         Ok(done)
     }
     /// As `write_at`, from one buffer after the other.
+    ///
+    /// # Errors
+    /// What the file system reports.
     fn write_vectored_at(&self, buffers: &[IoSlice<'_>], offset: u64) -> Result<usize> {
         let mut done = 0;
         for buffer in buffers {
@@ -96,12 +117,30 @@ pub trait Blob: KeepsOpen {
     fn placed_to_write(&self, _offset: u64, _bytes: u64) -> Option<Backing> {
         None
     }
+    /// Makes the file's bytes durable.
+    ///
+    /// # Errors
+    /// What the file system reports.
     fn sync(&self) -> Result<()>;
+    /// Bytes in the file.
+    ///
+    /// # Errors
+    /// What the file system reports.
     fn len(&self) -> Result<u64>;
     /// What the open file is now.
+    ///
+    /// # Errors
+    /// What the file system reports.
     fn stamp(&self) -> Result<Stamp>;
+    /// Makes the file `bytes` long.
+    ///
+    /// # Errors
+    /// What the file system reports.
     fn set_len(&self, bytes: u64) -> Result<()>;
     /// Makes the file `bytes` long with its space set aside, where the file system can.
+    ///
+    /// # Errors
+    /// A full disk, or what the file system reports.
     fn allocate(&self, bytes: u64) -> Result<()> {
         self.set_len(bytes)
     }

@@ -71,6 +71,9 @@ impl CachedFile {
     }
 
     /// Fills `buffer` with the bytes at `offset`, by way of the cache.
+    ///
+    /// # Errors
+    /// The range leaves the file; a page cannot be read, or is not what it should be.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), StoreError> {
         let most = self.cache.options.request_bytes.min(u32::MAX as usize);
         let spans: Vec<Span> = (0..buffer.len())

@@ -443,6 +443,9 @@ fn is_directory(stat: &Stat) -> bool {
 
 /// Removes the unfinished outputs that dead processes left in `dir`; what they had put aside gets its name back, where
 /// nothing has taken it.
+///
+/// # Errors
+/// The directory cannot be listed, or an output that was replaced cannot be put back.
 pub fn clean_partials(dir: &Path) -> Result<Cleaned, StoreError> {
     clean_where(
         dir,

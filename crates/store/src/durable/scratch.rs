@@ -53,6 +53,9 @@ struct ScratchSpace {
 }
 
 /// Bytes free for scratch in each of `dirs`, there or not yet; those on one file system share what there is.
+///
+/// # Errors
+/// What the file system reports.
 pub fn scratch_room(dirs: &[PathBuf]) -> Result<Vec<u64>, StoreError> {
     let disks = dirs.iter().map(|dir| disk_of(dir)).collect::<Result<Vec<_>, _>>()?;
     let share = |&(device, free): &(u64, u64)| free / disks.iter().filter(|disk| disk.0 == device).count() as u64;
@@ -100,6 +103,9 @@ impl ScratchFiles {
 
 impl Scratch {
     /// Opens scratch space in `dirs`, used in turn, after removing what dead processes left there.
+    ///
+    /// # Errors
+    /// A directory that cannot be written to.
     pub fn new(dirs: &[PathBuf], quota: Option<u64>, io: &Io) -> Result<Scratch, StoreError> {
         if dirs.is_empty() {
             return Err(StoreError::Invalid("scratch needs at least one directory".into()));
@@ -144,6 +150,9 @@ impl Scratch {
     }
 
     /// A place for `bytes`: the first free extent that is large enough in any file, else new space in turn.
+    ///
+    /// # Errors
+    /// `quota` or `space`, where there is no room for the slot.
     pub fn slot(&self, bytes: usize) -> Result<Slot, StoreError> {
         let bytes = Scratch::slot_bytes(bytes);
         let mut space = self.0.space();
@@ -187,6 +196,9 @@ impl Scratch {
     }
 
     /// Looks how far the files may grow, before a program.
+    ///
+    /// # Errors
+    /// What the file system reports.
     pub fn measure(&self) -> Result<(), StoreError> {
         let dirs: Vec<PathBuf> = self.0.files.iter().map(|file| file.dir.path().to_path_buf()).collect();
         let free = scratch_room(&dirs)?;
@@ -210,6 +222,9 @@ impl Scratch {
     }
 
     /// Writes a slot. `data` starts on a page and covers the slot's whole pages.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn write(&self, slot: &Slot, data: &[u8]) -> Result<(), StoreError> {
         let short = || StoreError::Invalid(format!("scratch: {} bytes for a slot of {}", data.len(), slot.bytes));
         let data = data.get(..slot.bytes as usize).ok_or_else(short)?;
@@ -217,6 +232,9 @@ impl Scratch {
     }
 
     /// Reads a slot into the front of a frame, which covers the slot's whole pages.
+    ///
+    /// # Errors
+    /// The file cannot be read.
     pub fn read(&self, slot: &Slot, frame: &mut [u8]) -> Result<(), StoreError> {
         let length = frame.len();
         let short = || {
@@ -330,6 +348,9 @@ impl Drop for ScratchFolder {
 }
 
 /// Removes the scratch that dead processes left in `dir`.
+///
+/// # Errors
+/// The directory cannot be listed.
 pub fn clean(dir: &Path) -> Result<Cleaned, StoreError> {
     clean_where(dir, |name| name.starts_with(PREFIX), |_| Ok(()))
 }

@@ -90,6 +90,9 @@ impl File {
     }
 
     /// Bytes in the file now.
+    ///
+    /// # Errors
+    /// What the file system reports.
     pub fn len(&self) -> Result<u64, StoreError> {
         self.blob
             .len()
@@ -103,6 +106,10 @@ impl File {
             .map_err(|cause| StoreError::io(&self.path, 0, "stat", cause))
     }
 
+    /// Whether the file has no bytes.
+    ///
+    /// # Errors
+    /// What the file system reports.
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         Ok(self.len()? == 0)
     }
@@ -117,6 +124,10 @@ impl File {
         self.blob.identity()
     }
 
+    /// Makes the file `bytes` long.
+    ///
+    /// # Errors
+    /// What the file system reports.
     pub fn set_len(&self, bytes: u64) -> Result<(), StoreError> {
         self.blob
             .set_len(bytes)
@@ -125,6 +136,9 @@ impl File {
 
     /// Makes the file `bytes` long with its space set aside: writes inside it need not wait for one another, and a full
     /// disk is met before they start.
+    ///
+    /// # Errors
+    /// A full disk, or what the file system reports.
     pub fn allocate(&self, bytes: u64) -> Result<(), StoreError> {
         self.blob
             .allocate(bytes)
@@ -206,6 +220,10 @@ impl Io {
         self.0.volumes.notes()
     }
 
+    /// Opens a file, within a volume or not.
+    ///
+    /// # Errors
+    /// What the file system reports; a stub of a volume that is not where it was written.
     pub fn open(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {
         if self.0.backend.volume_alignment().is_none() {
             return self.open_plain(path, mode);
@@ -249,6 +267,9 @@ impl Io {
     ///
     /// For direct I/O `offset`, the buffer's address and its length are multiples of `PAGE`, and `expected` is the
     /// buffer's length unless the file ends before.
+    ///
+    /// # Errors
+    /// The file cannot be read, or ends before; nothing is counted then.
     pub fn read(&self, file: &File, buffer: &mut [u8], offset: u64, expected: usize) -> Result<(), StoreError> {
         let calls = self.read_fully(file, buffer, offset, expected)?;
         self.0.totals.read_calls.fetch_add(calls, Relaxed);
@@ -257,6 +278,9 @@ impl Io {
     }
 
     /// As `read`, counted as metadata.
+    ///
+    /// # Errors
+    /// Those of `read`.
     pub fn read_metadata(
         &self,
         file: &File,
@@ -311,6 +335,9 @@ impl Io {
     }
 
     /// Writes all of `data` at `offset`; the same alignment rules as for `read`.
+    ///
+    /// # Errors
+    /// The file cannot be written; nothing is counted then.
     pub fn write(&self, file: &File, data: &[u8], offset: u64) -> Result<(), StoreError> {
         let error =
             |done: usize, cause: std::io::Error| StoreError::io(&file.path, offset + done as u64, "write", cause);
@@ -347,6 +374,9 @@ impl Io {
     }
 
     /// Makes the file's bytes durable.
+    ///
+    /// # Errors
+    /// What the file system reports.
     pub fn sync(&self, file: &File) -> Result<(), StoreError> {
         let injected = self.0.faults.before_sync();
         injected
@@ -368,6 +398,9 @@ impl Io {
     }
 
     /// Makes everything written to the file system that holds `path` durable.
+    ///
+    /// # Errors
+    /// What the file system reports, of the disks of a volume too.
     pub fn sync_file_system(&self, path: &Path) -> Result<(), StoreError> {
         let error = |cause| StoreError::io(path, 0, "sync", cause);
         self.0.faults.before_sync().map_err(error)?;

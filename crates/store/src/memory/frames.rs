@@ -57,6 +57,9 @@ impl FramePool {
     }
 
     /// A frame of `capacity` bytes. Its contents are unspecified.
+    ///
+    /// # Errors
+    /// `memory`, where the ledger has no room; memory that the system does not give.
     pub fn allocate(&self, capacity: usize, what: &str) -> Result<Frame, StoreError> {
         let bytes = FramePool::frame_bytes(capacity);
         let reused = self.0.arena().reuse(bytes);

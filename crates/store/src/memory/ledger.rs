@@ -247,6 +247,9 @@ impl Ledger {
     }
 
     /// Grants `bytes` to `what`, or says what is missing.
+    ///
+    /// # Errors
+    /// `memory`, with need, use and limit.
     pub fn reserve(&self, bytes: usize, what: &str) -> Result<Reservation, StoreError> {
         {
             let mut state = self.state();

@@ -68,6 +68,9 @@ unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
     /// Maps at least `bytes`, zeroed, rounded up to whole pages and never empty.
+    ///
+    /// # Errors
+    /// Memory that the system does not give.
     pub fn new(bytes: usize) -> std::io::Result<AlignedBuffer> {
         let bytes = round_up(bytes).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let chunk = Arc::new(Chunk::map(bytes, bytes >= HUGE_PAGE)?);

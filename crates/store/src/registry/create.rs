@@ -40,6 +40,9 @@ enum Format {
 impl SinkPlan {
     /// Checks an output: `.npy` or `.zarr` by suffix, in a writable directory with enough free space, and not there yet
     /// unless `overwrite`. Links are followed: what they lead to is written. Creates nothing.
+    ///
+    /// # Errors
+    /// Another suffix, a directory that cannot be written in, a name that is taken, too little space.
     pub fn new(
         path: &Path,
         shape: &[u64],
@@ -176,6 +179,9 @@ impl SinkPlan {
     }
 
     /// Creates the output beside its name.
+    ///
+    /// # Errors
+    /// Those of `new`, met meanwhile; a file that cannot be made.
     pub fn create(&self, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
         self.check_target()?;
         match &self.format {
@@ -237,6 +243,9 @@ fn is_mount_point(path: &Path) -> bool {
 }
 
 /// Checks an output without creating anything; see `SinkPlan::new`.
+///
+/// # Errors
+/// Those of `SinkPlan::new`.
 pub fn plan_sink(
     path: &Path,
     shape: &[u64],
@@ -248,6 +257,9 @@ pub fn plan_sink(
 }
 
 /// Checks and creates an output.
+///
+/// # Errors
+/// Those of `SinkPlan::new` and `SinkPlan::create`.
 pub fn create(
     path: &Path,
     shape: &[u64],

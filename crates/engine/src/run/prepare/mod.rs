@@ -74,6 +74,9 @@ impl Session {
 
     /// As `prepare`, asking `watch` now and then whether the plan is still wanted: an error of its is returned at once.
     /// The planner changes nothing that others see, so it is left to itself then and ends when it looks up.
+    ///
+    /// # Errors
+    /// Those of `prepare`, and of `watch`.
     pub fn prepare_watched(
         self: &Arc<Session>,
         outputs: &[Expr],

@@ -72,6 +72,9 @@ fn read_metadata(dir: &Path) -> Result<(ArrayMetadata, Stamp), StoreError> {
 impl ZarrArray {
     /// Opens the directory of an array. Costs one `stat` per chunk, the only way to know it again: `zarr.json` stays as
     /// it is when a chunk is replaced.
+    ///
+    /// # Errors
+    /// No array of format 3, metadata that are not supported, and the answers of `opening`.
     pub fn open(dir: &Path, opening: &mut dyn Opening) -> Result<ZarrArray, StoreError> {
         let (metadata, stamp) = read_metadata(dir)?;
         let extents = metadata.shape.iter().zip(&metadata.chunk);
