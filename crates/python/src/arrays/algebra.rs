@@ -1,10 +1,11 @@
 //! Products, factorizations and transforms.
 
-use super::node::{built, Built, PyExpr};
-use crate::base::errors::to_python;
 use outcore_engine::{linalg, ops, EngineError};
 use outcore_kernels::{Factor, Fourier};
 use pyo3::prelude::*;
+
+use super::node::{built, Built, PyExpr};
+use crate::base::errors::to_python;
 
 #[pyfunction]
 fn matmul(x: &PyExpr, y: &PyExpr) -> Built {

@@ -1,7 +1,7 @@
 //! NumPy arrays in and out.
 
-use crate::base::errors::{store_error, to_python};
-use crate::base::held::results;
+use std::sync::Arc;
+
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
@@ -12,7 +12,9 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
-use std::sync::Arc;
+
+use crate::base::errors::{store_error, to_python};
+use crate::base::held::results;
 
 /// The memory of a NumPy array, kept alive by a reference to it.
 struct Borrowed {

@@ -1,13 +1,15 @@
 //! Element by element, and functions over tiles.
 
-use super::function::PyFunction;
-use super::node::{built, dtype_named, exprs, Built, PyExpr};
-use crate::base::errors::to_python;
+use std::sync::Arc;
+
 use outcore_engine::expr::{Check, Refusal};
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Binary, Bounds, Unary};
 use pyo3::prelude::*;
-use std::sync::Arc;
+
+use super::function::PyFunction;
+use super::node::{built, dtype_named, exprs, Built, PyExpr};
+use crate::base::errors::to_python;
 
 #[pyfunction]
 fn unary(name: &str, x: &PyExpr) -> Built {

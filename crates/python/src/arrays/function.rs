@@ -1,12 +1,13 @@
 //! Python functions over tiles.
 
-use super::convert::{block_array, copy_out};
-use crate::base::raised::Raised;
 use outcore_dtype::DType;
 use outcore_engine::expr::{Block, BlockFunction};
 use outcore_engine::FunctionError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+
+use super::convert::{block_array, copy_out};
+use crate::base::raised::Raised;
 
 /// A callable that takes NumPy arrays and returns one of the same shape.
 pub struct PyFunction {

@@ -1,14 +1,16 @@
 //! Nodes without inputs: arrays in memory, of Python functions, of numbers that follow a rule.
 
-use super::blocks::BlockSource;
-use super::convert;
-use super::node::{built, dtype_named, scalar, Built, PyExpr};
-use crate::base::errors::to_python;
+use std::sync::Arc;
+
 use numpy::PyUntypedArray;
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::Generator;
 use pyo3::prelude::*;
-use std::sync::Arc;
+
+use super::blocks::BlockSource;
+use super::convert;
+use super::node::{built, dtype_named, scalar, Built, PyExpr};
+use crate::base::errors::to_python;
 
 #[pyfunction]
 fn from_blocks(read: &Bound<'_, PyAny>, shape: Vec<u64>, dtype: &str, chunks: Option<Vec<u64>>, name: String) -> Built {

@@ -1,15 +1,17 @@
 //! Expression nodes: one node of an expression, and what it says of itself.
 
-use super::recipe::recipe;
-use crate::base::errors::to_python;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
 use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::{topological, Expr, Named, Op};
 use outcore_engine::{ops, EngineError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
-use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+
+use super::recipe::recipe;
+use crate::base::errors::to_python;
 
 /// One node of an expression: immutable, and equal expressions are the same node (same `id`).
 #[pyclass(frozen, name = "Expr", module = "outcore._core")]

@@ -1,10 +1,11 @@
 //! Reductions, scans and statistics.
 
-use super::node::{built, dtype_named, Built, PyExpr};
-use crate::base::errors::to_python;
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Finish, Reduce, Scan, Tally};
 use pyo3::prelude::*;
+
+use super::node::{built, dtype_named, Built, PyExpr};
+use crate::base::errors::to_python;
 
 #[pyfunction]
 fn reduce(name: &str, x: &PyExpr, axes: Vec<usize>, correction: f64) -> Built {

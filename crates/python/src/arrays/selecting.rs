@@ -1,12 +1,13 @@
 //! Sorting, searching, and choosing elements.
 
-use super::node::{built, exprs, Built, PyExpr};
-use crate::base::errors::to_python;
 use outcore_engine::ops;
 use outcore_engine::sort::Method;
 use outcore_kernels::sort::Side;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use super::node::{built, exprs, Built, PyExpr};
+use crate::base::errors::to_python;
 
 /// The rows that a mask chooses, given how many each of its granules does.
 #[pyfunction]

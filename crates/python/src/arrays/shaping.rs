@@ -1,9 +1,10 @@
 //! Views and other shapes.
 
-use super::node::{built, exprs, Built, PyExpr};
 use outcore_engine::expr::AxisSlice;
 use outcore_engine::ops;
 use pyo3::prelude::*;
+
+use super::node::{built, exprs, Built, PyExpr};
 
 #[pyfunction]
 fn broadcast_to(x: &PyExpr, shape: Vec<u64>) -> Built {

@@ -1,13 +1,15 @@
 //! Errors of the engine as the exceptions of `outcore.errors`, by their stable code.
 
-use super::held::{held_results, HeldResults};
-use super::raised::Raised;
+use std::path::Path;
+
 use outcore_engine::EngineError;
 use outcore_store::{show_size, StoreError};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::Path;
+
+use super::held::{held_results, HeldResults};
+use super::raised::Raised;
 
 /// The Python exception for an engine error.
 pub fn to_python(error: EngineError) -> PyErr {

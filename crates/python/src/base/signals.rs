@@ -1,9 +1,11 @@
 //! Work without the interpreter, with signals watched.
 
-use super::errors::to_python;
+use std::time::Duration;
+
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
-use std::time::Duration;
+
+use super::errors::to_python;
 
 /// Progress is told to Python at most this often; signals are looked for as often as the runner asks.
 pub const TELL: Duration = Duration::from_millis(200);

@@ -1,13 +1,15 @@
 //! Volumes: one logical file over several directories; and files that may lie in one, for what Python itself does to them.
 
-use crate::base::errors::store_error;
-use crate::base::signals::watching_signals;
+use std::path::{Path, PathBuf};
+
 use outcore_store::io::Mode;
 use outcore_store::volumes::{self, Layout};
 use outcore_store::{Io, StoreError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use std::path::{Path, PathBuf};
+
+use crate::base::errors::store_error;
+use crate::base::signals::watching_signals;
 
 /// Bytes that are handed to Python at a time.
 const BYTES_MAX: u64 = 1 << 30;

@@ -1,11 +1,12 @@
 //! Communities: Louvain and label propagation.
 
-use super::graph::PyGraph;
-use super::run::PyGraphRun;
 use numpy::PyArray1;
 use outcore_engine::graph::{self, Coarse, Louvain, Resources};
 use outcore_store::Direction;
 use pyo3::prelude::*;
+
+use super::graph::PyGraph;
+use super::run::PyGraphRun;
 
 #[pymethods]
 impl PyGraph {

@@ -1,17 +1,20 @@
 //! Stored graphs: opened, made of matrices, and what they say of themselves.
 
-use super::pages::PagesOfSessions;
-use crate::base::errors::{argument, to_python};
-use crate::base::signals::watching_signals;
-use crate::session::PySession;
-use crate::sparse::matrix::PySparse;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
 use outcore_coding::lists::ListIndex;
 use outcore_engine::graph::{self, Frontier, Graph, Resources, VertexProgram};
 use outcore_engine::EngineError;
 use outcore_store::{Direction, GraphFile, Io, Part, PAGE};
 use pyo3::prelude::*;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+
+use super::pages::PagesOfSessions;
+use super::run::{OnlyForecast, PyGraphRun};
+use crate::base::errors::{argument, to_python};
+use crate::base::signals::watching_signals;
+use crate::session::PySession;
+use crate::sparse::matrix::PySparse;
 
 pub fn directions_named(name: &str) -> PyResult<&'static [Direction]> {
     match name {
@@ -207,6 +210,8 @@ fn build_graph(
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyGraph>()?;
+    module.add_class::<PyGraphRun>()?;
+    module.add("OnlyForecast", module.py().get_type::<OnlyForecast>())?;
     module.add_function(wrap_pyfunction!(open_graph, module)?)?;
     module.add_function(wrap_pyfunction!(build_graph, module)?)
 }

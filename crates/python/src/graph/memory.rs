@@ -1,15 +1,17 @@
 //! The memory of a call: what is known of vertices, what reading takes, and the page cache of the file.
 
-use super::graph::PyGraph;
-use super::pages::CACHE_LEAST;
-use super::run::{Begin, PyGraphRun};
+use std::sync::Arc;
+
 use outcore_engine::graph::{self, Frames, Resources};
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
 use outcore_store::cache::CachedFile;
 use outcore_store::{return_freed_memory, Direction};
 use pyo3::prelude::*;
-use std::sync::Arc;
+
+use super::graph::PyGraph;
+use super::pages::CACHE_LEAST;
+use super::run::{Begin, PyGraphRun};
 
 /// Memory for what is read ahead and sent: so much at the least, and one of so many parts of what is left; the cache has the rest.
 pub struct Reading {

@@ -1,12 +1,13 @@
 //! PageRank.
 
-use super::graph::PyGraph;
-use super::run::PyGraphRun;
-use crate::base::errors::argument;
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{self, Deltas, Ranking, Strength};
 use outcore_store::Direction;
 use pyo3::prelude::*;
+
+use super::graph::PyGraph;
+use super::run::PyGraphRun;
+use crate::base::errors::argument;
 
 #[pymethods]
 impl PyGraph {

@@ -1,13 +1,14 @@
 //! Lists of neighbours for Python.
 
-use super::graph::{directions_named, PyGraph};
-use super::program::give;
-use super::run::PyGraphRun;
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::graph::{self, Asked, Frames, Resources};
 use outcore_engine::EngineError;
 use outcore_store::{return_freed_memory, Direction};
 use pyo3::prelude::*;
+
+use super::graph::{directions_named, PyGraph};
+use super::program::give;
+use super::run::PyGraphRun;
 
 /// Bytes of lists from which on it is worth while to give back what they took meanwhile.
 const FREED_LEAST: u64 = 1 << 20;

@@ -1,14 +1,15 @@
 //! Searches: by levels, by distance, in topological order, and betweenness.
 
-use super::graph::PyGraph;
-use super::memory::Reading;
-use super::run::PyGraphRun;
-use crate::base::errors::to_python;
 use numpy::PyArray1;
 use outcore_engine::graph::{self, Frontier, Generations, Graph, Paths, Place, Search};
 use outcore_engine::EngineError;
 use outcore_store::Direction;
 use pyo3::prelude::*;
+
+use super::graph::PyGraph;
+use super::memory::Reading;
+use super::run::PyGraphRun;
+use crate::base::errors::to_python;
 
 /// Weights on the average to a step of paths: as lists of many vertices share a page, few wide iterations read less than many
 /// narrow ones, and are hardly slower where paths are long.

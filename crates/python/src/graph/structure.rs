@@ -1,15 +1,16 @@
 //! Degrees, components, cores, triangles, dense neighbourhoods.
 
-use super::graph::{directions_named, PyGraph};
-use super::run::PyGraphRun;
-use crate::base::errors::to_python;
-use crate::session::PySession;
 use numpy::PyArray1;
 use outcore_coding::lists::ListIndex;
 use outcore_engine::graph::{self, Left, Peeling, Resources};
 use outcore_engine::EngineError;
 use outcore_store::Direction;
 use pyo3::prelude::*;
+
+use super::graph::{directions_named, PyGraph};
+use super::run::PyGraphRun;
+use crate::base::errors::to_python;
+use crate::session::PySession;
 
 /// Bytes of memory for the loop of a vertex, in a list that has grown.
 const LOOPS_BYTES: u64 = 8;

@@ -1,11 +1,11 @@
 //! What the disks of volumes have done.
 
-use outcore_store::volumes::DiskCounters;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
 use std::path::Path;
 
 use outcore_engine::run::Session;
+use outcore_store::volumes::DiskCounters;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
 
 /// What the disks of volumes have done for a session.
 pub fn disks<'py>(py: Python<'py>, session: &Session) -> PyResult<Bound<'py, PyList>> {

@@ -1,10 +1,12 @@
 //! What the build and the process say of themselves.
 
-use crate::base::errors::store_error;
+use std::path::PathBuf;
+
 use outcore_store::Io;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+
+use crate::base::errors::store_error;
 
 #[pyfunction]
 fn info(py: Python<'_>, path: PathBuf) -> PyResult<String> {

@@ -1,13 +1,15 @@
 //! Stored arrays as nodes.
 
+use std::path::PathBuf;
+
+use outcore_engine::ops;
+use outcore_store::RawArray;
+use pyo3::prelude::*;
+
 use super::session::PySession;
 use crate::arrays::node::{built, dtype_named, Built, PyExpr};
 use crate::base::errors::{store_error, to_python};
 use crate::base::signals::watching_signals;
-use outcore_engine::ops;
-use outcore_store::RawArray;
-use pyo3::prelude::*;
-use std::path::PathBuf;
 
 #[pyfunction]
 fn open(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> Built {

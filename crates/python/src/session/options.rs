@@ -1,12 +1,14 @@
 //! Options and targets as Python gives them.
 
-use crate::base::errors::to_python;
+use std::path::PathBuf;
+
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::Target;
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+
+use crate::base::errors::to_python;
 
 pub fn option<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     options: &Bound<'py, PyDict>,

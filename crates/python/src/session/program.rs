@@ -1,14 +1,16 @@
 //! Programs: forecasts and outcomes out, signals watched in between.
 
-use crate::arrays::convert::to_numpy;
-use crate::base::errors::to_python;
-use crate::base::signals::TELL;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use outcore_engine::run::{Chain, Doing, Outcome, ProgressReport};
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use std::path::Path;
-use std::time::{Duration, Instant};
+
+use crate::arrays::convert::to_numpy;
+use crate::base::errors::to_python;
+use crate::base::signals::TELL;
 
 /// Planning that takes longer is told.
 pub const LONG: Duration = Duration::from_secs(1);

@@ -1,20 +1,22 @@
 //! Sessions: options in, programs out.
 
-use super::options::{invalid, option, plan_options, read_target};
-use super::program::{PyProgram, LONG, PLANNING};
-use crate::arrays::node::PyExpr;
-use crate::base::errors::{store_error, to_python};
-use crate::base::signals::watching;
-use crate::session::stages::PyStagesFolder;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
 use outcore_engine::expr::{topological, Expr, Op};
 use outcore_engine::place::Policy;
 use outcore_engine::run::{Session, SessionOptions};
 use outcore_store::{may_change_unseen, StagesFolder};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Instant;
+
+use super::options::{invalid, option, plan_options, read_target};
+use super::program::{PyProgram, LONG, PLANNING};
+use crate::arrays::node::PyExpr;
+use crate::base::errors::{store_error, to_python};
+use crate::base::signals::watching;
+use crate::session::stages::PyStagesFolder;
 
 #[pyclass(frozen, name = "Session", module = "outcore._core")]
 pub struct PySession(pub Arc<Session>);

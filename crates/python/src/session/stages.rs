@@ -1,10 +1,12 @@
 //! Folders of stages, unfinished outputs, and scratch that dead processes left.
 
-use crate::base::errors::store_error;
+use std::path::PathBuf;
+
 use outcore_store::StagesFolder;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+
+use crate::base::errors::store_error;
 
 /// A folder that stays until it is removed; locked while this is alive.
 #[pyclass(frozen, name = "StagesFolder", module = "outcore._core")]

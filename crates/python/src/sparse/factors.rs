@@ -1,11 +1,12 @@
 //! Incomplete factors of sparse matrices in memory.
 
-use crate::base::errors::argument;
 use bytemuck::Pod;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use outcore_dtype::{Complex, DType};
 use outcore_engine::sparse::{Broken, Incomplete, Number};
 use pyo3::prelude::*;
+
+use crate::base::errors::argument;
 
 /// Factors of some type.
 enum Typed {

@@ -1,12 +1,7 @@
 //! Entries in any order: parted into groups of tile rows, each put in order in memory.
 
-use super::matrix::duplicates_named;
-use super::matrix::shape_of;
-use super::writer::HELD_STEP;
-use crate::arrays::node::{exprs, PyExpr};
-use crate::base::errors::{argument, to_python};
-use crate::base::signals::watching_signals;
-use crate::session::PySession;
+use std::path::PathBuf;
+
 use numpy::PyReadonlyArray1;
 use outcore_dtype::DType;
 use outcore_engine::expr::staged::Room;
@@ -16,7 +11,14 @@ use outcore_engine::sparse::{self, Assembler, Crew, Given, Ingest};
 use outcore_engine::EngineError;
 use outcore_store::return_freed_memory;
 use pyo3::prelude::*;
-use std::path::PathBuf;
+
+use super::matrix::duplicates_named;
+use super::matrix::shape_of;
+use super::writer::HELD_STEP;
+use crate::arrays::node::{exprs, PyExpr};
+use crate::base::errors::{argument, to_python};
+use crate::base::signals::watching_signals;
+use crate::session::PySession;
 
 /// The part of the session's memory that groups of entries are sorted and encoded in.
 fn grouping_bytes(session: &Session) -> u64 {

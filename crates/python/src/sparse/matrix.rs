@@ -1,16 +1,18 @@
 //! Stored sparse matrices: opened, multiplied with dense ones, read.
 
-use crate::arrays::node::PyExpr;
-use crate::base::errors::{argument, to_python};
-use crate::base::signals::watching_signals;
-use crate::session::PySession;
+use std::path::PathBuf;
+
 use numpy::PyArray1;
 use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
 use outcore_engine::sparse::{self, Duplicates, Matrix, Semiring};
 use outcore_store::{Source, SparseShape};
 use pyo3::prelude::*;
-use std::path::PathBuf;
+
+use crate::arrays::node::PyExpr;
+use crate::base::errors::{argument, to_python};
+use crate::base::signals::watching_signals;
+use crate::session::PySession;
 
 /// The type of the values of a matrix; "pattern" for none.
 pub fn values_named(name: &str) -> PyResult<Option<DType>> {

@@ -1,15 +1,17 @@
 //! Products of two sparse matrices.
 
-use super::matrix::{semiring_named, values_named, PySparse};
-use crate::base::errors::{argument, to_python};
-use crate::base::signals::watching_signals;
-use crate::session::PySession;
+use std::path::PathBuf;
+
 use outcore_dtype::DType;
 use outcore_engine::run::Session;
 use outcore_engine::sparse::{self, Matrix, ProductResources, Semiring, SparseProduct};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+
+use super::matrix::{semiring_named, values_named, PySparse};
+use crate::base::errors::{argument, to_python};
+use crate::base::signals::watching_signals;
+use crate::session::PySession;
 
 /// The operands of a product of two sparse matrices.
 struct Operands {

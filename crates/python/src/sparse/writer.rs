@@ -1,15 +1,17 @@
 //! Matrices written from entries in order.
 
-use super::matrix::duplicates_named;
-use super::matrix::shape_of;
-use crate::base::errors::to_python;
-use crate::session::PySession;
+use std::path::PathBuf;
+
 use numpy::PyReadonlyArray1;
 use outcore_engine::sparse::Assembler;
 use outcore_engine::EngineError;
 use outcore_store::{Io, Reservation};
 use pyo3::prelude::*;
-use std::path::PathBuf;
+
+use super::matrix::duplicates_named;
+use super::matrix::shape_of;
+use crate::base::errors::to_python;
+use crate::session::PySession;
 
 /// Writes a sparse matrix.
 #[pyclass(name = "SparseWriter", module = "outcore._core")]

@@ -1,5 +1,11 @@
 //! One open file of a volume: plain while it is short, then spread over the disks.
 
+use std::fs;
+use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
 use super::assembled::{Volume, PLAIN_BYTES};
 use super::disk::Disk;
 use super::flights::Meter;
@@ -10,11 +16,6 @@ use crate::backend::{Backend, Backing, Blob, Mode};
 use crate::base::locked::locked;
 use crate::base::page::PAGE;
 use crate::memory::mapping::AlignedBuffer;
-use std::fs;
-use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result};
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) struct VolumeBlob {
     way: OpenedBy,

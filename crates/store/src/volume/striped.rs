@@ -1,5 +1,14 @@
 //! The parts of one open file of a volume, which are opened when they are first needed.
 
+use std::fs;
+use std::io::{Error, ErrorKind, IoSlice, Result};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use rustix::fs::{futimens, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+
 use super::assembled::Volume;
 use super::disk::{part_path, Disk};
 use super::flights::{Flights, Meter, Transfer, TransferOutcome};
@@ -8,13 +17,6 @@ use super::scatter::{scatter, Borrowing, Lent, Ticket};
 use super::stub::{hex, Id};
 use crate::backend::{Backend, Blob, CallWatch, Mode};
 use crate::base::locked::locked;
-use rustix::fs::{futimens, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
-use std::fs;
-use std::io::{Error, ErrorKind, IoSlice, Result};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 /// What stands under the file's name.
 pub(crate) struct StubFile {

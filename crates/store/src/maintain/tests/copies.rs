@@ -1,14 +1,14 @@
 //! Copies of names, links, and what stands in the way.
 
+use std::fs;
+use std::path::Path;
+
+use super::*;
 use crate::backend::stamp::Stamp;
 use crate::backend::Mode;
 use crate::volume::home_of;
 use crate::volumes::*;
 use crate::{Io, PAGE};
-use std::fs;
-use std::path::Path;
-
-use super::*;
 
 /// Copies the bytes of a stub as programs do that know nothing of volumes.
 fn copy_densely(from: &Path, to: &Path) {

@@ -1,15 +1,16 @@
 //! Files of volumes, and what becomes of them when disks and calls fail.
 
+use std::fs;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
 use crate::backend::stamp::Stamp;
 use crate::backend::Mode;
 use crate::io::Faults;
 use crate::volumes::*;
 use crate::{Io, PAGE};
-use proptest::prelude::*;
-use std::fs;
-use std::time::Duration;
-
-use super::*;
 
 #[test]
 fn a_file_is_spread_over_the_disks_and_read_back() {

@@ -1,12 +1,5 @@
 //! Disks that only count time and calls.
 
-use crate::backend::stamp::Stamp;
-use crate::backend::{Backend, Blob, Direct, Mode};
-use crate::base::locked::locked;
-use crate::io::Faults;
-use crate::memory::mapping::AlignedBuffer;
-use crate::volumes::*;
-use crate::{Io, StoreError, PAGE};
 use std::collections::HashMap;
 use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -14,6 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::backend::stamp::Stamp;
+use crate::backend::{Backend, Blob, Direct, Mode};
+use crate::base::locked::locked;
+use crate::io::Faults;
+use crate::memory::mapping::AlignedBuffer;
+use crate::volumes::*;
+use crate::{Io, StoreError, PAGE};
 
 /// A backend whose files are only as long as they should be, on disks that take their time: one request after the other,
 /// each as long as its bytes at the disk's rate.
