@@ -37,7 +37,7 @@ pub use array::publish::{publish, settle};
 pub use array::region::Region;
 pub use array::rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use array::selection::{Positions, Selection};
-pub use array::sink::Sink;
+pub use array::sink::{Sink, WriteCosts};
 pub use array::source::{may_change_unseen, Layout, MemoryView, Opened, Opening, RawArray, ReadCost, Source};
 pub use base::error::{Result, Standing, StoreError};
 pub use base::heap::{have_few_arenas, return_freed_memory};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 
 use crate::array::region::{checked_elements, copy_lattice, Lattice};
+use crate::array::sink::WriteCosts;
 use crate::base::identity::identity_of_its_own;
 use crate::{
     ClaimedSlice, FramePool, Io, Layout, MemoryView, ReadCost, Region, SharedBuffer, Sink, Source, StoreError,
@@ -185,11 +186,7 @@ impl MemorySink {
     }
 }
 
-impl Sink for MemorySink {
-    fn name(&self) -> String {
-        "result in memory".into()
-    }
-
+impl WriteCosts for MemorySink {
     fn tile(&self) -> &[u64] {
         &self.tile
     }
@@ -204,6 +201,16 @@ impl Sink for MemorySink {
 
     fn workspace_bytes(&self, _region: &Region) -> usize {
         0
+    }
+}
+
+impl Sink for MemorySink {
+    fn name(&self) -> String {
+        "result in memory".into()
+    }
+
+    fn costs(&self) -> &dyn WriteCosts {
+        self
     }
 
     fn write(&self, region: &Region, data: &[u8], _io: &Io) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
-use crate::array::source::{Layout, ReadCost, Source};
+use crate::array::source::{as_inner, Layout, ReadCost, Source};
 use crate::base::page::PAGE;
 use crate::{Io, Region, StoreError};
 
@@ -134,16 +134,10 @@ fn hull(region: &Region, at: &[u64]) -> Region {
 }
 
 impl Source for Picked {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
+    as_inner!();
 
     fn shape(&self) -> &[u64] {
         &self.shape
-    }
-
-    fn dtype(&self) -> DType {
-        self.inner.dtype()
     }
 
     fn layout(&self) -> Layout {
@@ -152,18 +146,6 @@ impl Source for Picked {
 
     fn identity(&self) -> &str {
         &self.identity
-    }
-
-    fn origin(&self) -> &str {
-        self.inner.origin()
-    }
-
-    fn check_unchanged(&self) -> Result<(), StoreError> {
-        self.inner.check_unchanged()
-    }
-
-    fn check_unwritten(&self) -> Result<(), StoreError> {
-        self.inner.check_unwritten()
     }
 
     fn check_region(&self, region: &Region) -> Result<(), StoreError> {

@@ -1,16 +1,17 @@
 //! Arrays to write.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+
+use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::durable::publish::place_all;
 use crate::{ClaimedSlice, Io, Region, StoreError};
 
-/// An array being written, from several threads at once.
-///
-/// What callers promise: every region is one whole cell of the `tile` grid, clipped at the array's edge, and is written
-/// once. What a sink promises: `write_bytes` and `overhead_bytes` are exact, and nothing has the final name before
-/// it is published.
-pub trait Sink: Send + Sync {
-    fn name(&self) -> String;
+/// The costs of an output, which are exact and known before anything is written.
+pub trait WriteCosts {
     /// The grid that writes come in.
     fn tile(&self) -> &[u64];
     /// The bytes that `write` transfers.
@@ -19,6 +20,62 @@ pub trait Sink: Send + Sync {
     fn overhead_bytes(&self) -> u64;
     /// Memory that one `write` uses while it runs.
     fn workspace_bytes(&self, region: &Region) -> usize;
+}
+
+/// An output of some format that was checked and is not created.
+pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
+    fn shape(&self) -> &[u64];
+    fn dtype(&self) -> DType;
+    /// Whether the output is a folder.
+    fn is_folder(&self) -> bool;
+    /// Creates the output beside the name `path`, in `folder` where there is one that stays until it is published.
+    fn create(
+        &self,
+        folder: Option<LockedDir>,
+        path: &Path,
+        overwrite: bool,
+        io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError>;
+    /// Goes on with an output that was begun in `folder`, of which the tiles `done` are durable.
+    fn reopen(
+        &self,
+        folder: LockedDir,
+        path: &Path,
+        overwrite: bool,
+        done: &[u64],
+        io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError>;
+    /// Whether what is at `path` says of itself what an output of this plan says.
+    fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError>;
+    /// What a file begins with; nothing of a folder.
+    fn head(&self) -> Vec<u8>;
+}
+
+/// An array being written, from several threads at once.
+///
+/// What callers promise: every region is one whole cell of the `tile` grid, clipped at the array's edge, and is written
+/// once. What a sink promises: its costs are exact, and nothing has the final name before
+/// it is published.
+pub trait Sink: Send + Sync {
+    fn name(&self) -> String;
+    /// What writing costs.
+    fn costs(&self) -> &dyn WriteCosts;
+    /// The grid that writes come in.
+    fn tile(&self) -> &[u64] {
+        self.costs().tile()
+    }
+    /// The bytes that `write` transfers.
+    fn write_bytes(&self, region: &Region) -> u64 {
+        self.costs().write_bytes(region)
+    }
+    /// The bytes of headers and metadata that creating and finishing transfer.
+    fn overhead_bytes(&self) -> u64 {
+        self.costs().overhead_bytes()
+    }
+    /// Memory that one `write` uses while it runs.
+    fn workspace_bytes(&self, region: &Region) -> usize {
+        self.costs().workspace_bytes(region)
+    }
     /// Writes a region given C-contiguous in native order. `data` starts on a page and may go on to the end of the
     /// region's last page; what is there is never visible in the output.
     ///

@@ -179,3 +179,25 @@ pub trait Opening {
     /// `memory`, where there is none for it.
     fn keep(&mut self, bytes: usize) -> Result<Option<Reservation>, StoreError>;
 }
+
+/// Of a source that is made of another one, `self.inner`: the answers that are the other's.
+macro_rules! as_inner {
+    () => {
+        fn name(&self) -> String {
+            self.inner.name()
+        }
+        fn dtype(&self) -> DType {
+            self.inner.dtype()
+        }
+        fn origin(&self) -> &str {
+            self.inner.origin()
+        }
+        fn check_unchanged(&self) -> Result<(), StoreError> {
+            self.inner.check_unchanged()
+        }
+        fn check_unwritten(&self) -> Result<(), StoreError> {
+            self.inner.check_unwritten()
+        }
+    };
+}
+pub(crate) use as_inner;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
-use crate::array::source::{Layout, MemoryView, ReadCost, Source};
+use crate::array::source::{as_inner, Layout, MemoryView, ReadCost, Source};
 use crate::durable::scratch::ScratchFolder;
 use crate::{Frame, Io, Region, StoreError};
 
@@ -26,7 +26,7 @@ impl Drop for HeldFile {
 /// An array in a file of scratch; the file's name is its owner's alone.
 #[derive(Clone, Debug)]
 pub struct Held {
-    array: Arc<dyn Source>,
+    inner: Arc<dyn Source>,
     file: Arc<HeldFile>,
 }
 
@@ -40,44 +40,34 @@ impl Held {
             path: path.to_path_buf(),
             folder,
         });
-        let array = crate::registry::open::open(path, io)?.source;
-        Ok(Held { array, file })
+        let inner = crate::registry::open::open(path, io)?.source;
+        Ok(Held { inner, file })
     }
 }
 
 impl Source for Held {
-    fn name(&self) -> String {
-        self.array.name()
-    }
+    as_inner!();
+
     fn shape(&self) -> &[u64] {
-        self.array.shape()
-    }
-    fn dtype(&self) -> DType {
-        self.array.dtype()
+        self.inner.shape()
     }
     fn layout(&self) -> Layout {
-        self.array.layout()
+        self.inner.layout()
     }
     fn identity(&self) -> &str {
-        self.array.identity()
-    }
-    fn check_unchanged(&self) -> Result<(), StoreError> {
-        self.array.check_unchanged()
-    }
-    fn check_unwritten(&self) -> Result<(), StoreError> {
-        self.array.check_unwritten()
+        self.inner.identity()
     }
     fn check_region(&self, region: &Region) -> Result<(), StoreError> {
-        self.array.check_region(region)
+        self.inner.check_region(region)
     }
     fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
-        self.array.cost(region, io)
+        self.inner.cost(region, io)
     }
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
-        self.array.read(region, frame, io)
+        self.inner.read(region, frame, io)
     }
     fn group_bytes(&self, regions: &[Region]) -> Option<u64> {
-        self.array.group_bytes(regions)
+        self.inner.group_bytes(regions)
     }
     fn read_group(
         &self,
@@ -86,15 +76,12 @@ impl Source for Held {
         staging: &mut [u8],
         io: &Io,
     ) -> Result<(), StoreError> {
-        self.array.read_group(regions, frames, staging, io)
-    }
-    fn origin(&self) -> &str {
-        self.array.origin()
+        self.inner.read_group(regions, frames, staging, io)
     }
     fn reshaped(&self, first: u64, shape: &[u64]) -> Option<Arc<dyn Source>> {
-        let array = self.array.reshaped(first, shape)?;
+        let inner = self.inner.reshaped(first, shape)?;
         Some(Arc::new(Held {
-            array,
+            inner,
             file: self.file.clone(),
         }))
     }
@@ -102,6 +89,6 @@ impl Source for Held {
         true
     }
     fn memory(&self) -> Option<MemoryView<'_>> {
-        self.array.memory()
+        self.inner.memory()
     }
 }

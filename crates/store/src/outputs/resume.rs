@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crc32c::crc32c;
 
 use crate::array::region::region_of;
-use crate::array::sink::Sink;
+use crate::array::sink::{Sink, WriteCosts};
 use crate::base::directory::size_of;
 use crate::base::locked::locked;
 use crate::base::page::PAGE;
@@ -357,17 +357,8 @@ impl Sink for Journaled {
     fn name(&self) -> String {
         self.inner.name()
     }
-    fn tile(&self) -> &[u64] {
-        self.inner.tile()
-    }
-    fn write_bytes(&self, region: &Region) -> u64 {
-        self.inner.write_bytes(region)
-    }
-    fn overhead_bytes(&self) -> u64 {
-        self.inner.overhead_bytes()
-    }
-    fn workspace_bytes(&self, region: &Region) -> usize {
-        self.inner.workspace_bytes(region)
+    fn costs(&self) -> &dyn WriteCosts {
+        self.inner.costs()
     }
     fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
         self.inner.write(region, data, io)?;
@@ -418,10 +409,7 @@ impl Sink for Journaled {
 /// An output that is there: nothing of it is left to be written.
 struct OutputStanding(SinkPlan);
 
-impl Sink for OutputStanding {
-    fn name(&self) -> String {
-        self.0.path().display().to_string()
-    }
+impl WriteCosts for OutputStanding {
     fn tile(&self) -> &[u64] {
         self.0.tile()
     }
@@ -433,6 +421,15 @@ impl Sink for OutputStanding {
     }
     fn workspace_bytes(&self, region: &Region) -> usize {
         self.0.workspace_bytes(region)
+    }
+}
+
+impl Sink for OutputStanding {
+    fn name(&self) -> String {
+        self.0.path().display().to_string()
+    }
+    fn costs(&self) -> &dyn WriteCosts {
+        self
     }
     fn write(&self, _region: &Region, _data: &[u8], _io: &Io) -> Result<(), StoreError> {
         Err(StoreError::Invalid(format!("{}: is complete", self.name())))

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::array::region::checked_elements;
+use crate::array::sink::OutputPlan;
 use crate::base::directory::parent_of;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::check_replaceable;
@@ -27,14 +28,8 @@ pub struct SinkPlan {
     /// Where it will be: the directory without links, and the name that a link there leads to.
     target: PathBuf,
     overwrite: bool,
-    format: Format,
+    format: Arc<dyn OutputPlan>,
     bytes: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Format {
-    Npy(NpyPlan),
-    Zarr(ZarrPlan),
 }
 
 impl SinkPlan {
@@ -68,13 +63,13 @@ impl SinkPlan {
             .zip(shape)
             .map(|(tile, extent)| (*tile).min(*extent).max(1))
             .collect();
-        let format = match path.extension().and_then(|suffix| suffix.to_str()) {
+        let format: Arc<dyn OutputPlan> = match path.extension().and_then(|suffix| suffix.to_str()) {
             Some("npy") if as_directory => {
                 let reason = "ends in /, which names a directory, and a .npy output is a file";
                 return Err(StoreError::unsupported(&path, reason));
             }
-            Some("npy") => Format::Npy(NpyPlan::new(shape, dtype, &tile)),
-            Some("zarr") => Format::Zarr(ZarrPlan::new(shape, dtype, &tile)?),
+            Some("npy") => Arc::new(NpyPlan::new(shape, dtype, &tile)),
+            Some("zarr") => Arc::new(ZarrPlan::new(shape, dtype, &tile)?),
             _ => return Err(StoreError::unsupported(&path, "outputs end in .npy or .zarr")),
         };
         let plan = SinkPlan {
@@ -114,7 +109,7 @@ impl SinkPlan {
 
     /// Refuses to replace what the run could not move out of the way when it has ended.
     fn check_movable(&self, directory: &Stat, there: &Stat) -> Result<(), StoreError> {
-        check_replaceable(&self.target, matches!(self.format, Format::Zarr(_)))?;
+        check_replaceable(&self.target, self.format.is_folder())?;
         let refused = |cause: Errno| StoreError::io(&self.target, 0, "replace", cause);
         if is_mount_point(&self.target) {
             return Err(refused(Errno::BUSY));
@@ -149,33 +144,24 @@ impl SinkPlan {
         parent_of(&self.target)
     }
 
-    /// The grid that writes must come in.
+    /// The grid that writes come in.
     pub fn tile(&self) -> &[u64] {
-        match &self.format {
-            Format::Npy(plan) => &plan.tile,
-            Format::Zarr(plan) => &plan.tile,
-        }
+        self.format.tile()
     }
 
+    /// The bytes that `write` transfers.
     pub fn write_bytes(&self, region: &Region) -> u64 {
-        match &self.format {
-            Format::Npy(plan) => plan.write_bytes(region),
-            Format::Zarr(plan) => plan.write_bytes(region),
-        }
+        self.format.write_bytes(region)
     }
 
+    /// The bytes of headers and metadata that creating and finishing transfer.
     pub fn overhead_bytes(&self) -> u64 {
-        match &self.format {
-            Format::Npy(plan) => plan.overhead_bytes(),
-            Format::Zarr(plan) => plan.overhead_bytes(),
-        }
+        self.format.overhead_bytes()
     }
 
+    /// Memory that one `write` uses while it runs.
     pub fn workspace_bytes(&self, region: &Region) -> usize {
-        match &self.format {
-            Format::Npy(_) => 0,
-            Format::Zarr(plan) => plan.workspace_bytes(region),
-        }
+        self.format.workspace_bytes(region)
     }
 
     /// Creates the output beside its name.
@@ -184,56 +170,35 @@ impl SinkPlan {
     /// Those of `new`, met meanwhile; a file that cannot be made.
     pub fn create(&self, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
         self.check_target()?;
-        match &self.format {
-            Format::Npy(plan) => plan.create(None, &self.target, self.overwrite, io),
-            Format::Zarr(plan) => plan.create(None, &self.target, self.overwrite, io),
-        }
+        self.format.create(None, &self.target, self.overwrite, io)
     }
 
     /// Creates it in a folder that stays until it is published.
     pub(crate) fn create_in(&self, folder: LockedDir, io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
-        match &self.format {
-            Format::Npy(plan) => plan.create(Some(folder), &self.target, self.overwrite, io),
-            Format::Zarr(plan) => plan.create(Some(folder), &self.target, self.overwrite, io),
-        }
+        self.format.create(Some(folder), &self.target, self.overwrite, io)
     }
 
     /// Goes on with what is in such a folder, of which the tiles `done` are durable.
     pub(crate) fn reopen_in(&self, folder: LockedDir, done: &[u64], io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
-        match &self.format {
-            Format::Npy(plan) => plan.reopen(folder, &self.target, self.overwrite, io),
-            Format::Zarr(plan) => plan.reopen(folder, &self.target, self.overwrite, done),
-        }
+        self.format.reopen(folder, &self.target, self.overwrite, done, io)
     }
 
     /// Whether what is at `path` says of itself what an output of this plan says.
     pub(crate) fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError> {
-        match &self.format {
-            Format::Npy(plan) => plan.is_begun_at(path, io),
-            Format::Zarr(plan) => Ok(plan.is_begun_at(path)),
-        }
+        self.format.is_begun_at(path, io)
     }
 
     /// What a file begins with; nothing of a folder.
     pub(crate) fn head(&self) -> Vec<u8> {
-        match &self.format {
-            Format::Npy(plan) => plan.head(),
-            Format::Zarr(_) => vec![],
-        }
+        self.format.head()
     }
 
     pub fn dtype(&self) -> DType {
-        match &self.format {
-            Format::Npy(plan) => plan.dtype(),
-            Format::Zarr(plan) => plan.dtype(),
-        }
+        self.format.dtype()
     }
 
     pub fn shape(&self) -> &[u64] {
-        match &self.format {
-            Format::Npy(plan) => plan.shape(),
-            Format::Zarr(plan) => plan.shape(),
-        }
+        self.format.shape()
     }
 }
 

@@ -7,7 +7,7 @@ use outcore_dtype::DType;
 
 use super::header::header_page;
 use crate::array::rowmajor::RowMajor;
-use crate::array::sink::Sink;
+use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::base::page::PAGE;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
@@ -20,7 +20,7 @@ use crate::{Io, Region, StoreError};
 pub(crate) struct NpyPlan {
     shape: Vec<u64>,
     dtype: DType,
-    pub tile: Vec<u64>,
+    tile: Vec<u64>,
     /// Every tile is whole rows that start on a page; only the last may end inside one.
     aligned: bool,
 }
@@ -39,14 +39,6 @@ impl NpyPlan {
         }
     }
 
-    pub(crate) fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    pub(crate) fn shape(&self) -> &[u64] {
-        &self.shape
-    }
-
     fn data_bytes(&self, region: &Region) -> u64 {
         region.elements() * self.dtype.size() as u64
     }
@@ -54,8 +46,14 @@ impl NpyPlan {
     fn file_bytes(&self) -> u64 {
         PAGE as u64 + self.data_bytes(&Region::full(&self.shape))
     }
+}
 
-    pub(crate) fn write_bytes(&self, region: &Region) -> u64 {
+impl WriteCosts for NpyPlan {
+    fn tile(&self) -> &[u64] {
+        &self.tile
+    }
+
+    fn write_bytes(&self, region: &Region) -> u64 {
         let bytes = self.data_bytes(region);
         if self.aligned {
             bytes.next_multiple_of(PAGE as u64)
@@ -64,26 +62,42 @@ impl NpyPlan {
         }
     }
 
-    pub(crate) fn overhead_bytes(&self) -> u64 {
+    fn overhead_bytes(&self) -> u64 {
         PAGE as u64
     }
 
-    /// Whether the file at `path` begins as one that is made by this plan: what its header says is not written again.
-    pub(crate) fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError> {
+    fn workspace_bytes(&self, _region: &Region) -> usize {
+        0
+    }
+}
+
+impl OutputPlan for NpyPlan {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn is_folder(&self) -> bool {
+        false
+    }
+
+    fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError> {
         Ok(first_page(path, io)? == self.head())
     }
 
-    /// What the file begins with.
-    pub(crate) fn head(&self) -> Vec<u8> {
+    fn head(&self) -> Vec<u8> {
         header_page(&self.shape, self.dtype)
     }
 
-    /// Goes on with an output that was begun in `folder`.
-    pub(crate) fn reopen(
+    fn reopen(
         &self,
         folder: LockedDir,
         path: &Path,
         overwrite: bool,
+        _done: &[u64],
         io: &Io,
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let mode = if self.aligned {
@@ -101,7 +115,7 @@ impl NpyPlan {
         }))
     }
 
-    pub(crate) fn create(
+    fn create(
         &self,
         folder: Option<LockedDir>,
         path: &Path,
@@ -179,20 +193,8 @@ impl Sink for NpySink {
         self.name.clone()
     }
 
-    fn tile(&self) -> &[u64] {
-        &self.plan.tile
-    }
-
-    fn write_bytes(&self, region: &Region) -> u64 {
-        self.plan.write_bytes(region)
-    }
-
-    fn overhead_bytes(&self) -> u64 {
-        self.plan.overhead_bytes()
-    }
-
-    fn workspace_bytes(&self, _region: &Region) -> usize {
-        0
+    fn costs(&self) -> &dyn WriteCosts {
+        &self.plan
     }
 
     fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {

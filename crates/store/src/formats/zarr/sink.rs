@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::made::{gone_or, MadeChunks, Modes};
 use crate::array::region::{copy_lattice, Lattice};
-use crate::array::sink::Sink;
+use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::base::page::PAGE;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
@@ -29,7 +29,7 @@ pub(crate) struct ZarrPlan {
     shape: Vec<u64>,
     dtype: DType,
     /// The chunk shape.
-    pub tile: Vec<u64>,
+    tile: Vec<u64>,
     chunk_bytes: usize,
     json: String,
 }
@@ -52,14 +52,6 @@ impl ZarrPlan {
         })
     }
 
-    pub(crate) fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    pub(crate) fn shape(&self) -> &[u64] {
-        &self.shape
-    }
-
     fn data_bytes(&self, region: &Region) -> usize {
         region.elements() as usize * self.dtype.size()
     }
@@ -67,30 +59,6 @@ impl ZarrPlan {
     /// Whether the tile is the front of its chunk: then it is written as it is, and the rest is a hole of zeros.
     fn is_front(&self, region: &Region) -> bool {
         self.tile.is_empty() || region.shape[1..] == self.tile[1..]
-    }
-
-    pub(crate) fn write_bytes(&self, region: &Region) -> u64 {
-        if region.is_empty() {
-            return 0;
-        }
-        let bytes = if self.is_front(region) {
-            self.data_bytes(region)
-        } else {
-            self.chunk_bytes
-        };
-        bytes.next_multiple_of(PAGE) as u64
-    }
-
-    pub(crate) fn overhead_bytes(&self) -> u64 {
-        self.json.len() as u64
-    }
-
-    pub(crate) fn workspace_bytes(&self, region: &Region) -> usize {
-        if self.is_front(region) {
-            0
-        } else {
-            (self.strip_rows() * self.row_bytes()).next_multiple_of(PAGE)
-        }
     }
 
     /// Bytes of one index of the chunk's first axis.
@@ -108,18 +76,71 @@ impl ZarrPlan {
         strip.min(rows)
     }
 
-    /// Goes on with an output that was begun in `folder`, of which the tiles `done` are there.
-    /// Whether the folder at `path` says what one that is made by this plan says.
-    pub(crate) fn is_begun_at(&self, path: &Path) -> bool {
-        std::fs::read(path.join(JSON)).is_ok_and(|found| found == self.json.as_bytes())
+    /// Chunks along each axis.
+    fn counts(&self) -> Vec<u64> {
+        let axes = self.shape.iter().zip(&self.tile);
+        axes.map(|(extent, tile)| extent.div_ceil(*tile)).collect()
+    }
+}
+
+impl WriteCosts for ZarrPlan {
+    fn tile(&self) -> &[u64] {
+        &self.tile
     }
 
-    pub(crate) fn reopen(
+    fn write_bytes(&self, region: &Region) -> u64 {
+        if region.is_empty() {
+            return 0;
+        }
+        let bytes = if self.is_front(region) {
+            self.data_bytes(region)
+        } else {
+            self.chunk_bytes
+        };
+        bytes.next_multiple_of(PAGE) as u64
+    }
+
+    fn overhead_bytes(&self) -> u64 {
+        self.json.len() as u64
+    }
+
+    fn workspace_bytes(&self, region: &Region) -> usize {
+        if self.is_front(region) {
+            0
+        } else {
+            (self.strip_rows() * self.row_bytes()).next_multiple_of(PAGE)
+        }
+    }
+}
+
+impl OutputPlan for ZarrPlan {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn is_folder(&self) -> bool {
+        true
+    }
+
+    fn head(&self) -> Vec<u8> {
+        vec![]
+    }
+
+    fn is_begun_at(&self, path: &Path, _io: &Io) -> Result<bool, StoreError> {
+        Ok(std::fs::read(path.join(JSON)).is_ok_and(|found| found == self.json.as_bytes()))
+    }
+
+    fn reopen(
         &self,
         folder: LockedDir,
         path: &Path,
         overwrite: bool,
         done: &[u64],
+        _io: &Io,
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let (partial, ()) = Partial::within(folder, path, overwrite, true, |_| Ok(()))?;
         let modes = Modes::kept(path, partial.path(), JSON);
@@ -133,13 +154,7 @@ impl ZarrPlan {
         }))
     }
 
-    /// Chunks along each axis.
-    fn counts(&self) -> Vec<u64> {
-        let axes = self.shape.iter().zip(&self.tile);
-        axes.map(|(extent, tile)| extent.div_ceil(*tile)).collect()
-    }
-
-    pub(crate) fn create(
+    fn create(
         &self,
         folder: Option<LockedDir>,
         path: &Path,
@@ -287,20 +302,8 @@ impl Sink for ZarrSink {
         self.name.clone()
     }
 
-    fn tile(&self) -> &[u64] {
-        &self.plan.tile
-    }
-
-    fn write_bytes(&self, region: &Region) -> u64 {
-        self.plan.write_bytes(region)
-    }
-
-    fn overhead_bytes(&self) -> u64 {
-        self.plan.overhead_bytes()
-    }
-
-    fn workspace_bytes(&self, region: &Region) -> usize {
-        self.plan.workspace_bytes(region)
+    fn costs(&self) -> &dyn WriteCosts {
+        &self.plan
     }
 
     fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
