@@ -33,7 +33,7 @@ mod volume;
 
 pub use array::in_memory::{MemorySink, MemorySource};
 pub use array::picked::Picked;
-pub use array::publish::{publish, settle};
+pub use array::publish::{discard_replaced, publish};
 pub use array::region::Region;
 pub use array::rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use array::selection::{Positions, Selection};

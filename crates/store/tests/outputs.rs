@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_store::{clean, clean_partials, create, settle, Faults, Io, Scratch, Sink, StoreError};
+use outcore_store::{clean, clean_partials, create, discard_replaced, Faults, Io, Scratch, Sink, StoreError};
 
 use crate::support::{pattern_of, pool, read_all, tiles, write};
 

@@ -9,7 +9,7 @@ use crate::{Io, StoreError};
 
 /// Gives sealed outputs their names, all or none as far as the file system lets it.
 ///
-/// Everything is looked at before the first name changes. What outputs replace is kept until `settle`; when one cannot be
+/// Everything is looked at before the first name changes. What outputs replace is kept until `discard_replaced`; when one cannot be
 /// placed, those before it are taken back, the last first.
 ///
 /// # Errors
@@ -22,7 +22,7 @@ pub fn publish(sinks: &[Arc<dyn Sink>], io: &Io) -> Result<(), StoreError> {
 }
 
 /// Removes what published outputs replaced, and their journals.
-pub fn settle(sinks: &[Arc<dyn Sink>]) {
+pub fn discard_replaced(sinks: &[Arc<dyn Sink>]) {
     let partials = sinks.iter().filter_map(|sink| sink.partial());
-    partials.for_each(Partial::settle);
+    partials.for_each(Partial::discard_replaced);
 }

@@ -203,7 +203,7 @@ impl WriteBack<'_> {
             return;
         }
         while self.queue.under_way() >= RUNS {
-            self.settle_next();
+            self.complete_next();
         }
         let page_bytes = self.cache.options.page_bytes;
         let offset = first * page_bytes as u64;
@@ -215,13 +215,13 @@ impl WriteBack<'_> {
         self.queue.submit();
     }
 
-    fn settle_next(&mut self) {
+    fn complete_next(&mut self) {
         if let Some(done) = self.queue.next_write(true) {
-            self.settle(done);
+            self.complete(done);
         }
     }
 
-    fn settle(&mut self, done: Done<PagePin>) {
+    fn complete(&mut self, done: Done<PagePin>) {
         let bytes = self.runs.remove(&done.token).unwrap_or_default() as u64;
         if done.outcome.is_ok() {
             let end = done.token * self.cache.options.page_bytes as u64 + bytes;
@@ -242,7 +242,7 @@ impl WriteBack<'_> {
 
     fn end(mut self) -> Result<(), StoreError> {
         while self.queue.under_way() > 0 {
-            self.settle_next();
+            self.complete_next();
         }
         self.first_error.take().map_or(Ok(()), Err)
     }

@@ -130,7 +130,7 @@ impl CachePolicy {
     }
 
     /// Makes the bytes of pages that came from two sets those of one.
-    pub(super) fn settle(self, set: &mut Set) {
+    pub(super) fn merge_uses(self, set: &mut Set) {
         if self != CachePolicy::Lru {
             return;
         }

@@ -115,8 +115,8 @@ impl PageCache {
                 from.exchange(way, &mut to, empty);
             }
         }
-        policy.settle(&mut from);
-        policy.settle(&mut to);
+        policy.merge_uses(&mut from);
+        policy.merge_uses(&mut to);
         self.sets.store(sets + 1, Release);
         Ok(())
     }
@@ -188,7 +188,7 @@ impl PageCache {
             let empty = ways(!to.held & ALL).next().expect("no more pages than ways");
             from.exchange(way, &mut to, empty);
         }
-        policy.settle(&mut to);
+        policy.merge_uses(&mut to);
         for frame in from.frames {
             let discarded = match frame {
                 NO_FRAME => self.options.page_bytes,

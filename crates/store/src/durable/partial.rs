@@ -304,7 +304,7 @@ impl Partial {
         }
         let placed = placed.and_then(|()| self.sync_name(io));
         let Err(cause) = placed else {
-            self.settle();
+            self.discard_replaced();
             return Ok(true);
         };
         let back = |((from, name), (to, new)): &((BorrowedFd<'_>, &OsStr), (BorrowedFd<'_>, &OsStr))| {
@@ -391,7 +391,7 @@ impl Partial {
     }
 
     /// Lets go of what the output replaced: it is published.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn discard_replaced(&self) {
         *self.state() = PartialState::Gone;
         // A part of it must not get its name back.
         let _ = unlinkat(self.folder.held(), NAME, AtFlags::empty());

@@ -7,7 +7,7 @@ use crate::{Io, Partial, StoreError};
 
 pub(crate) fn place_all(partials: &[&Partial], io: &Io) -> Result<(), StoreError> {
     place(partials, io)?;
-    partials.iter().for_each(|partial| partial.settle());
+    partials.iter().for_each(|partial| partial.discard_replaced());
     Ok(())
 }
 

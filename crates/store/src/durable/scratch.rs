@@ -300,7 +300,7 @@ impl ScratchFolder {
         self.path().join(format!("array-{number}.npy"))
     }
 
-    /// Removes a file of it; of a large one the disk may become free only later, at the latest by [`Self::settle`].
+    /// Removes a file of it; of a large one the disk may become free only later, at the latest by [`Self::wait_for_removals`].
     pub(crate) fn remove_file(&self, path: &Path) {
         if self.owner != std::process::id() {
             return;
@@ -319,7 +319,7 @@ impl ScratchFolder {
     }
 
     /// Waits for the disk to be free of what was removed; whether anything had to be waited for.
-    pub fn settle(&self) -> bool {
+    pub fn wait_for_removals(&self) -> bool {
         if self.owner != std::process::id() {
             return false;
         }
@@ -341,7 +341,7 @@ impl std::fmt::Debug for ScratchFolder {
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
         if self.owner == std::process::id() {
-            self.settle();
+            self.wait_for_removals();
             self.dir.remove();
         }
     }
@@ -445,9 +445,9 @@ mod tests {
             fs::File::create(&path).unwrap().set_len(bytes).unwrap();
             folder.remove_file(&path);
             assert!(!path.exists());
-            assert_eq!(folder.settle(), bytes == LARGE_BYTES);
+            assert_eq!(folder.wait_for_removals(), bytes == LARGE_BYTES);
         }
-        assert!(!folder.settle());
+        assert!(!folder.wait_for_removals());
         let path = folder.unused();
         fs::File::create(&path).unwrap().set_len(LARGE_BYTES).unwrap();
         folder.remove_file(&path);

@@ -126,13 +126,13 @@ pub(super) fn place_instead(partial: &Partial, before: &Stamp, io: &Io) -> Resul
         false => Ok(false),
     };
     if let Ok(true) = placed {
-        partial.settle();
+        partial.discard_replaced();
         return placed;
     }
     if let Err(cause) = partial.take_back(io) {
         if let StoreError::Disturbed { .. } = cause {
             // The copy was replaced, too: who did that replaced all that was there before.
-            partial.settle();
+            partial.discard_replaced();
             return Ok(false);
         }
         let (path, old) = partial.leave();

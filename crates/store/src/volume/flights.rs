@@ -194,7 +194,7 @@ impl Flights {
             self.ring = Ring::take();
         }
         while self.under_way() >= DEPTH {
-            self.settle(true);
+            self.complete(true);
         }
         self.ring.is_some()
     }
@@ -211,7 +211,7 @@ impl Flights {
     }
 
     /// Goes on with the transfers whose calls are over; with `wait`, once there is one.
-    pub(crate) fn settle(&mut self, mut wait: bool) {
+    pub(crate) fn complete(&mut self, mut wait: bool) {
         while let Some((number, buffers, outcome)) = self.ring.as_mut().and_then(|ring| ring.next(wait)) {
             wait = false;
             let mut flight = self.flights[number].take().expect("the ring's requests are these");

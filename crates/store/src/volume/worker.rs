@@ -88,7 +88,7 @@ fn do_all(tasks: impl IntoIterator<Item = DiskTask<Flights>>) {
     let mut flights = Flights::default();
     tasks.into_iter().for_each(|task| task(&mut flights));
     while flights.under_way() > 0 {
-        flights.settle(true);
+        flights.complete(true);
     }
 }
 
@@ -109,7 +109,7 @@ fn work(shared: &WorkerState, idle: Duration) {
             if waits {
                 flights.wait(&shared.bell);
             }
-            let _ = catch_unwind(AssertUnwindSafe(|| flights.settle(false)));
+            let _ = catch_unwind(AssertUnwindSafe(|| flights.complete(false)));
             queue = locked(&shared.queue);
             queue.at_ring = false;
             continue;

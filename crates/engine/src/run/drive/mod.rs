@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use outcore_store::{
-    clean_partials, publish, settle, Frame, Io, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError, Turn,
-    GROUP_STAGING_BYTES,
+    clean_partials, discard_replaced, publish, Frame, Io, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError,
+    Turn, GROUP_STAGING_BYTES,
 };
 
 use crate::plan::ArrayKind;
@@ -383,7 +383,7 @@ impl Sinks {
             let published = sealed.and_then(|()| Ok(publish(&files, &io)?));
             wanted.release();
             match &published {
-                Ok(()) => settle(&files),
+                Ok(()) => discard_replaced(&files),
                 Err(_) => files.iter().for_each(|sink| sink.abort(&io)),
             }
             published

@@ -238,7 +238,7 @@ impl Session {
     /// Waits for the disk to be free of results of stages that were removed; whether anything had to be waited for.
     pub(in crate::run) fn settle_scratch(&self) -> bool {
         let folder = locked(&self.folder).clone();
-        folder.is_some_and(|folder| folder.settle())
+        folder.is_some_and(|folder| folder.wait_for_removals())
     }
 
     /// A path for an array that is to be held in scratch.

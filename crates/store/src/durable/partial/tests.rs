@@ -29,19 +29,19 @@ fn written(target: &Path) -> Partial {
 fn a_directory_is_replaced_in_two_steps_where_names_cannot_be_exchanged() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("x.zarr");
-    for settles in [false, true] {
+    for is_discarded in [false, true] {
         let _ = fs::remove_dir_all(&target);
         array(&target, "old");
         let partial = written(&target);
         partial.place_plainly(&partial.check().unwrap()).unwrap();
         assert_eq!(content(&target), "new");
-        if settles {
-            partial.settle();
+        if is_discarded {
+            partial.discard_replaced();
         } else {
             partial.take_back(&Io::direct()).unwrap();
         }
         drop(partial);
-        let expected = if settles { "new" } else { "old" };
+        let expected = if is_discarded { "new" } else { "old" };
         assert_eq!(
             (content(&target), names(dir.path())),
             (expected.into(), vec!["x.zarr".into()])
@@ -53,7 +53,7 @@ fn a_directory_is_replaced_in_two_steps_where_names_cannot_be_exchanged() {
 fn a_file_is_replaced_in_one_step_where_names_cannot_be_exchanged() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("x.npy");
-    for settles in [false, true] {
+    for is_discarded in [false, true] {
         fs::write(&target, "old").unwrap();
         let make = |path: &Path| {
             fs::write(path, "new").unwrap();
@@ -62,13 +62,13 @@ fn a_file_is_replaced_in_one_step_where_names_cannot_be_exchanged() {
         let partial = Partial::new(&target, true, make).unwrap().0;
         partial.place_plainly(&partial.check().unwrap()).unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
-        if settles {
-            partial.settle();
+        if is_discarded {
+            partial.discard_replaced();
         } else {
             partial.take_back(&Io::direct()).unwrap();
         }
         drop(partial);
-        let expected = if settles { "new" } else { "old" };
+        let expected = if is_discarded { "new" } else { "old" };
         assert_eq!(fs::read_to_string(&target).unwrap(), expected);
         assert_eq!(names(dir.path()), ["x.npy"]);
     }
