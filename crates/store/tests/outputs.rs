@@ -141,7 +141,7 @@ const TOGETHER: [&str; 4] = ["a.npy", "b.zarr", "c.npy", "d.zarr"];
 /// Publishes outputs as a run does: what they replaced goes when all stand.
 fn publish(sinks: &[Arc<dyn Sink>], io: &Io) -> Result<(), StoreError> {
     outcore_store::publish(sinks, io)?;
-    settle(sinks);
+    discard_replaced(sinks);
     Ok(())
 }
 
