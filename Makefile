@@ -15,7 +15,7 @@ requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("
 
 .PHONY: demo test test-rust test-python test-large lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
 	bench-overhead bench-nas bench-sort bench-algorithms bench-learning bench-sparse bench-sparse-ingest \
-	bench-graph bench-graph-programs bench-raw-io bench-page-cache build clean fuzz
+	bench-graph bench-graph-programs bench-raw-io bench-page-cache build clean fuzz miri
 
 demo: build
 	$(BIN)/python -m outcore demo --size $(SIZE)
@@ -42,9 +42,15 @@ test-large: $(VENV)/.core $(VENV)/.test
 	OUTCORE_LARGE=1 $(BIN)/python -m pytest -n 2 --dist worksteal $$(grep -lE 'support\.sizes|KILLS|LARGE' tests/test_*.py \
 		| grep -vE 'many_chunks|few_rows|test_resume\.py')
 
+# A subcommand of cargo that a machine with Rust alone lacks.
+if-installed = if cargo $(1) --version > /dev/null 2>&1; then cargo $(1) $(2); \
+	else echo "cargo-$(1) is not installed: passed over (cargo install cargo-$(1))"; fi
+
 lint: $(VENV)/.core $(VENV)/.test
 	cargo fmt --all --check
 	CUSTOM_LIBFUZZER_PATH=/dev/null cargo clippy --release --workspace --all-targets -- -D warnings
+	@$(call if-installed,deny,check bans licenses sources)
+	@$(call if-installed,machete,crates)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict python/outcore
@@ -69,6 +75,10 @@ fuzz:
 	printf ' 1 2 0.5\n# a\n3,4;-inf\n' > fuzz/corpus/lines/edges
 	for target in npy_header zarr_json sparse lines graph; do \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536; done
+
+# Needs the nightly toolchain with miri. Fences that call the system (mappings, rings) cannot run there; lists and tiles can.
+miri:
+	cargo +nightly miri test -p outcore-coding
 
 clean:
 	rm -rf $(VENV) target data python/outcore/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
