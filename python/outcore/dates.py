@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.types import DType, NDArray
 from outcore._lazy import foreign
 from outcore._lazy.array import Array, oc
 from outcore._lazy.hooks import above
@@ -71,7 +71,7 @@ class Dates(DateOperators, Typed):
         """The array with its axes reversed."""
         return self._like(self._carrier.T)
 
-    def _decoded(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _decoded(self, numbers: NDArray) -> NDArray:
         return numbers.view(self._dtype)
 
     def _columns(self, descending: bool = False) -> list[Array]:
@@ -196,14 +196,14 @@ class Dates(DateOperators, Typed):
         return apply(ufunc, *inputs)
 
 
-def of_numpy(array: npt.NDArray[Any] | np.generic) -> Dates:
+def of_numpy(array: NDArray | np.generic) -> Dates:
     """The lazy array of NumPy's dates or durations; borrowed, or read from the file they are mapped from."""
     if isinstance(array, np.generic):
         return Dates(Array(node(array.view(np.int64))), array.dtype)
     return Dates(Array(node(array.view(_INT.newbyteorder(array.dtype.byteorder)))), array.dtype)
 
 
-def as_dates(value: Any, dtype: np.dtype[Any] | str) -> Dates:
+def as_dates(value: Any, dtype: DType | str) -> Dates:
     """Dates of a type; or of a kind, "M" or "m", in any unit. Takes what NumPy casts to it: text, Python's dates."""
     new = np.dtype(f"{dtype}8") if isinstance(dtype, str) else dtype
     if isinstance(value, Dates):
@@ -268,7 +268,7 @@ def apply(ufunc: np.ufunc, *inputs: Any) -> Any:
     return Dates(found, result) if result.kind in "mM" else found
 
 
-def _numbers(value: Any, kind: np.dtype[Any]) -> Array:
+def _numbers(value: Any, kind: DType) -> Array:
     """An operand in the type that a formula computes in; integers beside durations are counts of their unit."""
     if isinstance(value, Dates):
         return value.astype(kind).integers  # type: ignore[no-any-return]

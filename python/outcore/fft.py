@@ -20,6 +20,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike
+from outcore._base.types import DType
 from outcore._lazy.array import Array, check_device
 from outcore._lazy.node import Operand, axes_of, axis_of, integers, node
 from outcore._standard.creation import arange, zeros
@@ -132,7 +133,7 @@ def _four_steps(lanes: Array, is_inverse: bool, scale: float) -> Array:
     return reshape(permute_dims(outer, (*range(ndim - 2), ndim - 1, ndim - 2)), lanes.shape)
 
 
-def _turns(places: Array, length: int, is_inverse: bool, dtype: np.dtype[Any]) -> Array:
+def _turns(places: Array, length: int, is_inverse: bool, dtype: DType) -> Array:
     """exp(∓2πi p/n) of places 0 ≤ p < n."""
     step = (2j if is_inverse else -2j) * math.pi / length
     return exp(places.astype(np.complex128) * step).astype(dtype)
@@ -336,7 +337,7 @@ def irfftn(
     return irfft(array, n=lengths[-1], axis=places[-1], norm=norm)
 
 
-def _frequencies(n: int, d: float, dtype: DTypeLike, device: object) -> tuple[np.dtype[Any], float]:
+def _frequencies(n: int, d: float, dtype: DTypeLike, device: object) -> tuple[DType, float]:
     check_device(device)
     if n < 1:
         raise ShapeError(f"fftfreq: a transform of length {n}; it needs at least one element")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.arguments import whole
 from outcore._base.sizes import parse_size
+from outcore._base.types import DType, NDArray
 from outcore._session.session import current
 from outcore.errors import ArgumentError, IndexingError, ShapeError
 
@@ -57,7 +57,7 @@ class CachedFile:
         """What the cache has done so far."""
         return CacheCounters(*self._core.counters)
 
-    def read_at(self, offsets: Any, size: int = 1, dtype: Any = np.uint8) -> npt.NDArray[Any]:
+    def read_at(self, offsets: Any, size: int = 1, dtype: Any = np.uint8) -> NDArray:
         """`size` elements at each of the byte `offsets`: an array of shape (k, size) in `dtype`.
 
         Offsets may come in any order and more than once; those of a page are read once, neighbours together. Raises
@@ -75,7 +75,7 @@ class CachedFile:
             raise ArgumentError(f"read_at: size={size} of {kind}; no file has so many bytes")
         if not count * places.size:
             return np.zeros((places.size, size), kind)
-        found: npt.NDArray[Any] = self._core.read(places.astype(np.uint64), count).view(kind)
+        found: NDArray = self._core.read(places.astype(np.uint64), count).view(kind)
         return found.reshape(places.size, size)
 
     def write_at(self, offsets: Any, values: Any) -> None:
@@ -128,7 +128,7 @@ class CachedFile:
             self.flush()
 
 
-def _places(name: str, offsets: Any, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+def _places(name: str, offsets: Any, kind: DType) -> NDArray:
     places = np.atleast_1d(np.asarray(offsets))
     if places.ndim != 1 or (places.size and not np.issubdtype(places.dtype, np.integer)):
         raise IndexingError(f"{name}: offsets are whole numbers in a row, not {places.dtype} of {places.shape}")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.types import DType
 from outcore._lazy.absent import hinted
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axis_of, node, shape_of
@@ -100,7 +100,7 @@ def integers(
     return Array(_core.random("integers", list(shape_of(shape)), _seed(seed), low, high, kind.name))
 
 
-def _check_range(low: int, high: int, kind: np.dtype[Any]) -> None:
+def _check_range(low: int, high: int, kind: DType) -> None:
     bounds, drawn = np.iinfo(kind), np.iinfo(np.int64)
     if low < bounds.min or high - 1 > bounds.max:
         raise ArgumentError(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array, oc
 from outcore._lazy.hooks import above
 from outcore._lazy.node import integers, node
@@ -18,7 +18,7 @@ _BITS = {"S": 8, "U": 21}
 _FEW = 32  # strings that all elements are compared with, one by one
 
 
-def _letter(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _letter(dtype: DType) -> DType:
     """The type of a letter's number."""
     return np.dtype(np.uint8 if dtype.kind == "S" else np.uint32)
 
@@ -64,7 +64,7 @@ class Text(Typed):
         """Length of each axis."""
         return self._carrier.shape[:-1]
 
-    def _decoded(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _decoded(self, numbers: NDArray) -> NDArray:
         return np.ascontiguousarray(numbers).view(self._dtype).reshape(self.shape)
 
     def __getitem__(self, key: Any) -> Self:
@@ -227,7 +227,7 @@ def _joined(first: Text, second: Text) -> Text:
     return longer._like(oc.concat(rows))
 
 
-def of_numpy(array: npt.NDArray[Any]) -> Text:
+def of_numpy(array: NDArray) -> Text:
     """The lazy array of NumPy's strings: borrowed where they lie without gaps, else copied."""
     letter = _letter(array.dtype).newbyteorder(array.dtype.byteorder)
     if not array.dtype.itemsize:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from outcore._base.types import DType
 from outcore.errors import DTypeError
 
 DTypeLike: TypeAlias = npt.DTypeLike | None  # None leaves the choice to the function
@@ -20,7 +21,7 @@ NAMES = (
 NAME_OF = {np.dtype(name): name for name in NAMES}
 
 
-def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
+def dtype_of(dtype: DTypeLike) -> DType:
     """The NumPy dtype meant, in native byte order. Raises DTypeError for one outcore has no kernels for."""
     try:
         found = np.dtype(dtype)

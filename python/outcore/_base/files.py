@@ -12,16 +12,15 @@ from itertools import zip_longest
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.system_errors import refusing
+from outcore._base.types import DType, NDArray, PathLike
 from outcore.errors import OutcoreError, UnsupportedFormatError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-PathLike = str | os.PathLike[str]
 _BLOCK = 4 << 20
 _HEADER_MAX = 1 << 20
 # How the name of a file of a volume begins, whose bytes are elsewhere.
@@ -33,7 +32,7 @@ class Header(NamedTuple):
     """What a `.npy` file says of itself, and where its elements begin."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
     fortran: bool
     offset: int
 
@@ -119,10 +118,10 @@ def same_bytes(path: PathLike, other: PathLike) -> bool:
     return all(mine == its for mine, its in zip_longest(in_blocks(path), in_blocks(other)))
 
 
-def load(path: PathLike) -> npt.NDArray[Any]:
+def load(path: PathLike) -> NDArray:
     """A `.npy` file in memory."""
     if is_stub(path):
-        found: npt.NDArray[Any] = np.load(io.BytesIO(b"".join(in_blocks(path))))
+        found: NDArray = np.load(io.BytesIO(b"".join(in_blocks(path))))
     else:
         found = np.load(path)
     return found

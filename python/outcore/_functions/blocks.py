@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.sizes import parse_size
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array, tracing
 from outcore._lazy.node import Operand, axes_of, node
 from outcore.errors import ArgumentError, DTypeError
@@ -35,7 +35,7 @@ def _check_mixing(function: Callable[..., Any], exprs: list[_core.Expr], whole: 
     shape = (_SAMPLE_LENGTH,) * ndim
     samples = [(7 * random.random(shape) + 1).astype(expr.dtype) for expr in exprs]
 
-    def call(part: tuple[slice, ...]) -> npt.NDArray[Any]:
+    def call(part: tuple[slice, ...]) -> NDArray:
         return np.asarray(function(*(sample[part].copy() for sample in samples)))
 
     half = _SAMPLE_LENGTH // 2
@@ -59,11 +59,11 @@ def _check_mixing(function: Callable[..., Any], exprs: list[_core.Expr], whole: 
         return
 
 
-def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+def _alike(a: NDArray, b: NDArray) -> bool:
     return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-2, atol=1e-6, equal_nan=a.dtype.kind in "fc"))
 
 
-def _probed_dtype(function: Callable[..., Any], exprs: list[_core.Expr]) -> np.dtype[Any]:
+def _probed_dtype(function: Callable[..., Any], exprs: list[_core.Expr]) -> DType:
     """The type the function gives, found by calling it on ones of length 1 along every axis."""
     ndim = max((len(expr.shape) for expr in exprs), default=0)
     samples = [np.ones((1,) * ndim, dtype=expr.dtype) for expr in exprs]
@@ -75,7 +75,7 @@ def _probed_dtype(function: Callable[..., Any], exprs: list[_core.Expr]) -> np.d
 
 
 def map_blocks(
-    function: Callable[..., npt.NDArray[Any]],
+    function: Callable[..., NDArray],
     /,
     *inputs: Operand,
     dtype: DTypeLike = None,

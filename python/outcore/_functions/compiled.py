@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore._base.element_types import dtype_of
+from outcore._base.types import DType, NDArray
 from outcore._functions.blocks import map_blocks
 from outcore._functions.jit_kernels import fold_kernel, numba_module, product_kernel
 from outcore._lazy.array import Array
@@ -23,7 +23,7 @@ from outcore._standard.creation import asarray
 from outcore._standard.manipulation import concat, part_along, reshape
 from outcore.errors import ArgumentError, DTypeError
 
-Tile: TypeAlias = "npt.NDArray[Any]"
+Tile: TypeAlias = "NDArray"
 
 # A run of elements that a compiled fold takes together.
 _FOLD_ELEMENTS = 1 << 16
@@ -37,7 +37,7 @@ class _Compiled(NamedTuple):
     """The function for one combination of element types, and the type that it gives."""
 
     call: Callable[..., Tile]
-    dtype: np.dtype[Any]
+    dtype: DType
 
 
 class Jitted:
@@ -52,7 +52,7 @@ class Jitted:
         self._function, self._options = function, options
         self._taken = len(inspect.signature(function).parameters)
         self.scalar = numba.njit(function, nogil=True, error_model="numpy", **options)
-        self._ufuncs: dict[tuple[np.dtype[Any], ...], _Compiled] = {}
+        self._ufuncs: dict[tuple[DType, ...], _Compiled] = {}
         self._fold: Any = None
         self._folds: dict[int, Callable[[Tile], Tile]] = {}
         self._products: dict[str, Any] = {}
@@ -68,16 +68,16 @@ class Jitted:
         arrays = (asarray(part, dtype=kind) for part, kind in zip(operands, kinds, strict=True))
         return map_blocks(compiled.call, *arrays, dtype=compiled.dtype)
 
-    def dtype_of(self, *dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    def dtype_of(self, *dtypes: DType) -> DType:
         """The type that the function gives of these, for which it is compiled. Raises DTypeError where it cannot be."""
         return self._compiled(dtypes).dtype
 
-    def _compiled(self, dtypes: tuple[np.dtype[Any], ...]) -> _Compiled:
+    def _compiled(self, dtypes: tuple[DType, ...]) -> _Compiled:
         if dtypes not in self._ufuncs:
             self._ufuncs[dtypes] = self._compile(dtypes)
         return self._ufuncs[dtypes]
 
-    def _compile(self, dtypes: tuple[np.dtype[Any], ...]) -> _Compiled:
+    def _compile(self, dtypes: tuple[DType, ...]) -> _Compiled:
         numba = numba_module()
         kinds = ", ".join(map(str, dtypes))
         if np.dtype(np.float16) in dtypes:
@@ -106,7 +106,7 @@ class Jitted:
         found = reshape(part_along(folded, axis + 1, 0, 1), (*before, blocks * lanes, *behind))
         return found if end == length else concat([found, part_along(x, axis, end, None)], axis=axis)
 
-    def _folding(self, axis: int, dtype: np.dtype[Any]) -> Callable[[Tile], Tile]:
+    def _folding(self, axis: int, dtype: DType) -> Callable[[Tile], Tile]:
         """The fold of tiles along an axis; one function object for each, so that equal nodes are one."""
         if self._fold is None:
             self._fold = fold_kernel(self.scalar)
@@ -132,7 +132,7 @@ class Jitted:
         parts = [held[:, first : first + width] for first in range(0, held.shape[1], width)]
         return concat([self._columns(left, part, add, kind) for part in parts], axis=1)
 
-    def _columns(self, left: Array, held: Tile, add: str, kind: np.dtype[Any]) -> Array:
+    def _columns(self, left: Array, held: Tile, add: str, kind: DType) -> Array:
         inner, columns = held.shape
         right = np.ascontiguousarray(held)
         if add not in self._products:
@@ -157,7 +157,7 @@ class Jitted:
         return self.__qualname__ if found is self else (Jitted, (self._function, self._options))
 
 
-def _dtypes(operands: tuple[Operand, ...]) -> tuple[np.dtype[Any], ...]:
+def _dtypes(operands: tuple[Operand, ...]) -> tuple[DType, ...]:
     """The types operands are taken in: a Python scalar has that of the arrays beside it, where there are any."""
     own = [None if is_weak(operand) else expr_dtype(node(operand)) for operand in operands]
     strong = [dtype for dtype in own if dtype is not None]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import reduce as fold
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from outcore import elementwise
+from outcore._base.types import DType
 from outcore._functions.blocks import map
 from outcore._functions.compiled import Jitted
 from outcore._lazy.array import Array
@@ -30,7 +31,7 @@ _ADDITIONS: dict[str, Callable[..., Array]] = {
 }
 
 # How two pairs are taken together, and in what type.
-_TOGETHER: dict[str, tuple[Callable[[Array, Array], Array], Callable[[np.dtype[Any]], np.dtype[Any]]]] = {
+_TOGETHER: dict[str, tuple[Callable[[Array, Array], Array], Callable[[DType], DType]]] = {
     "sum": (elementwise.add, sum_dtype),
     "prod": (elementwise.multiply, sum_dtype),
     "min": (elementwise.minimum, np.dtype),

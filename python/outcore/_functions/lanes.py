@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.types import NDArray
 from outcore._functions.blocks import map_blocks
 from outcore._lazy.array import Array
 from outcore._lazy.foreign import check_room
@@ -60,7 +60,7 @@ def apply_along_axis(
     if room > length:
         rows = pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, room - length)])
 
-    def along(tile: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def along(tile: NDArray) -> NDArray:
         made = np.zeros(tile.shape, dtype=kind)
         for row in np.ndindex(tile.shape[:-1]):
             made[row][: sample.size] = func1d(tile[row][:length], *args, **kwargs)
@@ -80,7 +80,7 @@ def _has_axis(function: Callable[..., Any]) -> bool:
 
 def _on_ones(
     function: Callable[..., Any], array: Array, length: int, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> npt.NDArray[Any]:
+) -> NDArray:
     name = getattr(function, "__name__", "the function")
     check_room(f"apply_along_axis of {name}", length * array.dtype.itemsize, "a row must fit there")
     try:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.types import DType, NDArray
 from outcore._functions.blocks import map_blocks
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axis_of, integers, node
@@ -124,7 +124,7 @@ class _OnBlocks:
 
     def __init__(
         self,
-        function: Callable[[npt.NDArray[Any]], Any],
+        function: Callable[[NDArray], Any],
         shape: tuple[int, ...],
         depths: list[_Depth],
         lengths: dict[int, int],
@@ -139,9 +139,9 @@ class _OnBlocks:
         )
         self.__name__ = getattr(function, "__name__", "function")
 
-    def __call__(self, tile: npt.NDArray[Any], *numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def __call__(self, tile: NDArray, *numbers: NDArray) -> NDArray:
         """`numbers` is the number of the block in C order, in each of its elements, where some boundary is open."""
-        made: npt.NDArray[Any] | None = None
+        made: NDArray | None = None
         places = [axis + at for at, axis in enumerate(self.lengths)]  # the axes that count blocks
         for which in np.ndindex(*(tile.shape[place] for place in places)):
             key: list[Any] = [slice(None)] * tile.ndim
@@ -173,7 +173,7 @@ class _OnBlocks:
 
 
 def map_overlap(
-    function: Callable[[npt.NDArray[Any]], Any],
+    function: Callable[[NDArray], Any],
     x: Operand,
     /,
     *,
@@ -231,9 +231,7 @@ def _block_numbers(cut: Array, deep: list[int]) -> Array:
     return reshape(arange(math.prod(thin), dtype=np.int32), tuple(thin))
 
 
-def _probed(
-    function: Callable[[npt.NDArray[Any]], Any], dtype: np.dtype[Any], depths: Sequence[_Depth]
-) -> np.dtype[Any]:
+def _probed(function: Callable[[NDArray], Any], dtype: DType, depths: Sequence[_Depth]) -> DType:
     """The type the function gives of a block of ones that has all its edges."""
     sample = np.ones([sum(depth) + 1 for depth in depths], dtype=dtype)
     name = getattr(function, "__name__", "function")

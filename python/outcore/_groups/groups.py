@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import DType, NDArray
 from outcore._groups.order import GroupOrder
 from outcore._groups.rows import when_needed
 from outcore._groups.sorted import Fold, Order, Sorted, upright
@@ -66,7 +66,7 @@ class GroupBy(GroupOrder):
         groups: int | None,
         axis: int,
         like: Typed | _Numbered | None = None,
-        few: npt.NDArray[Any] | None = None,
+        few: NDArray | None = None,
         keys: _Keys | None = None,
     ) -> None:
         self._labels = labels
@@ -114,7 +114,7 @@ class GroupBy(GroupOrder):
             self._least, self._rows = least, most - least + 1
             self._present = masks.positions((self._table("count", None) > 0)._expr)
 
-    def _look_at_few(self, labels: npt.NDArray[Any]) -> None:
+    def _look_at_few(self, labels: NDArray) -> None:
         """The same of labels in memory, at once."""
         if labels.dtype.kind not in "biu" or labels.size == 0:
             return
@@ -206,7 +206,7 @@ class GroupBy(GroupOrder):
         rows = take(found, where(is_label, places, 0), axis=0)
         return where(upright(is_label, rows.ndim), rows, filling)
 
-    def _values(self, name: str, x: Operand) -> tuple[Array, np.dtype[Any]]:
+    def _values(self, name: str, x: Operand) -> tuple[Array, DType]:
         values = self._facing(name, x)
         if values.dtype == np.uint64:
             raise DTypeError(f"groupby.{name}: values of {values.dtype} are not supported")
@@ -430,7 +430,7 @@ class GroupBy(GroupOrder):
         return take(places, self._inside(), axis=0)
 
 
-def _wide(dtype: np.dtype[Any]) -> str:
+def _wide(dtype: DType) -> str:
     """The type in which values are added up."""
     return "float64" if dtype.kind == "f" else "int64"
 
@@ -440,7 +440,7 @@ def _without_nan(values: Array, instead: float, skipna: bool) -> Array:
     return where(isnan(values), instead, values) if skipna and values.dtype.kind == "f" else values
 
 
-def _nothing(fold: str, dtype: np.dtype[Any]) -> Any:
+def _nothing(fold: str, dtype: DType) -> Any:
     """What the extreme of no numbers is said to be."""
     if dtype.kind == "f":
         return np.nan

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
 from outcore import _core
+from outcore._base.types import DType
 from outcore._groups.rows import GroupRows, when_needed
 from outcore._groups.sorted import Fold, upright
 from outcore._lazy.array import Array
@@ -38,7 +38,7 @@ class GroupOrder(GroupRows):
         """One row for each group, of values that face the labels, in float64 or int64."""
 
     @abstractmethod
-    def _values(self, name: str, x: Operand) -> tuple[Array, np.dtype[Any]]:
+    def _values(self, name: str, x: Operand) -> tuple[Array, DType]:
         """The values with the axis of the labels in front, and their type, where they can be added up."""
 
     def _filled(self, found: Array, nothing: float) -> Array:

@@ -11,11 +11,11 @@ from types import FrameType
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, SupportsIndex
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._base.sizes import format_size
+from outcore._base.types import DType, NDArray
 from outcore._lazy.absent import missing_name
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.indexing import Assignable, Index, expanded, find_positions, index, is_flag, split_mask
@@ -111,7 +111,7 @@ class Array:
         return tuple(self._expr.shape)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """Element type, as a NumPy dtype."""
         return np.dtype(self._expr.dtype)
 
@@ -228,12 +228,12 @@ class Array:
 
     # -- results ------------------------------------------------------------------------------------------------
 
-    def compute(self) -> npt.NDArray[Any]:
+    def compute(self) -> NDArray:
         """The value as a NumPy array, which must fit the memory limit. I/O: as `explain(self)` says."""
-        result: npt.NDArray[Any] = functions.compute(self)
+        result: NDArray = functions.compute(self)
         return result
 
-    def to_numpy(self) -> npt.NDArray[Any]:
+    def to_numpy(self) -> NDArray:
         """The value as a NumPy array, as `compute` gives it: plotting libraries ask for it by this name."""
         return self._value("a NumPy array")
 
@@ -242,7 +242,7 @@ class Array:
         result: Array = functions.persist(self)
         return result
 
-    def _value(self, asked: str) -> npt.NDArray[Any]:
+    def _value(self, asked: str) -> NDArray:
         name = tracing.get()
         if name is not None:
             raise DTypeError(f"map: {name} asks for {asked} while it is being traced; use where() instead of branching")
@@ -274,7 +274,7 @@ class Array:
             raise DTypeError(f"only integer arrays can be an index, not {self.dtype}")
         return operator.index(self._scalar("index()"))
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray:
         if copy is False:
             raise ValueError("an outcore array has no NumPy array to share; it must be computed (copy=None or True)")
         result = self._value("a NumPy array")

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.element_types import dtype_of
 from outcore._base.sizes import format_size
+from outcore._base.types import DType, NDArray
 from outcore._session.session import current
 from outcore.errors import DTypeError, FormatError, MemoryLimitError, ShapeError
 
@@ -46,7 +46,7 @@ def check_room(what: str, size: int, instead: str) -> None:
 # -- mapped files -----------------------------------------------------------------------------------------------------
 
 
-def mapped(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> _core.Expr | None:
+def mapped(array: NDArray, dtype: DType) -> _core.Expr | None:
     """The source of a NumPy array whose bytes are a mapping of a file (`np.memmap`, `np.load(mmap_mode=)`, a view of
     either, `np.frombuffer` of a mapping); None for arrays in memory. `dtype` is the array's, in native byte order.
 
@@ -75,7 +75,7 @@ def mapped(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> _core.Expr | None:
     return None
 
 
-def _mapping(array: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+def _mapping(array: NDArray) -> NDArray | None:
     """The array nearest to the mapping that `array` is a view of, if it is one."""
     root, base = array, array.base
     while isinstance(base, np.ndarray):
@@ -85,11 +85,11 @@ def _mapping(array: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
     return root if isinstance(base, mmap.mmap) else None
 
 
-def _address(array: npt.NDArray[Any]) -> int:
+def _address(array: NDArray) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _byte_bounds(array: npt.NDArray[Any]) -> tuple[int, int]:
+def _byte_bounds(array: NDArray) -> tuple[int, int]:
     low, high = np.lib.array_utils.byte_bounds(array)
     return int(low), int(high)
 
@@ -119,16 +119,14 @@ def _file_range(low: int, high: int) -> tuple[str, int] | None:
     return "", 0
 
 
-def _raw(path: str, start: int, shape: Sequence[int], dtype: np.dtype[Any], swapped: bool) -> _core.Expr | None:
+def _raw(path: str, start: int, shape: Sequence[int], dtype: DType, swapped: bool) -> _core.Expr | None:
     try:
         return _core.open_raw(_session(), path, start, list(shape), dtype.name, swapped)
     except FormatError:
         return None  # the mapping reaches past the end of the file
 
 
-def _slices_of(
-    array: npt.NDArray[Any], root: npt.NDArray[Any], path: str, start: int, dtype: np.dtype[Any]
-) -> _core.Expr | None:
+def _slices_of(array: NDArray, root: NDArray, path: str, start: int, dtype: DType) -> _core.Expr | None:
     """`array` as integers and slices of `root`, which lies in the file from `start` on, in C or Fortran order."""
     if not root.flags.c_contiguous:
         if not root.flags.f_contiguous:
@@ -171,7 +169,7 @@ def _slices_of(
     return _core.expand_dims(made, added) if added else made
 
 
-def _contiguous(array: npt.NDArray[Any], path: str, shift: int, dtype: np.dtype[Any]) -> _core.Expr | None:
+def _contiguous(array: NDArray, path: str, shift: int, dtype: DType) -> _core.Expr | None:
     """An array without gaps, wherever it lies in the file: `shift` takes addresses to positions."""
     swapped = not array.dtype.isnative
     if array.flags.c_contiguous:
@@ -216,7 +214,7 @@ def is_stored(value: object) -> bool:
     return _stored_type(value) is not None
 
 
-def _stored_type(value: Any) -> np.dtype[Any] | None:
+def _stored_type(value: Any) -> DType | None:
     if isinstance(value, (np.ndarray, np.generic, list, tuple)) or not hasattr(type(value), "__getitem__"):
         return None
     if isinstance(getattr(value, "_core", None), _core.Sparse):
@@ -226,7 +224,7 @@ def _stored_type(value: Any) -> np.dtype[Any] | None:
     if any(hasattr(value, name) for name in _IN_MEMORY):
         return None
     try:
-        kind: np.dtype[Any] = np.dtype(value.dtype)
+        kind: DType = np.dtype(value.dtype)
     except TypeError:
         return None
     return kind
@@ -243,7 +241,7 @@ def _zarr_folder(value: Any) -> Path | None:
     return Path(store.root, place.path)
 
 
-def _in_blocks(value: Any, kind: np.dtype[Any]) -> _core.Expr:
+def _in_blocks(value: Any, kind: DType) -> _core.Expr:
     dtype = dtype_of(kind)
     label = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
     name = getattr(value, "name", None)
@@ -255,8 +253,8 @@ def _in_blocks(value: Any, kind: np.dtype[Any]) -> _core.Expr:
     return _core.from_blocks(_reader(value, label), shape, dtype.name, _chunk_shape(value, shape), label)
 
 
-def _reader(value: Any, label: str) -> Callable[[tuple[Any, ...]], npt.NDArray[Any]]:
-    def read(block: tuple[Any, ...]) -> npt.NDArray[Any]:
+def _reader(value: Any, label: str) -> Callable[[tuple[Any, ...]], NDArray]:
+    def read(block: tuple[Any, ...]) -> NDArray:
         part = value[block]
         if isinstance(part, np.ma.MaskedArray):
             if np.ma.is_masked(part):

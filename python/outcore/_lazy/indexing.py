@@ -7,9 +7,9 @@ from types import EllipsisType
 from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import NDArray
 from outcore.errors import IndexingError
 
 
@@ -21,7 +21,7 @@ class Lazy(Protocol):
 
 
 Part: TypeAlias = "SupportsIndex | slice | EllipsisType | None"
-Choice: TypeAlias = "Lazy | npt.NDArray[Any]"  # a mask, or positions
+Choice: TypeAlias = "Lazy | NDArray"  # a mask, or positions
 Gathering: TypeAlias = "Part | Choice | list[int] | list[list[int]]"
 Assignable: TypeAlias = "Part | Choice | tuple[Part, ...]"  # what can be assigned to
 Index: TypeAlias = "Gathering | tuple[Gathering, ...]"

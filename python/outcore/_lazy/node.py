@@ -9,20 +9,20 @@ from types import FunctionType
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.element_types import NAME_OF, DTypeLike, dtype_of
+from outcore._base.types import DType, NDArray
 from outcore._lazy import foreign
 from outcore._lazy.indexing import Lazy
 from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, RangeError, ShapeError
 
 Weak: TypeAlias = bool | int | float | complex
-Operand: TypeAlias = "Lazy | npt.NDArray[Any] | np.generic | Weak"
+Operand: TypeAlias = "Lazy | NDArray | np.generic | Weak"
 
 _ROOM_ASKED_FROM = 1 << 20  # less than this fits everywhere
 _DEFAULTS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}
-_WEAK: dict[tuple[np.dtype[Any], type], np.dtype[Any]] = {}  # promotion by the kind of a Python scalar
+_WEAK: dict[tuple[DType, type], DType] = {}  # promotion by the kind of a Python scalar
 
 
 def is_lazy(value: object) -> bool:
@@ -35,12 +35,12 @@ def is_weak(value: object) -> bool:
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
-def default_dtype(value: Weak) -> np.dtype[Any]:
+def default_dtype(value: Weak) -> DType:
     """The type a Python scalar has when nothing else decides."""
     return _DEFAULTS[type(value)] if type(value) in _DEFAULTS else np.asarray(value).dtype
 
 
-def constant(shape: Sequence[int], value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
+def constant(shape: Sequence[int], value: Weak, dtype: DType) -> _core.Expr:
     """A full array of one value, checked to be a value of its type."""
     if dtype.kind in "iu" and not isinstance(value, bool):
         if not isinstance(value, int):
@@ -64,7 +64,7 @@ def constant(shape: Sequence[int], value: Weak, dtype: np.dtype[Any]) -> _core.E
     return _core.full(list(shape), value, NAME_OF[dtype])
 
 
-def _no_integer(value: float | complex, dtype: np.dtype[Any]) -> OutcoreError:
+def _no_integer(value: float | complex, dtype: DType) -> OutcoreError:
     """The refusal of a number as an element of an array of integers: of the kind that Python's `int` has for it."""
     text = f"full: {value!r} is not an integer, and the array is {dtype}"
     if isinstance(value, complex) or np.isfinite(value):
@@ -72,7 +72,7 @@ def _no_integer(value: float | complex, dtype: np.dtype[Any]) -> OutcoreError:
     return ArgumentError(text) if np.isnan(value) else RangeError(text)
 
 
-def put_as(value: object, dtype: np.dtype[Any]) -> _core.Expr:
+def put_as(value: object, dtype: DType) -> _core.Expr:
     """The node of what is put into an array of `dtype`, in that type.
 
     Numbers, and lists of them, must be numbers that the type holds once a fraction is cut off; arrays are cast. Raises
@@ -94,7 +94,7 @@ def put_as(value: object, dtype: np.dtype[Any]) -> _core.Expr:
     return _core.astype(expr, NAME_OF[dtype])
 
 
-def weak(value: Weak, dtype: np.dtype[Any]) -> _core.Expr:
+def weak(value: Weak, dtype: DType) -> _core.Expr:
     """A Python scalar beside an array of `dtype`: NumPy 2 promotion, where only the scalar's kind counts."""
     found = _WEAK.get((dtype, type(value)))
     if found is None:
@@ -135,7 +135,7 @@ def node(value: Any) -> _core.Expr:
     return _core.from_numpy(_clean_bool(native) if native.dtype.kind == "b" else native)
 
 
-def as_numpy(value: object, dtype: DTypeLike = None) -> npt.NDArray[Any]:
+def as_numpy(value: object, dtype: DTypeLike = None) -> NDArray:
     """`np.asarray`, with its refusals as ours: ArgumentError for ragged lists, RangeError, DTypeError.
 
     What it would load or copy into memory must fit there: MemoryLimitError.
@@ -161,13 +161,13 @@ def as_numpy(value: object, dtype: DTypeLike = None) -> npt.NDArray[Any]:
         raise kind(" ".join(str(error).split())) from None
 
 
-def _clean_bool(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _clean_bool(array: NDArray) -> NDArray:
     """The array with every byte 0 or 1, which kernels rely on: copied if it is a view of bytes that are not."""
     raw = array.view(np.uint8)
     return raw != 0 if raw.size and raw.max() > 1 else array
 
 
-def expr_dtype(expr: _core.Expr) -> np.dtype[Any]:
+def expr_dtype(expr: _core.Expr) -> DType:
     return np.dtype(expr.dtype)
 
 

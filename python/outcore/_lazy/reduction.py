@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from outcore import _core
+from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axes_of, node
 from outcore.errors import ArgumentError, ShapeError
@@ -34,19 +35,19 @@ def reduced(
     return Array(_core.expand_dims(result, axes) if keepdims and axes else result)
 
 
-def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def sum_dtype(dtype: DType) -> DType:
     """The type sums and products are formed in: 64 bits for integers and bool, the type itself otherwise."""
     if dtype.kind in "bi":
         return np.dtype(np.int64)
     return np.dtype(np.uint64) if dtype.kind == "u" else dtype
 
 
-def mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def mean_dtype(dtype: DType) -> DType:
     """The type means and variances are formed in: float64 for integers and bool, the type itself otherwise."""
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
 
 
-def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def wide_dtype(dtype: DType) -> DType:
     """The type in which sums of means are formed: float32 for float16, which ends at 65,504; else `mean_dtype`."""
     return np.dtype(np.float32) if dtype == np.float16 else mean_dtype(dtype)
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._base.sizes import format_size
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array, Categories, oc
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import axes_of, axis_of
@@ -36,7 +37,7 @@ class Typed:
     __slots__ = ("_carrier", "_dtype")
     __hash__: ClassVar[None]  # type: ignore[assignment]  # `==` is element-wise, as in NumPy
 
-    def __init__(self, carrier: Array, dtype: np.dtype[Any]) -> None:
+    def __init__(self, carrier: Array, dtype: DType) -> None:
         self._carrier = carrier
         self._dtype = dtype
 
@@ -44,7 +45,7 @@ class Typed:
         """The same type of elements, carried by other numbers."""
         return type(self)(carrier, self._dtype)
 
-    def _decoded(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _decoded(self, numbers: NDArray) -> NDArray:
         """The elements that computed numbers stand for, as NumPy has them."""
         raise NotImplementedError
 
@@ -73,7 +74,7 @@ class Typed:
     # -- what it is ---------------------------------------------------------------------------------------------
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """NumPy's type of the elements."""
         return self._dtype
 
@@ -111,7 +112,7 @@ class Typed:
 
     # -- results ------------------------------------------------------------------------------------------------
 
-    def compute(self) -> npt.NDArray[Any]:
+    def compute(self) -> NDArray:
         """The value as a NumPy array of `dtype`, which must fit the memory limit. I/O: as that of the numbers."""
         return self._decoded(self._carrier.compute())
 
@@ -119,7 +120,7 @@ class Typed:
         """The same array with its value computed and held in memory."""
         return self._like(self._carrier.persist())
 
-    def _only(self, asked: str) -> npt.NDArray[Any]:
+    def _only(self, asked: str) -> NDArray:
         if self.size != 1:
             raise ShapeError(f"{asked} of an array with shape {self.shape} is ambiguous; it needs exactly one element")
         return self.compute().reshape(())
@@ -135,7 +136,7 @@ class Typed:
         """The elements as nested lists, as NumPy's `tolist` gives them. Computes."""
         return self.compute().tolist()
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NDArray:
         if copy is False:
             raise ValueError("an outcore array has no NumPy array to share; it must be computed (copy=None or True)")
         result = self.compute()

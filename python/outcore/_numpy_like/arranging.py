@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore._base.element_types import DTypeLike
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axis_of, integers, node, put_as
 from outcore._standard.creation import arange
@@ -22,7 +22,7 @@ PadMode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
-def _pairs(name: str, value: Any, axes: int) -> npt.NDArray[Any]:
+def _pairs(name: str, value: Any, axes: int) -> NDArray:
     """One value, a pair, or a pair for each axis, as a pair for each."""
     try:
         return np.broadcast_to(np.asarray(value), (axes, 2))

@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axes_of, axis_of, node, put_as, shape_of
 from outcore._lazy.reduction import Axis
@@ -38,7 +38,7 @@ def append(x: Operand, values: Operand, /, *, axis: int | None = None) -> Array:
     return concat([x, values], axis=axis)
 
 
-def _places(name: str, obj: Any, length: int, last: int) -> npt.NDArray[Any]:
+def _places(name: str, obj: Any, length: int, last: int) -> NDArray:
     """The places that an integer, several, a slice or a mask names, counted from the front; 0-d for one integer."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(length))
@@ -117,7 +117,7 @@ def insert(x: Operand, obj: Any, values: Operand, /, *, axis: int | None = None)
     return _joined(array, put, where_to, at)
 
 
-def _joined(array: Array, put: Array, places: npt.NDArray[Any], at: int) -> Array:
+def _joined(array: Array, put: Array, places: NDArray, at: int) -> Array:
     parts, begin = [], 0
     order = np.argsort(places, kind="stable")
     for place, ours in itertools.groupby(order.tolist(), key=lambda number: int(places[number])):

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike
+from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._opening.kinds import with_kind
 from outcore._opening.records import is_typed, open_part
 from outcore._opening.several import joined, parts_of
-from outcore._run.run import PathLike
 from outcore._session.session import current
 from outcore.errors import FormatError
 

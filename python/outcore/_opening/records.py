@@ -12,6 +12,7 @@ import numpy as np
 from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.files import npy_header
+from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore.dates import Dates
 from outcore.errors import DTypeError, FormatError, MissingFileError, PermissionDeniedError, UnsupportedFormatError
@@ -33,7 +34,7 @@ def is_typed(path: str) -> bool:
     return typed
 
 
-def _records(record: np.dtype[Any]) -> str:
+def _records(record: DType) -> str:
     return f"elements are records; name one of their fields: {', '.join(record.names or ())}"
 
 
@@ -56,7 +57,7 @@ def open_part(session: _core.Session, path: str, field: str | None, view: DTypeL
     shape = header.shape[::-1] if reverse else header.shape
     of, offset = _field(path, record, field)
     base, inner = (of.subdtype[0], of.subdtype[1]) if of.subdtype else (of, ())
-    kind: np.dtype[Any] = base if view is None else np.dtype(view)
+    kind: DType = base if view is None else np.dtype(view)
     if kind.itemsize != base.itemsize:
         raise DTypeError(f"{path}: elements of {base} have {base.itemsize} bytes, those of {kind} {kind.itemsize}")
     read_as, letters = _carrier(path, kind)
@@ -67,7 +68,7 @@ def open_part(session: _core.Session, path: str, field: str | None, view: DTypeL
     return typed(Array(_core.permute_dims(made, list(order)) if reverse else made), kind)
 
 
-def _carrier(path: str, kind: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _carrier(path: str, kind: DType) -> tuple[DType, tuple[int, ...]]:
     """The numbers that an element lies in the file as, and how many there are where these are letters."""
     if (kind.kind in "SU" and not kind.itemsize) or (kind.kind in "mM" and np.datetime_data(kind)[0] == "generic"):
         raise DTypeError(f"{path}: elements of {kind} have no {'letters' if kind.kind in 'SU' else 'unit'}")
@@ -77,7 +78,7 @@ def _carrier(path: str, kind: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, 
     return (np.dtype(np.int64) if kind.kind in "mM" else kind), ()
 
 
-def typed(numbers: Array, kind: np.dtype[Any]) -> Any:
+def typed(numbers: Array, kind: DType) -> Any:
     """Numbers as what they stand for in elements of a type."""
     if kind.kind in "mM":
         return Dates(numbers, kind)
@@ -86,7 +87,7 @@ def typed(numbers: Array, kind: np.dtype[Any]) -> Any:
     return numbers
 
 
-def _field(path: str, record: np.dtype[Any], field: str | None) -> tuple[np.dtype[Any], int]:
+def _field(path: str, record: DType, field: str | None) -> tuple[DType, int]:
     """The type of a field and where in the record it begins; of all of an element where none is named."""
     if field is None:
         if record.fields is not None:
@@ -101,7 +102,7 @@ def _field(path: str, record: np.dtype[Any], field: str | None) -> tuple[np.dtyp
 
 
 def _strided(
-    session: _core.Session, path: str, start: int, count: int, record: int, kind: np.dtype[Any], inner: int
+    session: _core.Session, path: str, start: int, count: int, record: int, kind: DType, inner: int
 ) -> _core.Expr:
     """`inner` elements from the beginning of each of `count` records, of so many bytes, as a matrix.
 

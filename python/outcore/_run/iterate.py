@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, SupportsIndex
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run.checkpoints import Checkpoints
@@ -36,7 +36,7 @@ class Loop(tuple[Array, ...]):
     state: Any
     iterations: int
     converged: bool
-    history: dict[str, npt.NDArray[Any]]
+    history: dict[str, NDArray]
     outcomes: tuple[Outcome, ...]
     plan_seconds: float
 

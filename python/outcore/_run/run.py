@@ -9,9 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
-import numpy.typing as npt
-
 from outcore import _core
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import functions
 from outcore._lazy.node import Operand, integers, node
@@ -33,7 +32,7 @@ from outcore.errors import (
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
-Values: TypeAlias = "npt.NDArray[Any]"
+Values: TypeAlias = "NDArray"
 Item: TypeAlias = "Operand | Typed"
 Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
 Named = TypeVar("Named", bound="tuple[Any, ...]")
@@ -206,7 +205,7 @@ def persist(*arrays: Item, directory: PathLike | None = None) -> Any:
     """
     numbers = [carried(array) for array in arrays]
     if directory is None:
-        values: Sequence[npt.NDArray[Any]] = compute(*numbers) if len(arrays) != 1 else (compute(*numbers),)
+        values: Sequence[NDArray] = compute(*numbers) if len(arrays) != 1 else (compute(*numbers),)
         made = [Array(_core.from_numpy(value)) for value in values]
     else:
         paths = [Path(os.fsdecode(directory)) / f"persist-{uuid.uuid4().hex}.zarr" for _ in arrays]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
-
-import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import NDArray
 from outcore._run.foresight import UnforeseenError, is_foreseeing
 from outcore._session.progress import _Bar
 from outcore._session.record import Outcome
@@ -23,7 +21,7 @@ def plan_and_run(
     targets: Sequence[_core.Target | None],
     progress: bool | None = None,
     bar: _Bar | None = None,
-) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
+) -> tuple[list[NDArray | None], Outcome]:
     """Plans and runs; again when another thread's run took the tiles that the plan would have started from.
 
     Raises StaleProgramError where that happens time after time.

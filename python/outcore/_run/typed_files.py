@@ -20,6 +20,7 @@ import numpy as np
 from outcore import _core
 from outcore._base import files
 from outcore._base.system_errors import refusing
+from outcore._base.types import DType
 from outcore._lazy.node import node
 from outcore._lazy.typed import Typed, carried
 from outcore._session.record import Outcome
@@ -150,7 +151,7 @@ def _publish(outputs: list[_Output]) -> None:
         raise
 
 
-def _write_header(path: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+def _write_header(path: str, dtype: DType, shape: tuple[int, ...]) -> None:
     """The type and shape in place of those of the numbers; the length of the header, and so all else, stays."""
     said = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     length = int.from_bytes(_core.read_bytes(path, 0, _PREFIX_BYTES)[-2:], "little")

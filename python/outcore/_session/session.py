@@ -15,10 +15,9 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-import numpy.typing as npt
-
 from outcore import _core, config
 from outcore._base.sizes import format_size
+from outcore._base.types import NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
 from outcore._session.progress import _Bar, live
@@ -102,7 +101,7 @@ class Session:
         """
         return self._core.plan(replaced.read_back(outputs), list(targets), None if bar is None else bar.say)
 
-    def run(self, program: _core.Program, bar: _Bar | None = None) -> tuple[list[npt.NDArray[Any] | None], Outcome]:
+    def run(self, program: _core.Program, bar: _Bar | None = None) -> tuple[list[NDArray | None], Outcome]:
         """Plays a program and tells a bar how far it is: results of outputs without a target, and what the run did."""
         with self.working(), _record.tracing() as trace:
             report, say = (None, None) if bar is None else (bar.report, bar.say)

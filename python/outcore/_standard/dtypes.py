@@ -9,6 +9,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.types import DType
 from outcore._lazy.array import Array, check_device
 from outcore._lazy.node import Operand, expr_dtype, is_weak, node
 
@@ -109,7 +110,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> builtins.bool:
     return builtins.bool(np.isdtype(dtype_of(dtype), kind))
 
 
-def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+def result_type(*arrays_and_dtypes: Any) -> DType:
     """The type an operation on the given arrays, types and Python scalars gives, by NumPy 2's rules.
 
     Raises DTypeError for types outcore has no kernels for.

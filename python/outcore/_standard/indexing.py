@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axis_of, node
 from outcore._run.checks import places, within
@@ -121,7 +122,7 @@ def take(x: Operand, indices: Any, /, *, axis: int | None = None) -> Array:
     return concat([array[(*before, run)] for run in runs], axis=place)
 
 
-def _are_apart(array: Array, positions: npt.NDArray[Any], runs: int) -> bool:
+def _are_apart(array: Array, positions: NDArray, runs: int) -> bool:
     """Whether positions are single elements of a stored array, for which a run each is too much."""
     is_stored = not array._expr.inputs and _core.is_made_of_stored(array._expr)
     return array.ndim == 1 and is_stored and runs > _PICKED_RUNS and positions.size < 4 * runs

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from outcore._base.types import DType
 from outcore._lazy.array import check_device
 from outcore._standard import dtypes
 from outcore.errors import ArgumentError
@@ -43,7 +44,7 @@ class __array_namespace_info__:  # noqa: N801 - the standard's name
         """All devices: "cpu"."""
         return ("cpu",)
 
-    def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
         """The types results have when nothing else decides. Raises ArgumentError for another device than "cpu"."""
         check_device(device)
         return {
@@ -53,9 +54,7 @@ class __array_namespace_info__:  # noqa: N801 - the standard's name
             "indexing": dtypes.int64,
         }
 
-    def dtypes(
-        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
-    ) -> dict[str, np.dtype[Any]]:
+    def dtypes(self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, DType]:
         """The element types of a kind, or of several; all of them unless told. Raises ArgumentError for other kinds."""
         check_device(device)
         kinds = ("bool", "numeric") if kind is None else (kind,) if isinstance(kind, str) else kind

@@ -9,10 +9,10 @@ month are ⌊(153 m + 2) / 5⌋. All other units are multiples of each other, an
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._standard.searching import where
 from outcore.elementwise import floor
@@ -62,13 +62,13 @@ def _whole(numbers: Array, divisor: int) -> Array:
     return floor(numbers / divisor)
 
 
-def unit_of(dtype: np.dtype[Any]) -> tuple[str, int]:
+def unit_of(dtype: DType) -> tuple[str, int]:
     """A type's unit and how many of it one step is; ("generic", 1) where it has none."""
     unit, count = np.datetime_data(dtype)
     return unit, int(count)
 
 
-def converted(integers: Array, old: np.dtype[Any], new: np.dtype[Any]) -> Array:
+def converted(integers: Array, old: DType, new: DType) -> Array:
     """Counts of one type's unit as counts of another's, towards the past; NaT stays.
 
     Of durations a year has 365.2425 days, and a month a twelfth of them, as in NumPy. What 64 bits do not hold wraps

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from outcore import _core
+from outcore._base.types import PathLike
 from outcore.errors import ArgumentError, SourceChangedError
 from outcore.graph._program import VertexProgram, run
 from outcore.graph._stored import StoredLists, checked_ids, session
 from outcore.graph._views import Adjacency, Count, Degrees, Edges, Nodes, absent, no_weight
-
-PathLike = str | os.PathLike[str]
 
 
 class Graph(StoredLists):

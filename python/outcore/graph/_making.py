@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore import _core, sparse
 from outcore._base.arguments import whole
 from outcore._base.element_types import dtype_of
 from outcore._base.files import same_bytes
+from outcore._base.types import NDArray, PathLike
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.graph._graph import Graph, PathLike, stored
+from outcore.graph._graph import Graph, stored
 from outcore.graph._stored import session
 from outcore.sparse._foreseen import check_graph, looked_at
 from outcore.sparse._ingest import Options, _column, _is_known_elsewhere, _key, named_only
@@ -249,13 +249,13 @@ def _wide(weights: Any) -> Any:
     return found.astype(np.uint64) if found.dtype.kind == "u" and found.dtype != np.uint64 else weights
 
 
-def _in_memory(part: Any) -> npt.NDArray[Any]:
+def _in_memory(part: Any) -> NDArray:
     # As `_column` has it.
     return np.asarray(part) if len(part) else np.zeros(0, getattr(part, "dtype", np.int64))
 
 
 def _from_memory(
-    columns: list[npt.NDArray[Any]], path: PathLike | None, directed: bool, overwrite: bool, options: dict[str, Any]
+    columns: list[NDArray], path: PathLike | None, directed: bool, overwrite: bool, options: dict[str, Any]
 ) -> Graph:
     """As `from_arrays`, and gone on with where it was killed: another process has the arrays again where they have the
     same digest."""

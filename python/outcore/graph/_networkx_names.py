@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._base import files
+from outcore._base.types import NDArray
 from outcore.errors import ArgumentError
 from outcore.graph._activity import unseen
 from outcore.graph._graph import Graph
@@ -59,12 +60,12 @@ def name_of(G: Graph, number: int) -> Any:
     return G.names[number] if isinstance(G, Converted) else number
 
 
-def names_of(G: Graph, numbers: npt.NDArray[Any]) -> list[Any]:
+def names_of(G: Graph, numbers: NDArray) -> list[Any]:
     found = numbers.tolist()
     return [G.names[number] for number in found] if isinstance(G, Converted) else found
 
 
-def by_node(G: Graph, values: npt.NDArray[Any]) -> dict[Any, Any]:
+def by_node(G: Graph, values: NDArray) -> dict[Any, Any]:
     names = G.names if isinstance(G, Converted) else range(G.number_of_vertices)
     return dict(zip(names, values.tolist(), strict=True))
 
@@ -92,7 +93,7 @@ def chosen(G: Graph, nodes: Nodes) -> tuple[list[tuple[Any, int]], bool]:
     return [(node, number) for node, number in pairs if number is not None], False
 
 
-def of_nodes(G: Graph, values: npt.NDArray[Any], nodes: Nodes) -> Any:
+def of_nodes(G: Graph, values: NDArray, nodes: Nodes) -> Any:
     """Of a node its value; of several, or all, a dictionary."""
     if nodes is None:
         return by_node(G, values)
@@ -100,7 +101,7 @@ def of_nodes(G: Graph, values: npt.NDArray[Any], nodes: Nodes) -> Any:
     return values[pairs[0][1]].item() if is_one else {node: values[number].item() for node, number in pairs}
 
 
-def parts_of_equal(labels: npt.NDArray[Any]) -> list[npt.NDArray[np.int64]]:
+def parts_of_equal(labels: NDArray) -> list[npt.NDArray[np.int64]]:
     """The places of equal labels, by the lowest of each part."""
     order = np.argsort(labels, kind="stable")
     begins = np.flatnonzero(np.diff(labels[order])) + 1
@@ -108,13 +109,13 @@ def parts_of_equal(labels: npt.NDArray[Any]) -> list[npt.NDArray[np.int64]]:
     return sorted(parts, key=lambda part: int(part[0]))
 
 
-def groups(G: Graph, labels: npt.NDArray[Any]) -> Iterator[set[Any]]:
+def groups(G: Graph, labels: NDArray) -> Iterator[set[Any]]:
     """Nodes of equal labels, by the lowest of each group."""
     for part in parts_of_equal(labels):
         yield set(names_of(G, part))
 
 
-def nearest_first(distances: npt.NDArray[Any], cutoff: float | None) -> npt.NDArray[np.int64]:
+def nearest_first(distances: NDArray, cutoff: float | None) -> npt.NDArray[np.int64]:
     """The vertices to which there is a way as long as that at most, the nearest first; a source always. -1 is no
     distance."""
     far = np.inf if cutoff is None else max(cutoff, 0)
@@ -122,12 +123,12 @@ def nearest_first(distances: npt.NDArray[Any], cutoff: float | None) -> npt.NDAr
     return met[np.argsort(distances[met], kind="stable")]
 
 
-def reached(G: Graph, distances: npt.NDArray[Any], cutoff: float | None) -> dict[Any, Any]:
+def reached(G: Graph, distances: NDArray, cutoff: float | None) -> dict[Any, Any]:
     met = nearest_first(distances, cutoff)
     return dict(zip(names_of(G, met), distances[met].tolist(), strict=True))
 
 
-def parts_of(G: Graph, ids: npt.NDArray[Any], direction: str, step: int = 2 << 20) -> Iterator[Any]:
+def parts_of(G: Graph, ids: NDArray, direction: str, step: int = 2 << 20) -> Iterator[Any]:
     """The lists of some vertices, ascending, some megabytes of the file at a time: vertices, the place of its vertex in
     these for each neighbour, neighbours, weights (None where there are none)."""
     begin = 0

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from outcore._base.types import NDArray
 from outcore.graph import _searching
 from outcore.graph._graph import Graph
 from outcore.graph._networkx_names import (
@@ -32,7 +33,7 @@ _NONE = 2**32 - 1  # no vertex has this number
 
 def distances_from(
     G: Graph, sources: list[int], weighted: bool, direction: str = "out", cutoff: float | None = None
-) -> npt.NDArray[Any]:
+) -> NDArray:
     """Along weights, or edges; these are not followed beyond `cutoff`. A vertex without a way has -1: a way along an
     infinite weight is one, of infinite length. I/O: where a distance is infinite, also that of a search along edges."""
     if weighted:
@@ -57,9 +58,7 @@ def _against(G: Graph, direction: str) -> str:
 # -- the way back -----------------------------------------------------------------------------------------------------
 
 
-def _tight(
-    G: Graph, distances: npt.NDArray[Any], vertex: int, weighted: bool, direction: str
-) -> npt.NDArray[np.uint32]:
+def _tight(G: Graph, distances: NDArray, vertex: int, weighted: bool, direction: str) -> npt.NDArray[np.uint32]:
     """The neighbours from which an edge is the end of a shortest path to a vertex; `direction` leads back to them."""
     _, neighbours, weights = G.lists([vertex], direction)
     before = distances[neighbours]
@@ -70,7 +69,7 @@ def _tight(
 
 def way_to(
     G: Graph,
-    distances: npt.NDArray[Any],
+    distances: NDArray,
     vertex: int,
     is_begin: Callable[[int], bool],
     weighted: bool = False,
@@ -103,7 +102,7 @@ def way_to(
 
 def _parents(
     G: Graph,
-    distances: npt.NDArray[Any],
+    distances: NDArray,
     met: npt.NDArray[np.int64],
     sources: list[int],
     weighted: bool,
@@ -140,7 +139,7 @@ def _parents(
 
 def _paths(
     G: Graph,
-    distances: npt.NDArray[Any],
+    distances: NDArray,
     sources: list[int],
     weighted: bool = False,
     direction: str = "out",
@@ -169,7 +168,7 @@ def _no_path(source: Any, target: Any) -> Exception:
     return error
 
 
-def _length(distances: npt.NDArray[Any], G: Graph, source: Any, target: Any) -> Any:
+def _length(distances: NDArray, G: Graph, source: Any, target: Any) -> Any:
     """The length of a path, of those from a source."""
     hash(target)  # as networkx, which looks it up: TypeError where it has none
     number = found(G, target)
@@ -406,7 +405,7 @@ def single_source_all_shortest_paths(
 
 
 def _all_paths(
-    G: Graph, lengths: npt.NDArray[Any], number: int, source: Any, target: Any, weighted: bool
+    G: Graph, lengths: NDArray, number: int, source: Any, target: Any, weighted: bool
 ) -> Iterator[list[Any]]:
     """Every shortest path between two nodes; in memory is one of them, and what is before each of its vertices."""
     _length(lengths, G, source, target)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from outcore._base.types import NDArray
 from outcore.graph import _searching
 from outcore.graph._graph import Graph
 from outcore.graph._networkx_names import Nodes, chosen, found, names_of, nearest_first, number_of, reserved
@@ -177,7 +177,7 @@ def approximate_diameter(G: Graph, seed: Any = None) -> int:
     return _searching.diameter(G)
 
 
-def _lengths(G: Graph, weighted: bool, direction: str = "out") -> Iterator[tuple[Any, npt.NDArray[Any]]]:
+def _lengths(G: Graph, weighted: bool, direction: str = "out") -> Iterator[tuple[Any, NDArray]]:
     """The distances of those that each node reaches, itself included."""
     for node, number in chosen(G, None)[0]:
         distances = distances_from(G, [number], weighted, direction)
@@ -187,7 +187,7 @@ def _lengths(G: Graph, weighted: bool, direction: str = "out") -> Iterator[tuple
 def closeness_centrality(G: Graph, u: Any = None, distance: str | None = None, wf_improved: bool = True) -> Any:
     n, weighted = G.number_of_vertices, distance is not None
 
-    def of(lengths: npt.NDArray[Any]) -> float:
+    def of(lengths: NDArray) -> float:
         total = lengths.sum().item()
         if not total > 0:
             return 0.0

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.arguments import whole
+from outcore._base.types import DType, NDArray
 from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from outcore.graph._activity import running, unseen
 from outcore.graph._stored import StoredLists, directions
@@ -24,7 +25,7 @@ _STEP = 4 << 20  # bytes by which what is held for an iteration grows, or an eig
 
 
 class _State(NamedTuple):
-    dtype: np.dtype[Any]
+    dtype: DType
     fill: Any
 
 
@@ -92,7 +93,7 @@ class Messages(NamedTuple):
     there once, where the program says how messages are combined."""
 
     ids: npt.NDArray[np.uint32]
-    values: npt.NDArray[Any]
+    values: NDArray
 
 
 class VertexProgram:
@@ -140,7 +141,7 @@ class VertexProgram:
     takes_parts: ClassVar[bool] = False
     stages: ClassVar[int] = 1
     # The type of messages that are combined, and what combines them.
-    _combining: tuple[np.dtype[Any], _core.Mail] | None = None
+    _combining: tuple[DType, _core.Mail] | None = None
 
     def run(self, v: Vertices) -> None:
         """At active vertices: asks for their lists unless it is written anew."""
@@ -202,7 +203,7 @@ class VertexProgram:
         else:
             self._mail("multicast", values).multicast(e.begins, e.neighbours, np.ascontiguousarray(values))
 
-    def _mail(self, name: str, values: npt.NDArray[Any]) -> _core.Mail:
+    def _mail(self, name: str, values: NDArray) -> _core.Mail:
         """What combines messages of such values."""
         self._runs(name)
         if values.ndim != 1:
@@ -224,7 +225,7 @@ class VertexProgram:
     def _checked(self, name: str, given: Any, is_checked_again: bool = False) -> npt.NDArray[np.uint32]:
         """Vertices; with `is_checked_again`, whoever takes those of the right type looks whether there are so many."""
         self._runs(name)
-        ids: npt.NDArray[Any] = np.asarray(given)
+        ids: NDArray = np.asarray(given)
         if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
             raise IndexingError(f"{name}: vertices must be 1-D integers, not {ids.dtype} of shape {ids.shape}")
         if ids.size and not (is_checked_again and ids.dtype == np.uint32):
@@ -249,7 +250,7 @@ class VertexProgram:
         # Who is asked for by direction, at all and in this iteration.
         self._asked: dict[str, _core.Frontier] = {}
         self._requested: dict[str, _core.Frontier] = {}
-        self._sent: list[tuple[npt.NDArray[np.uint32], npt.NDArray[Any]]] = []
+        self._sent: list[tuple[npt.NDArray[np.uint32], NDArray]] = []
         self._combining = None
         # Whether weights are read with the lists.
         own = (member for kind in type(self).__mro__ for member in vars(kind).values() if kind is not VertexProgram)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import DType, NDArray
 from outcore._session.session import current
 from outcore.errors import ArgumentError, IndexingError
 from outcore.graph._activity import unseen
@@ -54,7 +55,7 @@ class StoredLists:
         return entries if self.directed else (entries + self.number_of_loops) // 2
 
     @property
-    def dtype(self) -> np.dtype[Any] | None:
+    def dtype(self) -> DType | None:
         """Of the weights; None where there are none."""
         name = self._core.dtype
         return None if name == "none" else np.dtype(name)
@@ -154,7 +155,7 @@ def directions(name: str, G: StoredLists, direction: str) -> list[str]:
     return ["out", "in"] if direction == "both" else [direction]
 
 
-def checked_ids(name: str, G: StoredLists, vertices: Any) -> npt.NDArray[Any]:
+def checked_ids(name: str, G: StoredLists, vertices: Any) -> NDArray:
     """Numbers of vertices as an array. Raises IndexingError."""
     try:
         ids = np.atleast_1d(np.asarray(vertices))

@@ -13,7 +13,6 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d
@@ -21,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._session.session import check_room
@@ -28,7 +28,6 @@ from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeErr
 from outcore.learn import metrics
 from outcore.learn._course import refusal_of, values
 
-Numbers = npt.NDArray[Any]
 FLOATS = (np.float64, np.float32)
 _LITTLE = 8 << 20  # within fixed allowances
 
@@ -170,7 +169,7 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
 class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """An estimator of classes; `classes_` holds them in order."""
 
-    classes_: Numbers
+    classes_: NDArray
 
     def _codes(self, y: Any, classes: Any = None) -> Array:
         """For each observation the place of its class in `classes_`, int64; finds the classes unless they are given."""
@@ -233,4 +232,4 @@ def total(weights: Array | None, rows: int) -> Operand:
     return oc.sum(weights) if weights is not None else float(rows)
 
 
-__all__ = ["Classifier", "Data", "Estimator", "Numbers", "Regressor", "total", "weighted"]
+__all__ = ["Classifier", "Data", "Estimator", "NDArray", "Regressor", "total", "weighted"]

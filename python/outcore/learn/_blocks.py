@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.learn._flaws import refuse_row
 
-Numbers = npt.NDArray[Any]
 # A block is one program: large beside what that costs, small beside any memory limit.
 _BLOCK_BYTES = 4 << 20
 
@@ -31,7 +29,7 @@ def block_program(arrays: list[Array]) -> list[Array]:
     return [array[:length] for array in arrays]
 
 
-def blocks(named: dict[str, Array], random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
+def blocks(named: dict[str, Array], random: np.random.RandomState | None) -> Iterator[list[NDArray]]:
     """Neighbouring rows of all arrays as NumPy arrays: with `random`, blocks in random order and their rows shuffled.
 
     Raises ArgumentError naming an element that is not finite. I/O: one read of each array, a block at a time.
@@ -56,7 +54,7 @@ def blocks(named: dict[str, Array], random: np.random.RandomState | None) -> Ite
             yield shuffled
 
 
-def batches(named: dict[str, Array], size: int, random: np.random.RandomState | None) -> Iterator[list[Numbers]]:
+def batches(named: dict[str, Array], size: int, random: np.random.RandomState | None) -> Iterator[list[NDArray]]:
     """`blocks` cut into at most `size` rows each."""
     for block in blocks(named, random):
         for start in range(0, len(block[0]), size):

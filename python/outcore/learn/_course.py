@@ -10,10 +10,10 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from outcore._base.sizes import format_size
+from outcore._base.types import NDArray
 from outcore._lazy.node import Operand, node
 from outcore._run.running import plan_and_run
 from outcore._session.progress import live
@@ -21,7 +21,6 @@ from outcore._session.session import current, leave_room
 from outcore.errors import ArgumentError, MemoryLimitError
 from outcore.learn._journal import Journal
 
-Numbers = npt.NDArray[Any]
 _MEBIBYTE = 1 << 20
 _REMEMBERED = 1 << 18
 _LITTLE = 8 << 20
@@ -31,7 +30,7 @@ _COPIED = 1 << 18
 class Beside:
     """Results that a fit needs beside those of its first sweep, from the same read where one comes before they are."""
 
-    def __init__(self, wanted: Sequence[Operand], settle: Callable[[list[Numbers]], Any]) -> None:
+    def __init__(self, wanted: Sequence[Operand], settle: Callable[[list[NDArray]], Any]) -> None:
         self.wanted, self._settle = list(wanted), settle
         self._value: Any = None
         self.is_due = True
@@ -40,7 +39,7 @@ class Beside:
         """Has the value be this one, without results."""
         self._value, self.is_due = value, False
 
-    def take(self, found: list[Numbers]) -> None:
+    def take(self, found: list[NDArray]) -> None:
         """Makes the value of the results."""
         self.settled(self._settle(found))
 
@@ -99,7 +98,7 @@ class Course:
         self.history: dict[str, list[float]] = {}
         self._beside: list[Beside] = []
 
-    def along(self, wanted: Sequence[Operand], settle: Callable[[list[Numbers]], Any]) -> Beside:
+    def along(self, wanted: Sequence[Operand], settle: Callable[[list[NDArray]], Any]) -> Beside:
         """Has the next sweep find these results too; `settle` makes a value of them, or refuses the data."""
         beside = Beside(wanted, settle)
         self._beside.append(beside)
@@ -122,18 +121,18 @@ class Course:
         seed = self._once(lambda: [np.asarray(secrets.randbits(32))])[0]
         return np.random.RandomState(int(seed))
 
-    def values(self, arrays: Sequence[Operand]) -> list[Numbers]:
+    def values(self, arrays: Sequence[Operand]) -> list[NDArray]:
         """The values of lazy arrays from one program, or from the journal."""
         nodes = [node(array) for array in arrays]
 
-        def run() -> list[Numbers]:
+        def run() -> list[NDArray]:
             found = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes), bar=self.bar)[0]]
             # Small ones as copies: memory of results that are held would be missing to the next program.
             return [value.copy() if value.nbytes <= _COPIED else value for value in found]
 
         return self._once(run)
 
-    def sweep(self, arrays: Sequence[Operand]) -> list[Numbers]:
+    def sweep(self, arrays: Sequence[Operand]) -> list[NDArray]:
         """As `values`, with those results that are to come along."""
         beside = [part for part in self._beside if part.is_due]
         self._beside = []
@@ -144,7 +143,7 @@ class Course:
             rest = rest[len(part.wanted) :]
         return found[: len(arrays)]
 
-    def _once(self, find: Callable[[], list[Numbers]]) -> list[Numbers]:
+    def _once(self, find: Callable[[], list[NDArray]]) -> list[NDArray]:
         found = None if self.journal is None else self.journal.recall()
         if found is None:
             found = find()
@@ -152,7 +151,7 @@ class Course:
                 self.journal.record(found)
         return found
 
-    def kept(self) -> list[Numbers] | None:
+    def kept(self) -> list[NDArray] | None:
         """The state that `keep` kept last in the run before."""
         return None if self.journal is None else self.journal.kept()
 
@@ -207,7 +206,7 @@ def generator_state(random: np.random.RandomState) -> list[Any]:
     return [words, rest]
 
 
-def restored(state: Sequence[Numbers]) -> np.random.RandomState:
+def restored(state: Sequence[NDArray]) -> np.random.RandomState:
     """The generator of a `generator_state`."""
     words, (place, has_gauss, gauss) = state
     random = np.random.RandomState()
@@ -221,7 +220,7 @@ def clear_room(numbers: int) -> None:
         leave_room(8 * numbers)
 
 
-def values(arrays: Sequence[Operand]) -> list[Numbers]:
+def values(arrays: Sequence[Operand]) -> list[NDArray]:
     """The values of lazy arrays from one program, as a list however few they are.
 
     Within a fit they are its results: small beside the data, and in the journal where there is one.
@@ -230,7 +229,7 @@ def values(arrays: Sequence[Operand]) -> list[Numbers]:
     return going.values(arrays)
 
 
-def sweep(arrays: Sequence[Operand]) -> list[Numbers]:
+def sweep(arrays: Sequence[Operand]) -> list[NDArray]:
     """As `values`, of a program that reads all of the data: what the fit needs beside comes along."""
     going = _running.get() or Course("", 0, None, None)
     return going.sweep(arrays)

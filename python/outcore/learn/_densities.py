@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError
 
-Numbers = npt.NDArray[Any]
 FORMS = ("full", "tied", "diag", "spherical")
 
 
-def factors(covariances: Numbers, form: str) -> Numbers:
+def factors(covariances: NDArray, form: str) -> NDArray:
     """The Cholesky factor U of each precision, Σ⁻¹ = UUᵀ, U upper triangular; square roots of precisions by feature.
 
     Raises ArgumentError where a covariance is not positive definite.
@@ -37,12 +35,12 @@ def factors(covariances: Numbers, form: str) -> Numbers:
     return np.swapaxes(np.linalg.solve(lower, eye), -1, -2)
 
 
-def precisions(found: Numbers, form: str) -> Numbers:
+def precisions(found: NDArray, form: str) -> NDArray:
     """The precisions of their factors."""
     return found**2 if form in ("diag", "spherical") else found @ np.swapaxes(found, -1, -2)
 
 
-def log_densities(x: Array, means: Numbers, found: Numbers, form: str) -> Array:
+def log_densities(x: Array, means: NDArray, found: NDArray, form: str) -> Array:
     """log N(x | μ_k, Σ_k) of each row and component, (rows, components): −½ (d log 2π + |(x − μ_k)U_k|²) + log |U_k|.
 
     |(x − μ)U|² = |xU|² − 2x·UUᵀμ + |μU|². With full covariances one product makes xU_k of all components side by side,
@@ -71,13 +69,13 @@ def log_densities(x: Array, means: Numbers, found: Numbers, form: str) -> Array:
     return quadratic + inner + oc.asarray(constant - 0.5 * np.sum(weights * means**2, axis=1))
 
 
-def _log_determinants(found: Numbers, form: str, features: int, components: int) -> Numbers:
+def _log_determinants(found: NDArray, form: str, features: int, components: int) -> NDArray:
     if form == "full":
         found = np.diagonal(found, axis1=1, axis2=2)
         form = "diag"
     if form == "tied":
         return np.full(components, np.sum(np.log(np.diagonal(found))))
-    logs: Numbers = np.sum(np.log(found), axis=1) if form == "diag" else features * np.log(found)
+    logs: NDArray = np.sum(np.log(found), axis=1) if form == "diag" else features * np.log(found)
     return logs
 
 
@@ -92,11 +90,11 @@ def sums(x: Array, shares: Array, form: str) -> list[Operand]:
     return [*found, shares.T @ (x * x)]
 
 
-def covariances(found: list[Numbers], means: Numbers, form: str, ridge: float) -> Numbers:
+def covariances(found: list[NDArray], means: NDArray, form: str, ridge: float) -> NDArray:
     """Covariances of the components from their `sums`: the second moments less the means' products, plus `ridge`."""
     weights, features = found[0], means.shape[1]
     if form == "full":
-        inner: Numbers = np.stack(found[2:]) / weights[:, None, None] - means[:, :, None] * means[:, None, :]
+        inner: NDArray = np.stack(found[2:]) / weights[:, None, None] - means[:, :, None] * means[:, None, :]
         return inner + ridge * np.eye(features)
     if form == "tied":
         inner = (found[2] - (means.T * weights) @ means) / weights.sum()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError
 
-Numbers = npt.NDArray[Any]
 # Rows whose mean data is taken from before it is multiplied: sums of products then cancel little.
 SHIFT_BY = 16
 
@@ -53,7 +52,7 @@ def refuse_flaws(sums: list[Any], row: Any, *, pass_nan: bool = False, **arrays:
     )
 
 
-def refuse_row(name: str, rows: Numbers, places: Numbers, *, pass_nan: bool = False) -> None:
+def refuse_row(name: str, rows: NDArray, places: NDArray, *, pass_nan: bool = False) -> None:
     """Raises ArgumentError naming the first element of some rows, which lie at `places`, that is not finite."""
     bad = np.argwhere(np.isinf(rows) if pass_nan else ~np.isfinite(rows))
     if not len(bad):

@@ -12,28 +12,27 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 from joblib import hash as content_hash
 
 from outcore import _api as oc
 from outcore import _core
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._run.checkpoints import content
 from outcore._session.session import current
 from outcore.errors import ArgumentError
 
-Numbers = npt.NDArray[Any]
 _HEAD = struct.Struct("<QI")  # bytes of an entry, and their CRC-32
 
 
-def _packed(arrays: Sequence[Numbers]) -> bytes:
+def _packed(arrays: Sequence[NDArray]) -> bytes:
     body = io.BytesIO()
     for array in arrays:
         np.lib.format.write_array(body, np.asarray(array), allow_pickle=False)
     return _HEAD.pack(len(body.getvalue()), zlib.crc32(body.getvalue())) + body.getvalue()
 
 
-def _unpacked(file: BinaryIO) -> list[Numbers] | None:
+def _unpacked(file: BinaryIO) -> list[NDArray] | None:
     """The arrays of the next entry; None at the end, and where it is torn."""
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:
@@ -73,7 +72,7 @@ class Journal:
         self._file.seek(0)
         self._recalling, self._unsynced = True, 0
 
-    def recall(self) -> list[Numbers] | None:
+    def recall(self) -> list[NDArray] | None:
         """The next result of the run before; None where there is no more."""
         if not self._recalling:
             return None
@@ -85,7 +84,7 @@ class Journal:
             self._file.seek(place)
         return found
 
-    def record(self, found: Sequence[Numbers]) -> None:
+    def record(self, found: Sequence[NDArray]) -> None:
         """Adds a result; it is durable with the next sync."""
         self._file.write(_packed(found))
         self._unsynced += 1
@@ -97,7 +96,7 @@ class Journal:
         file.flush()
         os.fsync(file.fileno())
 
-    def keep(self, state: Sequence[Numbers]) -> None:
+    def keep(self, state: Sequence[NDArray]) -> None:
         """Keeps a state from which the fit goes on without any result before it; those go."""
         new = self._path / "state.new"
         with new.open("wb") as file:
@@ -106,7 +105,7 @@ class Journal:
         new.replace(self._path / "state")
         self._forget()
 
-    def kept(self) -> list[Numbers] | None:
+    def kept(self) -> list[NDArray] | None:
         """The state that was kept last, if it is whole."""
         try:
             with (self._path / "state").open("rb") as file:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.learn._base import total, weighted
 from outcore.learn._course import clear_room, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 
-Numbers = npt.NDArray[Any]
 HESSIAN_ROOM = 6  # matrices as large as the Hessian, in memory at once while a step is found
 
 
@@ -47,12 +46,12 @@ class Objective:
     def size(self) -> int:
         return (self.features + self.bias) * self.columns
 
-    def split(self, point: Numbers) -> tuple[Numbers, Numbers]:
+    def split(self, point: NDArray) -> tuple[NDArray, NDArray]:
         """Coefficients (features, columns) and intercepts (columns)."""
         whole = point.reshape(-1, self.columns)
         return whole[: self.features], whole[self.features] if self.bias else np.zeros(self.columns)
 
-    def _chances(self, point: Numbers) -> tuple[Array, Array]:
+    def _chances(self, point: NDArray) -> tuple[Array, Array]:
         """The probability of each column's class, and the loss of each row."""
         coefficients, intercepts = self.split(point)
         z = self.x @ oc.asarray(np.ascontiguousarray(coefficients)) + oc.asarray(intercepts)
@@ -68,7 +67,7 @@ class Objective:
     def _joined(self, along: Array, rest: Array) -> list[Array]:
         return [along, rest] if self.bias else [along]
 
-    def _read(self, wanted: list[Any]) -> list[Numbers]:
+    def _read(self, wanted: list[Any]) -> list[NDArray]:
         """Sums over the rows, from one read; the first refuses data that is not finite."""
         self.reads += 1
         if self.reads > 1:
@@ -77,13 +76,13 @@ class Objective:
         refuse_flaws(found, row, X=self.x, sample_weight=self.weights)
         return found
 
-    def _regularized(self, point: Numbers, parts: list[Numbers]) -> Numbers:
+    def _regularized(self, point: NDArray, parts: list[NDArray]) -> NDArray:
         """A gradient of the loss, or a product with its Hessian, with the penalty's part added."""
         rows = np.vstack([parts[0], *(part[None, :] for part in parts[1:])]) / self.scale
         rows[: self.features] += self.penalty * self.split(point)[0]
         return rows.ravel()
 
-    def gradient_sums(self, point: Numbers) -> tuple[list[Any], Any]:
+    def gradient_sums(self, point: NDArray) -> tuple[list[Any], Any]:
         """Lazy sums over the rows: the loss, and Xᵀ(P − Y); and the columns that they are made of.
 
         Columns that are held while the sums are planned are values of their own, which both sums share in one read.
@@ -93,7 +92,7 @@ class Objective:
         along = self._joined(self.x.T @ error, oc.sum(error, axis=0))
         return [oc.sum(weighted(loss, self.weights)), *along], (chances, loss, error)
 
-    def gradient(self, point: Numbers) -> tuple[float, Numbers]:
+    def gradient(self, point: NDArray) -> tuple[float, NDArray]:
         """The value and the gradient. One read."""
         sums, _held = self.gradient_sums(point)
         found = self._read(sums)
@@ -101,7 +100,7 @@ class Objective:
         value = float(found[0]) / self.scale + 0.5 * self.penalty * float(np.sum(coefficients**2))
         return value, self._regularized(point, found[1:])
 
-    def along(self, point: Numbers, direction: Numbers) -> Numbers:
+    def along(self, point: NDArray, direction: NDArray) -> NDArray:
         """The Hessian times a direction V: Xᵀ(P∘(XV − Σ_k P_k (XV)_k)). One read."""
         chances, _ = self._chances(point)
         coefficients, intercepts = self.split(direction)
@@ -114,7 +113,7 @@ class Objective:
     def _pairs(self) -> list[tuple[int, int]]:
         return [(j, k) for j in range(self.columns) for k in range(j + 1)]
 
-    def hessian_sums(self, point: Numbers) -> tuple[list[Any], Any]:
+    def hessian_sums(self, point: NDArray) -> tuple[list[Any], Any]:
         """Lazy sums over the rows: the loss, Xᵀ(P − Y), and blocks Xᵀ diag(P_j (δ_jk − P_k)) X of the Hessian."""
         chances, loss = self._chances(point)
         error = weighted(chances - self.goal, self.weights)
@@ -125,7 +124,7 @@ class Objective:
             blocks.append((x * weighted(mine * (1.0 - other) if j == k else mine * -other, self.weights)).T @ x)
         return [oc.sum(weighted(loss, self.weights)), x.T @ error, *blocks], (chances, loss, error)
 
-    def hessian(self, point: Numbers) -> tuple[float, Numbers, Numbers]:
+    def hessian(self, point: NDArray) -> tuple[float, NDArray, NDArray]:
         """The value, the gradient and the Hessian. One read."""
         sums, _held = self.hessian_sums(point)
         found = self._read(sums)

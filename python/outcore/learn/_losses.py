@@ -3,41 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[Any]
+from outcore._base.types import NDArray
+
 # Loss and its derivative by the prediction p, for a target y (−1 or 1 for classes).
-Loss = Callable[[Numbers, Numbers], tuple[Numbers, Numbers]]
+Loss = Callable[[NDArray, NDArray], tuple[NDArray, NDArray]]
 
 
-def _hinge(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+def _hinge(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
     rest = 1 - y * p
     return np.maximum(rest, 0), np.where(rest > 0, -y, 0.0)
 
 
-def _perceptron(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+def _perceptron(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
     return np.maximum(-y * p, 0), np.where(y * p <= 0, -y, 0.0)
 
 
-def _squared_hinge(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+def _squared_hinge(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
     rest = np.maximum(1 - y * p, 0)
     return rest**2, -2 * y * rest
 
 
-def _modified_huber(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+def _modified_huber(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
     rest = np.maximum(1 - y * p, 0)
     far = y * p < -1
     return np.where(far, -4 * y * p, rest**2), np.where(far, -4 * y, -2 * y * rest)
 
 
-def _log_loss(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+def _log_loss(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
     return np.logaddexp(0, -y * p), -y * np.exp(-np.logaddexp(0, y * p))
 
 
-def _squared_error(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+def _squared_error(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
     return 0.5 * (p - y) ** 2, p - y
 
 
@@ -53,12 +52,12 @@ CLASS_LOSSES: dict[str, Loss] = {
 def regression_losses(epsilon: float) -> dict[str, Loss]:
     """The losses for numbers; `epsilon` is where huber's grows linear, and what the insensitive one passes over."""
 
-    def huber(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+    def huber(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
         far = np.abs(p - y)
         value = np.where(far <= epsilon, 0.5 * far**2, epsilon * far - 0.5 * epsilon**2)
         return value, np.clip(p - y, -epsilon, epsilon)
 
-    def insensitive(p: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
+    def insensitive(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
         rest = np.abs(p - y) - epsilon
         return np.maximum(rest, 0), np.where(rest > 0, np.sign(p - y), 0.0)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError
@@ -16,17 +16,15 @@ from outcore.learn._course import clear_room, sweep, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._shift import far, shift
 
-Numbers = npt.NDArray[Any]
-
 
 class Moments(NamedTuple):
     """Weight, mean and scatter Σ w (x−m)(y−m)ᵀ of observations x, y; both are the same where only one is given."""
 
     weight: float
-    mean_x: Numbers
-    mean_y: Numbers
-    scatter: Numbers
-    cross: Numbers
+    mean_x: NDArray
+    mean_y: NDArray
+    scatter: NDArray
+    cross: NDArray
 
     def merge(self, other: Moments) -> Moments:
         """The moments of both sets of observations together (Chan, Golub, LeVeque 1983)."""
@@ -104,7 +102,7 @@ class ColumnMoments:
     """
 
     def __init__(
-        self, x: Array, weights: Array | None = None, *, pass_nan: bool = False, center: Numbers | None = None
+        self, x: Array, weights: Array | None = None, *, pass_nan: bool = False, center: NDArray | None = None
     ) -> None:
         self._x, self._weights, self._pass_nan = x, weights, pass_nan
         self._center = center
@@ -128,7 +126,7 @@ class ColumnMoments:
         heavy = weighted(apart, weights)
         return [counted, start, oc.sum(heavy, axis=0), oc.sum(heavy * apart, axis=0), first_flaw(apart, weights)]
 
-    def settle(self, found: list[Numbers]) -> tuple[Numbers, Numbers, Numbers]:
+    def settle(self, found: list[NDArray]) -> tuple[NDArray, NDArray, NDArray]:
         """Raises ArgumentError naming an element that is not finite. I/O: one read where the shift was too far away."""
         *sums, row = found
         refuse_flaws(sums, row, pass_nan=self._pass_nan, X=self._x, sample_weight=self._weights)
@@ -144,8 +142,8 @@ class ColumnMoments:
 
 
 def column_moments(
-    x: Array, weights: Array | None = None, *, pass_nan: bool = False, center: Numbers | None = None
-) -> tuple[Numbers, Numbers, Numbers]:
+    x: Array, weights: Array | None = None, *, pass_nan: bool = False, center: NDArray | None = None
+) -> tuple[NDArray, NDArray, NDArray]:
     """`ColumnMoments` from a sweep of their own, of distances from `center` if it is given. I/O: as `moments`."""
     of = ColumnMoments(x, weights, pass_nan=pass_nan, center=center)
     return of.settle(values(of.wanted))

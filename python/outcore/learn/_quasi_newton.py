@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[Any]
+from outcore._base.types import NDArray
+
 _MEMORY = 20  # pairs of steps and changes of the gradient
 _HALVINGS = 50
 _INNER = 1000  # steps of a subproblem, none of which is a read
@@ -17,10 +16,10 @@ _ENOUGH = 1e-4  # of the decrease that the model promises (Armijo)
 _ROUNDING = 4 * np.finfo(np.float64).eps
 
 
-def steepest(point: Numbers, gradient: Numbers, heavy: Numbers) -> Numbers:
+def steepest(point: NDArray, gradient: NDArray, heavy: NDArray) -> NDArray:
     """Of the subgradients of f(w) + Σ c_i |w_i| the one nearest to zero: zero at the minimum."""
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - heavy, 0)
-    found: Numbers = np.where(point == 0, at_zero, gradient + heavy * np.sign(point))
+    found: NDArray = np.where(point == 0, at_zero, gradient + heavy * np.sign(point))
     return found
 
 
@@ -30,7 +29,7 @@ class _Model:
     L and D are SᵀY below and on its diagonal, θ = y·y / s·y. Source: Byrd, Nocedal, Schnabel 1994, equation 2.17.
     """
 
-    def __init__(self, pairs: list[tuple[Numbers, Numbers]], gradient: Numbers) -> None:
+    def __init__(self, pairs: list[tuple[NDArray, NDArray]], gradient: NDArray) -> None:
         # Nothing is known of the Hessian at first: the first step is no longer than 1.
         self.scale = max(1.0, float(np.linalg.norm(gradient)))
         self.wide, self.core = np.zeros((len(gradient), 0)), np.zeros((0, 0))
@@ -46,11 +45,11 @@ class _Model:
         values = np.linalg.eigvalsh(small @ self.core @ small.T) if pairs else np.zeros(1)
         self.largest = self.scale - min(float(values.min()), 0.0)
 
-    def __call__(self, v: Numbers) -> Numbers:
-        found: Numbers = self.scale * v - self.wide @ (self.core @ (self.wide.T @ v))
+    def __call__(self, v: NDArray) -> NDArray:
+        found: NDArray = self.scale * v - self.wide @ (self.core @ (self.wide.T @ v))
         return found
 
-    def least(self, point: Numbers, gradient: Numbers, heavy: Numbers, enough: float) -> Numbers:
+    def least(self, point: NDArray, gradient: NDArray, heavy: NDArray, enough: float) -> NDArray:
         """The w that minimizes g·(w − p) + ½ (w − p)·B(w − p) + Σ c_i |w_i|, by proximal gradient steps in memory.
 
         They are accelerated, and begin anew where momentum leads uphill (Beck, Teboulle 2009; O'Donoghue, Candès 2015).
@@ -73,14 +72,14 @@ class _Model:
 
 
 def minimize(
-    smooth: Callable[[Numbers], tuple[float, Numbers]],
-    point: Numbers,
-    heavy: Numbers,
+    smooth: Callable[[NDArray], tuple[float, NDArray]],
+    point: NDArray,
+    heavy: NDArray,
     *,
     tol: float,
     max_iter: int,
     tell: Callable[[float], None],
-) -> tuple[Numbers, int, bool]:
+) -> tuple[NDArray, int, bool]:
     """The least f(w) + Σ c_i |w_i| near `point`: where, after how many steps, and whether it was reached.
 
     `smooth` gives the convex f and its gradient, `heavy` the c_i. Each step goes to the minimum of f's quadratic model
@@ -91,7 +90,7 @@ def minimize(
     """
     value, gradient = smooth(point)
     value += float(heavy @ np.abs(point))
-    pairs: list[tuple[Numbers, Numbers]] = []
+    pairs: list[tuple[NDArray, NDArray]] = []
     for iteration in range(1, max_iter + 1):
         left = float(np.max(np.abs(steepest(point, gradient, heavy))))
         if left <= tol:

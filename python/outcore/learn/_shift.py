@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.learn._flaws import SHIFT_BY
 
-Numbers = npt.NDArray[Any]
 _FAR = 100.0  # deviations
 
 
@@ -28,7 +25,7 @@ def shift(x: Array, weights: Array | None = None) -> Array:
     return oc.sum(oc.where(known, first / oc.where(count > 0, count, 1), 0.0), axis=0, keepdims=True)
 
 
-def far(weight: Numbers, distance: Numbers, squares: Numbers, mean: Numbers) -> bool:
+def far(weight: NDArray, distance: NDArray, squares: NDArray, mean: NDArray) -> bool:
     """Whether a shift lies so far from some column's mean that its squared distances lost more than four digits.
 
     It does where the first rows weigh nothing, are missing, or are none like the others. What rounding makes of the

@@ -7,22 +7,21 @@ is a draw in proportion to p, and a sweep finds it like any other maximum.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore.learn._course import sweep, values
 
-Numbers = npt.NDArray[Any]
 _ROUNDS = 5  # of k-means||: Bahmani et al. find that five are enough
 _OVERSAMPLING = 2
 
 
-def nearness(x: Array, centers: Numbers) -> Array:
+def nearness(x: Array, centers: NDArray) -> Array:
     """|x − c|² less |x − o|², the same for all centers, with o their mean: (rows, centers), by one product.
 
     −2x·(c−o) + |c−o|² + 2o·(c−o), so that data far from zero costs no digits and is not shifted itself.
@@ -33,22 +32,22 @@ def nearness(x: Array, centers: Numbers) -> Array:
     return x @ oc.asarray(np.ascontiguousarray(apart.T * -2.0)) + oc.asarray(constant)
 
 
-def squared_distances(x: Array, centers: Numbers) -> Array:
+def squared_distances(x: Array, centers: NDArray) -> Array:
     """|x − c|² of each row to each center, (rows, centers); not below zero."""
     apart = x - oc.asarray(centers.mean(axis=0))
     return oc.clip(nearness(x, centers) + oc.sum(apart * apart, axis=1, keepdims=True), 0.0, None)
 
 
-def least_distance(x: Array, centers: Numbers) -> Array:
+def least_distance(x: Array, centers: NDArray) -> Array:
     """The least of `squared_distances`, as a column."""
     apart = x - oc.asarray(centers.mean(axis=0))
     return oc.min(nearness(x, centers), axis=1, keepdims=True) + oc.sum(apart * apart, axis=1, keepdims=True)
 
 
-def rows(x: Array, places: npt.ArrayLike) -> Numbers:
+def rows(x: Array, places: npt.ArrayLike) -> NDArray:
     """The rows at some places, in their order, read once each."""
     found, back = np.unique(np.asarray(places), return_inverse=True)
-    taken: Numbers = values([oc.take(x, found, axis=0)])[0]
+    taken: NDArray = values([oc.take(x, found, axis=0)])[0]
     return taken[back]
 
 
@@ -75,7 +74,7 @@ def _column(weights: Array | None) -> Operand:
     return 1.0 if weights is None else oc.reshape(weights, (-1, 1))
 
 
-def _first(x: Array, weights: Array | None, starts: int, random: np.random.RandomState) -> Numbers:
+def _first(x: Array, weights: Array | None, starts: int, random: np.random.RandomState) -> NDArray:
     """One row for each start."""
     if weights is None:
         return rows(x, random.randint(x.shape[0], size=starts))
@@ -84,7 +83,7 @@ def _first(x: Array, weights: Array | None, starts: int, random: np.random.Rando
 
 def plus_plus(
     x: Array, weights: Array | None, clusters: int, starts: int, random: np.random.RandomState
-) -> list[Numbers]:
+) -> list[NDArray]:
     """Each center a row drawn in proportion to its squared distance to those before (Arthur, Vassilvitskii 2007).
 
     Greedy as in the paper's section 5: of 2 + ⌊log k⌋ rows drawn the one that leaves the least inertia. A sweep tells
@@ -92,7 +91,7 @@ def plus_plus(
     """
     trials = _trials(clusters)
     chosen = [row[None, :] for row in _first(x, weights, starts, random)]
-    offered: list[Numbers | None] = [None] * starts
+    offered: list[NDArray | None] = [None] * starts
     for count in range(1, clusters + (clusters > 1)):
         wanted: list[Array] = []
         for centers, candidates in zip(chosen, offered, strict=True):
@@ -117,8 +116,8 @@ def _trials(clusters: int) -> int:
 def _offers(
     x: Array,
     weights: Array | None,
-    centers: Numbers,
-    candidates: Numbers | None,
+    centers: NDArray,
+    candidates: NDArray | None,
     trials: int,
     random: np.random.RandomState,
 ) -> list[Array]:
@@ -127,7 +126,7 @@ def _offers(
     return [oc.sum(chances, axis=0), *_draws(chances, trials, random)]
 
 
-def _left(x: Array, centers: Numbers, candidates: Numbers | None) -> Array:
+def _left(x: Array, centers: NDArray, candidates: NDArray | None) -> Array:
     """Squared distances to the nearest center if a candidate were one, (rows, candidates), by one product."""
     if candidates is None:
         return least_distance(x, centers)
@@ -141,7 +140,7 @@ def _left(x: Array, centers: Numbers, candidates: Numbers | None) -> Array:
 
 def parallel(
     x: Array, weights: Array | None, clusters: int, starts: int, random: np.random.RandomState
-) -> list[Numbers]:
+) -> list[NDArray]:
     """k-means||: rounds of 2k rows each, drawn in proportion to squared distances, then k-means++ of those few.
 
     The rows drawn are weighed by the rows nearest to them (Bahmani, Moseley, Vattani, Kumar, Vassilvitskii 2012,
@@ -160,12 +159,12 @@ def parallel(
 
 
 def _round(
-    x: Array, weights: Array | None, centers: Numbers, clusters: int, random: np.random.RandomState
+    x: Array, weights: Array | None, centers: NDArray, clusters: int, random: np.random.RandomState
 ) -> list[Array]:
     return _draws(least_distance(x, centers) * _column(weights), _OVERSAMPLING * clusters, random)
 
 
-def _followers(x: Array, weights: Array | None, centers: Numbers) -> Array:
+def _followers(x: Array, weights: Array | None, centers: NDArray) -> Array:
     """The weight of the rows nearest to each center."""
     nearest = oc.argmin(nearness(x, centers), axis=1)
     member = (nearest[:, None] == oc.arange(len(centers))).astype(np.float64)
@@ -174,7 +173,7 @@ def _followers(x: Array, weights: Array | None, centers: Numbers) -> Array:
 
 def at_random(
     x: Array, weights: Array | None, clusters: int, starts: int, random: np.random.RandomState
-) -> list[Numbers]:
+) -> list[NDArray]:
     """Rows drawn evenly, each at most once; in proportion to the weights where there are some. I/O: those rows."""
     if weights is not None:
         return [np.vstack([_first(x, weights, 1, random) for _ in range(clusters)]) for _ in range(starts)]
@@ -185,7 +184,7 @@ def foreseen(name: str, x: Array, weights: Array | None, clusters: int, starts: 
     """The sweeps of a kind of start that need most memory, for other numbers than it will have."""
     random = np.random.RandomState(0)
 
-    def some(count: int, start: int) -> Numbers:
+    def some(count: int, start: int) -> NDArray:
         return np.full((count, x.shape[1]), float(start))
 
     if name == "k-means++" and clusters > 1:

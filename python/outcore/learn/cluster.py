@@ -7,11 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts
@@ -21,14 +21,13 @@ from outcore.learn._moments import ColumnMoments
 from outcore.learn._shift import shift
 from outcore.learn._starts import least_distance, nearness, squared_distances
 
-Numbers = npt.NDArray[Any]
 _ROUNDING = 1024 * np.finfo(np.float64).eps  # of the mean of many equal rows, beside their elements
 
 
 class Step:
     """One sweep of Lloyd's iteration for one start: the sum of each cluster's rows, and its weight."""
 
-    def __init__(self, x: Array, weights: Array | None, centers: Numbers) -> None:
+    def __init__(self, x: Array, weights: Array | None, centers: NDArray) -> None:
         self.labels = oc.argmin(nearness(x, centers), axis=1)
         member = (self.labels[:, None] == oc.arange(len(centers))).astype(np.float64)
         heavy = weighted(member, weights)
@@ -52,7 +51,7 @@ class _Parameters:
 class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """Centers that rows belong to, the nearest each."""
 
-    cluster_centers_: Numbers
+    cluster_centers_: NDArray
 
     @property
     def _n_features_out(self) -> int:
@@ -72,7 +71,7 @@ class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type
             )
         return data
 
-    def _begin(self, x: Array, weights: Array | None, random: Any) -> list[Numbers]:
+    def _begin(self, x: Array, weights: Array | None, random: Any) -> list[NDArray]:
         """The centers to start from, one array for each start."""
         given = None if isinstance(self.init, str) or callable(self.init) else np.asarray(self.init, dtype=np.float64)
         if given is not None and given.shape != (self.n_clusters, x.shape[1]):
@@ -159,7 +158,7 @@ class KMeans(_Clusters):
         self.labels_ = self.predict(X) if data.lazy else Step(x, None, centers).labels.compute().astype(np.int32)
         return self
 
-    def fit_known(self, x: Array, moments: tuple[Numbers, Numbers, Numbers]) -> Array:
+    def fit_known(self, x: Array, moments: tuple[NDArray, NDArray, NDArray]) -> Array:
         """Labels of data whose weight, mean and squared distances from it by column are known, after a fit to it."""
         with course(self, x) as going:
             self.cluster_centers_, few = self._learn(x, None, moments, going)
@@ -168,8 +167,8 @@ class KMeans(_Clusters):
         return Step(x, None, self.cluster_centers_).labels
 
     def _learn(
-        self, x: Array, weights: Array | None, known: tuple[Numbers, Numbers, Numbers] | None, going: Course
-    ) -> tuple[Numbers, int]:
+        self, x: Array, weights: Array | None, known: tuple[NDArray, NDArray, NDArray] | None, going: Course
+    ) -> tuple[NDArray, int]:
         """As `_lloyd` from the starts. The moments of the columns come from the first sweep unless they are known."""
         # Beside products of x, sums of what is less an unknown row would be a sweep of their own.
         center = None if weights is None else values([shift(x, weights)])[0][0]
@@ -189,7 +188,7 @@ class KMeans(_Clusters):
             stacklevel=3,
         )
 
-    def _origin(self, weight: Numbers, mean: Numbers, squares: Numbers) -> _Origin:
+    def _origin(self, weight: NDArray, mean: NDArray, squares: NDArray) -> _Origin:
         if not weight[0] > 0:
             raise ArgumentError(f"KMeans: the sum of sample_weight must be above 0, not {weight[0]}")
         return _Origin(mean, float(squares.sum()), self.tol * float(np.mean(squares)) / float(weight[0]))
@@ -203,8 +202,8 @@ class KMeans(_Clusters):
         return [[*program, *of.wanted] for program in (*begins, step)]
 
     def _lloyd(
-        self, x: Array, weights: Array | None, starts: list[Numbers], about: Beside, going: Course
-    ) -> tuple[Numbers, int]:
+        self, x: Array, weights: Array | None, starts: list[NDArray], about: Beside, going: Course
+    ) -> tuple[NDArray, int]:
         """The best of the starts after Lloyd's iterations, and the distinct rows if they are fewer than its centers."""
         inertia, rounds = np.full(len(starts), np.inf), np.full(len(starts), self.max_iter)
         moving, few = list(range(len(starts))), np.zeros(len(starts), dtype=np.int64)
@@ -237,11 +236,11 @@ class KMeans(_Clusters):
 class _Origin(NamedTuple):
     """The weighted mean of the data, the sum of squared distances from it, and the least step that counts."""
 
-    mean: Numbers
+    mean: NDArray
     scatter: float
     tolerance: float
 
-    def inertia(self, sums: Numbers, counts: Numbers, centers: Numbers) -> float:
+    def inertia(self, sums: NDArray, counts: NDArray, centers: NDArray) -> float:
         """Σ w|x − c(x)|² = Σ w|x − m|² − Σ_k (2 s_k·(c_k − m) − n_k |c_k − m|²), with s_k the sums about the mean m."""
         apart = centers - self.mean
         explained = 2.0 * np.sum((sums - counts[:, None] * self.mean) * apart)
@@ -249,8 +248,8 @@ class _Origin(NamedTuple):
 
 
 def _advanced(
-    x: Array, weights: Array | None, starts: list[Numbers], about: Beside
-) -> list[tuple[Numbers, float, int]]:
+    x: Array, weights: Array | None, starts: list[NDArray], about: Beside
+) -> list[tuple[NDArray, float, int]]:
     """The centers that follow each of some starts, the inertia of those given, and the number of distinct rows where
     those are fewer than the centers, else 0. One read for all."""
     wanted = [part for centers in starts for part in Step(x, weights, centers).wanted]
@@ -267,8 +266,8 @@ def _advanced(
 
 
 def _refilled(
-    x: Array, weights: Array | None, centers: Numbers, sums: Numbers, counts: Numbers
-) -> tuple[Numbers, Numbers, int]:
+    x: Array, weights: Array | None, centers: NDArray, sums: NDArray, counts: NDArray
+) -> tuple[NDArray, NDArray, int]:
     """Sums and weights where each cluster without rows took the row farthest from all centers out of its cluster.
 
     Where no row is away from its center there are as many distinct rows as clusters that have some, which is the last

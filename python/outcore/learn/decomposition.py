@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
 from outcore.learn._base import Data, Estimator
 from outcore.learn._course import course
 from outcore.learn._moments import Moments, moments
 
-Numbers = npt.NDArray[Any]
 # A Gram matrix of so many columns is small, and quicker than several sweeps.
 _GRAM_COLUMNS_MAX = 1000
 
@@ -24,7 +23,7 @@ _GRAM_COLUMNS_MAX = 1000
 class _Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """Rows expressed in a few directions, which are the rows of `components_`."""
 
-    components_: Numbers
+    components_: NDArray
 
     @property
     def _n_features_out(self) -> int:
@@ -47,8 +46,8 @@ class _Principal(_Components):
     """What PCA and IncrementalPCA share: the components of data less its means."""
 
     whiten: bool
-    mean_: Numbers
-    explained_variance_: Numbers
+    mean_: NDArray
+    explained_variance_: NDArray
 
     def _keep(self, found: _svd.Singular, rows: int, count: Any, dtype: Any) -> None:
         """The fitted attributes from singular values of the data less its means."""
@@ -88,11 +87,11 @@ class _Principal(_Components):
         found = (data.x - oc.asarray(self.mean_.astype(dtype))) @ oc.asarray(self._directions().T.astype(dtype))
         return data.answer(found)
 
-    def _directions(self) -> Numbers:
+    def _directions(self) -> NDArray:
         if not self.whiten:
             return self.components_
         scale = np.sqrt(self.explained_variance_)[:, None]
-        directions: Numbers = self.components_ / np.maximum(scale, np.finfo(scale.dtype).eps)
+        directions: NDArray = self.components_ / np.maximum(scale, np.finfo(scale.dtype).eps)
         return directions
 
     def inverse_transform(self, X: Any) -> Any:

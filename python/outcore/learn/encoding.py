@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import TransformerMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.learn._base import Estimator
 
-Numbers = npt.NDArray[Any]
 
-
-def _known(values: Array, categories: Numbers) -> bool:
+def _known(values: Array, categories: NDArray) -> bool:
     return bool(oc.all(oc.isin(values, oc.asarray(categories))).compute())
 
 
@@ -30,7 +28,7 @@ def _places(ones: Array, first: int) -> Array:
     return oc.where(oc.any(ones, axis=1), place + 1, 0) if first else place
 
 
-def _distinct(column: Any) -> Numbers:
+def _distinct(column: Any) -> NDArray:
     if isinstance(column, Array):
         return oc.unique_values(column).compute()
     try:
@@ -204,7 +202,7 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         found = [known[_places(oc.asarray(part), first).compute()] for part, known in pairs]
         return np.stack(found, axis=1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Numbers:
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """The names of the columns: feature and category, joined by an underscore."""
         from sklearn.utils.validation import _check_feature_names_in
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._run.iterate import Loop
@@ -18,7 +18,6 @@ from outcore.learn._base import Data, Estimator
 from outcore.learn._course import Beside, Course, course, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 
-Numbers = npt.NDArray[Any]
 _EPSILON = float(np.finfo(np.float32).eps)
 _UPDATES = 20  # of W in one sweep, while H stays
 
@@ -34,7 +33,7 @@ class _Facts:
         self._x, wide = x, x.astype(np.float64)
         self.wanted: list[Operand] = [oc.min(x), oc.mean(wide), oc.sum(wide * wide), first_flaw(x)]
 
-    def settle(self, results: list[Numbers]) -> tuple[float, float]:
+    def settle(self, results: list[NDArray]) -> tuple[float, float]:
         *found, row = results
         refuse_flaws(found, row, X=self._x)
         if found[0] < 0:

@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Classifier, Data, Estimator, Regressor
@@ -16,7 +16,6 @@ from outcore.learn._blocks import batches, block_program
 from outcore.learn._course import Course, course, foresee, generator_state, restored
 from outcore.learn._losses import CLASS_LOSSES, Loss, regression_losses
 
-Numbers = npt.NDArray[Any]
 _RATES = ("optimal", "invscaling", "constant")
 _PENALTIES = ("l2", "l1", "elasticnet", None)
 _STEEPEST = 1e12  # as in scikit-learn: a derivative is never taken for more
@@ -53,11 +52,11 @@ class _Descent(_Parameters, Estimator):
     """
 
     t_: float
-    _point: Numbers
-    _bias: Numbers
+    _point: NDArray
+    _bias: NDArray
     _first_rate: float
-    coef_: Numbers
-    intercept_: Numbers
+    coef_: NDArray
+    intercept_: NDArray
 
     def _check(self, losses: Any) -> None:
         if self.loss not in losses:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Data, Regressor
 from outcore.learn._course import clear_room
 from outcore.learn._moments import Moments, moments, products
 
-Numbers = npt.NDArray[Any]
 _ROOM = 8  # matrices as large as the scatter matrix, in memory at once
 
 
@@ -39,7 +38,7 @@ class _Linear(Regressor):
         found = (moments if self.fit_intercept else products)(data.x, columns, weights)
         return data, found, single
 
-    def _keep(self, found: Moments, coefficients: Numbers, single: bool, dtype: Any) -> None:
+    def _keep(self, found: Moments, coefficients: NDArray, single: bool, dtype: Any) -> None:
         """`coef_` and `intercept_` = mean(y) − mean(x)·coef_ᵀ from coefficients of shape (features, targets)."""
         intercept = found.mean_y - found.mean_x @ coefficients
         self.coef_ = np.ascontiguousarray(coefficients.T[0] if single else coefficients.T).astype(dtype)
@@ -86,11 +85,11 @@ class LinearRegression(_Linear):
         return self
 
 
-def _cutoff(values: Numbers) -> float:
+def _cutoff(values: NDArray) -> float:
     return float(values.max(initial=0.0) * len(values) * np.finfo(np.float64).eps * 4)
 
 
-def _least_squares(scatter: Numbers, cross: Numbers) -> tuple[Numbers, Numbers]:
+def _least_squares(scatter: NDArray, cross: NDArray) -> tuple[NDArray, NDArray]:
     """The solution of S·β = C, the shortest where there are several, and the eigenvalues of S, largest first."""
     clear_room(_ROOM * scatter.size)
     values, vectors = np.linalg.eigh(scatter)

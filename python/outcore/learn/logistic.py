@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError
 from outcore.learn import _quasi_newton
@@ -16,7 +16,6 @@ from outcore.learn._base import Classifier, Data, weighted
 from outcore.learn._course import Course, course, foresee, values
 from outcore.learn._logistic_loss import HESSIAN_ROOM, Objective
 
-Numbers = npt.NDArray[Any]
 _SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky")
 
 
@@ -41,8 +40,8 @@ class LogisticRegression(Classifier):
     array([0, 1])
     """
 
-    coef_: Numbers
-    intercept_: Numbers
+    coef_: NDArray
+    intercept_: NDArray
 
     def __init__(
         self,
@@ -142,7 +141,7 @@ class LogisticRegression(Classifier):
         heavy = oc.take(oc.asarray(each), codes)
         return heavy if weights is None else heavy * weights
 
-    def _minimize(self, objective: Objective, start: Numbers, going: Course) -> tuple[Numbers, int, bool]:
+    def _minimize(self, objective: Objective, start: NDArray, going: Course) -> tuple[NDArray, int, bool]:
         """The point of least loss near `start`, the iterations, and whether the gradient is below `tol`."""
         if self.solver == "newton-cholesky":
             return self._newton(objective, start, going)
@@ -172,7 +171,7 @@ class LogisticRegression(Classifier):
         found = optimize.minimize(objective.gradient, start, **given)
         return found.x, int(found.nit), found.status != 1
 
-    def _newton(self, objective: Objective, point: Numbers, going: Course) -> tuple[Numbers, int, bool]:
+    def _newton(self, objective: Objective, point: NDArray, going: Course) -> tuple[NDArray, int, bool]:
         """Newton's steps, halved where the loss would rise. A step that is taken needs no read of its own."""
         value, gradient, matrix = objective.hessian(point)
         for iteration in range(self.max_iter):

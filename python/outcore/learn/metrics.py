@@ -9,15 +9,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn._shift import far, shift
-
-Numbers = npt.NDArray[Any]
 
 
 def _pair(name: str, first: Any, second: Any) -> tuple[Array, Array]:
@@ -152,7 +150,7 @@ def r2_score(
     return float(np.mean(score)) if multioutput == "uniform_average" else score
 
 
-def confusion_matrix(y_true: Operand, y_pred: Operand, *, labels: Any = None, sample_weight: Any = None) -> Numbers:
+def confusion_matrix(y_true: Operand, y_pred: Operand, *, labels: Any = None, sample_weight: Any = None) -> NDArray:
     """How often class i (row) is predicted as class j (column); classes are `labels`, else all that occur, in order.
 
     int64, or float64 with weights. I/O: one read of both, and a sort of both for the classes.

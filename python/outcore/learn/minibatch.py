@@ -6,17 +6,15 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.learn import _starts
 from outcore.learn._blocks import batches
 from outcore.learn._course import Course, course, generator_state, restored, values
 from outcore.learn._flaws import refuse_row
 from outcore.learn.cluster import _Clusters
-
-Numbers = npt.NDArray[Any]
 
 
 @dataclass(eq=False, repr=False)
@@ -135,7 +133,7 @@ class MiniBatchKMeans(_Clusters):
             self.n_steps_ += 1
             yield float(np.maximum(lost, 0) @ weight / max(float(weight.sum()), np.finfo(float).tiny))
 
-    def _revive(self, rows: Numbers, random: Any) -> None:
+    def _revive(self, rows: NDArray, random: Any) -> None:
         """Centers that no row has come to yet, after ten batches, go to rows of this one."""
         lonely = np.flatnonzero(self._counts == 0)
         if len(lonely) and self.n_steps_ >= 10:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts
@@ -18,7 +18,6 @@ from outcore.learn._course import Course, clear_room, course, foresee, values
 from outcore.learn._moments import column_moments
 from outcore.learn.cluster import KMeans
 
-Numbers = npt.NDArray[Any]
 _FAR = 100.0  # deviations
 _ROOM = 6  # matrices as large as the covariances, in memory at once
 
@@ -102,7 +101,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
             self._not_converged(self.max_iter)
         return self
 
-    def _origin(self, count: Numbers, mean: Numbers, scatter: Numbers) -> Numbers:
+    def _origin(self, count: NDArray, mean: NDArray, scatter: NDArray) -> NDArray:
         """The mean of the data where second moments about zero would lose more than four digits, else zero."""
         far = np.any(mean**2 * count > _FAR**2 * scatter)
         return mean if far else np.zeros_like(mean)
@@ -121,7 +120,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
                 f"GaussianMixture: max_iter={self.max_iter} and n_init={self.n_init} must each be at least 1"
             )
 
-    def _begin(self, x: Array, center: Numbers, moments: Any, random: Any) -> tuple[Numbers, Numbers, Numbers]:
+    def _begin(self, x: Array, center: NDArray, moments: Any, random: Any) -> tuple[NDArray, NDArray, NDArray]:
         """Weights, means (of shifted data) and factors of the precisions to start from. Few reads."""
         count, form = self.n_components, self.covariance_type
         given = (self.weights_init, self.means_init, self.precisions_init)
@@ -148,13 +147,13 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
             means = np.asarray(self.means_init) - center
         return weights, means, factors if self.precisions_init is None else self._given_factors()
 
-    def _given_factors(self) -> Numbers:
+    def _given_factors(self) -> NDArray:
         found = np.asarray(self.precisions_init, dtype=np.float64)
         if self.covariance_type in ("diag", "spherical"):
             return np.sqrt(found)
         return np.linalg.cholesky(found)
 
-    def _estimate(self, found: list[Numbers], rows: int) -> tuple[Numbers, Numbers, Numbers]:
+    def _estimate(self, found: list[NDArray], rows: int) -> tuple[NDArray, NDArray, NDArray]:
         """The M step: weights, means and factors of the precisions from sums over the rows."""
         clear_room(_ROOM * sum(part.size for part in found[2:]))
         found[0] = found[0] + 10 * np.finfo(np.float64).eps
@@ -163,7 +162,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         return found[0] / found[0].sum(), means, _densities.factors(self._covariances, self.covariance_type)
 
     def _maximize(
-        self, x: Array, state: tuple[Numbers, Numbers, Numbers], going: Course
+        self, x: Array, state: tuple[NDArray, NDArray, NDArray], going: Course
     ) -> tuple[Any, list[float], bool]:
         """EM from one start: the state, the mean log-likelihood before each step, whether it converged."""
         bounds: list[float] = []
@@ -176,7 +175,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
                 return (*state, self._covariances), bounds, True
         return (*state, self._covariances), bounds, False
 
-    def _step(self, x: Array, weights: Numbers, means: Numbers, factors: Numbers) -> list[Any]:
+    def _step(self, x: Array, weights: NDArray, means: NDArray, factors: NDArray) -> list[Any]:
         """The mean log-likelihood, and the sums that the next state is made of."""
         joint = self._joint(x, weights, means, factors)
         top = oc.max(joint, axis=1, keepdims=True)
@@ -191,12 +190,12 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         factors = np.ones(shape.get(self.covariance_type, (count,)))
         return self._step(x - oc.asarray(np.ones(features)), np.ones(count), np.ones((count, features)), factors)
 
-    def _joint(self, x: Array, weights: Numbers, means: Numbers, factors: Numbers) -> Array:
+    def _joint(self, x: Array, weights: NDArray, means: NDArray, factors: NDArray) -> Array:
         """log π_k + log N(x | μ_k, Σ_k)."""
         with np.errstate(divide="ignore"):
             return _densities.log_densities(x, means, factors, self.covariance_type) + oc.asarray(np.log(weights))
 
-    def _keep(self, state: Any, center: Numbers, bounds: list[float], converged: bool) -> None:
+    def _keep(self, state: Any, center: NDArray, bounds: list[float], converged: bool) -> None:
         self.weights_, means, self.precisions_cholesky_, self.covariances_ = state
         self.means_ = means + center
         self.precisions_ = _densities.precisions(self.precisions_cholesky_, self.covariance_type)
@@ -253,7 +252,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         """Akaike's information criterion for `X`; lower is better. I/O: one read of `X`."""
         return -2 * self.score(X) * self._read_fitted(X).x.shape[0] + 2 * self._parameters()
 
-    def sample(self, n_samples: int = 1) -> tuple[Numbers, Numbers]:
+    def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
         """Rows drawn from the mixture, as NumPy arrays, and the component of each."""
         random = check_random_state(self.random_state)
         counts = random.multinomial(n_samples, self.weights_)

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, ShapeError
-
-Numbers = npt.NDArray[Any]
 
 
 def _rows(name: str, arrays: tuple[Any, ...]) -> int:

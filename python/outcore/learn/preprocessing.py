@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError
 from outcore.learn._base import Data, Estimator
 from outcore.learn._course import values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._moments import column_moments
-
-Numbers = npt.NDArray[Any]
 
 
 class _Scaler(OneToOneFeatureMixin, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -34,7 +32,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, Estimator):  # type: ignor
             check_is_fitted(self)
         return self._read(X, reset=reset, ensure_all_finite="allow-nan")
 
-    def _scaled(self, x: Array, scale: Numbers | None, shift: Numbers | None, back: bool = False) -> Array:
+    def _scaled(self, x: Array, scale: NDArray | None, shift: NDArray | None, back: bool = False) -> Array:
         """(x − shift) / scale, or its inverse, in the type of `x`."""
         if back:
             x = x if scale is None else x * oc.asarray(scale.astype(x.dtype))
@@ -43,12 +41,12 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, Estimator):  # type: ignor
         return x if scale is None else x / oc.asarray(scale.astype(x.dtype))
 
 
-def _nonzero(scale: Numbers) -> Numbers:
+def _nonzero(scale: NDArray) -> NDArray:
     """The scale with 1 for features that are constant."""
     return np.where(scale == 0, 1.0, scale)
 
 
-def _refuse_infinite(x: Array, *bounds: Numbers) -> None:
+def _refuse_infinite(x: Array, *bounds: NDArray) -> None:
     """Raises ArgumentError naming an infinite element where one is a bound. I/O: none where none is, else one read."""
     if any(np.isinf(bound).any() for bound in bounds):
         row = values([first_flaw(oc.where(oc.isnan(x), 0.0, x))])[0]
@@ -73,8 +71,8 @@ class StandardScaler(_Scaler):
     """
 
     n_samples_seen_: Any
-    _mean: Numbers
-    _squares: Numbers
+    _mean: NDArray
+    _squares: NDArray
 
     def __init__(self, *, with_mean: bool = True, with_std: bool = True) -> None:
         self.with_mean = with_mean
@@ -139,8 +137,8 @@ class MinMaxScaler(_Scaler):
     """
 
     n_samples_seen_: int
-    data_min_: Numbers
-    data_max_: Numbers
+    data_min_: NDArray
+    data_max_: NDArray
 
     def __init__(self, feature_range: tuple[float, float] = (0, 1), *, clip: bool = False) -> None:
         self.feature_range = feature_range

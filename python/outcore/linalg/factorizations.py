@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from outcore import _core
+from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._lazy.reduction import mean_dtype
@@ -65,7 +66,7 @@ class LstsqResult(NamedTuple):
     singular_values: Array
 
 
-def _wide(name: str, x: Operand) -> tuple[Array, np.dtype[Any], np.dtype[Any]]:
+def _wide(name: str, x: Operand) -> tuple[Array, DType, DType]:
     """The array in double precision, and the types of its own and of real results."""
     array = Array(node(x))
     if array.dtype == np.float16:
@@ -91,7 +92,7 @@ def _is_empty(array: Array) -> bool:
     return 0 in array.shape[-2:]
 
 
-def _identities(batch: tuple[int, ...], side: int, dtype: np.dtype[Any]) -> Array:
+def _identities(batch: tuple[int, ...], side: int, dtype: DType) -> Array:
     return broadcast_to(eye(side, dtype=dtype), (*batch, side, side))
 
 
@@ -240,7 +241,7 @@ def eigvalsh(x: Operand, /, *, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa:
     return _factors("eigvalsh", array)[0].astype(real_dtype)
 
 
-def _hermitian(name: str, x: Operand, triangle: str) -> tuple[Array, np.dtype[Any], np.dtype[Any]]:
+def _hermitian(name: str, x: Operand, triangle: str) -> tuple[Array, DType, DType]:
     array, own, real_dtype = _wide(name, x)
     _square(name, array)
     if triangle not in ("L", "U"):
@@ -277,7 +278,7 @@ def eigvals(x: Operand, /) -> Array:
     return _factors("eigvals", array)[0].astype(dtype)
 
 
-def _general(name: str, x: Operand) -> tuple[Array, np.dtype[Any]]:
+def _general(name: str, x: Operand) -> tuple[Array, DType]:
     array, own, _ = _wide(name, x)
     _square(name, array)
     return array, np.result_type(own, np.complex64)
@@ -355,7 +356,7 @@ def slogdet(x: Operand, /) -> SlogdetResult:
     return SlogdetResult(sign.astype(own), logarithm.astype(real_dtype))
 
 
-def _cutoff(values: Array, rtol: Any, shape: tuple[int, ...], own: np.dtype[Any]) -> Array:
+def _cutoff(values: Array, rtol: Any, shape: tuple[int, ...], own: DType) -> Array:
     """What singular values (…, k) must exceed: `rtol` times the largest, (…, 1)."""
     share = float(np.finfo(own).eps * max(shape[-2:])) if rtol is None else rtol
     share = share if np.ndim(share) == 0 else expand_dims(Array(node(share)), axis=-1)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._base.sizes import format_size
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.reduction import sum_dtype
 from outcore._session.session import current
@@ -119,7 +120,7 @@ class Along(StoredMatrix):
             np.add.at(sums, columns if ord == 1 else rows, _sizes(values))
         return float(sums.max(initial=0.0))
 
-    def diagonal(self, k: int = 0) -> npt.NDArray[Any]:
+    def diagonal(self, k: int = 0) -> NDArray:
         """The elements of the `k`-th diagonal. I/O: one read, now. Memory: the diagonal.
 
         >>> import outcore as oc, tempfile, pathlib
@@ -148,7 +149,7 @@ class Along(StoredMatrix):
             total += values[columns.astype(np.int64) - rows.astype(np.int64) == offset].sum(dtype=total.dtype)
         return dtype.type(total)
 
-    def toarray(self) -> npt.NDArray[Any]:
+    def toarray(self) -> NDArray:
         """The matrix as a dense NumPy array, zeros and all. I/O: one read, now. MemoryLimitError if too large.
 
         >>> import outcore as oc, tempfile, pathlib
@@ -192,7 +193,7 @@ def check_room(name: str, need: int, taking: str) -> None:
     )
 
 
-def _room(name: str, shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _room(name: str, shape: int | tuple[int, ...], dtype: DType) -> NDArray:
     """Zeros in memory, which must fit there."""
     need = int(np.prod(shape, dtype=object)) * dtype.itemsize
     check_room(name, need, f"{shape} elements of {dtype}")

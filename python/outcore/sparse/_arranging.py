@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, IndexingError
 from outcore.sparse._along import check_room
-from outcore.sparse._places import PathLike
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import Indices, Part, Values, built, kind_of, parts, resorted
 

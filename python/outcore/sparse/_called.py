@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
+from outcore._base.types import NDArray
 from outcore._lazy.node import Operand
 from outcore.elementwise import conj
 from outcore.sparse._stored import StoredMatrix
@@ -18,7 +15,7 @@ class Called(StoredMatrix):
     `outcore.sparse.linalg.aslinearoperator(A)`; those that factorize, `A.to_scipy()`.
     """
 
-    def matvec(self, x: Operand) -> npt.NDArray[Any]:
+    def matvec(self, x: Operand) -> NDArray:
         """A·x as a NumPy array, for x (n,) or (n, 1). I/O: one read of what is not in memory.
 
         >>> import numpy as np, outcore as oc, scipy.sparse.linalg, tempfile, pathlib
@@ -30,17 +27,17 @@ class Called(StoredMatrix):
         """
         return self.product(x).compute()
 
-    def rmatvec(self, x: Operand) -> npt.NDArray[Any]:
+    def rmatvec(self, x: Operand) -> NDArray:
         """Aᴴ·x as a NumPy array. I/O: as `matvec`."""
         if self.dtype.kind != "c":
             return self.T.product(x).compute()
         return conj(self.T.product(conj(x))).compute()
 
-    def matmat(self, x: Operand) -> npt.NDArray[Any]:
+    def matmat(self, x: Operand) -> NDArray:
         """A·X as a NumPy array, for X (n, k). I/O: as `matvec`."""
         return self.matvec(x)
 
-    def rmatmat(self, x: Operand) -> npt.NDArray[Any]:
+    def rmatmat(self, x: Operand) -> NDArray:
         """Aᴴ·X as a NumPy array. I/O: as `matvec`."""
         return self.rmatvec(x)
 

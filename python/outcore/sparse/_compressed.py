@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore._base.files import reading
 from outcore._base.system_errors import refusing
+from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
-from outcore.sparse._convert import PathLike
 from outcore.sparse._foreign import Coordinates, Layout, Member, group_of, of_group, reading_members, told_by_npz
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
@@ -24,7 +23,7 @@ from outcore.sparse._readers import opened
 from outcore.sparse._spool import Chunk, stamp_of
 
 # How elements from one place of a row up to another are read; places ascend.
-Read = Callable[[int, int], npt.NDArray[Any]]
+Read = Callable[[int, int], NDArray]
 _PIECE = 1 << 18
 
 

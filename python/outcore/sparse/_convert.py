@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.element_types import dtype_of
+from outcore._base.types import NDArray, PathLike
 from outcore._session.session import current
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._foreign import is_foreign, open_foreign
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._places import PathLike, keys_of, order_of
+from outcore.sparse._places import keys_of, order_of
 from outcore.sparse._stream import File
 from outcore.sparse._writer import Writer
 
@@ -58,7 +59,7 @@ def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> Spars
     return SparseMatrix(_core.open_sparse(current()._core, str(given)))
 
 
-def check_indices(name: str, found: npt.NDArray[Any], length: int) -> None:
+def check_indices(name: str, found: NDArray, length: int) -> None:
     """Raises where indices are no integers from 0 to `length` - 1."""
     if found.dtype.kind not in "iu":
         raise ArgumentError(f"sparse: {name} of {found.dtype} are no integers")
@@ -126,4 +127,4 @@ def from_scipy(matrix: Any, path: PathLike | None = None, *, side: int = SIDE, o
     return from_coo(found.row, found.col, found.data, shape, path, side=side, overwrite=overwrite)
 
 
-__all__ = ["PathLike", "from_coo", "from_scipy", "open"]
+__all__ = ["from_coo", "from_scipy", "open"]

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import is_weak
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.sparse._places import PathLike
 from outcore.sparse._refused import refuse_foreign
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import Indices, Values, kind_of, merged, rewritten, sorted_as_read
@@ -255,7 +255,7 @@ class Elementwise(StoredMatrix):
             return sorted_as_read(self, path, overwrite)
         return self._where(lambda rows, columns, values: np.ones(len(rows), dtype=bool), path, overwrite, kind_of(self))
 
-    def _valued(self, f: Callable[[Any], Any], dtype: np.dtype[Any], path: PathLike | None, overwrite: bool) -> Self:
+    def _valued(self, f: Callable[[Any], Any], dtype: DType, path: PathLike | None, overwrite: bool) -> Self:
         return rewritten(self, lambda rows, columns, values: (rows, columns, f(values)), dtype, path, overwrite)
 
     def _where(
@@ -263,7 +263,7 @@ class Elementwise(StoredMatrix):
         holds: Callable[[Indices, Indices, Values], npt.NDArray[np.bool_]],
         path: PathLike | None,
         overwrite: bool,
-        dtype: np.dtype[Any] | None,
+        dtype: DType | None,
     ) -> Self:
         def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
             which = holds(rows, columns, values)
@@ -294,11 +294,11 @@ def _offset(rows: Indices, columns: Indices) -> npt.NDArray[np.int64]:
     return columns.astype(np.int64) - rows.astype(np.int64)
 
 
-def _vector(other: Any) -> npt.NDArray[Any]:
+def _vector(other: Any) -> NDArray:
     return np.asarray(other.compute() if isinstance(other, Array) else other)
 
 
-def _scale(a: StoredMatrix, other: Any) -> tuple[Callable[[Indices, Indices], Any], np.dtype[Any]]:
+def _scale(a: StoredMatrix, other: Any) -> tuple[Callable[[Indices, Indices], Any], DType]:
     """What entries at some places are multiplied by, and the type of the product."""
     if is_weak(other):
         # NumPy's rules for Python scalars.

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from outcore._base import files
 from outcore._base.element_types import DTypeLike
+from outcore._base.types import DType, NDArray, PathLike
 from outcore.errors import ArgumentError, DTypeError, TargetExistsError, UnsupportedFormatError
-from outcore.sparse._convert import PathLike
 from outcore.sparse._matrix import SparseMatrix
 
 _PIECE = 1 << 16  # entries that become text at once
@@ -71,10 +71,10 @@ def to_edges(
     return Path(path)
 
 
-Write = Callable[[IO[bytes], npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[Any]], None]
+Write = Callable[[IO[bytes], npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray], None]
 
 
-def _records(matrix: SparseMatrix, kind: np.dtype[Any], base: int) -> Write:
+def _records(matrix: SparseMatrix, kind: DType, base: int) -> Write:
     fields = [("row", kind), ("column", kind)] + ([] if matrix.is_pattern else [("value", matrix.dtype)])
 
     def write(file: IO[bytes], rows: Any, columns: Any, values: Any) -> None:
@@ -105,7 +105,7 @@ def _lines(separator: str, base: int, pattern: bool) -> Write:
     return write
 
 
-def _letters(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+def _letters(numbers: NDArray) -> npt.NDArray[np.uint8]:
     """Numbers as the shortest text that is read back the same: a row of letters each, and zeros behind."""
     if numbers.dtype.kind == "u" and numbers.size:
         numbers = numbers.astype(np.min_scalar_type(numbers.max()))  # text is as wide as its type may ask for
@@ -113,7 +113,7 @@ def _letters(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return text.view(np.uint8).reshape(len(text), text.itemsize)
 
 
-def _numbers(values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+def _numbers(values: NDArray) -> list[NDArray]:
     """Complex values as two columns, bools as 0 and 1."""
     if values.dtype.kind == "c":
         return [values.real, values.imag]
@@ -175,8 +175,8 @@ def _member(
     archive: zipfile.ZipFile,
     name: str,
     shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    parts: Iterator[npt.NDArray[Any]],
+    dtype: DType,
+    parts: Iterator[NDArray],
 ) -> None:
     with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._base.files import reading, refuse_stub
 from outcore._base.system_errors import refusing
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import node
 from outcore._session.session import current
@@ -210,16 +211,16 @@ class _Reopened:
         self.shape, self.dtype, self.chunks = dataset.shape, dataset.dtype, dataset.chunks
         self._stamp = stamp_of(self._path)
 
-    def __getitem__(self, block: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, block: Any) -> NDArray:
         import h5py
 
         if stamp_of(self._path) != self._stamp:
             raise SourceChangedError(f"{self._path}: has changed since it was opened; open it again")
         with refusing(self._path, "read"), reading_members(self._path), h5py.File(self._path, "r") as file:
-            found: npt.NDArray[Any] = file[self.name][block]
+            found: NDArray = file[self.name][block]
         return found
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         return np.asarray(self[...], dtype)
 
 
@@ -252,14 +253,14 @@ def _binsparse(group: Any, source: str, told: Any) -> Compressed | Coordinates:
 class _Repeated:
     """One value, as often as there are entries: read as a stored array is."""
 
-    def __init__(self, value: npt.NDArray[Any], length: int) -> None:
+    def __init__(self, value: NDArray, length: int) -> None:
         self._value, self.shape, self.dtype = value, (length,), value.dtype
 
-    def __getitem__(self, block: Any) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = np.broadcast_to(self._value, self.shape)[block]
+    def __getitem__(self, block: Any) -> NDArray:
+        found: NDArray = np.broadcast_to(self._value, self.shape)[block]
         return found
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         return np.asarray(self[...], dtype)
 
 
@@ -322,7 +323,7 @@ class Member:
         self._place = 0
         self._last = np.zeros(0, self.dtype)
 
-    def __call__(self, begin: int, end: int) -> npt.NDArray[Any]:
+    def __call__(self, begin: int, end: int) -> NDArray:
         """Elements; the first of them may be the last of those before."""
         again = self._last if begin == self._place - 1 else self._last[:0]
         wanted = (end - begin - len(again)) * self.dtype.itemsize
@@ -334,7 +335,7 @@ class Member:
         self._place, self._last = end, found[-1:]
         return found
 
-    def whole(self) -> npt.NDArray[Any]:
+    def whole(self) -> NDArray:
         """All of a short array."""
         return self(0, int(np.prod(self.shape))).reshape(self.shape)
 

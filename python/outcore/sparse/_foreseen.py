@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from outcore import _core
-from outcore._base.files import PathLike, reading
+from outcore._base.files import reading
 from outcore._base.system_errors import refusing
+from outcore._base.types import PathLike
 from outcore._session.session import current
 from outcore.errors import FormatError
 from outcore.sparse._along import check_room

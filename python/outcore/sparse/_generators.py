@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._session.session import current
 from outcore._standard.creation import arange
 from outcore._standard.searching import where
 from outcore.errors import ArgumentError
-from outcore.sparse._convert import SIDE, PathLike
+from outcore.sparse._convert import SIDE
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._places import keys_of, order_of
@@ -97,7 +98,7 @@ def rmat(
 
 # Bytes of the temporary arrays for an entry while a band of rows is made.
 _BAND_BYTES = 100
-OfRows = Callable[[npt.NDArray[np.int64]], tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+OfRows = Callable[[npt.NDArray[np.int64]], tuple[NDArray, NDArray]]
 
 
 def _write_bands(
@@ -124,7 +125,7 @@ def _write_bands(
     return made
 
 
-def _bands(length: int, height: int, kind: np.dtype[Any], of_rows: OfRows) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+def _bands(length: int, height: int, kind: DType, of_rows: OfRows) -> Iterator[tuple[NDArray, ...]]:
     """The entries of so many rows after the other."""
     for begin in range(0, length, height):
         rows = np.arange(begin, min(begin + height, length), dtype=np.int64)
@@ -165,7 +166,7 @@ def grid3d(
     steps = np.asarray([step for step in product((-1, 0, 1), repeat=3) if points == 27 or np.abs(step).sum() <= 1])
     values = np.where((steps == 0).all(axis=1), points - 1 if center is None else center, neighbour)
 
-    def of_rows(rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def of_rows(rows: npt.NDArray[np.int64]) -> tuple[NDArray, NDArray]:
         places = np.stack([rows // (n * n), rows // n % n, rows % n])[:, :, None] + steps.T[:, None, :]
         outside = ((places < 0) | (places >= n)).any(axis=0)
         return np.where(outside, -1, (places[0] * n + places[1]) * n + places[2]), values
@@ -198,7 +199,7 @@ def banded(
     offsets = np.asarray(sorted(diagonals), dtype=np.int64)
     values = np.asarray([diagonals[int(offset)] for offset in offsets])
 
-    def of_rows(rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def of_rows(rows: npt.NDArray[np.int64]) -> tuple[NDArray, NDArray]:
         return rows[:, None] + offsets, values
 
     return _write_bands(path, n, len(offsets), dtype, side, overwrite, of_rows)

@@ -12,6 +12,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, expr_dtype, node
 from outcore._run.run import compute
@@ -21,7 +22,7 @@ from outcore.elementwise import conj
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._convert import SIDE
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._places import PathLike, bits_of
+from outcore.sparse._places import bits_of
 from outcore.sparse._relabel import labels_of, relabelled
 from outcore.sparse._spool import Chunk, Done, Source, Work, checked, spooled
 from outcore.sparse._stream import File

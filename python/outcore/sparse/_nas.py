@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from outcore._base.types import PathLike
 from outcore.errors import ArgumentError
-from outcore.sparse._convert import SIDE, PathLike
+from outcore.sparse._convert import SIDE
 from outcore.sparse._ingest import Options, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._spool import Chunk

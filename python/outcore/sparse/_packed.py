@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from outcore import _core
-from outcore._base.files import PathLike
 from outcore._base.system_errors import refusing
+from outcore._base.types import PathLike
 from outcore.errors import FormatError, OutcoreError
 
 if TYPE_CHECKING:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, ShapeError
 
-Indices = TypeVar("Indices", Array, npt.NDArray[Any])
-PathLike = str | os.PathLike[str]
+Indices = TypeVar("Indices", Array, NDArray)
 # The largest side of a tile: places within it have 15 bits each.
 SIDE_MAX = 32768
 # Tiles beside each other: their numbers are 32 bits. With it a place within a tile row has at most 62 bits.
@@ -76,9 +75,9 @@ def _within(rows: Indices, columns: Indices, shape: tuple[int, int], side: int) 
     return found
 
 
-def order_of(keys: tuple[npt.NDArray[Any], ...]) -> npt.NDArray[np.intp]:
+def order_of(keys: tuple[NDArray, ...]) -> npt.NDArray[np.intp]:
     """The order in which keys ascend, equal ones in theirs."""
     return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
 
 
-__all__ = ["PathLike", "bits_of", "is_wide", "keys_of", "order_of", "places_of"]
+__all__ = ["bits_of", "is_wide", "keys_of", "order_of", "places_of"]

@@ -16,11 +16,11 @@ from outcore._base.arguments import whole
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.files import reading
 from outcore._base.system_errors import refusing
+from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._opening.records import _strided
 from outcore._session.session import current
 from outcore.errors import ArgumentError, FormatError, UnsupportedFormatError
-from outcore.sparse._convert import PathLike
 from outcore.sparse._foreseen import check_matrix, looked_at
 from outcore.sparse._ingest import Options, Settings, Symmetry, stored
 from outcore.sparse._matrix import SparseMatrix

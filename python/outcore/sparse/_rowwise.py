@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._run import masks
 from outcore._session.session import current
@@ -79,7 +80,7 @@ def _with_all_rows(a: StoredMatrix) -> Iterator[_Rows]:
 class Column:
     """A `.npy` file in scratch, filled piece by piece."""
 
-    def __init__(self, stack: contextlib.ExitStack, dtype: np.dtype[Any], length: int) -> None:
+    def __init__(self, stack: contextlib.ExitStack, dtype: DType, length: int) -> None:
         self._core = current()._core
         self._path = self._core.unused_path()
         self._dtype = dtype
@@ -87,7 +88,7 @@ class Column:
         head = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
         np.lib.format.write_array_header_1_0(self._file, head)
 
-    def append(self, values: npt.NDArray[Any]) -> None:
+    def append(self, values: NDArray) -> None:
         self._file.write(np.ascontiguousarray(values, dtype=self._dtype).view(np.uint8).data)
 
     def held(self) -> _core.Expr:

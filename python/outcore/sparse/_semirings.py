@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from outcore import _core
+from outcore._base.types import DType
 from outcore._functions.generalized import paired
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
@@ -30,10 +31,10 @@ class Monoid(NamedTuple):
     """How terms are added up: by which scan (none takes any of them), and what none come to."""
 
     scan: str | None
-    nothing: Callable[[np.dtype[Any]], Any]
+    nothing: Callable[[DType], Any]
 
 
-def _bound(dtype: np.dtype[Any], sign: int) -> Any:
+def _bound(dtype: DType, sign: int) -> Any:
     """The largest number of a type, or the smallest."""
     if dtype.kind == "f":
         return sign * np.inf
@@ -53,7 +54,7 @@ MONOIDS = {
 }
 
 
-def nothing(add: str, dtype: np.dtype[Any]) -> Any:
+def nothing(add: str, dtype: DType) -> Any:
     """What the sum of no terms is, as a NumPy scalar."""
     return dtype.type(MONOIDS[add].nothing(dtype))
 
@@ -102,7 +103,7 @@ def by_functions(a: StoredMatrix, rows: Callable[[], ByRow], x: Array, add: str,
     return Array(_core.compress(sums, *entries.lasts))
 
 
-def _dtype(a: StoredMatrix, x: Array, add: str, multiply: Multiply) -> np.dtype[Any]:
+def _dtype(a: StoredMatrix, x: Array, add: str, multiply: Multiply) -> DType:
     """The type of the sums; found from formulas over one element, of which nothing is computed."""
     pairs = _terms(
         multiply, zeros(1, dtype=x.dtype if a.is_pattern else a.dtype), zeros((1, *x.shape[1:]), dtype=x.dtype)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from outcore import _core
+from outcore._base.types import DType, PathLike
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, ShapeError
-from outcore.sparse._places import PathLike
 from outcore.sparse._spool import Work
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import File, sorted_as_read
@@ -190,7 +190,7 @@ def _in_parts(
         work.done(target)
 
 
-def _types(a: StoredMatrix, b: StoredMatrix, semiring: str) -> tuple[np.dtype[Any], str]:
+def _types(a: StoredMatrix, b: StoredMatrix, semiring: str) -> tuple[DType, str]:
     """The type in which sums are formed, and the name of that in which they are stored."""
     both = a.is_pattern and b.is_pattern
     if semiring == "lor_land":

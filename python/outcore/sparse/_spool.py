@@ -13,19 +13,19 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
 from outcore._base import files as _files
 from outcore._base.element_types import dtype_of
 from outcore._base.system_errors import refusing
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
 
 # Errors that the same call meets again: it leaves nothing to go on with.
 _LASTING = (ArgumentError, DTypeError, FormatError, ShapeError)
-Chunk = Sequence[npt.NDArray[Any]]
+Chunk = Sequence[NDArray]
 # Chunks after which those before are noted: some 64 MiB of text.
 _CHUNKS_NOTED = 64
 # Bytes of a file that are looked at together.
@@ -51,7 +51,7 @@ def stamp_of(path: str | os.PathLike[str]) -> str:
     return f"{os.path.abspath(path)}:{found.st_size}:{found.st_mtime_ns}"
 
 
-def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], DType]:
     """Shape and type of a `.npy` array, whose elements begin where the file stands then. Raises ValueError."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -199,7 +199,7 @@ class Done(NamedTuple):
 Source = Callable[[Done], AbstractContextManager[Iterable[Chunk]]]
 
 
-def spooled(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> tuple[Array, ...]:
+def spooled(source: Source, work: Work, kinds: Sequence[DType]) -> tuple[Array, ...]:
     """The columns of all chunks, as lazy arrays of files. `kinds` are the types where there are no chunks.
 
     What is written is noted now and then, and not asked for again. I/O: one write.
@@ -217,7 +217,7 @@ def spooled(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> tuple
     return tuple(map(Array, opened))
 
 
-def _spool(source: Source, work: Work, kinds: Sequence[np.dtype[Any]]) -> dict[str, Any]:
+def _spool(source: Source, work: Work, kinds: Sequence[DType]) -> dict[str, Any]:
     before = work.noted("spooling")
     if before is None or not _are_columns(work, before, "spooling"):
         before = {"count": 0, "chunks": 0, "kinds": None, "sums": []}
@@ -274,7 +274,7 @@ def _checksum(path: Path, length: int) -> int | None:
     return found
 
 
-def _opened(work: Work, place: int, kind: np.dtype[Any], done: Done) -> IO[bytes]:
+def _opened(work: Work, place: int, kind: DType, done: Done) -> IO[bytes]:
     """A column's file, as long as what is done of it. Chunks are large: nothing is kept back to be written later."""
     file = work.path(f"spool-{place}").open("r+b" if done.chunks else "wb", buffering=0)
     file.truncate(done.entries * kind.itemsize)
@@ -288,9 +288,9 @@ def _write(file: IO[bytes], data: memoryview) -> None:
         data = data[file.write(data) :]
 
 
-def checked(chunks: Iterable[Chunk], ids: np.dtype[Any]) -> Iterator[Chunk]:
+def checked(chunks: Iterable[Chunk], ids: DType) -> Iterator[Chunk]:
     """Rows, columns and values, if any, of all chunks: numbers in the type `ids`, values in that of the first ones."""
-    kinds: list[np.dtype[Any]] | None = None
+    kinds: list[DType] | None = None
     for chunk in chunks:
         columns = [np.asarray(column) for column in chunk]
         _check(columns, kinds, ids)
@@ -298,7 +298,7 @@ def checked(chunks: Iterable[Chunk], ids: np.dtype[Any]) -> Iterator[Chunk]:
         yield [column.astype(kind, copy=False) for column, kind in zip(columns, kinds, strict=True)]
 
 
-def _check(columns: list[npt.NDArray[Any]], kinds: list[np.dtype[Any]] | None, ids: np.dtype[Any]) -> None:
+def _check(columns: list[NDArray], kinds: list[DType] | None, ids: DType) -> None:
     """Raises where a chunk is none, or not like the first."""
     if len(columns) not in (2, 3) or (kinds is not None and len(columns) != len(kinds)):
         wanted = "2 or 3" if kinds is None else str(len(kinds))

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._session.session import Session, current
@@ -51,7 +52,7 @@ class StoredMatrix(Refused, ABC):
         return self._core.entries
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """The type of the values; bool for a pattern, whose entries are all true."""
         return np.dtype(bool if self.is_pattern else self._core.dtype)
 
@@ -97,7 +98,7 @@ class StoredMatrix(Refused, ABC):
             found = where(self._held, found, Array(node(dtype.type(0))))
         return found if x.ndim == 2 else squeeze(found, axis=1)
 
-    def _types(self, of: np.dtype[Any], semiring: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    def _types(self, of: DType, semiring: str) -> tuple[DType, DType]:
         """The type in which a product is formed, and that of the result."""
         if semiring == "lor_land":
             return np.dtype(bool), np.dtype(bool)
@@ -113,7 +114,7 @@ class StoredMatrix(Refused, ABC):
             )
         return working, (working if dtype.kind == "b" or extreme else dtype)
 
-    def blocks(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[Any]]]:
+    def blocks(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]]:
         """The entries, some at a time: NumPy arrays of rows, columns and values (true for a pattern).
 
         They come in the order in which they are stored. Raises SourceChangedError for a file that is not what was
@@ -127,7 +128,7 @@ class StoredMatrix(Refused, ABC):
         """
         return map(self._block, range(self._core.tiles))
 
-    def _block(self, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[Any]]:
+    def _block(self, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]:
         """One of `blocks`, of which there are as many as the file has tiles."""
         self._check_length()
         rows, columns, data = self._core.read(current()._core, number)

@@ -13,17 +13,18 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._base import files
+from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
 from outcore._session.session import current
-from outcore.sparse._places import PathLike, is_wide, keys_of, order_of
+from outcore.sparse._places import is_wide, keys_of, order_of
 from outcore.sparse._spool import Done, Work, spooled
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._tiles import Given, Keyed, write_keyed
 from outcore.sparse._writer import Writer
 
 Indices = npt.NDArray[np.uint64]
-Values = npt.NDArray[Any]
+Values = NDArray
 # Of entries to rows, columns and values that take their place, in any order.
 Change = Callable[[Indices, Indices, Values], tuple[Indices, Indices, Values]]
 
@@ -87,7 +88,7 @@ class Builder:
     more entries of it can come. Memory: about 60 bytes for each entry of a part and of a tile row."""
 
     def __init__(
-        self, shape: tuple[int, int], dtype: np.dtype[Any] | None, side: int, path: PathLike | None, overwrite: bool
+        self, shape: tuple[int, int], dtype: DType | None, side: int, path: PathLike | None, overwrite: bool
     ) -> None:
         self._shape, self._side = shape, side
         self._file = File(path)
@@ -121,12 +122,12 @@ class Builder:
         return self._file.opened()
 
 
-def kind_of(a: StoredMatrix) -> np.dtype[Any] | None:
+def kind_of(a: StoredMatrix) -> DType | None:
     """The type of the values; nothing of a pattern."""
     return None if a.is_pattern else a.dtype
 
 
-def rewritten(a: Matrix, change: Change, dtype: np.dtype[Any] | None, path: PathLike | None, overwrite: bool) -> Matrix:
+def rewritten(a: Matrix, change: Change, dtype: DType | None, path: PathLike | None, overwrite: bool) -> Matrix:
     """A matrix of the same shape whose entries are some of those of `a`, with other values. `change` sees rows and
     columns as the user does; what it gives stands where it stood."""
 
@@ -144,7 +145,7 @@ def rewritten(a: Matrix, change: Change, dtype: np.dtype[Any] | None, path: Path
 def built(
     stream: Iterable[Part],
     shape: tuple[int, int],
-    dtype: np.dtype[Any] | None,
+    dtype: DType | None,
     side: int,
     path: PathLike | None,
     overwrite: bool,
@@ -173,7 +174,7 @@ def resorted(
     file, side, dtype = File(path), a._core.side, kind_of(a)
     keys = 1 + is_wide(shape, side)
 
-    def entries(done: Done) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+    def entries(done: Done) -> Iterator[tuple[NDArray, ...]]:
         for number in range(done.chunks, a._core.tiles):
             rows, columns, values = change(*a._block(number))
             yield *keys_of(rows, columns, shape, side), *([] if dtype is None else [values])
@@ -201,7 +202,7 @@ def merged(
     a: Matrix,
     b: Matrix,
     combine: Callable[[Values, Values], Values],
-    dtype: np.dtype[Any] | None,
+    dtype: DType | None,
     path: PathLike | None,
     overwrite: bool,
 ) -> Matrix:

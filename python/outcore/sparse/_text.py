@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import IO, Any, TypeVar
 
-import numpy.typing as npt
-
 from outcore import _core
+from outcore._base.types import NDArray
 from outcore._session.session import current
 from outcore.errors import FormatError
 
-Columns = list[npt.NDArray[Any]]
+Columns = list[NDArray]
 T = TypeVar("T")
 
 # Text that is read at once.

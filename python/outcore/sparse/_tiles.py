@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.files import load, same_bytes
+from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._lazy.node import expr_dtype
 from outcore._opening.opening import open
@@ -36,7 +37,7 @@ class Keyed:
     """What is made of entries with so many keys each, and their values behind these."""
 
     shape: tuple[int, int]
-    dtype: np.dtype[Any] | None
+    dtype: DType | None
     side: int
     duplicates: str
     overwrite: bool

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import DType, NDArray
 from outcore._session.session import current
 
 
@@ -23,7 +22,7 @@ class Writer:
         self,
         path: Path,
         shape: tuple[int, int],
-        dtype: np.dtype[Any] | None,
+        dtype: DType | None,
         side: int,
         duplicates: str,
         overwrite: bool,
@@ -39,7 +38,7 @@ class Writer:
         # What is half-written goes at once, also where the traceback of an error keeps this.
         del self._core
 
-    def add(self, keys: tuple[npt.NDArray[Any], ...], values: npt.NDArray[Any]) -> None:
+    def add(self, keys: tuple[NDArray, ...], values: NDArray) -> None:
         """Writes entries behind all that are written: keys as of `keys_of`, which ascend."""
         nothing = np.zeros(0, np.uint8)
         data = nothing if self._dtype is None else np.ascontiguousarray(values, self._dtype).view(np.uint8)

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from outcore._base.types import DType, NDArray
 from outcore.sparse.linalg._krylov import Krylov
 
-Numbers = npt.NDArray[Any]
 # How much better than the worst of some eigenvalues others are, by what is wanted.
-Gain = Callable[[Numbers, Numbers], Numbers]
+Gain = Callable[[NDArray, NDArray], NDArray]
 _CHANCE = 1e-4  # of a random vector, to have less than that much of its usual part along a given one
 _ROUNDINGS = 1000  # of |A|, within which eigenvalues count as equal
 
@@ -30,14 +29,14 @@ class Copies:
     `growth` at λ. Of random Z it is about 1/√n: once the growth at λ is far below, there is no such u.
     """
 
-    def __init__(self, points: Numbers, growth: Numbers, start: int, hermitian: bool) -> None:
+    def __init__(self, points: NDArray, growth: NDArray, start: int, hermitian: bool) -> None:
         self.points = points  # eigenvalues of which a copy would count
         self._hermitian = hermitian
         self._growth = growth  # of each, (width, width)
         self._start = start  # of Z in Y
 
     @classmethod
-    def begin(cls, space: Krylov, values: Numbers, gain: Gain, margin: float, hermitian: bool) -> Copies | None:
+    def begin(cls, space: Krylov, values: NDArray, gain: Gain, margin: float, hermitian: bool) -> Copies | None:
         """A search beside vectors of some eigenvalues; nothing where no copy would be better than the worst of them."""
         gains = gain(values, values)
         better = gains > margin
@@ -60,7 +59,7 @@ class Copies:
         found = [np.asarray(part, dtype=np.float64).view(np.complex128) for part in (points, growth)]
         return cls(found[0], found[1].reshape(-1, width, width), start, hermitian)
 
-    def _grown(self, space: Krylov) -> Numbers:
+    def _grown(self, space: Krylov) -> NDArray:
         """The growth at each point, of all that the space has."""
         t, b = space.t[space.locked :, space.locked :], space.b[:, space.locked :]
         first = np.eye(len(t))[:, self._start : self._start + len(b)]
@@ -85,7 +84,7 @@ class Copies:
         self._growth, self._start = self._grown(space), kept
 
 
-def _against(b: Numbers, matrix: Numbers) -> Numbers:
+def _against(b: NDArray, matrix: NDArray) -> NDArray:
     """B M⁻¹, infinite where there is none."""
     try:
         return np.linalg.solve(matrix.T, b.T).T
@@ -93,7 +92,7 @@ def _against(b: Numbers, matrix: Numbers) -> Numbers:
         return np.full(b.shape, np.inf, dtype=np.complex128)
 
 
-def margin_of(values: Numbers, whole: Numbers, tol: float, dtype: np.dtype[Any]) -> float:
+def margin_of(values: NDArray, whole: NDArray, tol: float, dtype: DType) -> float:
     """By how much eigenvalues differ that are not equal but for rounding, or for the tolerance that was asked for."""
     sizes = float(np.abs(values).max(initial=0.0)), float(np.abs(whole).max(initial=0.0))
     return max(tol * sizes[0], _ROUNDINGS * float(np.finfo(dtype).eps) * max(sizes))

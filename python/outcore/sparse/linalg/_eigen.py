@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._run.checkpoints import Checkpoints, content
 from outcore.errors import ArgumentError, LinAlgError
@@ -20,7 +21,6 @@ from outcore.sparse.linalg._operators import Operator, Shifted
 from outcore.sparse.linalg._preconditioners import factored, factored_operator
 from outcore.sparse.linalg._restarts import Restarts
 
-Numbers = npt.NDArray[Any]
 _DENSE = 96  # matrices up to this order are solved whole
 _ROUNDINGS = 4  # of |A|, to which an estimate of a residual is brought where no tolerance is given
 _STRICTEST = 4.0**-6  # part of an estimate's limit, below which true residuals do not follow it
@@ -32,7 +32,7 @@ _SLACK = 200  # roundings of |A|, to which a true residual can be brought
 class NotConvergedError(LinAlgError):
     """Eigenvalues that did not converge: `eigenvalues` and `eigenvectors` are those that did, as in SciPy's error."""
 
-    def __init__(self, message: str, eigenvalues: Numbers, eigenvectors: Array | None) -> None:
+    def __init__(self, message: str, eigenvalues: NDArray, eigenvectors: Array | None) -> None:
         super().__init__(message, {"converged": len(eigenvalues)})
         self.eigenvalues, self.eigenvectors = eigenvalues, eigenvectors
 
@@ -45,15 +45,15 @@ class Problem:
     name: str
     a: Operator
     inner: Operator
-    forward: Callable[[Numbers], Numbers]
-    back: Callable[[Numbers], Numbers]
+    forward: Callable[[NDArray], NDArray]
+    back: Callable[[NDArray], NDArray]
     k: int
     capacity: int
     width: int
     most: int
     tol: float
-    dtype: np.dtype[Any]
-    order_of: Callable[[Numbers], npt.NDArray[np.int64]]
+    dtype: DType
+    order_of: Callable[[NDArray], npt.NDArray[np.int64]]
     gain: Gain
     hermitian: bool
     which: str
@@ -103,7 +103,7 @@ def problem_checked(
     return max(min(capacity, order), min(least, order)), 10 * order if maxiter is None else maxiter
 
 
-def solved(problem: Problem, v0: Array | None, seed: int, checkpoint: int | None) -> tuple[Numbers, Array]:
+def solved(problem: Problem, v0: Array | None, seed: int, checkpoint: int | None) -> tuple[NDArray, Array]:
     """Eigenvalues, as `order_of` puts them, and their vectors. Raises NotConvergedError.
 
     The state is stored after each `checkpoint` restarts.
@@ -128,7 +128,7 @@ def _is_full(problem: Problem, space: Krylov) -> bool:
     return len(space.basis) + problem.width > problem.capacity
 
 
-def _sought(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[Numbers, Array] | None:
+def _sought(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[NDArray, Array] | None:
     """Looks for what is wanted, until a restart. Where all converged, copies are looked for, or there can be none."""
     while not _is_full(problem, space):
         space.expand()
@@ -156,7 +156,7 @@ def _sought(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[Number
     return None
 
 
-def _copied(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[Numbers, Array] | None:
+def _copied(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[NDArray, Array] | None:
     """Looks for copies of what converged, until a restart: gives it where there are none that count."""
     copies, locked = restarts.copies, space.locked
     assert copies is not None
@@ -180,7 +180,7 @@ def _copied(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[Number
     return None
 
 
-def _lock(problem: Problem, space: Krylov, found: Numbers, vectors: Array) -> None:
+def _lock(problem: Problem, space: Krylov, found: NDArray, vectors: Array) -> None:
     """Keeps what converged, and goes on beside it."""
     if problem.hermitian:
         space.lock(vectors, np.diag(found))
@@ -189,7 +189,7 @@ def _lock(problem: Problem, space: Krylov, found: Numbers, vectors: Array) -> No
     space.lock(space.vectors(turns[:, :count]), t[:count, :count])
 
 
-def _of_locked(problem: Problem, space: Krylov) -> tuple[Numbers, Numbers]:
+def _of_locked(problem: Problem, space: Krylov) -> tuple[NDArray, NDArray]:
     """Eigenvalues of the locked space that were found, in their order, and their vectors in it."""
     t = space.t[: space.locked, : space.locked]
     if problem.hermitian:
@@ -199,12 +199,12 @@ def _of_locked(problem: Problem, space: Krylov) -> tuple[Numbers, Numbers]:
     return values[wanted], weights[:, wanted]
 
 
-def _result(problem: Problem, space: Krylov) -> tuple[Numbers, Array]:
+def _result(problem: Problem, space: Krylov) -> tuple[NDArray, Array]:
     values, weights = _of_locked(problem, space)
     return problem.back(values), space.of_locked(weights)
 
 
-def _restart_beside(problem: Problem, space: Krylov, copies: Copies, found: Numbers, weights: Numbers) -> None:
+def _restart_beside(problem: Problem, space: Krylov, copies: Copies, found: NDArray, weights: NDArray) -> None:
     """As `_restart`, of the vectors that are not locked."""
     locked, size = space.locked, len(found)
     count = max(min(size // 3, size - problem.width), 0)
@@ -223,18 +223,18 @@ def _restart_beside(problem: Problem, space: Krylov, copies: Copies, found: Numb
     space.restart(_beside(locked, turns), t)
 
 
-def _beside(locked: int, turns: Numbers) -> Numbers:
+def _beside(locked: int, turns: NDArray) -> NDArray:
     """Weights that leave the first vectors as they are."""
     found = np.zeros((locked + turns.shape[0], locked + turns.shape[1]), dtype=turns.dtype)
     found[:locked, :locked], found[locked:, locked:] = np.eye(locked), turns
     return found
 
 
-def _schur(t: Numbers, first: Numbers) -> tuple[Numbers, Numbers, int]:
+def _schur(t: NDArray, first: NDArray) -> tuple[NDArray, NDArray, int]:
     """The Schur form with some eigenvalues first, its vectors, and how many these are."""
     from scipy.linalg import schur
 
-    found: tuple[Numbers, Numbers, int] = schur(t, output="complex", sort=_Chosen(first))
+    found: tuple[NDArray, NDArray, int] = schur(t, output="complex", sort=_Chosen(first))
     return found
 
 
@@ -281,7 +281,7 @@ def _not_converged(problem: Problem, space: Krylov, restarts: Restarts) -> NotCo
     )
 
 
-def _whole(problem: Problem) -> tuple[Numbers, Array]:
+def _whole(problem: Problem) -> tuple[NDArray, Array]:
     """All eigenvalues of a small matrix, by LAPACK, of which the wanted ones are taken."""
     order = problem.a.shape[0]
     matrix = (problem.a @ oc.eye(order, dtype=problem.dtype)).compute()
@@ -292,21 +292,21 @@ def _whole(problem: Problem) -> tuple[Numbers, Array]:
     return values[wanted], oc.asarray(np.ascontiguousarray(vectors[:, wanted]))
 
 
-def _pairs(problem: Problem, t: Numbers) -> tuple[Numbers, Numbers]:
+def _pairs(problem: Problem, t: NDArray) -> tuple[NDArray, NDArray]:
     """Eigenvalues and vectors of the projected matrix."""
     if problem.hermitian:
         return np.linalg.eigh((t + t.conj().T) / 2)
     return np.linalg.eig(t)
 
 
-def _limit(problem: Problem, values: Numbers, whole: Numbers) -> Numbers:
+def _limit(problem: Problem, values: NDArray, whole: NDArray) -> NDArray:
     """Residuals of tol · |θ|, or of some roundings of the largest |θ| that is known, below which none can be told."""
     eps = float(np.finfo(problem.dtype).eps)
-    found: Numbers = np.maximum(problem.tol * np.abs(values), _ROUNDINGS * eps * np.abs(whole).max())
+    found: NDArray = np.maximum(problem.tol * np.abs(values), _ROUNDINGS * eps * np.abs(whole).max())
     return found
 
 
-def _restart(problem: Problem, space: Krylov, found: Numbers, weights: Numbers, done: int) -> None:
+def _restart(problem: Problem, space: Krylov, found: NDArray, weights: NDArray, done: int) -> None:
     """Keeps what is wanted, and some of what is near it, so that it does not have to be found again."""
     size = len(found)
     count = min(problem.k + max(done, (size - problem.k) // 3), size - problem.width)
@@ -321,7 +321,7 @@ def _restart(problem: Problem, space: Krylov, found: Numbers, weights: Numbers, 
 class _Chosen:
     """Whether an eigenvalue that LAPACK found once more is one of some."""
 
-    def __init__(self, values: Numbers) -> None:
+    def __init__(self, values: NDArray) -> None:
         self._values = values
         self._near = 1e-6 * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
 
@@ -329,7 +329,7 @@ class _Chosen:
         return bool((np.abs(self._values - value) <= self._near).any())
 
 
-def _judged(problem: Problem, found: Numbers, vectors: Array) -> tuple[Numbers, Array, npt.NDArray[Any]]:
+def _judged(problem: Problem, found: NDArray, vectors: Array) -> tuple[NDArray, Array, NDArray]:
     """Eigenvalues of the matrix itself, and whether true residuals |Ax − λx| are small. I/O: one read of A."""
     values = problem.back(found)
     order, count = vectors.shape

@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._run.checkpoints import interval
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._copies import Gain
-from outcore.sparse.linalg._eigen import Numbers, Problem, inverse, problem_checked, solved
+from outcore.sparse.linalg._eigen import Problem, inverse, problem_checked, solved
 from outcore.sparse.linalg._operators import floating_dtype, operator, square
 from outcore.sparse.linalg._systems import vector
 
 Order = npt.NDArray[np.int64]
 
 
-def _both_ends(values: Numbers) -> Order:
+def _both_ends(values: NDArray) -> Order:
     """Places from the ends inwards, the largest first."""
     up = np.argsort(values)
     found = np.empty_like(up)
@@ -28,23 +29,23 @@ def _both_ends(values: Numbers) -> Order:
     return found
 
 
-def _beyond_ends(found: Numbers, values: Numbers) -> Numbers:
+def _beyond_ends(found: NDArray, values: NDArray) -> NDArray:
     """How far values lie outside of those that were found at both ends."""
     up = np.sort(found)
     low = len(up) // 2
     above = values - up[low]
-    beyond: Numbers = np.maximum(above, up[low - 1] - values) if low else above
+    beyond: NDArray = np.maximum(above, up[low - 1] - values) if low else above
     return beyond
 
 
 # By what eigenvalues are wanted: the largest first.
-_HERMITIAN: dict[str, Callable[[Numbers], Numbers]] = {
+_HERMITIAN: dict[str, Callable[[NDArray], NDArray]] = {
     "LA": lambda values: values,
     "SA": lambda values: -values,
     "LM": np.abs,
     "SM": lambda values: -np.abs(values),
 }
-_GENERAL: dict[str, Callable[[Numbers], Numbers]] = {
+_GENERAL: dict[str, Callable[[NDArray], NDArray]] = {
     "LM": np.abs,
     "SM": lambda values: -np.abs(values),
     "LR": np.real,
@@ -54,7 +55,7 @@ _GENERAL: dict[str, Callable[[Numbers], Numbers]] = {
 }
 
 
-def _wanted(name: str, which: str) -> tuple[Callable[[Numbers], Order], Gain]:
+def _wanted(name: str, which: str) -> tuple[Callable[[NDArray], Order], Gain]:
     """The order of what `which` asks for, and how much better than the worst of some values others are."""
     is_general = name == "eigs"
     measures = _GENERAL if is_general else _HERMITIAN
@@ -65,20 +66,20 @@ def _wanted(name: str, which: str) -> tuple[Callable[[Numbers], Order], Gain]:
         raise ArgumentError(f"{name}: which={which!r} is none of {', '.join(known)}")
     measure = measures[which]
 
-    def gain(found: Numbers, values: Numbers) -> Numbers:
-        better: Numbers = measure(values) - measure(found).min()
+    def gain(found: NDArray, values: NDArray) -> NDArray:
+        better: NDArray = measure(values) - measure(found).min()
         return better
 
     return lambda values: np.argsort(-measure(values)), gain
 
 
-def _same(values: Numbers) -> Numbers:
+def _same(values: NDArray) -> NDArray:
     return values
 
 
 def some_eigenvalues(
     name: str, A: Any, k: int, which: str, sigma: Any, v0: Any, tol: float, OPinv: Any, sizes: Any, going: Any
-) -> tuple[Numbers, Array]:
+) -> tuple[NDArray, Array]:
     """Eigenvalues and vectors in the order of `which`; `sizes` are ncv, block_size and maxiter, `going` the seed and
     the interval of checkpoints."""
     order_of, gain = _wanted(name, which)

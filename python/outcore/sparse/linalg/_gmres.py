@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse.linalg._systems import System, system
@@ -78,9 +78,7 @@ def gmres(
     return given.result(x), 0 if size <= given.limit else max(taken, 1)
 
 
-def _arnoldi(
-    given: System, r: Array, size: float, length: int, holder: Holder, tell: Any
-) -> tuple[Basis, npt.NDArray[Any]]:
+def _arnoldi(given: System, r: Array, size: float, length: int, holder: Holder, tell: Any) -> tuple[Basis, NDArray]:
     """An orthonormal basis of the Krylov space of AM and r, and H (k + 1, k)."""
     h = np.zeros((length + 1, length), dtype=np.result_type(given.dtype, np.float64))
     basis = Basis(holder)
@@ -106,11 +104,11 @@ def _arnoldi(
     return basis, h
 
 
-def _least(h: npt.NDArray[Any], size: float) -> npt.NDArray[Any]:
+def _least(h: NDArray, size: float) -> NDArray:
     """The y that makes |size·e₁ − Hy| least."""
     right = np.zeros(len(h), dtype=h.dtype)
     right[0] = size
-    found: npt.NDArray[Any] = np.linalg.lstsq(h, right, rcond=None)[0]
+    found: NDArray = np.linalg.lstsq(h, right, rcond=None)[0]
     return found
 
 

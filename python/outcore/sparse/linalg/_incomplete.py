@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.types import DType, NDArray
 from outcore.errors import LinAlgError, MemoryLimitError
 from outcore.sparse._along import check_room
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._operators import floating_dtype, square
 
-Numbers = npt.NDArray[Any]
 _ORDER_MAX = 1 << 32
 
 
 class Incomplete:
     """L·U or L·D·Lᴴ with ones on the diagonal of L: an approximate inverse."""
 
-    def __init__(self, factors: _core.IncompleteFactors, order: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, factors: _core.IncompleteFactors, order: int, dtype: DType) -> None:
         self.shape, self.dtype = (order, order), dtype
         self._factors = factors
 
-    def solve(self, x: Numbers, way: str) -> Numbers:
+    def solve(self, x: NDArray, way: str) -> NDArray:
         """The approximate inverse times x, or with "H" its conjugate transpose."""
         found = x.astype(np.result_type(x.dtype, self.dtype), order="C", copy=True)
         if found.size:
@@ -56,7 +53,7 @@ def factors_of(name: str, A: SparseMatrix, *, hermitian: bool, shift: float = 0.
     return Incomplete(made, order, dtype)
 
 
-def _by_row(A: SparseMatrix, dtype: np.dtype[Any], *, lower: bool) -> tuple[Numbers, Numbers, Numbers]:
+def _by_row(A: SparseMatrix, dtype: DType, *, lower: bool) -> tuple[NDArray, NDArray, NDArray]:
     """The entries in memory by rows and columns, ascending, without those above the diagonal where `lower`."""
     parts = [_lower(*block) if lower else block for block in A.blocks()]
     rows, columns, values = (
@@ -67,14 +64,12 @@ def _by_row(A: SparseMatrix, dtype: np.dtype[Any], *, lower: bool) -> tuple[Numb
     return rows[by_row], columns[by_row], values.astype(dtype)[by_row]
 
 
-def _lower(rows: Numbers, columns: Numbers, values: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def _lower(rows: NDArray, columns: NDArray, values: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     kept = columns <= rows
     return rows[kept], columns[kept], values[kept]
 
 
-def _broken(
-    name: str, dtype: np.dtype[Any], hermitian: bool, row: int, pivot: tuple[float, float] | None
-) -> LinAlgError:
+def _broken(name: str, dtype: DType, hermitian: bool, row: int, pivot: tuple[float, float] | None) -> LinAlgError:
     if pivot is None:
         return LinAlgError(f"{name}: row {row} has no entry on the diagonal")
     told = complex(*pivot) if dtype.kind == "c" and not hermitian else pivot[0]

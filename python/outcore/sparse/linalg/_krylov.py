@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore.errors import LinAlgError
 from outcore.sparse.linalg._operators import Operator
 from outcore.sparse.linalg._vectors import Basis, Holder, dot, norm, ratio
 
-Numbers = npt.NDArray[Any]
 _LOST = 1e-4  # a vector of which a block leaves less is made orthogonal to the basis once more
 _SPENT = 64  # rounding errors, below which nothing is left of a vector
 
@@ -26,12 +23,12 @@ class Krylov:
     their own, which A does not leave, and the others go on beside it.
     """
 
-    def __init__(self, name: str, a: Operator, width: int, capacity: int, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, name: str, a: Operator, width: int, capacity: int, dtype: DType, seed: int) -> None:
         self._name, self._a, self.dtype, self._seed = name, a, dtype, seed
         self._holder = Holder(a.shape[0] * dtype.itemsize, 2 * capacity)
         self.basis = Basis(self._holder)
-        self.t: Numbers = np.zeros((0, 0), dtype=dtype)
-        self.b: Numbers = np.zeros((width, 0), dtype=dtype)
+        self.t: NDArray = np.zeros((0, 0), dtype=dtype)
+        self.b: NDArray = np.zeros((width, 0), dtype=dtype)
         self.reads = self.locked = 0
         self.skew = 0.0  # part of a product by which xᴴ(Ay) and (Ax)ᴴy differed at most
         self.next: list[Array] = []
@@ -89,7 +86,7 @@ class Krylov:
         right = np.vstack(found[len(units) :]).astype(self.dtype)
         self._grow(right, [np.asarray(part) for part in found[: len(units)]])
 
-    def _grow(self, right: Numbers, found: list[Numbers]) -> None:
+    def _grow(self, right: NDArray, found: list[NDArray]) -> None:
         """T and B of the basis with the block that joined it, from their inner products."""
         width, old, size = len(found), len(self.t), len(self.basis)
         check_range(self._name, self.dtype, [right, *found], is_first=old == 0)
@@ -115,7 +112,7 @@ class Krylov:
     def _others(self, place: int) -> list[Array]:
         return [vector for other, vector in enumerate(self.next) if other != place]
 
-    def lock(self, vectors: Array, t: Numbers) -> None:
+    def lock(self, vectors: Array, t: NDArray) -> None:
         """Keeps vectors that span an invariant space of A, on which it is `t`, and goes on from random ones beside."""
         self.basis.replace(vectors)
         self.locked = len(t)
@@ -128,21 +125,21 @@ class Krylov:
             self.t[self.locked :, : self.locked] = self.t[: self.locked, self.locked :].conj().T
         self.locked = 0
 
-    def of_locked(self, weights: Numbers) -> Array:
+    def of_locked(self, weights: NDArray) -> Array:
         """The locked vectors · weights, held."""
         return self._holder.held([self.basis.product(weights, self.dtype)])[0][0]
 
-    def vectors(self, weights: Numbers) -> Array:
+    def vectors(self, weights: NDArray) -> Array:
         """V · weights, held."""
         return self._holder.held([self.basis.product(weights, self.dtype)])[0][0]
 
-    def restart(self, weights: Numbers, t: Numbers) -> None:
+    def restart(self, weights: NDArray, t: NDArray) -> None:
         """V ← V · weights, for columns that span an invariant subspace of T, on which it is `t`."""
         self.basis.replace(self.vectors(weights))
         self.t, self.b = np.asarray(t, dtype=self.dtype), np.asarray(self.b @ weights, dtype=self.dtype)
 
 
-def check_range(name: str, dtype: np.dtype[Any], products: list[Numbers], *, is_first: bool) -> None:
+def check_range(name: str, dtype: DType, products: list[NDArray], *, is_first: bool) -> None:
     """Raises LinAlgError for products that are not finite, and for first ones whose squares underflow."""
     largest = max((float(np.abs(part).max(initial=0.0)) for part in products), default=0.0)
     if not all(np.isfinite(part).all() for part in products):

@@ -6,16 +6,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import node
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse.linalg._operators import Identity, Operator, floating_dtype, square
 from outcore.sparse.linalg._vectors import Holder
-
-Numbers = npt.NDArray[Any]
 
 
 def lobpcg(
@@ -27,7 +25,7 @@ def lobpcg(
     tol: float | None = None,
     maxiter: int | None = None,
     largest: bool = True,
-) -> tuple[Numbers, Array]:
+) -> tuple[NDArray, Array]:
     """The k eigenvalues of a Hermitian matrix at one end, from approximations X (n, k) of their vectors (Knyazev 2001).
 
     SciPy's arguments, without B and Y, which are refused: `M` approximates the inverse of A, `tol` (n √ε unless told)
@@ -76,14 +74,14 @@ def lobpcg(
     return values, vectors
 
 
-def _sizes(vectors: Array, image: Array, values: Numbers) -> Array:
+def _sizes(vectors: Array, image: Array, values: NDArray) -> Array:
     """|Ax − λx| of each column."""
     return oc.sqrt(oc.sum(oc.square(oc.abs(image - vectors * oc.asarray(values))), axis=0))
 
 
 def _extended(
     a: Operator, holder: Holder, basis: list[Array], known: list[Array]
-) -> tuple[list[Array], list[Array], tuple[Numbers, Numbers]]:
+) -> tuple[list[Array], list[Array], tuple[NDArray, NDArray]]:
     """The basis S and AS, held, with SᴴS and SᴴAS: the part of S whose image is not known has one product."""
     place = len(basis) - 1 if not known else 1
     images = [*known[:1], a @ basis[place], *known[1:]]
@@ -96,7 +94,7 @@ def _extended(
     return held[:count], held[count:], (gram, projected)
 
 
-def _best(gram: Numbers, projected: Numbers, count: int, largest: bool) -> tuple[Numbers, Numbers]:
+def _best(gram: NDArray, projected: NDArray, count: int, largest: bool) -> tuple[NDArray, NDArray]:
     """The Ritz values at one end and the weights of their vectors. What S has twice but for rounding is left out."""
     scale = 1 / np.sqrt(np.where(np.diag(gram).real > 0, np.diag(gram).real, 1))
     sizes, turns = np.linalg.eigh(scale[:, None] * gram * scale)
@@ -107,7 +105,7 @@ def _best(gram: Numbers, projected: Numbers, count: int, largest: bool) -> tuple
     return found[order], np.ascontiguousarray(to @ vectors[:, order])
 
 
-def _product(parts: list[Array], weights: Numbers) -> Array:
+def _product(parts: list[Array], weights: NDArray) -> Array:
     """[S₁ S₂ …] · weights."""
     width = parts[0].shape[1]
     pieces = [np.ascontiguousarray(weights[place * width : (place + 1) * width]) for place in range(len(parts))]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore.errors import LinAlgError
 from outcore.sparse.linalg._operators import Damped, Operator, floating_dtype, operator
@@ -132,7 +132,7 @@ _KEPT = (
 )
 
 
-def _first(alpha: float, beta: float, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _first(alpha: float, beta: float, dtype: DType) -> NDArray:
     """The numbers before the first step."""
     known = {"alpha": alpha, "alphabar": alpha, "zetabar": alpha * beta, "squares": alpha * alpha, "betadd": beta}
     ones = dict.fromkeys(("rho", "rhobar", "cbar", "rhodold"), 1.0)

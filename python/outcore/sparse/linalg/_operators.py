@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore.errors import DTypeError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
 
 
-def floating_dtype(*dtypes: Any) -> np.dtype[Any]:
+def floating_dtype(*dtypes: Any) -> DType:
     """The type that iterations run in: float64 for integers and bool, else what NumPy promotes to, from float32 up."""
     kinds = [np.dtype(dtype) for dtype in dtypes]
     return np.result_type(np.float32, *(np.float64 if kind.kind in "biu" else kind for kind in kinds))
@@ -204,10 +204,10 @@ def aslinearoperator(A: Any) -> Any:
 
     inner = operator(A, "aslinearoperator")
 
-    def forward(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def forward(x: NDArray) -> NDArray:
         return (inner @ oc.asarray(np.ascontiguousarray(x))).compute()
 
-    def backward(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def backward(x: NDArray) -> NDArray:
         return inner.adjoint(oc.asarray(np.ascontiguousarray(x))).compute()
 
     made = LinearOperator(

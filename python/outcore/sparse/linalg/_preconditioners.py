@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._along import check_room
@@ -34,7 +34,7 @@ class Preconditioner(Operator):
 class _Blocks(Preconditioner):
     """Inverses of diagonal blocks, (count, side, side)."""
 
-    def __init__(self, order: int, inverses: npt.NDArray[Any]) -> None:
+    def __init__(self, order: int, inverses: NDArray) -> None:
         super().__init__((order, order), inverses.dtype)
         self._inverses = oc.asarray(inverses)
 
@@ -71,7 +71,7 @@ class _Factors(Preconditioner):
     def _solved(self, x: Array, way: str) -> Array:
         wanted, factors = np.result_type(x.dtype, self.dtype), self._factors
 
-        def solve(tile: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        def solve(tile: NDArray) -> NDArray:
             found = factors.solve(np.ascontiguousarray(tile.astype(wanted)), way)
             return np.asarray(found, dtype=wanted)
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._eigenvalues import columns_of, some_eigenvalues
 from outcore.sparse.linalg._operators import Normal, floating_dtype, operator
 from outcore.sparse.linalg._vectors import Holder
-
-Numbers = npt.NDArray[Any]
 
 
 def svds(
@@ -63,7 +61,7 @@ def svds(
     return (q, small, oc.conj(near.T)) if normal.tall else (near, small, oc.conj(q.T))
 
 
-def _factored(tall: Array) -> tuple[Array, Numbers, Numbers]:
+def _factored(tall: Array) -> tuple[Array, NDArray, NDArray]:
     """Left vectors, singular values (ascending) and right vectors (k, k) of a matrix of few columns."""
     q, r = oc.linalg.qr(tall)
     (q,), (small,) = Holder(tall.nbytes, 2).held([q], [r])
@@ -74,7 +72,7 @@ def _factored(tall: Array) -> tuple[Array, Numbers, Numbers]:
 
 def randomized_svd(
     A: Any, k: int = 6, *, oversamples: int | None = None, seed: int = 0
-) -> tuple[Array, Numbers, Array]:
+) -> tuple[Array, NDArray, Array]:
     """An approximation of the k largest singular values and vectors from two reads of A: u, s (ascending), vh.
 
     The sketch Y = AΩ of a random matrix Ω (n, r), with r = k + `oversamples` (k + 10 unless told), spans most of the

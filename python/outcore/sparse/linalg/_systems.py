@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._lazy.node import node
 from outcore.errors import ArgumentError, LinAlgError, ShapeError
@@ -33,7 +34,7 @@ class System:
     first: Array | None
     m: Operator
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
     size: float
     limit: float
     most: int
@@ -58,7 +59,7 @@ class System:
                 raise LinAlgError(f"{self.name}: products with {what} are not finite: it has NaN or infinity; mend it")
 
 
-def scale_for(largest: float, dtype: np.dtype[Any]) -> float:
+def scale_for(largest: float, dtype: DType) -> float:
     """The power of two that brings the largest of some numbers near 1, where its square would overflow or be lost."""
     limits = np.finfo(dtype)
     root = float(limits.eps)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore import _core
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._run.running import plan_and_run
 from outcore._session.session import current
@@ -108,7 +108,7 @@ class Basis:
         else:
             self._parts.append(block)
 
-    def product(self, weights: npt.NDArray[Any], dtype: np.dtype[Any]) -> Array:
+    def product(self, weights: NDArray, dtype: DType) -> Array:
         """V · weights, lazily; of the first vectors, where weights are fewer."""
         total, begin = None, 0
         for part in self._parts:

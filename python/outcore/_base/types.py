@@ -1,0 +1,16 @@
+"""Types that all rooms use in annotations. `Any` stands in them once, so that it need not in their users."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+NDArray: TypeAlias = npt.NDArray[Any]  # a NumPy array of any element type
+DType: TypeAlias = np.dtype[Any]  # a NumPy element type, whichever
+JSONObject: TypeAlias = dict[str, Any]  # parsed JSON, and what is written as JSON; its keys say what their values are
+PathLike: TypeAlias = str | os.PathLike[str]
+
+__all__ = ["DType", "JSONObject", "NDArray", "PathLike"]
