@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.element_types import NAME_OF, DTypeLike, dtype_of
@@ -19,6 +20,7 @@ from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, R
 
 Weak: TypeAlias = bool | int | float | complex
 Operand: TypeAlias = "Lazy | NDArray | np.generic | Weak"
+ArrayLike: TypeAlias = "Operand | npt.ArrayLike"  # also lists, and arrays of other libraries that have `__array__`
 
 _ROOM_ASKED_FROM = 1 << 20  # less than this fits everywhere
 _DEFAULTS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}

@@ -87,7 +87,7 @@ def ours_alone(types: Iterable[type]) -> bool:
     return all(issubclass(kind, Array) or kind in (np.ndarray, np.generic) for kind in types)
 
 
-def full_name(function: Callable[..., Any]) -> str:
+def full_name(function: Callable[..., object]) -> str:
     """A NumPy function's name with the namespace users find it in."""
     module = getattr(function, "__module__", None) or "numpy"
     space = next((part for part in ("linalg", "fft", "random") if part in module), None)

@@ -9,7 +9,9 @@ from typing import Any
 from outcore.errors import DTypeError
 
 
-def check_arguments(name: str, ours: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+def check_arguments(
+    name: str, ours: Callable[..., object], args: tuple[object, ...], options: Mapping[str, Any]
+) -> None:
     """Refuses what NumPy's function takes and ours does not."""
     signature = inspect.signature(ours)
     try:
@@ -19,7 +21,7 @@ def check_arguments(name: str, ours: Callable[..., Any], args: tuple[Any, ...], 
         raise DTypeError(f"numpy.{name}: {error}; of outcore arrays it takes {taken}") from None
 
 
-def adapted(name: str, ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
+def adapted(name: str, ours: Callable[..., object], theirs: Callable[..., object]) -> Callable[..., object]:
     """A function as it is: what it takes by place is passed by place, all else by name, whatever the caller did."""
     signature = inspect.signature(theirs)
     kinds = [(parameter.name, parameter.kind) for parameter in signature.parameters.values()]
@@ -29,7 +31,7 @@ def adapted(name: str, ours: Callable[..., Any], theirs: Callable[..., Any]) -> 
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
     ]
 
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: object) -> object:
         if any(kind is inspect.Parameter.VAR_POSITIONAL for _, kind in kinds):
             return ours(*args, **options)
         given = dict(signature.bind(*args, **options).arguments)

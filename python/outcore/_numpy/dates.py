@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from outcore import _api as oc
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore._numpy import typed
 from outcore._numpy.typed import called, method
 from outcore.dates import Dates, as_dates, meet
@@ -19,15 +20,15 @@ _MOVES = (
 )
 
 
-def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, *args: Any, **options: Any) -> Any:
+def _moved(function: Callable[..., Array]) -> Callable[..., object]:
+    def call(a: Dates, *args: object, **options: object) -> object:
         return a._like(function(a.integers, *args, **options))
 
     return call
 
 
-def _joined(name: str) -> Callable[..., Any]:
-    def call(arrays: Any, axis: int | None = 0) -> Any:
+def _joined(name: str) -> Callable[..., object]:
+    def call(arrays: Sequence[Operand | Dates], axis: int | None = 0) -> object:
         kind = next(part.dtype.kind for part in arrays if isinstance(part, Dates))
         parts = meet(*(as_dates(part, kind) for part in arrays))
         return parts[0]._like(getattr(oc, name)([part.integers for part in parts], axis=axis))
@@ -35,18 +36,18 @@ def _joined(name: str) -> Callable[..., Any]:
     return call
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Operand, x: Operand | Dates, y: Operand | Dates) -> object:
     kind = next(part.dtype.kind for part in (x, y) if isinstance(part, Dates))
     first, second = meet(as_dates(x, kind), as_dates(y, kind))
     return first._like(oc.where(condition, first.integers, second.integers))
 
 
-def _dates_as(value: Any, other: Any) -> Dates:
+def _dates_as(value: object, other: Dates) -> Dates:
     """An argument as dates, beside another that are."""
     return value if isinstance(value, Dates) else as_dates(value, other.dtype.kind)
 
 
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+_FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     **{getattr(np, name): _moved(getattr(np, name)) for name in _MOVES},
     **{getattr(np, name): method(name) for name in ("argmin", "argmax", "ptp", "sum", "mean", "cumsum")},
     **typed.FUNCTIONS,
@@ -59,7 +60,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def apply_to_dates(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def apply_to_dates(function: Callable[..., object], args: tuple[object, ...], options: dict[str, object]) -> object:
     """`__array_function__` of `Dates`. Raises DTypeError for a function that is not in the table."""
     return called(_FUNCTIONS, "dates is not supported; give it .integers", function, args, options)
 

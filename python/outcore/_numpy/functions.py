@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
-from outcore._lazy.node import axis_of
-from outcore._lazy.reduction import floating
+from outcore._base.element_types import DTypeLike
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, axis_of
+from outcore._lazy.reduction import Axis, floating
 from outcore._numpy_like.spacing import linspace_between
 from outcore._run import masks
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 
-def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def _diagonal(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     return oc.linalg.diagonal(oc.moveaxis(a, (axis1, axis2), (-2, -1)), offset=offset)
 
 
-def _diag(v: Any, k: int = 0) -> Any:
+def _diag(v: Operand, k: int = 0) -> Array:
     array = oc.asarray(v)
     if array.ndim == 2:
         return _diagonal(array, k)
@@ -32,19 +34,25 @@ def _diag(v: Any, k: int = 0) -> Any:
 
 
 def _linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: Operand,
+    stop: Operand,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike = None,
+    axis: int = 0,
+) -> object:
     found = linspace_between(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
     return (found, (oc.asarray(stop) - start) / max(num - endpoint, 1)) if retstep else found
 
 
-def _argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
+def _argpartition(a: Operand, kth: Any, axis: int | None = -1) -> Array:
     array = oc.asarray(a).ravel() if axis is None else oc.asarray(a)
     place = -1 if axis is None else axis
     return oc.argsort(array, axis=place) if np.ndim(kth) else oc.argpartition(array, int(kth), axis=place)
 
 
-def _real_if_close(a: Any, tol: float = 100) -> Any:
+def _real_if_close(a: Operand, tol: float = 100) -> Array:
     """Whether it is real depends on the data: one read finds out when something needs to know."""
     array = oc.asarray(a)
     if array.dtype.kind != "c":
@@ -53,7 +61,7 @@ def _real_if_close(a: Any, tol: float = 100) -> Any:
     return masks.Chosen(lambda: (array.real if oc.all(oc.abs(array.imag) < near).item() else array)._expr)
 
 
-def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803 - NumPy's name
+def _vander(x: Operand, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803 - NumPy's name
     array = oc.asarray(x)
     if array.ndim != 1:
         raise ShapeError(f"numpy.vander: an array of shape {array.shape} is not a row")
@@ -62,41 +70,41 @@ def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # n
     return oc.astype(array, kind)[:, None] ** (powers if increasing else oc.flip(powers))
 
 
-def _without_values(a: Any) -> Any:
+def _without_values(a: Operand) -> object:
     """An array of the same shape and type that takes no memory."""
     array = oc.asarray(a)
     return np.broadcast_to(np.zeros((), dtype=array.dtype), array.shape)
 
 
-def _einsum_path(*operands: Any, optimize: Any = "greedy") -> Any:
+def _einsum_path(*operands: Any, optimize: Any = "greedy") -> object:
     """It looks at shapes only, so NumPy itself may."""
-    given = [_without_values(part) if isinstance(part, oc.Array) else part for part in operands]
-    return np.einsum_path(*given, optimize=optimize)
+    shapes: list[Any] = [_without_values(part) if isinstance(part, oc.Array) else part for part in operands]
+    return np.einsum_path(*shapes, optimize=optimize)
 
 
-def _inner(a: Any, b: Any) -> Any:
+def _inner(a: Operand, b: Operand) -> Array:
     left, right = oc.asarray(a), oc.asarray(b)
     return oc.tensordot(left, right, axes=([-1], [-1])) if left.ndim and right.ndim else left * right
 
 
-def _extract(condition: Any, arr: Any) -> Any:
+def _extract(condition: Operand, arr: Operand) -> Array:
     return oc.compress(oc.asarray(condition).ravel(), oc.asarray(arr).ravel())
 
 
-def _sinc(x: Any) -> Any:
+def _sinc(x: Operand) -> Array:
     array = floating(x)
     angle = array * math.pi
     safe = oc.where(array == 0, 1.0, angle)
     return oc.where(array == 0, 1.0, oc.sin(safe) / safe)
 
 
-def _angle(z: Any, deg: bool = False) -> Any:
+def _angle(z: Operand, deg: bool = False) -> Array:
     array = floating(z)
     found = oc.atan2(array.imag, array.real)
     return found * (180 / math.pi) if deg else found
 
 
-def _polyval(p: Any, x: Any) -> Any:
+def _polyval(p: Operand, x: Operand) -> Array:
     """Horner's scheme; the coefficients are few, highest power first."""
     coefficients = oc.asarray(p).compute()
     if coefficients.ndim != 1:
@@ -107,16 +115,16 @@ def _polyval(p: Any, x: Any) -> Any:
     return value
 
 
-def _infinite(sign: int) -> Callable[[Any], Any]:
+def _infinite(sign: int) -> Callable[[Operand], Array]:
     return lambda x: oc.isinf(x) & (oc.signbit(x) if sign < 0 else ~oc.signbit(x))
 
 
-def _is_real(x: Any) -> Any:
+def _is_real(x: Operand) -> Array:
     return oc.asarray(x).imag == 0
 
 
-def _split_along(name: str, axis: int) -> Callable[[Any, Any], Any]:
-    def call(ary: Any, indices_or_sections: Any) -> Any:
+def _split_along(name: str, axis: int) -> Callable[[Operand, int | Sequence[int]], list[Array]]:
+    def call(ary: Operand, indices_or_sections: int | Sequence[int]) -> list[Array]:
         array = oc.asarray(ary)
         place = 0 if name == "hsplit" and array.ndim == 1 else axis
         return oc.split(array, indices_or_sections, axis=place)
@@ -124,11 +132,11 @@ def _split_along(name: str, axis: int) -> Callable[[Any, Any], Any]:
     return call
 
 
-def _partition(a: Any, kth: Any, axis: int = -1) -> Any:
+def _partition(a: Operand, kth: Any, axis: int = -1) -> Array:
     return oc.sort(a, axis=axis) if np.ndim(kth) else oc.partition(a, int(kth), axis=axis)
 
 
-def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: Any = "xy") -> Any:
+def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: Any = "xy") -> object:
     del copy
     if sparse:
         raise ArgumentError(
@@ -137,14 +145,16 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: Any =
     return oc.meshgrid(*xi, indexing=indexing)
 
 
-def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+def _histogram(
+    a: Operand, bins: Any = 10, range: Any = None, density: Any = None, weights: Operand | None = None
+) -> object:
     return tuple(oc.histogram(a, bins, range=range, density=bool(density), weights=weights))
 
 
-def _of_first(invert: bool) -> Callable[..., Any]:
+def _of_first(invert: bool) -> Callable[..., object]:
     """The values of the first array that are in the second, or are not."""
 
-    def call(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    def call(ar1: Operand, ar2: Operand, assume_unique: bool = False) -> Array:
         del assume_unique
         first = oc.unique(oc.asarray(ar1).ravel())
         return first[oc.isin(first, ar2, invert=invert)]
@@ -153,28 +163,28 @@ def _of_first(invert: bool) -> Callable[..., Any]:
 
 
 def _unique(
-    ar: Any,
+    ar: Operand,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
-    axis: Any = None,
+    axis: Axis = None,
     *,
     equal_nan: bool = True,
     sorted: bool = True,
-) -> Any:
+) -> object:
     del sorted  # it always is
     if axis is not None and not (axis in (0, -1) and oc.asarray(ar).ndim == 1):
         raise ArgumentError(f"numpy.unique: axis={axis} of outcore arrays is not supported, only elements: axis=None")
     return oc.unique(ar, return_index, return_inverse, return_counts, equal_nan=equal_nan)
 
 
-def _block(arrays: Any) -> Any:
+def _block(arrays: Sequence[Operand]) -> Array:
     def depth(part: Any) -> int:
         return 1 + depth(part[0]) if isinstance(part, list) else 0
 
     levels = depth(arrays)
 
-    def joined(part: Any, level: int) -> Any:
+    def joined(part: Any, level: int) -> Array:
         if not isinstance(part, list):
             array = oc.asarray(part)
             return array if array.ndim >= levels else oc.reshape(array, (1,) * (levels - array.ndim) + array.shape)
@@ -183,42 +193,42 @@ def _block(arrays: Any) -> Any:
     return joined(arrays, levels)
 
 
-def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def _rollaxis(a: Operand, axis: int, start: int = 0) -> Array:
     ndim = oc.asarray(a).ndim
     place = axis_of("rollaxis", axis, ndim)
     to = start + ndim if start < 0 else start
     return oc.moveaxis(a, place, to - 1 if place < to else to)
 
 
-def _cross(a: Any, b: Any, axis: int = -1) -> Any:
+def _cross(a: Operand, b: Operand, axis: int = -1) -> Array:
     return oc.linalg.cross(a, b, axis=axis)
 
 
-def _vdot(a: Any, b: Any) -> Any:
+def _vdot(a: Operand, b: Operand) -> Array:
     return oc.vecdot(oc.asarray(a).ravel(), oc.asarray(b).ravel())
 
 
-def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+def _bincount(x: Operand, weights: Operand | None = None, minlength: int = 0) -> Array:
     return oc.bincount(x, weights=weights, minlength=minlength)
 
 
-def _einsum(*operands: Any, optimize: Any = True) -> Any:
+def _einsum(*operands: Any, optimize: Any = True) -> Array:
     del optimize  # the order is chosen by cost
     if not isinstance(operands[0], str):
         raise ArgumentError("numpy.einsum: of outcore arrays it takes subscripts as text")
     return oc.einsum(*operands)
 
 
-def _empty_like(prototype: Any, dtype: Any = None) -> Any:
+def _empty_like(prototype: Operand, dtype: DTypeLike = None) -> Array:
     return oc.empty_like(prototype, dtype=dtype)
 
 
-def _copy(a: Any, order: str = "K") -> Any:
+def _copy(a: Operand, order: str = "K") -> Array:
     del order
     return oc.asarray(a).copy()
 
 
-FUNCTIONS: dict[Any, Callable[..., Any]] = {
+FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     np.diagonal: _diagonal,
     np.diag: _diag,
     np.diagflat: lambda v, k=0: _diag(oc.asarray(v).ravel(), k),
@@ -284,18 +294,18 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def _radians(x: Any) -> Any:
+def _radians(x: Operand) -> Array:
     return oc.asarray(x) * (math.pi / 180)
 
 
-def _degrees(x: Any) -> Any:
+def _degrees(x: Operand) -> Array:
     return oc.asarray(x) * (180 / math.pi)
 
 
-def _number_of(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _number_of(choose: Callable[[Operand, Operand], Array]) -> Callable[[Operand, Operand], Array]:
     """The extreme of two that passes over NaN."""
 
-    def call(x1: Any, x2: Any) -> Any:
+    def call(x1: Operand, x2: Operand) -> Array:
         a, b = oc.asarray(x1), oc.asarray(x2)
         if a.dtype.kind not in "f" and b.dtype.kind not in "f":
             return choose(x1, x2)
@@ -305,12 +315,12 @@ def _number_of(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return call
 
 
-def _float_power(x1: Any, x2: Any) -> Any:
+def _float_power(x1: Operand, x2: Operand) -> Array:
     kinds = [np.result_type(oc.asarray(part).dtype, np.float64) for part in (x1, x2)]
     return oc.pow(*(oc.astype(oc.asarray(part), kind) for part, kind in zip((x1, x2), kinds, strict=True)))
 
 
-def _fmod(x1: Any, x2: Any) -> Any:
+def _fmod(x1: Operand, x2: Operand) -> Array:
     a, b = oc.asarray(x1), oc.asarray(x2)
     if a.dtype.kind == "c" or b.dtype.kind == "c":
         raise DTypeError("numpy.fmod: complex numbers have no remainder")
@@ -319,13 +329,13 @@ def _fmod(x1: Any, x2: Any) -> Any:
     return oc.where((rest != 0) & ((a < 0) != (b < 0)), rest - b, rest)
 
 
-def _heaviside(x1: Any, x2: Any) -> Any:
+def _heaviside(x1: Operand, x2: Operand) -> Array:
     x = oc.asarray(x1)
     found = oc.where(x < 0, 0.0, oc.where(x > 0, 1.0, x2))
     return oc.where(oc.isnan(x), np.nan, found) if x.dtype.kind == "f" else found
 
 
-def _modf(x: Any) -> tuple[Any, Any]:
+def _modf(x: Operand) -> tuple[Array, Array]:
     array = oc.asarray(x)
     array = array if array.dtype.kind == "f" else array.astype(np.float64)
     whole = oc.trunc(array)
@@ -333,11 +343,11 @@ def _modf(x: Any) -> tuple[Any, Any]:
     return oc.copysign(part, array), whole
 
 
-def _divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
+def _divmod(x1: Operand, x2: Operand) -> tuple[Array, Array]:
     return oc.floor_divide(x1, x2), oc.remainder(x1, x2)
 
 
-UFUNCS: dict[str, Callable[..., Any]] = {
+UFUNCS: dict[str, Callable[..., object]] = {
     "deg2rad": _radians,
     "radians": _radians,
     "rad2deg": _degrees,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from outcore import _api as oc
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore._numpy.arguments import adapted
 from outcore.errors import ArgumentError, ShapeError
 
@@ -22,21 +24,23 @@ _FFT = (
 )
 
 
-def _lstsq(a: Any, b: Any, rcond: float | None = None) -> Any:
+def _lstsq(a: Operand, b: Operand, rcond: float | None = None) -> object:
     return oc.linalg.lstsq(a, b, rcond=rcond)
 
 
-def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def _svd(a: Operand, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> object:
     del hermitian  # a promise that would save time
     return oc.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
 
 
-def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+def _pinv(a: Operand, rcond: Operand | None = None, hermitian: bool = False, *, rtol: Operand | None = None) -> Array:
     del hermitian
     return oc.linalg.pinv(a, rtol=rcond if rtol is None else rtol)
 
 
-def _matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:  # noqa: N803
+def _matrix_rank(
+    A: Operand, tol: Operand | None = None, hermitian: bool = False, *, rtol: Operand | None = None
+) -> Array:  # noqa: N803
     del hermitian
     if tol is not None:
         raise ArgumentError("numpy.linalg.matrix_rank: of outcore arrays it takes rtol=, relative to the largest value")
@@ -44,7 +48,7 @@ def _matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any 
     return oc.any(array != 0).astype(np.int64) if array.ndim < 2 else oc.linalg.matrix_rank(array, rtol=rtol)
 
 
-def _multi_dot(arrays: Any) -> Any:
+def _multi_dot(arrays: Sequence[Operand]) -> Array:
     """One chain of products, whose order the planner chooses by cost."""
     first, *rest = [oc.asarray(array) for array in arrays]
     if not rest:
@@ -54,16 +58,16 @@ def _multi_dot(arrays: Any) -> Any:
     return first
 
 
-def _of_two(name: str) -> Callable[..., Any]:
+def _of_two(name: str) -> Callable[..., object]:
     """`fft2` and its kin: over the last two axes."""
 
-    def call(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+    def call(a: Operand, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> object:
         return getattr(oc.fft, name)(a, s=s, axes=axes, norm=norm)
 
     return call
 
 
-FUNCTIONS: dict[Any, Callable[..., Any]] = {
+FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     **{getattr(np.linalg, name): adapted(name, getattr(oc.linalg, name), getattr(np.linalg, name)) for name in _LINALG},
     **{getattr(np.fft, name): adapted(name, getattr(oc.fft, name), getattr(np.fft, name)) for name in _FFT},
     **{getattr(np.fft, f"{name}2"): _of_two(f"{name}n") for name in ("fft", "ifft", "rfft", "irfft")},

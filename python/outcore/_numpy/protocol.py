@@ -5,14 +5,17 @@ What has no entry here raises TypeError, as the protocols ask; nothing is comput
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from outcore import _api as oc
 from outcore._base.element_types import DTypeLike, dtype_of
-from outcore._lazy.node import axis_of, integers, is_weak
+from outcore._base.types import DType
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, axis_of, integers, is_weak
+from outcore._lazy.reduction import Axis
 from outcore._lazy.typed import Typed
 from outcore._numpy import functions
 from outcore._numpy import linalg as _numpy_linalg
@@ -62,7 +65,7 @@ _FLOATING_UFUNCS = frozenset({"fabs", "rint"})
 _UFUNCS = frozenset(oc.elementwise.__all__) - {"clip"} | {"matmul", "vecdot"}
 
 
-def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> object:
     """`__array_ufunc__`: calls and reductions of ufuncs that have a node."""
     name = ufunc.__name__
     if any(isinstance(part, Typed) for part in inputs):
@@ -93,7 +96,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
     return getattr(oc, standard)(*inputs)
 
 
-def _along(name: str, x: Any, axis: int = 0, dtype: DTypeLike = None) -> Any:
+def _along(name: str, x: Operand, axis: int = 0, dtype: DTypeLike = None) -> object:
     """A scan as a ufunc gives it: in the type of the array, where the function of sums would take 64 bits."""
     array = oc.asarray(x, dtype=dtype)
     if name in ("cummax", "cummin"):
@@ -102,13 +105,13 @@ def _along(name: str, x: Any, axis: int = 0, dtype: DTypeLike = None) -> Any:
     return getattr(oc, name)(array, axis=axis, dtype=wide)
 
 
-def _spread(x1: Any, x2: Any) -> tuple[Any, Any]:
+def _spread(x1: Operand, x2: Operand) -> tuple[Array, Array]:
     """Two arrays so that each element of one meets each of the other."""
     first, second = oc.asarray(x1), oc.asarray(x2)
     return oc.reshape(first, first.shape + (1,) * second.ndim), second
 
 
-def _fill(name: str, targets: tuple[Any, ...], found: Any) -> Any:
+def _fill(name: str, targets: tuple[Any, ...], found: Any) -> object:
     """`b += x` with a NumPy array on the left: it is filled with the result, which is computed."""
     if found is NotImplemented or len(targets) != 1:
         return NotImplemented
@@ -123,7 +126,7 @@ def _fill(name: str, targets: tuple[Any, ...], found: Any) -> Any:
     return target
 
 
-def _loop_input(part: Any) -> Any:
+def _loop_input(part: object) -> type | DType:
     """What `ufunc.resolve_dtypes` takes for an input: an element type, or a Python scalar's kind."""
     if is_weak(part) and not isinstance(part, bool):
         return next(kind for kind in (int, float, complex) if isinstance(part, kind))
@@ -141,7 +144,7 @@ def _cast_to_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: DTypeLike) ->
     return tuple(part if is_weak(part) else oc.asarray(part, dtype=kind) for part, kind in casts)
 
 
-def _reduced_where(name: str, a: Any, mask: Any, axis: Any, given: dict[str, Any]) -> Any:
+def _reduced_where(name: str, a: Operand, mask: Any, axis: Any, given: dict[str, Any]) -> object:
     """A reduction over the elements that a mask chooses."""
     if name in ("sum", "prod", "mean", "var", "std"):
         return getattr(missing, f"{name}_where")(a, mask, axis=axis, **given)
@@ -153,8 +156,8 @@ def _reduced_where(name: str, a: Any, mask: Any, axis: Any, given: dict[str, Any
     raise DTypeError(f"numpy.{name}: where= is not supported for outcore arrays")
 
 
-def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., Any]:
-    def call(a: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
+def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., object]:
+    def call(a: Operand, axis: Axis = None, *args: object, **options: Any) -> object:
         if args:
             raise DTypeError(f"numpy.{name}: pass arguments after axis by name for outcore arrays")
         given = {rename.get(key, key): value for key, value in options.items() if value is not None}
@@ -172,30 +175,37 @@ def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., Any]:
     return call
 
 
-def _concatenate(arrays: Any, axis: int | None = 0) -> Any:
+def _concatenate(arrays: Sequence[Operand], axis: int | None = 0) -> Array:
     return oc.concat(arrays, axis=axis)
 
 
-def _stack(arrays: Any, axis: int = 0) -> Any:
+def _stack(arrays: Sequence[Operand], axis: int = 0) -> Array:
     return oc.stack(arrays, axis=axis)
 
 
-def _transpose(a: Any, axes: Any = None) -> Any:
+def _transpose(a: Operand, axes: Any = None) -> Array:
     return oc.asarray(a).transpose(*([] if axes is None else [tuple(axes)]))
 
 
-def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+def _clip(
+    a: Operand,
+    a_min: Operand | None = None,
+    a_max: Operand | None = None,
+    *,
+    min: Operand | None = None,
+    max: Operand | None = None,
+) -> Array:
     return oc.clip(a, a_min if min is None else min, a_max if max is None else max)
 
 
-def _dot(a: Any, b: Any) -> Any:
+def _dot(a: Operand, b: Operand) -> Array:
     left, right = oc.asarray(a), oc.asarray(b)
     if not left.ndim or not right.ndim:
         return left * right
     return left @ right if right.ndim <= 2 else oc.tensordot(left, right, axes=([-1], [-2]))
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def _norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """A vector's norm over one axis (or all, without `ord`), a matrix's over two: rows first, wherever they lie."""
     array = oc.asarray(x)
     if ord is None and axis is None:
@@ -211,34 +221,34 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     return oc.moveaxis(norms, (-2, -1), axes) if keepdims else norms
 
 
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+def _trace(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None) -> Array:
     return oc.linalg.trace(oc.moveaxis(a, (axis1, axis2), (-2, -1)), offset=offset, dtype=dtype)
 
 
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def _tensordot(a: Operand, b: Operand, axes: Any = 2) -> Array:
     if not isinstance(axes, (int, np.integer)):
         axes = tuple(integers(part) for part in axes)
     return oc.tensordot(a, b, axes=axes)
 
 
-def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+def _where(condition: Operand, x: Any = None, y: Any = None) -> object:
     return oc.where(condition) if x is None and y is None else oc.where(condition, x, y)
 
 
-def _along_all(name: str) -> Callable[..., Any]:
+def _along_all(name: str) -> Callable[..., object]:
     """NumPy's scans go over all elements where no axis is given."""
 
-    def call(a: Any, axis: int | None = None, dtype: DTypeLike = None) -> Any:
+    def call(a: Operand, axis: int | None = None, dtype: DTypeLike = None) -> object:
         array = oc.asarray(a)
         return getattr(oc, name)(array.ravel() if axis is None else array, axis=axis or 0, dtype=dtype)
 
     return call
 
 
-def _sorting(name: str) -> Callable[..., Any]:
+def _sorting(name: str) -> Callable[..., object]:
     """Every kind of sort is stable here; no axis is all elements in one."""
 
-    def call(a: Any, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Any:
+    def call(a: Operand, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> object:
         del kind, stable
         array = oc.asarray(a)
         return getattr(oc, name)(array.ravel() if axis is None else array, axis=-1 if axis is None else axis)
@@ -246,18 +256,18 @@ def _sorting(name: str) -> Callable[..., Any]:
     return call
 
 
-def _reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def _reshape(a: Operand, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     if order != "C":
         raise DTypeError(f"numpy.reshape, numpy.ravel: order {order!r} is not supported for outcore arrays, only 'C'")
     return oc.reshape(a, shape, copy=copy)
 
 
-def _round(a: Any, decimals: int = 0) -> Any:
+def _round(a: Operand, decimals: int = 0) -> Array:
     """Scaled, rounded and scaled back, as NumPy does it. Integers stay as they are: they have no decimals."""
     return oc.asarray(a).round(decimals)
 
 
-def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def _diff(a: Operand, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """A 0-d edge is repeated along the other axes; the standard's function takes whole ones only."""
     array = oc.asarray(a)
     place = axis_of("diff", axis, array.ndim)
@@ -266,7 +276,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     return oc.diff(array, axis=place, n=n, prepend=first, append=last)
 
 
-def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
+def _pad(array: Operand, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Array:
     return oc.pad(array, pad_width, mode, constant_values=constant_values)
 
 
@@ -284,11 +294,11 @@ _SAME = (
 )
 
 
-def _same(name: str) -> Callable[..., Any]:
+def _same(name: str) -> Callable[..., object]:
     return adapted(name, getattr(oc, name), getattr(np, name))
 
 
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+_FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     **{
         getattr(np, name): _reduction(name, {"ddof": "correction"})
         for name in ("sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "argmin", "argmax")
@@ -359,8 +369,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 
 def apply_function(
-    function: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+    function: Callable[..., object], types: Iterable[type], args: tuple[object, ...], options: dict[str, object]
+) -> object:
     """`__array_function__`: NumPy functions that have a counterpart here."""
     if any(issubclass(kind, Typed) for kind in types):
         return NotImplemented  # theirs to answer

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from outcore import _api as oc
+from outcore._lazy.node import Operand
+from outcore._lazy.reduction import Axis
 from outcore._numpy.arguments import check_arguments
 from outcore._numpy.functions import FUNCTIONS as OF_NUMBERS
+from outcore.dates import Dates
 from outcore.errors import DTypeError
+from outcore.text import Text
 
 
-def _along_last(name: str) -> Callable[..., Any]:
+def _along_last(name: str) -> Callable[..., object]:
     """A sort along the last axis unless told; of all elements for None."""
 
-    def call(a: Any, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Any:
+    def call(a: Dates | Text, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> object:
         del kind, stable
         return getattr(a.reshape(-1) if axis is None else a, name)(-1 if axis is None else axis)
 
     return call
 
 
-def method(name: str) -> Callable[..., Any]:
+def method(name: str) -> Callable[..., object]:
     """A reduction, which is the method of its name."""
 
-    def call(a: Any, axis: Any = None, **options: Any) -> Any:
+    def call(a: Operand, axis: Axis = None, **options: object) -> object:
         given = {key: value for key, value in options.items() if value is not None and value is not np._NoValue}
         ours = getattr(a, name)
         check_arguments(name, ours, (axis,), given)
@@ -36,12 +39,12 @@ def method(name: str) -> Callable[..., Any]:
 
 
 def called(
-    table: dict[Any, Callable[..., Any]],
+    table: dict[Callable[..., object], Callable[..., object]],
     refusal: str,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    options: dict[str, Any],
-) -> Any:
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    options: dict[str, object],
+) -> object:
     """What a table has for NumPy's function. Raises DTypeError for a function that is not in it."""
     ours = table.get(function)
     if ours is None:
@@ -50,7 +53,7 @@ def called(
     return ours(*args, **options)
 
 
-FUNCTIONS: dict[Any, Callable[..., Any]] = {
+FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     **{getattr(np, name): _along_last(name) for name in ("sort", "argsort")},
     **{
         getattr(np, name): OF_NUMBERS[getattr(np, name)]
@@ -69,7 +72,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def apply_to_text(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def apply_to_text(function: Callable[..., object], args: tuple[object, ...], options: dict[str, object]) -> object:
     """NumPy's function of text."""
     return called(FUNCTIONS, "text is not supported; give it .codes", function, args, options)
 
