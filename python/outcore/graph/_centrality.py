@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._base.arguments import real, whole
+from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError, ShapeError
 from outcore.graph._activity import running
 from outcore.graph._graph import Graph, ids_of, stored
@@ -18,9 +19,9 @@ def pagerank(
     damping: float = 0.85,
     *,
     weighted: bool = False,
-    personalization: Any = None,
-    dangling: Any = None,
-    start: Any = None,
+    personalization: ArrayLike | None = None,
+    dangling: ArrayLike | None = None,
+    start: ArrayLike | None = None,
     threshold: float | None = None,
     tol: float = 1e-6,
     iterations: int = 100,
@@ -85,7 +86,7 @@ def pagerank(
     return (ranks, done) if full_output else ranks
 
 
-def _parts(G: Graph, name: str, given: Any) -> npt.NDArray[np.float64] | None:
+def _parts(G: Graph, name: str, given: ArrayLike | None) -> npt.NDArray[np.float64] | None:
     """A number from 0 on for each vertex, with sum 1."""
     if given is None:
         return None
@@ -108,7 +109,7 @@ def _parts(G: Graph, name: str, given: Any) -> npt.NDArray[np.float64] | None:
 
 
 def betweenness_centrality(
-    G: Graph, sources: Any = None, *, normalized: bool = True, seed: int = 0
+    G: Graph, sources: npt.ArrayLike | int | None = None, *, normalized: bool = True, seed: int = 0
 ) -> npt.NDArray[np.float64]:
     """The part of all shortest paths between other vertices that lead through each: float64 (n,); weights do not count.
 

@@ -18,6 +18,7 @@ from outcore.graph._activity import forecasting
 from outcore.graph._graph import Graph, stored
 from outcore.graph._stored import directions
 
+Arguments = Mapping[str, Any]  # of the function whose I/O is asked for
 _PAGE = 4096
 
 
@@ -116,24 +117,24 @@ class _Bound:
     weighted: bool = False
 
 
-_Bounds = Callable[[_Reads, Mapping[str, Any]], _Bound]
+_Bounds = Callable[[_Reads, Arguments], _Bound]
 
 
-def _bfs(reads: _Reads, given: Mapping[str, Any]) -> _Bound:
+def _bfs(reads: _Reads, given: Arguments) -> _Bound:
     names = directions("bfs", reads.G, given["direction"])
     # Where a search turns round it reads less than twice of what it would have read.
     most = 2 * sum(map(reads.each, names))
     return _Bound(most, directions("bfs", reads.G, "both"), "each list, or less than twice as much of those not met")
 
 
-def _paths(reads: _Reads, given: Mapping[str, Any]) -> _Bound:
+def _paths(reads: _Reads, given: Arguments) -> _Bound:
     names = directions("shortest_paths", reads.G, given["direction"])
     if reads.G.dtype is None:
         return _bfs(reads, given)
     return _Bound(None, names, "lists and weights of what is reached, again where a path is shorter", weighted=True)
 
 
-def _pagerank(reads: _Reads, given: Mapping[str, Any]) -> _Bound:
+def _pagerank(reads: _Reads, given: Arguments) -> _Bound:
     weighted, names = given["weighted"], ["in"]
     once, text = reads.sweep("in", weighted), "the lists that lead to each vertex"
     if given["threshold"] is not None:
@@ -145,7 +146,7 @@ def _pagerank(reads: _Reads, given: Mapping[str, Any]) -> _Bound:
     return _Bound(given["iterations"] * once + strengths, names, text, weighted)
 
 
-def _betweenness(reads: _Reads, given: Mapping[str, Any]) -> _Bound:
+def _betweenness(reads: _Reads, given: Arguments) -> _Bound:
     sources = given["sources"]
     every: Any = reads.G.number_of_vertices if sources is None else sources
     count = int(every) if np.ndim(every) == 0 else len(every)
@@ -153,22 +154,22 @@ def _betweenness(reads: _Reads, given: Mapping[str, Any]) -> _Bound:
     return _Bound(most, ["out"], f"the lists of what is reached, twice for each of {count:,} sources")
 
 
-def _sweep(reads: _Reads, _: Mapping[str, Any]) -> _Bound:
+def _sweep(reads: _Reads, _: Arguments) -> _Bound:
     return _Bound(reads.sweep("out"), ["out"], "each list once, in order")
 
 
-def _both(reads: _Reads, _: Mapping[str, Any]) -> _Bound:
+def _both(reads: _Reads, _: Arguments) -> _Bound:
     names = directions("", reads.G, "both")
     return _Bound(sum(map(reads.each, names)), names, "each list once")
 
 
-def _labels(reads: _Reads, given: Mapping[str, Any]) -> _Bound:
+def _labels(reads: _Reads, given: Arguments) -> _Bound:
     rounds = given["iterations"]
     text = f"the lists of half of the vertices, in each of {rounds} iterations at most"
     return _Bound(rounds * reads.sweep("out"), ["out"], text)
 
 
-def _diameter(reads: _Reads, given: Mapping[str, Any]) -> _Bound:
+def _diameter(reads: _Reads, given: Arguments) -> _Bound:
     one = _bfs(reads, {"direction": "both"})
     assert one.most is not None
     return _Bound(given["sweeps"] * one.most, one.names, f"{given['sweeps']} searches at most")
@@ -179,7 +180,7 @@ def _unbounded(because: str, direction: str = "out") -> _Bounds:
 
 
 _BLOCKS = _unbounded("one read of the lists, and one for each part of them that memory holds")
-_BOUNDS: dict[Callable[..., Any], _Bounds] = {
+_BOUNDS: dict[Callable[..., object], _Bounds] = {
     _searching.bfs: _bfs,
     _searching.diameter: _diameter,
     _searching.shortest_paths: _paths,
@@ -201,7 +202,7 @@ _BOUNDS: dict[Callable[..., Any], _Bounds] = {
 }
 
 
-def explain(function: Callable[..., Any], G: Graph, *args: Any, **kwargs: Any) -> GraphForecast:
+def explain(function: Callable[..., object], G: Graph, *args: Any, **kwargs: Any) -> GraphForecast:
     """What `function(G, *args, **kwargs)` will take, for the functions of `outcore.graph`: memory, and what it reads.
 
     Memory is what will be reserved, and what a page cache takes beside it at most. Which lists are read depends on what

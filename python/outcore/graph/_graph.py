@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.types import PathLike
 from outcore.errors import ArgumentError, SourceChangedError
 from outcore.graph._program import VertexProgram, run
 from outcore.graph._stored import StoredLists, checked_ids, session
-from outcore.graph._views import Adjacency, Count, Degrees, Edges, Nodes, absent, no_weight
+from outcore.graph._views import Adjacency, Attributes, Count, Degrees, Edges, Nodes, absent, no_weight
 
 
 class Graph(StoredLists):
@@ -50,7 +52,7 @@ class Graph(StoredLists):
     def run(
         self,
         program: VertexProgram,
-        active: Any = None,
+        active: npt.ArrayLike | None = None,
         *,
         iterations: int | None = None,
         mode: Literal["synchronous", "asynchronous"] = "synchronous",
@@ -73,11 +75,11 @@ class Graph(StoredLists):
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.number_of_vertices))
 
-    def __getitem__(self, vertex: int) -> dict[int, dict[str, Any]]:
+    def __getitem__(self, vertex: int) -> dict[int, Attributes]:
         """The neighbours that edges lead to, each with its weight if there is one. I/O: the pages that hold them."""
         return self.adj[vertex]
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("a stored graph is no array; to_sparse makes a sparse matrix of it")
 
     if not TYPE_CHECKING:  # what checks types takes every name for there otherwise
@@ -129,7 +131,7 @@ class Graph(StoredLists):
         return Degrees(self, "out")
 
     @property
-    def graph(self) -> dict[str, Any]:
+    def graph(self) -> dict[str, object]:
         """Attributes of the graph: there are none."""
         return {}
 
@@ -146,7 +148,7 @@ class Graph(StoredLists):
         no_weight("size", weight)
         return int(self.number_of_edges)
 
-    def has_node(self, n: Any) -> bool:
+    def has_node(self, n: object) -> bool:
         """Whether `n` is a vertex. No I/O."""
         return n in self
 
@@ -160,11 +162,11 @@ class Graph(StoredLists):
         them."""
         return iter(self.lists([n], "in")[1].tolist())
 
-    def adjacency(self) -> Iterator[tuple[int, dict[int, dict[str, Any]]]]:
+    def adjacency(self) -> Iterator[tuple[int, dict[int, Attributes]]]:
         """Every vertex with its neighbours. I/O: one read of the lists."""
         return iter(self.adj.items())
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         """By path: whoever loads it opens the file, which must be what it is now."""
         return _reopened, (str(self.path), self._core.identity)
 
@@ -205,7 +207,7 @@ def stored(name: str, G: Graph) -> None:
         raise ArgumentError(f"{name}: G must be a stored graph, not {kind}; from_networkx stores one, open opens one")
 
 
-def ids_of(name: str, G: Graph, vertices: Any) -> list[int]:
+def ids_of(name: str, G: Graph, vertices: npt.ArrayLike) -> list[int]:
     """Vertices that an algorithm begins with. Raises IndexingError, and ArgumentError for what is no graph."""
     stored(name, G)
     return [int(vertex) for vertex in checked_ids(name, G, vertices)]

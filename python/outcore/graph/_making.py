@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from hashlib import blake2b
@@ -17,6 +17,7 @@ from outcore._base.arguments import whole
 from outcore._base.element_types import dtype_of
 from outcore._base.files import same_bytes
 from outcore._base.types import NDArray, PathLike
+from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, stored
 from outcore.graph._stored import session
@@ -29,10 +30,12 @@ from outcore.sparse._spool import Chunk, Done, Work, _check, stamp_of
 from outcore.sparse._stream import File, sorted_as_read
 from outcore.sparse._tiles import check_target, in_the_way, is_matrix
 
-# What stores a matrix at a path, and its transpose at another, if there is one.
-Store = Callable[[Path, Path | None, dict[str, Any]], object]
+Ends = Array | NDArray | Sequence[float]  # sources, targets or weights of edges
+OptionValues = dict[str, Any]  # options of `from_entries` by name, as `Options` has them
+# Stores a matrix at a path, and its transpose at another, if there is one.
+Store = Callable[[Path, Path | None, OptionValues], object]
 # Blocks of entries, from that of a number on.
-Blocks = Callable[[int], Iterator[tuple[Any, ...]]]
+Blocks = Callable[[int], Iterator[Chunk]]
 # Edges of arrays in memory that are written to scratch together.
 _PIECE = 1 << 20
 
@@ -62,7 +65,7 @@ def _made(
         if note == "labelled":
             note = work.noted("edges", labels.name)
         if note is None or not all(map(is_matrix, matrices)):
-            options: dict[str, Any] = {"overwrite": True}
+            options: OptionValues = {"overwrite": True}
             if key is not None:
                 options["resume"] = True
             if not directed and not mirrored:
@@ -86,7 +89,7 @@ def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: Any) -> Sp
     """Stores entries of a matrix, and their mirror images, where that is not done."""
     path = work.path("both.ocs")
 
-    def chunks(done: Done) -> Iterator[tuple[Any, ...]]:
+    def chunks(done: Done) -> Iterator[Chunk]:
         # A matrix without entries has a type as well: the first chunk tells it.
         if not done.chunks:
             yield (*np.zeros((2, 0), np.uint64), np.zeros(0, A.dtype))[: 3 - A.is_pattern]
@@ -100,12 +103,12 @@ def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: Any) -> Sp
     return sparse.open(path)
 
 
-def _whole(A: SparseMatrix, first: int) -> Iterator[tuple[Any, ...]]:
+def _whole(A: SparseMatrix, first: int) -> Iterator[Chunk]:
     """All entries."""
     return map(A._block, range(first, A._core.tiles))
 
 
-def _halves(A: SparseMatrix, first: int) -> Iterator[tuple[Any, ...]]:
+def _halves(A: SparseMatrix, first: int) -> Iterator[Chunk]:
     """All entries in the upper triangle, those that stood there behind the others."""
     tiles = A._core.tiles
     for number in range(first, 2 * tiles):
@@ -180,7 +183,7 @@ def from_edges(
     lines = looked_at(source, partial(text_lines, source, **told))
     check_graph("from_edges", lines, vertices, directed, weights is not False)
 
-    def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
+    def store(rows: Path, columns: Path | None, more: OptionValues) -> object:
         return sparse.from_edges(source, rows, values=weights, transpose=columns, **given, **more)
 
     key = f"{stamp_of(source)} {weights} {sorted(given.items())}" if resume else None
@@ -188,11 +191,11 @@ def from_edges(
 
 
 def from_arrays(
-    sources: Any,
-    targets: Any,
+    sources: Ends,
+    targets: Ends,
     path: PathLike | None = None,
     *,
-    weights: Any = None,
+    weights: Ends | None = None,
     vertices: int | None = None,
     directed: bool = True,
     overwrite: bool = False,
@@ -231,7 +234,7 @@ def from_arrays(
             return _from_memory([_in_memory(part) for part in entries], path, directed, overwrite, options)
         key = _key(tuple(_column(part) for part in entries), None, cast(Options, options))
 
-    def store(rows: Path, columns: Path | None, more: dict[str, Any]) -> object:
+    def store(rows: Path, columns: Path | None, more: OptionValues) -> object:
         # Without a shape this makes the matrix as wide as long.
         shape = options.pop("shape", None) or _square(sources, targets)
         return sparse.from_entries(entries, rows, transpose=columns, shape=shape, **options, **more)
@@ -239,7 +242,7 @@ def from_arrays(
     return _made(store, path, directed, overwrite, key)
 
 
-def _wide(weights: Any) -> Any:
+def _wide(weights: Ends | None) -> Ends | None:
     """Weights in a type that has room for their sums, as NumPy's `sum` has: small integers and bools in 64 bits."""
     if weights is None:
         return None
@@ -249,13 +252,13 @@ def _wide(weights: Any) -> Any:
     return found.astype(np.uint64) if found.dtype.kind == "u" and found.dtype != np.uint64 else weights
 
 
-def _in_memory(part: Any) -> NDArray:
+def _in_memory(part: Ends) -> NDArray:
     # As `_column` has it.
     return np.asarray(part) if len(part) else np.zeros(0, getattr(part, "dtype", np.int64))
 
 
 def _from_memory(
-    columns: list[NDArray], path: PathLike | None, directed: bool, overwrite: bool, options: dict[str, Any]
+    columns: list[NDArray], path: PathLike | None, directed: bool, overwrite: bool, options: OptionValues
 ) -> Graph:
     """As `from_arrays`, and gone on with where it was killed: another process has the arrays again where they have the
     same digest."""
@@ -275,14 +278,14 @@ def _from_memory(
         for begin in range(done.chunks * _PIECE, max(len(columns[0]), 1), _PIECE):
             yield [column[begin : begin + _PIECE] for column in columns]
 
-    def store(rows: Path, transpose: Path | None, more: dict[str, Any]) -> object:
+    def store(rows: Path, transpose: Path | None, more: OptionValues) -> object:
         given = cast(Options, {**options, "transpose": transpose, **more})
         return stored_entries(lambda done: nullcontext(chunks(done)), rows, key, given)
 
     return _made(store, path, directed, overwrite, key)
 
 
-def _check_options(name: str, options: dict[str, Any], vertices: int | None) -> None:
+def _check_options(name: str, options: OptionValues, vertices: int | None) -> None:
     if vertices is not None:
         whole(name, 2**32 - 2, vertices=vertices)
     for taken in ("symmetrize", "transpose", "shape"):
@@ -290,7 +293,7 @@ def _check_options(name: str, options: dict[str, Any], vertices: int | None) -> 
             raise ArgumentError(f"{name}: there is no option {taken}; directed= and vertices= are right")
 
 
-def _ascending(sources: Any, targets: Any) -> tuple[Any, Any]:
+def _ascending(sources: Ends, targets: Ends) -> tuple[Ends, Ends]:
     """The same ends, the lower one first: so weights of an edge are added in one order, whichever way it is told."""
     first, second = (end if isinstance(end, oc.Array) else np.asarray(end) for end in (sources, targets))
     if first.shape != second.shape or not len(first) or {first.dtype.kind, second.dtype.kind} - {"i", "u"}:
@@ -302,7 +305,7 @@ def _ascending(sources: Any, targets: Any) -> tuple[Any, Any]:
     return oc.minimum(first, second), oc.maximum(first, second)
 
 
-def _square(sources: Any, targets: Any) -> tuple[int, int]:
+def _square(sources: Ends, targets: Ends) -> tuple[int, int]:
     ends = [oc.asarray(part) if len(part) else None for part in (sources, targets)]
     highest = [int(oc.max(part).compute()) for part in ends if part is not None]
     vertices = max(highest, default=-1) + 1
@@ -384,7 +387,7 @@ def to_sparse(G: Graph, path: PathLike | None = None, **options: Any) -> SparseM
     stored("to_sparse", G)
     n = G.number_of_vertices
 
-    def chunks() -> Iterator[tuple[Any, ...]]:
+    def chunks() -> Iterator[Chunk]:
         # A graph without vertices has a type as well.
         if n == 0 and G.dtype is not None:
             yield (*np.zeros((2, 0), np.uint32), np.zeros(0, G.dtype))

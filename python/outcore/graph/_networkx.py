@@ -25,12 +25,12 @@ class _RefusedError(ArgumentError, NotImplementedError):
     """An argument that is refused here. networkx, which may take it, runs the call itself where it is allowed to."""
 
 
-def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+def _dispatched(function: Callable[..., object]) -> Callable[..., object]:
     """A function whose refused arguments go to networkx where `fallback_to_nx` is set: networkx does not fall
     back itself from a backend that is named in the call."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> object:
         import networkx as nx
 
         try:
@@ -46,7 +46,7 @@ def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _functions(module: ModuleType) -> dict[str, Callable[..., Any]]:
+def _functions(module: ModuleType) -> dict[str, Callable[..., object]]:
     return {name: _dispatched(getattr(module, name)) for name in module.__all__}
 
 
@@ -270,7 +270,7 @@ def convert_from_nx(graph: Any, *, edge_attrs: dict[str, Any] | None = None, nam
         raise _RefusedError(error.message) from error
 
 
-def convert_to_nx(found: Any, **_: Any) -> Any:
+def convert_to_nx(found: Any, **_: Any) -> object:
     """A stored graph as networkx has it, in memory; other results are what they are."""
     import networkx as nx
 

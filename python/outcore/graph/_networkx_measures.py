@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,19 @@ import numpy.typing as npt
 
 from outcore.graph import _centrality, _components, _counts, _searching
 from outcore.graph._graph import Graph
-from outcore.graph._networkx_names import Nodes, by_node, chosen, found, names_of, of_nodes
+from outcore.graph._networkx_names import Node, Nodes, by_node, chosen, found, names_of, of_nodes
 
 
 def pagerank(
     G: Graph,
     alpha: float = 0.85,
-    personalization: Any = None,
+    personalization: Mapping[Node, float] | None = None,
     max_iter: int = 100,
     tol: float = 1.0e-6,
-    nstart: Any = None,
+    nstart: Mapping[Node, float] | None = None,
     weight: str | None = "weight",
-    dangling: Any = None,
-) -> dict[Any, float]:
+    dangling: Mapping[Node, float] | None = None,
+) -> dict[Node, float]:
     import networkx as nx
 
     weighted = weight is not None and G.dtype is not None
@@ -69,7 +69,7 @@ def betweenness_centrality(
     weight: str | None = None,
     endpoints: bool = False,
     seed: Any = None,
-) -> dict[Any, float]:
+) -> dict[Node, float]:
     n = G.number_of_vertices
     if k == 0 and n > (1 if endpoints else 2):
         raise ZeroDivisionError("k=0: sums over no sources have no scale")
@@ -110,7 +110,7 @@ def _scaled(
     return sums
 
 
-def core_number(G: Graph) -> dict[Any, int]:
+def core_number(G: Graph) -> dict[Node, float]:
     import networkx as nx
 
     if G.number_of_loops:
@@ -118,11 +118,11 @@ def core_number(G: Graph) -> dict[Any, int]:
     return by_node(G, _components.core_number(G))
 
 
-def triangles(G: Graph, nodes: Nodes = None) -> Any:
+def triangles(G: Graph, nodes: Nodes = None) -> object:
     return of_nodes(G, np.asarray(_counts.triangles(G, each=True)), nodes)
 
 
-def clustering(G: Graph, nodes: Nodes = None, weight: str | None = None) -> Any:
+def clustering(G: Graph, nodes: Nodes = None, weight: str | None = None) -> object:
     return of_nodes(G, _counts.clustering(G), nodes)
 
 
@@ -134,8 +134,8 @@ def transitivity(G: Graph) -> float:
 
 
 def average_clustering(G: Graph, nodes: Nodes = None, weight: str | None = None, count_zeros: bool = True) -> float:
-    found: dict[Any, float] = of_nodes(G, _counts.clustering(G), nodes)
-    values = [value for value in found.values() if count_zeros or value > 0]
+    found: Any = of_nodes(G, _counts.clustering(G), nodes)
+    values: list[float] = [value for value in found.values() if count_zeros or value > 0]
     return sum(values) / len(values)
 
 
@@ -151,7 +151,7 @@ def degrees_of(G: Graph, direction: str = "both") -> npt.NDArray[np.int64]:
     return degrees
 
 
-def isolates(G: Graph) -> Iterator[Any]:
+def isolates(G: Graph) -> Iterator[Node]:
     yield from names_of(G, np.flatnonzero(G.degrees("both") == 0))
 
 
@@ -159,7 +159,7 @@ def number_of_isolates(G: Graph) -> int:
     return int(np.count_nonzero(G.degrees("both") == 0))
 
 
-def is_isolate(G: Graph, n: Any) -> bool:
+def is_isolate(G: Graph, n: Node) -> bool:
     # Of several nodes networkx compares what it knows of them with 0.
     nodes, is_one = chosen(G, n)
     return is_one and not len(G.neighbors(nodes[0][1], "both"))
@@ -182,22 +182,22 @@ def is_k_regular(G: Graph, k: int) -> bool:
     return bool((degrees_of(G) == k).all())
 
 
-def _centrality_by(G: Graph, direction: str) -> dict[Any, float]:
+def _centrality_by(G: Graph, direction: str) -> dict[Node, float]:
     degrees = degrees_of(G, direction)
     if len(degrees) <= 1:
         return dict.fromkeys(names_of(G, np.arange(len(degrees))), 1)
     return by_node(G, degrees * (1.0 / (len(degrees) - 1.0)))
 
 
-def degree_centrality(G: Graph) -> dict[Any, float]:
+def degree_centrality(G: Graph) -> dict[Node, float]:
     return _centrality_by(G, "both")
 
 
-def in_degree_centrality(G: Graph) -> dict[Any, float]:
+def in_degree_centrality(G: Graph) -> dict[Node, float]:
     return _centrality_by(G, "in")
 
 
-def out_degree_centrality(G: Graph) -> dict[Any, float]:
+def out_degree_centrality(G: Graph) -> dict[Node, float]:
     return _centrality_by(G, "out")
 
 

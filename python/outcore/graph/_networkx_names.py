@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ from outcore.graph._graph import Graph
 from outcore.graph._making import from_arrays, from_networkx
 from outcore.graph._stored import is_vertex, session
 
-Nodes = Iterable[Hashable] | Hashable | None
+Node = Hashable
+Nodes = Iterable[Node] | Node | None
+Part = tuple[NDArray, NDArray, NDArray, NDArray | None]
 
 
 class Converted(Graph):
@@ -32,7 +34,7 @@ class Converted(Graph):
         self.numbers = {name: number for number, name in enumerate(self.names)}
         weakref.finalize(self, files.discard, path)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise ArgumentError("graph: what was stored in scratch for networkx goes with this process; use from_networkx")
 
 
@@ -46,7 +48,7 @@ def found(G: Graph, node: Any) -> int | None:
     return int(node) if is_vertex(G, node) else None
 
 
-def number_of(G: Graph, node: Any, missing: str = "Node {} not found in graph") -> int:
+def number_of(G: Graph, node: Node, missing: str = "Node {} not found in graph") -> int:
     """The number of a node. Raises networkx's NodeNotFound with the text of the function, in which {} is the node."""
     import networkx as nx
 
@@ -56,21 +58,21 @@ def number_of(G: Graph, node: Any, missing: str = "Node {} not found in graph") 
     return number
 
 
-def name_of(G: Graph, number: int) -> Any:
+def name_of(G: Graph, number: int) -> object:
     return G.names[number] if isinstance(G, Converted) else number
 
 
-def names_of(G: Graph, numbers: NDArray) -> list[Any]:
+def names_of(G: Graph, numbers: NDArray) -> list[Node]:
     found = numbers.tolist()
     return [G.names[number] for number in found] if isinstance(G, Converted) else found
 
 
-def by_node(G: Graph, values: NDArray) -> dict[Any, Any]:
+def by_node(G: Graph, values: NDArray) -> dict[Node, float]:
     names = G.names if isinstance(G, Converted) else range(G.number_of_vertices)
     return dict(zip(names, values.tolist(), strict=True))
 
 
-def chosen(G: Graph, nodes: Nodes) -> tuple[list[tuple[Any, int]], bool]:
+def chosen(G: Graph, nodes: Any) -> tuple[list[tuple[Node, int]], bool]:
     """Nodes with their numbers, all unless given, and whether one was given instead of several. What is no node is left
     out, as networkx does. Raises networkx's NetworkXError for what is neither a node nor several."""
     import networkx as nx
@@ -93,7 +95,7 @@ def chosen(G: Graph, nodes: Nodes) -> tuple[list[tuple[Any, int]], bool]:
     return [(node, number) for node, number in pairs if number is not None], False
 
 
-def of_nodes(G: Graph, values: NDArray, nodes: Nodes) -> Any:
+def of_nodes(G: Graph, values: NDArray, nodes: Nodes) -> object:
     """Of a node its value; of several, or all, a dictionary."""
     if nodes is None:
         return by_node(G, values)
@@ -109,7 +111,7 @@ def parts_of_equal(labels: NDArray) -> list[npt.NDArray[np.int64]]:
     return sorted(parts, key=lambda part: int(part[0]))
 
 
-def groups(G: Graph, labels: NDArray) -> Iterator[set[Any]]:
+def groups(G: Graph, labels: NDArray) -> Iterator[set[Node]]:
     """Nodes of equal labels, by the lowest of each group."""
     for part in parts_of_equal(labels):
         yield set(names_of(G, part))
@@ -123,12 +125,12 @@ def nearest_first(distances: NDArray, cutoff: float | None) -> npt.NDArray[np.in
     return met[np.argsort(distances[met], kind="stable")]
 
 
-def reached(G: Graph, distances: NDArray, cutoff: float | None) -> dict[Any, Any]:
+def reached(G: Graph, distances: NDArray, cutoff: float | None) -> dict[Node, float]:
     met = nearest_first(distances, cutoff)
     return dict(zip(names_of(G, met), distances[met].tolist(), strict=True))
 
 
-def parts_of(G: Graph, ids: NDArray, direction: str, step: int = 2 << 20) -> Iterator[Any]:
+def parts_of(G: Graph, ids: NDArray, direction: str, step: int = 2 << 20) -> Iterator[Part]:
     """The lists of some vertices, ascending, some megabytes of the file at a time: vertices, the place of its vertex in
     these for each neighbour, neighbours, weights (None where there are none)."""
     begin = 0
@@ -170,6 +172,7 @@ def reserved(bytes: int) -> Iterator[None]:
 
 __all__ = [
     "Converted",
+    "Node",
     "Nodes",
     "by_node",
     "chosen",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,6 +13,7 @@ from outcore.graph import _communities, _components, _searching
 from outcore.graph._graph import Graph
 from outcore.graph._networkx_measures import degrees_of
 from outcore.graph._networkx_names import (
+    Node,
     found,
     groups,
     names_of,
@@ -43,7 +44,7 @@ def _is_one(G: Graph, strong: bool = False) -> bool:
     return bool((labels == labels[0]).all())
 
 
-def connected_components(G: Graph) -> Iterator[set[Any]]:
+def connected_components(G: Graph) -> Iterator[set[Node]]:
     yield from groups(G, _labels(G))
 
 
@@ -55,7 +56,7 @@ def is_connected(G: Graph) -> bool:
     return _is_one(G)
 
 
-def strongly_connected_components(G: Graph) -> Iterator[set[Any]]:
+def strongly_connected_components(G: Graph) -> Iterator[set[Node]]:
     yield from groups(G, _labels(G, strong=True))
 
 
@@ -67,7 +68,7 @@ def is_strongly_connected(G: Graph) -> bool:
     return _is_one(G, strong=True)
 
 
-def kosaraju_strongly_connected_components(G: Graph, source: Any = None) -> Iterator[set[Any]]:
+def kosaraju_strongly_connected_components(G: Graph, source: Node | None = None) -> Iterator[set[Node]]:
     yield from strongly_connected_components(G)
 
 
@@ -82,7 +83,7 @@ def _attracting(G: Graph) -> npt.NDArray[np.uint32]:
         return np.where(left[labels], np.uint32(_NONE), labels)
 
 
-def attracting_components(G: Graph) -> Iterator[set[Any]]:
+def attracting_components(G: Graph) -> Iterator[set[Node]]:
     labels = _attracting(G)
     inside = np.flatnonzero(labels != _NONE)
     for part in parts_of_equal(labels[inside]):
@@ -130,7 +131,7 @@ def is_eulerian(G: Graph) -> bool:
     return not odd.any() and _is_one(G, strong=G.directed)
 
 
-def node_connected_component(G: Graph, n: Any) -> set[Any]:
+def node_connected_component(G: Graph, n: Node) -> set[Node]:
     hash(n)  # TypeError where it has none, as networkx
     number = found(G, n)
     if number is None:
@@ -152,7 +153,7 @@ def _acyclic(G: Graph) -> npt.NDArray[np.int64]:
     return generations
 
 
-def topological_generations(G: Graph) -> Iterator[list[Any]]:
+def topological_generations(G: Graph) -> Iterator[list[Node]]:
     import networkx as nx
 
     if not G.directed:
@@ -164,14 +165,14 @@ def topological_generations(G: Graph) -> Iterator[list[Any]]:
             yield names_of(G, part)
 
 
-def topological_sort(G: Graph) -> Iterator[Any]:
+def topological_sort(G: Graph) -> Iterator[Node]:
     for generation in topological_generations(G):
         yield from generation
 
 
 def dag_longest_path(
-    G: Graph, weight: str | None = "weight", default_weight: float = 1, topo_order: Any = None
-) -> list[Any]:
+    G: Graph, weight: str | None = "weight", default_weight: float = 1, topo_order: object = None
+) -> list[Node]:
     generations = _acyclic(G)
     if not len(generations):
         return []
@@ -191,31 +192,31 @@ def louvain_communities(
     threshold: float = 0.0000001,
     max_level: int | None = None,
     seed: Any = None,
-) -> list[set[Any]]:
+) -> list[set[Node]]:
     bits = seed.getrandbits(64)
     with without_weights(G) if weight is None else nullcontext(G) as used:
         labels, _ = _communities.louvain_communities(used, resolution=resolution, threshold=threshold, seed=bits)
     return list(groups(G, labels))
 
 
-def fast_label_propagation_communities(G: Graph, *, weight: str | None = None, seed: Any = None) -> Iterator[set[Any]]:
+def fast_label_propagation_communities(G: Graph, *, weight: str | None = None, seed: Any = None) -> Iterator[set[Node]]:
     yield from groups(G, _communities.label_propagation(G, seed=seed.getrandbits(64)))
 
 
-def asyn_lpa_communities(G: Graph, weight: str | None = None, seed: Any = None) -> Iterator[set[Any]]:
+def asyn_lpa_communities(G: Graph, weight: str | None = None, seed: Any = None) -> Iterator[set[Node]]:
     yield from groups(G, _communities.label_propagation(G, seed=seed.getrandbits(64)))
 
 
-def label_propagation_communities(G: Graph) -> Any:
+def label_propagation_communities(G: Graph) -> object:
     return dict(enumerate(groups(G, _communities.label_propagation(G)))).values()
 
 
-def is_partition(G: Graph, communities: Any) -> bool:
+def is_partition(G: Graph, communities: Collection[Collection[Node]]) -> bool:
     with reserved(4 * G.number_of_vertices):
         return _partition(G, list(communities)) is not None
 
 
-def _partition(G: Graph, communities: list[Any]) -> npt.NDArray[np.uint32] | None:
+def _partition(G: Graph, communities: list[Collection[Node]]) -> npt.NDArray[np.uint32] | None:
     """The number of the community of each vertex; None where not each is in one."""
     labels = np.full(G.number_of_vertices, _NONE, np.uint32)
     for label, community in enumerate(communities):
@@ -225,7 +226,9 @@ def _partition(G: Graph, communities: list[Any]) -> npt.NDArray[np.uint32] | Non
     return labels if is_one else None
 
 
-def modularity(G: Graph, communities: Any, weight: str | None = "weight", resolution: float = 1) -> float:
+def modularity(
+    G: Graph, communities: Collection[Collection[Node]], weight: str | None = "weight", resolution: float = 1
+) -> float:
     """Q = Σ (L_c / m - γ K⁺_c K⁻_c / m²); of undirected graphs m² is (2m)²."""
     from networkx.algorithms.community.quality import NotAPartition
 
@@ -257,7 +260,7 @@ def modularity(G: Graph, communities: Any, weight: str | None = "weight", resolu
         return found_modularity
 
 
-def maximal_independent_set(G: Graph, nodes: Any = None, seed: Any = None) -> list[Any]:
+def maximal_independent_set(G: Graph, nodes: Iterable[Node] | None = None, seed: Any = None) -> list[Node]:
     # networkx makes a generator of whatever it was given.
     bits = seed.getrandbits(64)
     if not nodes:

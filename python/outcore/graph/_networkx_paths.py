@@ -7,8 +7,7 @@ vertices, looked at from the end.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from outcore._base.types import NDArray
 from outcore.graph import _searching
 from outcore.graph._graph import Graph
 from outcore.graph._networkx_names import (
+    Node,
     chosen,
     found,
     name_of,
@@ -144,7 +144,7 @@ def _paths(
     weighted: bool = False,
     direction: str = "out",
     cutoff: float | None = None,
-) -> dict[Any, list[Any]]:
+) -> dict[Node, list[Node]]:
     """By node a shortest path from the sources, or to them where `direction` is "in"; the nearest first."""
     met = nearest_first(distances, cutoff)
     with reserved(9 * G.number_of_vertices + 16 * len(met)):
@@ -161,24 +161,26 @@ def _paths(
     return {name_of(G, vertex): way for vertex, way in ways.items()}
 
 
-def _no_path(source: Any, target: Any) -> Exception:
+def _no_path(source: object, target: Node) -> Exception:
     import networkx as nx
 
     error: Exception = nx.NetworkXNoPath(f"No path between {source} and {target}.")
     return error
 
 
-def _length(distances: NDArray, G: Graph, source: Any, target: Any) -> Any:
+def _length(distances: NDArray, G: Graph, source: object, target: Node) -> float:
     """The length of a path, of those from a source."""
     hash(target)  # as networkx, which looks it up: TypeError where it has none
     number = found(G, target)
-    length = -1 if number is None else distances[number].item()
+    length: float = -1 if number is None else distances[number].item()
     if length < 0:
         raise _no_path(source, target)
     return length
 
 
-def _between(G: Graph, sources: Any, target: Any, weighted: bool, cutoff: float | None = None) -> tuple[Any, list[Any]]:
+def _between(
+    G: Graph, sources: Collection[Node], target: Node, weighted: bool, cutoff: float | None = None
+) -> tuple[float, list[Node]]:
     """The length of a shortest path from the nearest source, and the path."""
     numbers = [number_of(G, source) for source in sources]
     if target in sources:
@@ -200,12 +202,12 @@ _SOURCE_OF_ALL, _TARGET_OF_ALL = "Source {} not in G", "Target {} not in G"
 # -- along edges ------------------------------------------------------------------------------------------------------
 
 
-def single_source_shortest_path_length(G: Graph, source: Any, cutoff: float | None = None) -> dict[Any, int]:
+def single_source_shortest_path_length(G: Graph, source: Node, cutoff: float | None = None) -> dict[Node, float]:
     cutoff = _whole(cutoff)
     return reached(G, distances_from(G, [number_of(G, source, _SOURCE)], False, cutoff=cutoff), cutoff)
 
 
-def single_target_shortest_path_length(G: Graph, target: Any, cutoff: float | None = None) -> Any:
+def single_target_shortest_path_length(G: Graph, target: Node, cutoff: float | None = None) -> object:
     import networkx as nx
 
     cutoff = _whole(cutoff)
@@ -214,40 +216,40 @@ def single_target_shortest_path_length(G: Graph, target: Any, cutoff: float | No
     return iter(lengths.items()) if nx.__version__.startswith("3.4") else lengths
 
 
-def single_source_shortest_path(G: Graph, source: Any, cutoff: float | None = None) -> dict[Any, list[Any]]:
+def single_source_shortest_path(G: Graph, source: Node, cutoff: float | None = None) -> dict[Node, list[Node]]:
     cutoff = _whole(cutoff)
     sources = [number_of(G, source, _SOURCE_OF_ALL)]
     return _paths(G, distances_from(G, sources, False, cutoff=cutoff), sources, cutoff=cutoff)
 
 
-def single_target_shortest_path(G: Graph, target: Any, cutoff: float | None = None) -> dict[Any, list[Any]]:
+def single_target_shortest_path(G: Graph, target: Node, cutoff: float | None = None) -> dict[Node, list[Node]]:
     cutoff = _whole(cutoff)
     targets = [number_of(G, target, _TARGET_OF_ALL)]
     return _paths(G, distances_from(G, targets, False, "in", cutoff), targets, direction="in", cutoff=cutoff)
 
 
-def all_pairs_shortest_path_length(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
+def all_pairs_shortest_path_length(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Node, dict[Node, float]]]:
     for node, _ in chosen(G, None)[0]:
         yield node, single_source_shortest_path_length(G, node, cutoff)
 
 
-def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
     for node, _ in chosen(G, None)[0]:
         yield node, single_source_shortest_path(G, node, cutoff)
 
 
-def _ends_in(G: Graph, source: Any, target: Any) -> None:
+def _ends_in(G: Graph, source: Node, target: Node) -> None:
     """Raises networkx's NodeNotFound for what is no node, the source first."""
     number_of(G, source, _SOURCE)
     number_of(G, target, _TARGET)
 
 
-def bidirectional_shortest_path(G: Graph, source: Any, target: Any) -> list[Any]:
+def bidirectional_shortest_path(G: Graph, source: Node, target: Node) -> list[Node]:
     _ends_in(G, source, target)
     return _between(G, [source], target, False)[1]
 
 
-def has_path(G: Graph, source: Any, target: Any) -> bool:
+def has_path(G: Graph, source: Node, target: Node) -> bool:
     _ends_in(G, source, target)
     return bool(_searching.bfs(G, number_of(G, source))[number_of(G, target)] >= 0)
 
@@ -256,8 +258,8 @@ def has_path(G: Graph, source: Any, target: Any) -> bool:
 
 
 def multi_source_dijkstra_path_length(
-    G: Graph, sources: Any, cutoff: float | None = None, weight: str = "weight"
-) -> dict[Any, float]:
+    G: Graph, sources: Collection[Node], cutoff: float | None = None, weight: str = "weight"
+) -> dict[Node, float]:
     if not sources:
         raise ValueError("sources must not be empty")
     numbers = [number_of(G, source) for source in sources]
@@ -267,18 +269,27 @@ def multi_source_dijkstra_path_length(
 
 
 def single_source_dijkstra_path_length(
-    G: Graph, source: Any, cutoff: float | None = None, weight: str = "weight"
-) -> dict[Any, float]:
+    G: Graph, source: Node, cutoff: float | None = None, weight: str = "weight"
+) -> dict[Node, float]:
     return multi_source_dijkstra_path_length(G, {source}, cutoff)
 
 
 def multi_source_dijkstra(
-    G: Graph, sources: Any, target: Any = None, cutoff: float | None = None, weight: str = "weight"
-) -> tuple[Any, Any]:
+    G: Graph, sources: Collection[Node], target: Node | None = None, cutoff: float | None = None, weight: str = "weight"
+) -> tuple[float, list[Node]] | tuple[dict[Node, float], dict[Node, list[Node]]]:
     if not sources:
         raise ValueError("sources must not be empty")
     if target is not None:
         return _between(G, sources, target, True, cutoff)
+    return _from_all(G, sources, cutoff)
+
+
+def _from_all(
+    G: Graph, sources: Collection[Node], cutoff: float | None
+) -> tuple[dict[Node, float], dict[Node, list[Node]]]:
+    """Lengths of the shortest paths from the nearest source, and the paths, by node. Raises ValueError for no source."""
+    if not sources:
+        raise ValueError("sources must not be empty")
     numbers = [number_of(G, source) for source in sources]
     if cutoff is not None and cutoff < 0:
         return dict.fromkeys(sources, 0.0), {source: [source] for source in sources}
@@ -287,56 +298,54 @@ def multi_source_dijkstra(
 
 
 def multi_source_dijkstra_path(
-    G: Graph, sources: Any, cutoff: float | None = None, weight: str = "weight"
-) -> dict[Any, list[Any]]:
-    paths: dict[Any, list[Any]] = multi_source_dijkstra(G, sources, None, cutoff)[1]
-    return paths
+    G: Graph, sources: Collection[Node], cutoff: float | None = None, weight: str = "weight"
+) -> dict[Node, list[Node]]:
+    return _from_all(G, sources, cutoff)[1]
 
 
 def single_source_dijkstra(
-    G: Graph, source: Any, target: Any = None, cutoff: float | None = None, weight: str = "weight"
-) -> tuple[Any, Any]:
+    G: Graph, source: Node, target: Node | None = None, cutoff: float | None = None, weight: str = "weight"
+) -> tuple[float, list[Node]] | tuple[dict[Node, float], dict[Node, list[Node]]]:
     return multi_source_dijkstra(G, {source}, target, cutoff)
 
 
 def single_source_dijkstra_path(
-    G: Graph, source: Any, cutoff: float | None = None, weight: str = "weight"
-) -> dict[Any, list[Any]]:
+    G: Graph, source: Node, cutoff: float | None = None, weight: str = "weight"
+) -> dict[Node, list[Node]]:
     return multi_source_dijkstra_path(G, {source}, cutoff)
 
 
-def dijkstra_path(G: Graph, source: Any, target: Any, weight: str = "weight") -> list[Any]:
+def dijkstra_path(G: Graph, source: Node, target: Node, weight: str = "weight") -> list[Node]:
     return _between(G, {source}, target, True)[1]
 
 
-def dijkstra_path_length(G: Graph, source: Any, target: Any, weight: str = "weight") -> float:
+def dijkstra_path_length(G: Graph, source: Node, target: Node, weight: str = "weight") -> float:
     lengths = distances_from(G, [number_of(G, source)], True)
-    length: float = _length(lengths, G, source, target)
-    return length
+    return _length(lengths, G, source, target)
 
 
-def bidirectional_dijkstra(G: Graph, source: Any, target: Any, weight: str = "weight") -> tuple[float, list[Any]]:
+def bidirectional_dijkstra(G: Graph, source: Node, target: Node, weight: str = "weight") -> tuple[float, list[Node]]:
     _ends_in(G, source, target)
     return _between(G, [source], target, True)
 
 
 def all_pairs_dijkstra(
     G: Graph, cutoff: float | None = None, weight: str = "weight"
-) -> Iterator[tuple[Any, tuple[Any, Any]]]:
+) -> Iterator[tuple[Node, tuple[dict[Node, float], dict[Node, list[Node]]]]]:
     for node, _ in chosen(G, None)[0]:
-        yield node, multi_source_dijkstra(G, [node], None, cutoff)
+        yield node, _from_all(G, [node], cutoff)
 
 
 def all_pairs_dijkstra_path_length(
     G: Graph, cutoff: float | None = None, weight: str = "weight"
-) -> Iterator[tuple[Any, dict[Any, float]]]:
+) -> Iterator[tuple[Node, dict[Node, float]]]:
     for node, _ in chosen(G, None)[0]:
         yield node, multi_source_dijkstra_path_length(G, [node], cutoff)
 
 
 def all_pairs_dijkstra_path(
     G: Graph, cutoff: float | None = None, weight: str = "weight"
-) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
     for node, _ in chosen(G, None)[0]:
         yield node, multi_source_dijkstra_path(G, [node], cutoff)
 
@@ -350,8 +359,12 @@ def _known(method: str) -> None:
 
 
 def shortest_path_length(
-    G: Graph, source: Any = None, target: Any = None, weight: str | None = None, method: str = "dijkstra"
-) -> Any:
+    G: Graph,
+    source: Node | None = None,
+    target: Node | None = None,
+    weight: str | None = None,
+    method: str = "dijkstra",
+) -> object:
     _known(method)
     weighted = weight is not None
     if source is None and target is None:
@@ -367,8 +380,12 @@ def shortest_path_length(
 
 
 def shortest_path(
-    G: Graph, source: Any = None, target: Any = None, weight: str | None = None, method: str = "dijkstra"
-) -> Any:
+    G: Graph,
+    source: Node | None = None,
+    target: Node | None = None,
+    weight: str | None = None,
+    method: str = "dijkstra",
+) -> object:
     import networkx as nx
 
     _known(method)
@@ -387,16 +404,16 @@ def shortest_path(
 
 
 def all_shortest_paths(
-    G: Graph, source: Any, target: Any, weight: str | None = None, method: str = "dijkstra"
-) -> Iterator[list[Any]]:
+    G: Graph, source: Node, target: Node, weight: str | None = None, method: str = "dijkstra"
+) -> Iterator[list[Node]]:
     _known(method)
     number = number_of(G, source)
     return _all_paths(G, distances_from(G, [number], weight is not None), number, source, target, weight is not None)
 
 
 def single_source_all_shortest_paths(
-    G: Graph, source: Any, weight: str | None = None, method: str = "dijkstra"
-) -> Iterator[tuple[Any, list[list[Any]]]]:
+    G: Graph, source: Node, weight: str | None = None, method: str = "dijkstra"
+) -> Iterator[tuple[Node, list[list[Node]]]]:
     _known(method)
     number = number_of(G, source)
     lengths = distances_from(G, [number], weight is not None)
@@ -405,8 +422,8 @@ def single_source_all_shortest_paths(
 
 
 def _all_paths(
-    G: Graph, lengths: NDArray, number: int, source: Any, target: Any, weighted: bool
-) -> Iterator[list[Any]]:
+    G: Graph, lengths: NDArray, number: int, source: Node, target: Node, weighted: bool
+) -> Iterator[list[Node]]:
     """Every shortest path between two nodes; in memory is one of them, and what is before each of its vertices."""
     _length(lengths, G, source, target)
     back = _against(G, "out")

@@ -10,7 +10,7 @@ import numpy as np
 from outcore._base.types import NDArray
 from outcore.graph import _searching
 from outcore.graph._graph import Graph
-from outcore.graph._networkx_names import Nodes, chosen, found, names_of, nearest_first, number_of, reserved
+from outcore.graph._networkx_names import Node, Nodes, chosen, found, names_of, nearest_first, number_of, reserved
 from outcore.graph._networkx_paths import distances_from
 
 _LISTED = 512  # vertices whose lists a search in order reads together
@@ -19,7 +19,7 @@ _LISTED = 512  # vertices whose lists a search in order reads together
 # -- in the order of a search -----------------------------------------------------------------------------------------
 
 
-def _number_of(G: Graph, node: Any) -> int:
+def _number_of(G: Graph, node: Node) -> int:
     """The number of a node. Raises networkx's NetworkXError, as its searches do."""
     import networkx as nx
 
@@ -37,7 +37,7 @@ def _sources(G: Graph, sources: Any) -> list[int]:
     return [_number_of(G, node) for node in sources] if number is None else [number]
 
 
-def bfs_layers(G: Graph, sources: Any) -> Iterator[list[Any]]:
+def bfs_layers(G: Graph, sources: Any) -> Iterator[list[Node]]:
     numbers = _sources(G, sources)
     if not numbers:
         return
@@ -47,30 +47,30 @@ def bfs_layers(G: Graph, sources: Any) -> Iterator[list[Any]]:
         yield names_of(G, part)
 
 
-def descendants_at_distance(G: Graph, source: Any, distance: int) -> set[Any]:
+def descendants_at_distance(G: Graph, source: Node, distance: int) -> set[Node]:
     number = _number_of(G, source)
     if distance < 0 or distance != int(distance):
         return set()
     return set(names_of(G, np.flatnonzero(_searching.bfs(G, number, cutoff=int(distance)) == distance)))
 
 
-def _beyond(G: Graph, source: Any, direction: str) -> set[Any]:
+def _beyond(G: Graph, source: Node, direction: str) -> set[Node]:
     hash(source)  # TypeError where it has none, as networkx
     levels = _searching.bfs(G, _number_of(G, source), direction=direction)
     return set(names_of(G, np.flatnonzero(levels > 0)))
 
 
-def descendants(G: Graph, source: Any) -> set[Any]:
+def descendants(G: Graph, source: Node) -> set[Node]:
     return _beyond(G, source, "out")
 
 
-def ancestors(G: Graph, source: Any) -> set[Any]:
+def ancestors(G: Graph, source: Node) -> set[Node]:
     return _beyond(G, source, "in")
 
 
 def bfs_edges(
-    G: Graph, source: Any, reverse: bool = False, depth_limit: int | None = None, sort_neighbors: Any = None
-) -> Iterator[tuple[Any, Any]]:
+    G: Graph, source: Node, reverse: bool = False, depth_limit: int | None = None, sort_neighbors: object = None
+) -> Iterator[tuple[Node, Node]]:
     """As networkx goes: neighbours in the order of their list, which is ascending in a stored graph."""
     front = np.array(_sources(G, source if found(G, source) is not None else [source]))
     direction = "in" if reverse and G.directed else "out"
@@ -96,8 +96,8 @@ def bfs_edges(
 
 
 def bfs_tree(
-    G: Graph, source: Any, reverse: bool = False, depth_limit: int | None = None, sort_neighbors: Any = None
-) -> Any:
+    G: Graph, source: Node, reverse: bool = False, depth_limit: int | None = None, sort_neighbors: object = None
+) -> object:
     import networkx as nx
 
     tree = nx.DiGraph()
@@ -107,17 +107,17 @@ def bfs_tree(
 
 
 def bfs_predecessors(
-    G: Graph, source: Any, depth_limit: int | None = None, sort_neighbors: Any = None
-) -> Iterator[tuple[Any, Any]]:
+    G: Graph, source: Node, depth_limit: int | None = None, sort_neighbors: object = None
+) -> Iterator[tuple[Node, Node]]:
     for parent, child in bfs_edges(G, source, False, depth_limit):
         yield child, parent
 
 
 def bfs_successors(
-    G: Graph, source: Any, depth_limit: int | None = None, sort_neighbors: Any = None
-) -> Iterator[tuple[Any, list[Any]]]:
+    G: Graph, source: Node, depth_limit: int | None = None, sort_neighbors: object = None
+) -> Iterator[tuple[Node, list[Node]]]:
     before: Any = source
-    children: list[Any] = []
+    children: list[Node] = []
     for parent, child in bfs_edges(G, source, False, depth_limit):
         if parent != before:
             yield before, children
@@ -129,10 +129,21 @@ def bfs_successors(
 # -- how far all are --------------------------------------------------------------------------------------------------
 
 
-def eccentricity(G: Graph, v: Nodes = None, sp: Any = None, weight: str | None = None) -> Any:
+def eccentricity(G: Graph, v: Any = None, sp: object = None, weight: str | None = None) -> object:
+    pairs, is_one = chosen(G, v)
+    farthest = _farthest(G, pairs, weight)
+    return farthest[v] if is_one else farthest
+
+
+def _eccentricities(G: Graph, weight: str | None) -> dict[Node, float]:
+    """By node the largest distance from it."""
+    return _farthest(G, chosen(G, None)[0], weight)
+
+
+def _farthest(G: Graph, pairs: list[tuple[Node, int]], weight: str | None) -> dict[Node, float]:
+    """The largest distance from each of some nodes. Raises NetworkXError where a node is not reached."""
     import networkx as nx
 
-    pairs, is_one = chosen(G, v)
     farthest = {}
     for node, number in pairs:
         lengths = distances_from(G, [number], weight is not None)
@@ -140,29 +151,29 @@ def eccentricity(G: Graph, v: Nodes = None, sp: Any = None, weight: str | None =
             kind = "digraph is not strongly" if G.directed else "graph is not"
             raise nx.NetworkXError(f"Found infinite path length because the {kind} connected")
         farthest[node] = lengths.max().item()
-    return farthest[v] if is_one else farthest
+    return farthest
 
 
-def diameter(G: Graph, e: Any = None, usebounds: bool = False, weight: str | None = None) -> Any:
-    return max(eccentricity(G, weight=weight).values())
+def diameter(G: Graph, e: object = None, usebounds: bool = False, weight: str | None = None) -> float:
+    return max(_eccentricities(G, weight).values())
 
 
-def radius(G: Graph, e: Any = None, usebounds: bool = False, weight: str | None = None) -> Any:
-    return min(eccentricity(G, weight=weight).values())
+def radius(G: Graph, e: object = None, usebounds: bool = False, weight: str | None = None) -> float:
+    return min(_eccentricities(G, weight).values())
 
 
-def periphery(G: Graph, e: Any = None, usebounds: bool = False, weight: str | None = None) -> list[Any]:
-    farthest = eccentricity(G, weight=weight)
+def periphery(G: Graph, e: object = None, usebounds: bool = False, weight: str | None = None) -> list[Node]:
+    farthest = _eccentricities(G, weight)
     most = max(farthest.values())
     return [node for node, distance in farthest.items() if distance == most]
 
 
-def center(G: Graph, e: Any = None, usebounds: bool = False, weight: str | None = None) -> list[Any]:
+def center(G: Graph, e: object = None, usebounds: bool = False, weight: str | None = None) -> list[Node]:
     import networkx as nx
 
     if G.number_of_vertices == 0 and not G.directed and weight is None:
         raise nx.NetworkXPointlessConcept("G has no nodes.")
-    farthest = eccentricity(G, weight=weight)
+    farthest = _eccentricities(G, weight)
     least = min(farthest.values())
     return [node for node, distance in farthest.items() if distance == least]
 
@@ -177,14 +188,16 @@ def approximate_diameter(G: Graph, seed: Any = None) -> int:
     return _searching.diameter(G)
 
 
-def _lengths(G: Graph, weighted: bool, direction: str = "out") -> Iterator[tuple[Any, NDArray]]:
+def _lengths(G: Graph, weighted: bool, direction: str = "out") -> Iterator[tuple[Node, NDArray]]:
     """The distances of those that each node reaches, itself included."""
     for node, number in chosen(G, None)[0]:
         distances = distances_from(G, [number], weighted, direction)
         yield node, distances[distances >= 0]
 
 
-def closeness_centrality(G: Graph, u: Any = None, distance: str | None = None, wf_improved: bool = True) -> Any:
+def closeness_centrality(
+    G: Graph, u: Node | None = None, distance: str | None = None, wf_improved: bool = True
+) -> object:
     n, weighted = G.number_of_vertices, distance is not None
 
     def of(lengths: NDArray) -> float:
@@ -202,7 +215,7 @@ def closeness_centrality(G: Graph, u: Any = None, distance: str | None = None, w
 
 def harmonic_centrality(
     G: Graph, nbunch: Nodes = None, distance: str | None = None, sources: Nodes = None
-) -> dict[Any, float]:
+) -> dict[Node, float]:
     wanted, begins = (list(dict(chosen(G, nodes)[0]).items()) for nodes in (nbunch, sources))
     weighted, from_wanted = distance is not None, len(wanted) < len(begins)
     with reserved(8 * G.number_of_vertices):

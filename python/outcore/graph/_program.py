@@ -29,7 +29,7 @@ class _State(NamedTuple):
     fill: Any
 
 
-def state(dtype: Any, fill: Any = 0) -> Any:
+def state(dtype: npt.DTypeLike, fill: Any = 0) -> Any:
     """What a vertex program knows of each vertex: in the program, an array of NumPy's with `fill` for every vertex.
 
     Raises DTypeError for objects of Python's, whose memory is not known. I/O: none, it is in memory.
@@ -147,7 +147,7 @@ class VertexProgram:
         """At active vertices: asks for their lists unless it is written anew."""
         self.request(v.ids)
 
-    def stage(self, v: Vertices) -> Any:
+    def stage(self, v: Vertices) -> object:
         """In which stage of the iteration, from 0, each of some active vertices runs: whole numbers, or one for all.
         Asked before each stage but the last, of those that have not run: who is in one that is over runs at once."""
         return 0
@@ -161,7 +161,7 @@ class VertexProgram:
     def on_iteration_end(self) -> None:
         """Behind an iteration."""
 
-    def request(self, ids: Any, direction: str = "out") -> None:
+    def request(self, ids: npt.ArrayLike, direction: str = "out") -> None:
         """Asks for the lists of vertices: in `run` those of this iteration, else of the next, if there is one; "out",
         "in", or "both", one after the other."""
         found = np.ascontiguousarray(self._checked("request", ids))
@@ -171,12 +171,12 @@ class VertexProgram:
             self._requested[name] = self._asked[name]
             self._asked[name].extend(found)
 
-    def activate(self, ids: Any) -> None:
+    def activate(self, ids: npt.ArrayLike) -> None:
         """Makes vertices active in the next iteration."""
         found = self._checked("activate", ids, True)  # that the program runs comes first
         self._next.extend(np.ascontiguousarray(found))
 
-    def send(self, ids: Any, values: Any) -> None:
+    def send(self, ids: npt.ArrayLike, values: npt.ArrayLike) -> None:
         """Sends a value to each vertex: in `run` and `on_edges` for this iteration's `on_message`, later for that of
         the next, if there is one. Arrays are copied."""
         ids = self._checked("send", ids)
@@ -193,7 +193,7 @@ class VertexProgram:
         else:
             self._mail("send", values).send(np.ascontiguousarray(ids), np.ascontiguousarray(values))
 
-    def multicast(self, e: Edges, values: Any) -> None:
+    def multicast(self, e: Edges, values: npt.ArrayLike) -> None:
         """Sends a value to all neighbours of each vertex of `e`: `values[i]` to those of `e.vertices[i]`."""
         values = np.asarray(values)
         if values.shape[:1] != e.vertices.shape:
@@ -222,7 +222,7 @@ class VertexProgram:
         if not hasattr(self, "_seen"):
             raise ArgumentError(f"{name}: the program does not run")
 
-    def _checked(self, name: str, given: Any, is_checked_again: bool = False) -> npt.NDArray[np.uint32]:
+    def _checked(self, name: str, given: npt.ArrayLike, is_checked_again: bool = False) -> npt.NDArray[np.uint32]:
         """Vertices; with `is_checked_again`, whoever takes those of the right type looks whether there are so many."""
         self._runs(name)
         ids: NDArray = np.asarray(given)
@@ -272,7 +272,9 @@ class VertexProgram:
             self.__dict__.pop(name, None)
 
 
-def run(G: StoredLists, program: VertexProgram, active: Any, iterations: int | None, mode: str) -> VertexProgram:
+def run(
+    G: StoredLists, program: VertexProgram, active: npt.ArrayLike | None, iterations: int | None, mode: str
+) -> VertexProgram:
     """See `Graph.run`."""
     if not isinstance(program, VertexProgram):
         raise ArgumentError(f"run: program must be a VertexProgram, not {type(program).__name__}")
@@ -298,7 +300,9 @@ def run(G: StoredLists, program: VertexProgram, active: Any, iterations: int | N
     return program
 
 
-def _iterate(G: StoredLists, program: VertexProgram, active: Any, iterations: int | None, at_once: bool) -> None:
+def _iterate(
+    G: StoredLists, program: VertexProgram, active: npt.ArrayLike | None, iterations: int | None, at_once: bool
+) -> None:
     if active is None:
         program._keep(_ID * G.number_of_vertices)
         now = np.arange(G.number_of_vertices, dtype=np.uint32)
@@ -358,7 +362,7 @@ def _working(
     is_weighted, is_read = G.dtype is not None, program._weighted
     part = (-1, 0)  # of the list of which vertex a part was there last, and where it ended
 
-    def work(first: int, end: int, begins: Any, neighbours: Any, weights: Any) -> None:
+    def work(first: int, end: int, begins: NDArray, neighbours: NDArray, weights: NDArray) -> None:
         nonlocal part
         begin = part[1] if part[0] == first else 0
         part = first, begin + len(neighbours)

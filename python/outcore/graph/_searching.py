@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +14,9 @@ from outcore.graph._stored import directions
 _FARTHEST = 2**32 - 1  # no path is longer
 
 
-def bfs(G: Graph, source: Any, *, direction: str = "out", cutoff: float | None = None) -> npt.NDArray[np.int32]:
+def bfs(
+    G: Graph, source: npt.ArrayLike, *, direction: str = "out", cutoff: float | None = None
+) -> npt.NDArray[np.int32]:
     """The distance of each vertex from the nearest `source`, in edges: int32 (n,), -1 where no path leads.
 
     `source` is a vertex or several. Edges are followed "out", "in" or "both" ways, no more than `cutoff` of them: what
@@ -42,7 +42,7 @@ def bfs(G: Graph, source: Any, *, direction: str = "out", cutoff: float | None =
 
 
 def shortest_paths(
-    G: Graph, source: Any, *, step: float | None = None, direction: str = "out"
+    G: Graph, source: npt.ArrayLike, *, step: float | None = None, direction: str = "out"
 ) -> npt.NDArray[np.float64]:
     """The distance of each vertex from the nearest `source` along weighted edges: float64 (n,), infinity where no path
     leads.

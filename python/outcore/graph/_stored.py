@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ class StoredLists:
         return np.unique(np.concatenate(found)).astype(np.int64)
 
     def lists(
-        self, vertices: Any, direction: str = "out"
+        self, vertices: npt.ArrayLike, direction: str = "out"
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.float64] | None]:
         """The lists of several vertices, one behind the other: where each begins, neighbours, and weights if there are
         any.
@@ -121,11 +122,11 @@ class StoredLists:
     def __contains__(self, vertex: object) -> bool:
         return is_vertex(self, vertex)
 
-    def has_edge(self, u: Any, v: Any) -> bool:
+    def has_edge(self, u: Any, v: object) -> bool:
         """Whether an edge leads from `u` to `v`. I/O: the pages that hold the neighbours of `u`."""
         return u in self and v in self and bool((self.lists([u])[1] == v).any())
 
-    def _parts(self, direction: str, step: int = 2 << 20) -> Any:
+    def _parts(self, direction: str, step: int = 2 << 20) -> Iterator[tuple[NDArray, NDArray, NDArray, Any]]:
         """All lists, some megabytes at a time, of no more vertices than bytes: vertices, where each list begins,
         neighbours, weights."""
         begin = 0
@@ -137,7 +138,7 @@ class StoredLists:
             begin = end
 
 
-def session() -> Any:
+def session() -> _core.Session:
     return current()._core
 
 
@@ -155,7 +156,7 @@ def directions(name: str, G: StoredLists, direction: str) -> list[str]:
     return ["out", "in"] if direction == "both" else [direction]
 
 
-def checked_ids(name: str, G: StoredLists, vertices: Any) -> NDArray:
+def checked_ids(name: str, G: StoredLists, vertices: npt.ArrayLike) -> NDArray:
     """Numbers of vertices as an array. Raises IndexingError."""
     try:
         ids = np.atleast_1d(np.asarray(vertices))

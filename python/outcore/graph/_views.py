@@ -4,12 +4,14 @@ than is looked at."""
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Set
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
+from outcore._base.types import NDArray
 from outcore.errors import ArgumentError
 from outcore.graph._stored import StoredLists, is_vertex
 
 _FIXED = "a stored graph does not change; from_arrays and from_edges store another one"
+Attributes: TypeAlias = dict[str, float]  # of an edge: its weight, if it has one
 _WHOLE = "nx.Graph(G), or nx.DiGraph(G), has all of the graph in memory, and that"
 _LISTS = "G.lists(vertices) reads the lists of several vertices"
 
@@ -86,26 +88,26 @@ class Nodes(_OfVertices, Set[int]):
         self._graph = graph
 
     @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
+    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:
         return set(it)
 
-    def __getitem__(self, vertex: int) -> dict[str, Any]:
+    def __getitem__(self, vertex: int) -> Attributes:
         """The attributes of a vertex: a stored graph has none. Raises KeyError for no vertex."""
         if not is_vertex(self._graph, vertex):
             raise KeyError(vertex)
         return {}
 
-    def __call__(self, data: bool | str = False, default: Any = None) -> Any:
+    def __call__(self, data: bool | str = False, default: object = None) -> Iterable[Any]:
         """The vertices; with `data` pairs of these and their attributes, or the default of one that is named."""
         if data is False:
             return self
         return self.items() if data is True else ((vertex, default) for vertex in self)
 
-    def data(self, data: bool | str = True, default: Any = None) -> Any:
+    def data(self, data: bool | str = True, default: object = None) -> Iterable[Any]:
         """As a call, with attributes unless told."""
         return self(data, default)
 
-    def items(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def items(self) -> Iterator[tuple[int, Attributes]]:
         """Vertices with what is known of them: nothing."""
         return ((vertex, {}) for vertex in self)
 
@@ -134,7 +136,7 @@ class Degrees:
         for begin in range(0, len(degrees), 1 << 16):
             yield from enumerate(degrees[begin : begin + (1 << 16)].tolist(), begin)
 
-    def __call__(self, nbunch: Any = None, weight: str | None = None) -> Any:
+    def __call__(self, nbunch: int | Iterable[int] | None = None, weight: str | None = None) -> Any:
         no_weight("degree", weight)
         if nbunch is None:
             return self
@@ -146,36 +148,36 @@ class Degrees:
         return f"Degrees({self._direction!r})"
 
 
-class Adjacency(_OfVertices, Mapping[int, dict[int, dict[str, Any]]]):
+class Adjacency(_OfVertices, Mapping[int, dict[int, Attributes]]):
     """The neighbours of each vertex and their weights, each list read when it is asked for."""
 
     def __init__(self, graph: StoredLists, direction: str) -> None:
         self._graph, self._direction = graph, direction
 
-    def __getitem__(self, vertex: int) -> dict[int, dict[str, Any]]:
+    def __getitem__(self, vertex: int) -> dict[int, Attributes]:
         _, neighbours, weights = self._graph.lists([vertex], self._direction)
         return self._of(neighbours, weights)
 
-    def _of(self, neighbours: Any, weights: Any) -> dict[int, dict[str, Any]]:
+    def _of(self, neighbours: NDArray, weights: Any) -> dict[int, Attributes]:
         dtype = self._graph.dtype
         if dtype is None:
             return {neighbour: {} for neighbour in neighbours.tolist()}
         found = zip(neighbours.tolist(), weights.astype(dtype).tolist(), strict=True)
         return {neighbour: {"weight": weight} for neighbour, weight in found}
 
-    def items(self) -> ItemsView[int, dict[int, dict[str, Any]]]:
+    def items(self) -> ItemsView[int, dict[int, Attributes]]:
         return _Lists(self)
 
     def __repr__(self) -> str:
         return f"Adjacency({self._direction!r})"
 
 
-class _Lists(ItemsView[int, dict[int, dict[str, Any]]]):
+class _Lists(ItemsView[int, dict[int, Attributes]]):
     """Every vertex with its neighbours, from one read of the lists in order."""
 
     _mapping: Adjacency
 
-    def __iter__(self) -> Iterator[tuple[int, dict[int, dict[str, Any]]]]:
+    def __iter__(self) -> Iterator[tuple[int, dict[int, Attributes]]]:
         adjacency = self._mapping
         for ids, begins, neighbours, weights in adjacency._graph._parts(adjacency._direction):
             for at, vertex in enumerate(ids.tolist()):
@@ -198,11 +200,13 @@ class Edges:
     def __contains__(self, edge: Any) -> bool:
         return self._graph.has_edge(*edge[:2])
 
-    def __call__(self, nbunch: Any = None, data: bool | str = False, default: Any = None) -> Any:
+    def __call__(
+        self, nbunch: int | Iterable[int] | None = None, data: bool | str = False, default: object = None
+    ) -> Iterable[tuple[Any, ...]]:
         """Those from vertices of `nbunch`, all unless given; with `data` their attributes, or one of these."""
         return self if nbunch is None and data is False else self._each(nbunch, data, default)
 
-    def _each(self, nbunch: Any, data: bool | str, default: Any) -> Iterator[Any]:
+    def _each(self, nbunch: int | Iterable[int] | None, data: bool | str, default: object) -> Iterator[Any]:
         G = self._graph
         given = None if nbunch is None else nbunch if isinstance(nbunch, Iterable) else [nbunch]
         adjacency = Adjacency(G, "out")

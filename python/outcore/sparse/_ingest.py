@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,7 @@ from outcore.sparse._stream import File
 from outcore.sparse._tiles import Wanted, check_target, write_sorted
 
 Symmetry = Literal[False, True, "skew", "hermitian"]
-Entries = tuple[Operand, ...] | Iterable[Chunk]
+Entries = tuple[Operand | Sequence[float], ...] | Iterable[Chunk]
 
 
 class Settings(TypedDict, total=False):
