@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from outcore.sparse._stream import File
 from outcore.sparse._tiles import Wanted, check_target, write_sorted
 
 Symmetry = Literal[False, True, "skew", "hermitian"]
-Entries = tuple[Operand | Sequence[float], ...] | Iterable[Chunk]
+Entries: TypeAlias = "tuple[Operand | Sequence[float], ...] | Iterable[Chunk]"
 
 
 class Settings(TypedDict, total=False):
