@@ -8,7 +8,7 @@ import numpy as np
 
 from outcore import _api as oc
 from outcore._lazy.array import Array
-from outcore._lazy.node import node
+from outcore._lazy.node import Operand, node
 from outcore._run.iterate import iterate
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
@@ -19,7 +19,7 @@ from outcore.sparse.linalg._operators import Scaled, operator
 
 def label_propagation(
     A: SparseMatrix,
-    labels: Any,
+    labels: Operand,
     iterations: int = 1000,
     tol: float = 1e-3,
     *,
@@ -53,7 +53,7 @@ def label_propagation(
     A, inverse = by_row_sums("label_propagation", A, order)
     start = (known[:, None] == oc.arange(count)[None, :]).astype(np.float64)
 
-    def step(f: Array, inverse: Array, known: Array) -> Any:
+    def step(f: Array, inverse: Array, known: Array) -> tuple[Array, ...]:
         spread = inverse[:, None] * (A @ f)
         return oc.where((known >= 0)[:, None], f, spread), inverse, known
 

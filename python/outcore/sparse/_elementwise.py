@@ -16,13 +16,14 @@ import numpy.typing as npt
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import is_weak
+from outcore._lazy.node import Operand, is_weak
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._refused import refuse_foreign
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import Indices, Values, kind_of, merged, rewritten, sorted_as_read
 
 Comparison: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">="]
+Other: TypeAlias = "StoredMatrix | Operand"  # the second of two operands
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -36,7 +37,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 class Elementwise(StoredMatrix):
     """What `SparseMatrix` has of element-wise operations."""
 
-    def multiply(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
+    def multiply(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """This matrix times a number, a dense row (n,) or (1, n), a column (m, 1), or a sparse matrix of its shape.
 
         Dense vectors may be lazy; they are held in memory. Values have the type of NumPy's promotion. Of two sparse
@@ -63,12 +64,12 @@ class Elementwise(StoredMatrix):
 
         return rewritten(self, change, dtype, path, overwrite)
 
-    def __mul__(self, other: Any) -> Self:
+    def __mul__(self, other: Other) -> Self:
         return self.multiply(other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Self:
+    def __truediv__(self, other: Other) -> Self:
         if isinstance(other, Elementwise):
             raise ArgumentError("sparse division by a sparse matrix: what it has no entry at would come to NaN")
         refuse_foreign("division", other)
@@ -85,7 +86,7 @@ class Elementwise(StoredMatrix):
             raise DTypeError("sparse negative: bool has no negatives; A.astype('int8') has")
         return self._valued(np.negative, self.dtype, None, False)
 
-    def add(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
+    def add(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The sum with a sparse matrix of its shape; `A + B` and `A - B` are the same in scratch.
 
         Places that come to 0 are not stored, as by SciPy. Raises ShapeError, and ArgumentError for what is dense: the
@@ -100,24 +101,24 @@ class Elementwise(StoredMatrix):
         """
         return self._combined(other, "+", lambda x, y: x + y, path, overwrite)
 
-    def __add__(self, other: Any) -> Self:
+    def __add__(self, other: Other) -> Self:
         return self.add(other)
 
-    def __sub__(self, other: Any) -> Self:
+    def __sub__(self, other: Other) -> Self:
         if isinstance(other, Elementwise) and self.dtype.kind == other.dtype.kind == "b":
             raise DTypeError("sparse -: bools have no difference; A != B has the places at which they differ")
         return self._combined(other, "-", lambda x, y: x - y, None, False)
 
-    def maximum(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
+    def maximum(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The larger of the elements of two matrices; NaN where one is. I/O: as `add`."""
         return self._combined(other, "maximum", np.maximum, path, overwrite)
 
-    def minimum(self, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
+    def minimum(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The smaller of the elements of two matrices; NaN where one is. I/O: as `add`."""
         return self._combined(other, "minimum", np.minimum, path, overwrite)
 
     def _combined(
-        self, other: Any, name: str, f: Callable[[Any, Any], Any], path: PathLike | None, overwrite: bool
+        self, other: Other, name: str, f: Callable[[NDArray, NDArray], NDArray], path: PathLike | None, overwrite: bool
     ) -> Self:
         if not isinstance(other, Elementwise):
             refuse_foreign(name, other)
@@ -126,7 +127,7 @@ class Elementwise(StoredMatrix):
         dtype = np.result_type(a.dtype, b.dtype)
         return merged(a, b, lambda x, y: f(x.astype(dtype), y.astype(dtype)), dtype, path, overwrite)
 
-    def compare(self, how: Comparison, other: Any, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
+    def compare(self, how: Comparison, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The places at which a comparison with a number or a sparse matrix holds, as a pattern.
 
         `A > 3` and its like are the same in scratch. Raises ArgumentError where the comparison holds of 0, which is
@@ -158,24 +159,24 @@ class Elementwise(StoredMatrix):
             return merged(a, b, lambda x, y: holds(x, y), None, path, overwrite)
         return self._where(lambda rows, columns, values: holds(values, other), path, overwrite, None)
 
-    def __eq__(self, other: Any) -> Self:  # type: ignore[override]  # as arrays
+    def __eq__(self, other: Other) -> Self:  # type: ignore[override]  # as arrays
         return self.compare("==", other) if _is_compared(other) else NotImplemented
 
-    def __ne__(self, other: Any) -> Self:  # type: ignore[override]
+    def __ne__(self, other: Other) -> Self:  # type: ignore[override]
         return self.compare("!=", other) if _is_compared(other) else NotImplemented
 
     __hash__ = object.__hash__
 
-    def __gt__(self, other: Any) -> Self:
+    def __gt__(self, other: Other) -> Self:
         return self.compare(">", other)
 
-    def __ge__(self, other: Any) -> Self:
+    def __ge__(self, other: Other) -> Self:
         return self.compare(">=", other)
 
-    def __lt__(self, other: Any) -> Self:
+    def __lt__(self, other: Other) -> Self:
         return self.compare("<", other)
 
-    def __le__(self, other: Any) -> Self:
+    def __le__(self, other: Other) -> Self:
         return self.compare("<=", other)
 
     def power(
@@ -255,7 +256,7 @@ class Elementwise(StoredMatrix):
             return sorted_as_read(self, path, overwrite)
         return self._where(lambda rows, columns, values: np.ones(len(rows), dtype=bool), path, overwrite, kind_of(self))
 
-    def _valued(self, f: Callable[[Any], Any], dtype: DType, path: PathLike | None, overwrite: bool) -> Self:
+    def _valued(self, f: Callable[[NDArray], NDArray], dtype: DType, path: PathLike | None, overwrite: bool) -> Self:
         return rewritten(self, lambda rows, columns, values: (rows, columns, f(values)), dtype, path, overwrite)
 
     def _where(
@@ -294,11 +295,11 @@ def _offset(rows: Indices, columns: Indices) -> npt.NDArray[np.int64]:
     return columns.astype(np.int64) - rows.astype(np.int64)
 
 
-def _vector(other: Any) -> NDArray:
+def _vector(other: Other) -> NDArray:
     return np.asarray(other.compute() if isinstance(other, Array) else other)
 
 
-def _scale(a: StoredMatrix, other: Any) -> tuple[Callable[[Indices, Indices], Any], DType]:
+def _scale(a: StoredMatrix, other: Any) -> tuple[Callable[[Indices, Indices], NDArray], DType]:
     """What entries at some places are multiplied by, and the type of the product."""
     if is_weak(other):
         # NumPy's rules for Python scalars.

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +77,7 @@ Write = Callable[[IO[bytes], npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDA
 def _records(matrix: SparseMatrix, kind: DType, base: int) -> Write:
     fields = [("row", kind), ("column", kind)] + ([] if matrix.is_pattern else [("value", matrix.dtype)])
 
-    def write(file: IO[bytes], rows: Any, columns: Any, values: Any) -> None:
+    def write(file: IO[bytes], rows: NDArray, columns: NDArray, values: NDArray) -> None:
         made = np.empty(len(rows), np.dtype(fields))
         made["row"], made["column"] = rows + np.uint64(base), columns + np.uint64(base)
         if not matrix.is_pattern:
@@ -90,7 +90,7 @@ def _records(matrix: SparseMatrix, kind: DType, base: int) -> Write:
 def _lines(separator: str, base: int, pattern: bool) -> Write:
     between = np.frombuffer(separator.encode(), np.uint8)
 
-    def write(file: IO[bytes], rows: Any, columns: Any, values: Any) -> None:
+    def write(file: IO[bytes], rows: NDArray, columns: NDArray, values: NDArray) -> None:
         for begin in range(0, len(rows), _PIECE):
             piece = slice(begin, begin + _PIECE)
             parts = [_letters(rows[piece] + np.uint64(base)), _letters(columns[piece] + np.uint64(base))]

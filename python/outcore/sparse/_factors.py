@@ -65,7 +65,7 @@ def nmf(
     def ratio(above: Array, below: Array) -> Array:
         return above / oc.where(below == 0, _EPSILON, below)
 
-    def step(w: Array, h: Array, _: Array) -> Any:
+    def step(w: Array, h: Array, _: Array) -> tuple[Array | dict[str, Array], ...]:
         w = w * ratio(A @ h, w @ (h.T @ h))
         across, own = A.T @ w, w.T @ w
         h = h * ratio(across, h @ own)
@@ -117,7 +117,7 @@ def als(
     def solved(product: Array, other: Array) -> Array:
         return oc.linalg.solve(other.T @ other + ridge, product.T).T
 
-    def step(u: Array, v: Array) -> Any:
+    def step(u: Array, v: Array) -> tuple[Array, ...]:
         u = solved(A @ v, v)
         return u, solved(A.T @ u, u)
 

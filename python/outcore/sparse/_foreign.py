@@ -12,12 +12,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import EllipsisType
 from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.element_types import DTypeLike
 from outcore._base.files import reading, refuse_stub
 from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray
@@ -211,7 +213,7 @@ class _Reopened:
         self.shape, self.dtype, self.chunks = dataset.shape, dataset.dtype, dataset.chunks
         self._stamp = stamp_of(self._path)
 
-    def __getitem__(self, block: Any) -> NDArray:
+    def __getitem__(self, block: tuple[slice, ...] | EllipsisType) -> NDArray:
         import h5py
 
         if stamp_of(self._path) != self._stamp:
@@ -220,7 +222,7 @@ class _Reopened:
             found: NDArray = file[self.name][block]
         return found
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray:
         return np.asarray(self[...], dtype)
 
 
@@ -256,11 +258,11 @@ class _Repeated:
     def __init__(self, value: NDArray, length: int) -> None:
         self._value, self.shape, self.dtype = value, (length,), value.dtype
 
-    def __getitem__(self, block: Any) -> NDArray:
+    def __getitem__(self, block: tuple[slice, ...] | EllipsisType) -> NDArray:
         found: NDArray = np.broadcast_to(self._value, self.shape)[block]
         return found
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray:
         return np.asarray(self[...], dtype)
 
 

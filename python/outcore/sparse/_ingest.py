@@ -178,7 +178,7 @@ def stored(
     return cast(SparseMatrix, file.opened())
 
 
-def named_only(name: str, path: PathLike | None, *, resume: Any = False, relabel: Any = None) -> None:
+def named_only(name: str, path: PathLike | None, *, resume: object = False, relabel: object = None) -> None:
     """Refuses without a path that which is found again by it, or stored beside it."""
     if path is None and (resume or isinstance(relabel, str)):
         asked = "resume=True" if resume else f"relabel={relabel!r}"
@@ -193,7 +193,7 @@ def _column(part: object) -> Array:
     return Array(node(part))
 
 
-def _lengths(shape: Any) -> tuple[int, int] | None:
+def _lengths(shape: Sequence[int] | None) -> tuple[int, int] | None:
     if shape is None:
         return None
     if len(shape) != 2 or any(int(length) < 0 for length in shape):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from outcore._base.types import JSONObject
 from outcore.sparse._matrix import SparseMatrix
 
 # Bytes of DCSC within a tile: number and pointer of a column that has entries, and the row of an entry.
 _DCSC_COLUMN, _DCSC_ENTRY = 8, 2
 
 
-def layout(matrix: SparseMatrix) -> dict[str, Any]:
+def layout(matrix: SparseMatrix) -> JSONObject:
     """Sizes and degrees of a matrix as it is stored: what `outcore sparse info` shows. I/O: one read.
 
     `degrees` counts rows by their entries: none, 1, 2 and 3, 4 to 7, and so on. CSR is that of SciPy, with 4 bytes for

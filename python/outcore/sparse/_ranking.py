@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore._lazy.array import Array
-from outcore._lazy.node import node
+from outcore._lazy.node import Operand, node
 from outcore._run.iterate import Loop, iterate
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._along import check_room
@@ -59,7 +60,7 @@ def _is_usual(sums: Array) -> bool:
     return bool(_USUAL[0] <= low and high <= _USUAL[1])
 
 
-def _powered(A: SparseMatrix, exponents: Any) -> SparseMatrix:
+def _powered(A: SparseMatrix, exponents: npt.ArrayLike) -> SparseMatrix:
     """A in scratch, its rows multiplied by powers of two, which change no ratios. I/O: a read and a write of A."""
     by = np.asarray(exponents, np.int32)
 
@@ -112,7 +113,7 @@ def pagerank(
     damping: float = 0.85,
     iterations: int = 100,
     tol: float = 1e-9,
-    personalization: Any = None,
+    personalization: Operand | None = None,
     *,
     checkpoint: int | None = None,
     full_output: bool = False,
@@ -159,7 +160,7 @@ def pagerank(
     A, inverse = by_row_sums("pagerank", A, order)
 
     # The vectors that do not change are part of the state, so that a loop of another process knows them.
-    def step(r: Array, inverse: Array, p: Array) -> Any:
+    def step(r: Array, inverse: Array, p: Array) -> tuple[Array | dict[str, Array], ...]:
         dangling = oc.sum(oc.where(inverse == 0, r, 0.0))
         new = damping * (A.T @ (r * inverse)) + (damping * dangling + (1 - damping)) * p
         return new, inverse, p, {"change": oc.sum(oc.abs(new - r))}
@@ -199,7 +200,7 @@ def hits(
         size = oc.sum(oc.abs(x))
         return x / oc.where(size == 0, 1.0, size)
 
-    def step(h: Array, a: Array) -> Any:
+    def step(h: Array, a: Array) -> tuple[Array, ...]:
         a = unit(A.T @ h)
         return unit(A @ a), a
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from outcore.errors import DTypeError
 
@@ -24,7 +24,7 @@ class Refused:
     def __bool__(self) -> NoReturn:
         raise TypeError("a sparse matrix is neither true nor false; use A.nnz > 0, or A.count_nonzero() > 0")
 
-    def __array__(self, *args: Any, **named: Any) -> NoReturn:
+    def __array__(self, *args: object, **named: object) -> NoReturn:
         raise TypeError(
             "a sparse matrix on disk does not become a NumPy array by itself: use its methods (A.sum(), A.max(), "
             "A @ x), A.toarray() where it fits into memory, or A.to_scipy(); to multiply it with a matrix of "

@@ -5,12 +5,11 @@ from __future__ import annotations
 import filecmp
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from outcore import _core
-from outcore._base.types import DType, PathLike
+from outcore._base.types import DType, JSONObject, PathLike
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, ShapeError
@@ -132,8 +131,8 @@ def explain_spgemm(
 
 
 def _stage(
-    said: dict[str, Any], label: str, exact: bool, names: tuple[list[str], list[str]], moved: tuple[int, int]
-) -> dict[str, Any]:
+    said: JSONObject, label: str, exact: bool, names: tuple[list[str], list[str]], moved: tuple[int, int]
+) -> JSONObject:
     """A stage of the forecast, as the planner writes them: bytes that are read and written."""
     about = {name: said[name] for name in ("memory_limit", "overhead_bytes", "budget_bytes", "peak_bytes")}
     sums = {"bytes_read": moved[0], "bytes_written": moved[1], "tasks": said["groups"]}

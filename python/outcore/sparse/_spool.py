@@ -18,7 +18,7 @@ from outcore import _core
 from outcore._base import files as _files
 from outcore._base.element_types import dtype_of
 from outcore._base.system_errors import refusing
-from outcore._base.types import DType, NDArray
+from outcore._base.types import DType, JSONObject, NDArray
 from outcore._lazy.array import Array
 from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
@@ -158,7 +158,7 @@ class Work:
             self._believed.add(name)
         return True
 
-    def note(self, step: str, content: Any) -> None:
+    def note(self, step: str, content: object) -> None:
         """Says durably that a step is done, whose files are durable."""
         new = self._notes / f"{step}.new"
         with refusing(new, "write"):
@@ -217,7 +217,7 @@ def spooled(source: Source, work: Work, kinds: Sequence[DType]) -> tuple[Array, 
     return tuple(map(Array, opened))
 
 
-def _spool(source: Source, work: Work, kinds: Sequence[DType]) -> dict[str, Any]:
+def _spool(source: Source, work: Work, kinds: Sequence[DType]) -> JSONObject:
     before = work.noted("spooling")
     if before is None or not _are_columns(work, before, "spooling"):
         before = {"count": 0, "chunks": 0, "kinds": None, "sums": []}
@@ -226,7 +226,7 @@ def _spool(source: Source, work: Work, kinds: Sequence[DType]) -> dict[str, Any]
     files: list[IO[bytes]] = []
     sums: list[int] = before["sums"]
 
-    def said() -> dict[str, Any]:
+    def said() -> JSONObject:
         for file in files:
             os.fsync(file.fileno())
         return {"count": done.entries, "chunks": done.chunks, "kinds": [kind.name for kind in kinds], "sums": sums}
@@ -250,7 +250,7 @@ def _spool(source: Source, work: Work, kinds: Sequence[DType]) -> dict[str, Any]
             return said()
 
 
-def _are_columns(work: Work, note: dict[str, Any], step: str) -> bool:
+def _are_columns(work: Work, note: JSONObject, step: str) -> bool:
     """Whether the columns of an earlier process are what its note says. I/O: one read of them."""
     if not work.resumes or work.is_own(step):
         return True

@@ -44,7 +44,7 @@ class _Held:
     def __init__(self, path: Path) -> None:
         weakref.finalize(self, _remove, path)
 
-    def __call__(self, _: tuple[Any, ...]) -> npt.NDArray[np.bool_]:
+    def __call__(self, _: tuple[object, ...]) -> npt.NDArray[np.bool_]:
         return np.ones((1, 1), dtype=bool)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.files import load, same_bytes
-from outcore._base.types import DType
+from outcore._base.types import DType, JSONObject
 from outcore._lazy.array import Array
 from outcore._lazy.node import expr_dtype
 from outcore._opening.opening import open
@@ -157,13 +157,13 @@ def _given(wanted: Wanted, keys: int) -> Given:
     return Given([*found, *([] if wanted.values is None else [wanted.values])], pieces, facts, counted)
 
 
-def _parted(keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> dict[str, Any]:
+def _parted(keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> JSONObject:
     """Stores the entries in runs whose keys are cut into buckets, where memory does not hold all of them.
 
     Says how many count, in which files they are, the elements of a run and the splitters of the buckets.
     """
     step = f"{name}-parts"
-    note: dict[str, Any] | None = work.noted(step)
+    note: JSONObject | None = work.noted(step)
     if note is not None:
         counts = [f"{name}-counts.npy"] if note["splitters"] else []
         note = work.noted(step, *note["files"], *counts)
@@ -173,7 +173,7 @@ def _parted(keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> 
     return note
 
 
-def _part(keyed: Keyed, given: Given, work: Work, name: str) -> dict[str, Any]:
+def _part(keyed: Keyed, given: Given, work: Work, name: str) -> JSONObject:
     columns, found = list(given.columns), None
     cuts = work.noted(f"{name}-cuts")
     if cuts is None:
@@ -226,7 +226,7 @@ def _splitters(pieces: Sequence[Array], wanted: int) -> list[int]:
     return [int(key) for key in np.unique(sample[cuts])]
 
 
-def _sorted(key: int, keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> dict[str, Any]:
+def _sorted(key: int, keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> JSONObject:
     """Stored columns sorted by their keys from one of a number on. The sort is stable: the least significant is the
     first to be sorted by. What was sorted before is asked for only where it is needed: its files are gone else."""
     if key == keyed.keys:
@@ -248,14 +248,14 @@ def _sorted(key: int, keyed: Keyed, given: Callable[[], Given], work: Work, name
     return note
 
 
-def _noted_sorted(work: Work, step: str) -> dict[str, Any] | None:
+def _noted_sorted(work: Work, step: str) -> JSONObject | None:
     """What is noted of sorted columns that are what was written."""
     note = work.noted(step)
-    found: dict[str, Any] | None = None if note is None else work.noted(step, *note["files"])
+    found: JSONObject | None = None if note is None else work.noted(step, *note["files"])
     return found
 
 
-def _write(keyed: Keyed, parts: dict[str, Any] | None, target: Path, work: Work, name: str) -> bool:
+def _write(keyed: Keyed, parts: JSONObject | None, target: Path, work: Work, name: str) -> bool:
     """Writes stored entries, in order or in runs of buckets, as a matrix; whether there was memory for each bucket."""
     session = current()
     began = f"{name}-began"
@@ -302,7 +302,7 @@ def _write(keyed: Keyed, parts: dict[str, Any] | None, target: Path, work: Work,
     return True
 
 
-def _runs(parts: dict[str, Any], work: Work, name: str) -> tuple[int, int, npt.NDArray[np.uint8]] | None:
+def _runs(parts: JSONObject, work: Work, name: str) -> tuple[int, int, npt.NDArray[np.uint8]] | None:
     """How stored entries lie in runs of buckets; nothing where they are in order."""
     if "run" not in parts:
         return None

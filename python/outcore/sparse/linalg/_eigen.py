@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._copies import Copies, Gain, margin_of
 from outcore.sparse.linalg._krylov import Krylov, check_range
-from outcore.sparse.linalg._operators import Operator, Shifted
+from outcore.sparse.linalg._operators import MatrixLike, Operator, Shifted
 from outcore.sparse.linalg._preconditioners import factored, factored_operator
 from outcore.sparse.linalg._restarts import Restarts
 
@@ -61,7 +60,7 @@ class Problem:
     given: Operator | None
 
 
-def inverse(name: str, A: Any, a: Operator, sigma: complex) -> Operator:
+def inverse(name: str, A: MatrixLike, a: Operator, sigma: complex) -> Operator:
     """(A − σI)⁻¹: complete LU factors of a matrix that fits into memory."""
     if isinstance(A, SparseMatrix):
         found = A.to_scipy()

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore._run.checkpoints import interval
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._copies import Gain
 from outcore.sparse.linalg._eigen import Problem, inverse, problem_checked, solved
-from outcore.sparse.linalg._operators import floating_dtype, operator, square
+from outcore.sparse.linalg._operators import MatrixLike, floating_dtype, operator, square
 from outcore.sparse.linalg._systems import vector
 
 Order = npt.NDArray[np.int64]
@@ -78,7 +79,16 @@ def _same(values: NDArray) -> NDArray:
 
 
 def some_eigenvalues(
-    name: str, A: Any, k: int, which: str, sigma: Any, v0: Any, tol: float, OPinv: Any, sizes: Any, going: Any
+    name: str,
+    A: MatrixLike,
+    k: int,
+    which: str,
+    sigma: complex | None,
+    v0: Operand | None,
+    tol: float,
+    OPinv: MatrixLike | None,
+    sizes: tuple[int | None, int, int | None],
+    going: tuple[int, int | None],
 ) -> tuple[NDArray, Array]:
     """Eigenvalues and vectors in the order of `which`; `sizes` are ncv, block_size and maxiter, `going` the seed and
     the interval of checkpoints."""
@@ -128,25 +138,25 @@ def columns_of(vectors: Array, order: Order) -> Array:
     return vectors[:, order.tolist()] if (np.diff(order) < 0).any() else vectors
 
 
-def _refuse(name: str, **given: Any) -> None:
+def _refuse(name: str, **given: object) -> None:
     for argument, value in given.items():
         if value is not None:
             raise ArgumentError(f"{name}: {argument} (a generalized problem, or another mode) is not supported")
 
 
 def eigsh(
-    A: Any,
+    A: MatrixLike,
     k: int = 6,
-    M: Any = None,
+    M: MatrixLike | None = None,
     sigma: float | None = None,
     which: str = "LM",
-    v0: Any = None,
+    v0: Operand | None = None,
     ncv: int | None = None,
     maxiter: int | None = None,
     tol: float = 0,
     return_eigenvectors: bool = True,
-    Minv: Any = None,
-    OPinv: Any = None,
+    Minv: MatrixLike | None = None,
+    OPinv: MatrixLike | None = None,
     mode: str = "normal",
     *,
     block_size: int = 1,
@@ -196,18 +206,18 @@ def eigsh(
 
 
 def eigs(
-    A: Any,
+    A: MatrixLike,
     k: int = 6,
-    M: Any = None,
+    M: MatrixLike | None = None,
     sigma: complex | None = None,
     which: str = "LM",
-    v0: Any = None,
+    v0: Operand | None = None,
     ncv: int | None = None,
     maxiter: int | None = None,
     tol: float = 0,
     return_eigenvectors: bool = True,
-    Minv: Any = None,
-    OPinv: Any = None,
+    Minv: MatrixLike | None = None,
+    OPinv: MatrixLike | None = None,
     *,
     block_size: int = 1,
     seed: int = 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError, LinAlgError
+from outcore.sparse.linalg._operators import MatrixLike
 from outcore.sparse.linalg._systems import System, system
 from outcore.sparse.linalg._vectors import Basis, Holder, norm, ratio
 
@@ -17,16 +20,16 @@ _RESTART = 20
 
 
 def gmres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: MatrixLike,
+    b: Operand,
+    x0: Operand | None = None,
     *,
     rtol: float = 1e-5,
     atol: float = 0.0,
     restart: int | None = None,
     maxiter: int | None = None,
-    M: Any = None,
-    callback: Any = None,
+    M: MatrixLike | None = None,
+    callback: Callable[[Any], object] | None = None,
     callback_type: str | None = None,
 ) -> tuple[Array, int]:
     """Solves Ax = b for any square matrix, by GMRES restarted after `restart` steps, 20 unless told (Saad, Schultz
@@ -58,6 +61,7 @@ def gmres(
         return given.result(oc.zeros(order, dtype=given.dtype)), 0
     holder = Holder(order * given.dtype.itemsize, length + 4)
     tell = callback if callback is not None and callback_type != "x" else None
+    shown = given.told(callback) if tell is None else None
     taken, before, old = 0, np.inf, x
     for _ in range(given.most + 1):
         r = given.b - given.a @ x if taken or given.first is not None else given.b
@@ -66,8 +70,8 @@ def gmres(
             given.check_products()
             x = old
             break
-        if taken and callback is not None and tell is None:
-            given.told(callback)(x)
+        if taken and shown is not None:
+            shown(x)
         if size <= given.limit or not size < before or taken >= given.most * length:
             break
         before = size
@@ -78,7 +82,9 @@ def gmres(
     return given.result(x), 0 if size <= given.limit else max(taken, 1)
 
 
-def _arnoldi(given: System, r: Array, size: float, length: int, holder: Holder, tell: Any) -> tuple[Basis, NDArray]:
+def _arnoldi(
+    given: System, r: Array, size: float, length: int, holder: Holder, tell: Callable[[float], object] | None
+) -> tuple[Basis, NDArray]:
     """An orthonormal basis of the Krylov space of AM and r, and H (k + 1, k)."""
     h = np.zeros((length + 1, length), dtype=np.result_type(given.dtype, np.float64))
     basis = Basis(holder)

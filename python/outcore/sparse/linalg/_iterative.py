@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from outcore import _api as oc
 from outcore._lazy.array import Array
-from outcore.sparse.linalg._operators import Shifted, square
-from outcore.sparse.linalg._systems import solve, system
+from outcore._lazy.node import Operand
+from outcore.sparse.linalg._operators import MatrixLike, Shifted, square
+from outcore.sparse.linalg._systems import Callback, solve, system
 from outcore.sparse.linalg._vectors import dot, norm, ratio, real_dot, scalar, where_broken
 
 
 def cg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: MatrixLike,
+    b: Operand,
+    x0: Operand | None = None,
     *,
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
-    callback: Any = None,
+    M: MatrixLike | None = None,
+    callback: Callback | None = None,
     checkpoint: int | None = None,
 ) -> tuple[Array, int]:
     """Solves Ax = b for a Hermitian positive definite matrix, by conjugate gradients (Hestenes, Stiefel 1952).
@@ -63,15 +62,15 @@ def cg(
 
 
 def bicgstab(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: MatrixLike,
+    b: Operand,
+    x0: Operand | None = None,
     *,
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
-    callback: Any = None,
+    M: MatrixLike | None = None,
+    callback: Callback | None = None,
     checkpoint: int | None = None,
 ) -> tuple[Array, int]:
     """Solves Ax = b for any square matrix, by stabilized bi-conjugate gradients (van der Vorst 1992).
@@ -113,15 +112,15 @@ def bicgstab(
 
 
 def minres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: MatrixLike,
+    b: Operand,
+    x0: Operand | None = None,
     *,
     rtol: float = 1e-5,
     shift: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
-    callback: Any = None,
+    M: MatrixLike | None = None,
+    callback: Callback | None = None,
     checkpoint: int | None = None,
 ) -> tuple[Array, int]:
     """Solves (A − shift·I)x = b for a Hermitian matrix, definite or not, with least residual (Paige, Saunders 1975).
@@ -149,7 +148,9 @@ def minres(
         nothing = oc.zeros_like(r)
         return oc.zeros_like(r), r, y, nothing, nothing, oc.stack([beta, zero, zero, zero, beta, minus, zero]), norm(r)
 
-    def step(x: Array, r1: Array, r2: Array, y: Array, w1: Array, w: Array, kept: Array, size: Array) -> Any:
+    def step(
+        x: Array, r1: Array, r2: Array, y: Array, w1: Array, w: Array, kept: Array, size: Array
+    ) -> tuple[Array, ...]:
         beta, old, dbar, epsilon, phibar, cs, sn = (kept[place] for place in range(7))
         v = y * ratio(oc.ones_like(beta), beta)
         y = a @ v - ratio(beta, old) * r1

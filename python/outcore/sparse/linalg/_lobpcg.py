@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
-from outcore._lazy.node import node
+from outcore._lazy.node import Operand, node
 from outcore.errors import ArgumentError, ShapeError
-from outcore.sparse.linalg._operators import Identity, Operator, floating_dtype, square
+from outcore.sparse.linalg._operators import Identity, MatrixLike, Operator, floating_dtype, square
 from outcore.sparse.linalg._vectors import Holder
 
 
 def lobpcg(
-    A: Any,
-    X: Any,
-    B: Any = None,
-    M: Any = None,
-    Y: Any = None,
+    A: MatrixLike,
+    X: Operand,
+    B: MatrixLike | None = None,
+    M: MatrixLike | None = None,
+    Y: Operand | None = None,
     tol: float | None = None,
     maxiter: int | None = None,
     largest: bool = True,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from outcore import _api as oc
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore.errors import LinAlgError
-from outcore.sparse.linalg._operators import Damped, Operator, floating_dtype, operator
+from outcore.sparse.linalg._operators import Damped, MatrixLike, Operator, floating_dtype, operator
 from outcore.sparse.linalg._systems import largest_of, scale_for, unscaled, vector
 from outcore.sparse.linalg._vectors import Holder, norm, ratio
 
@@ -29,15 +30,15 @@ class LSMRResult(NamedTuple):
 
 
 def lsmr(
-    A: Any,
-    b: Any,
+    A: MatrixLike,
+    b: Operand,
     damp: float = 0.0,
     atol: float = 1e-6,
     btol: float = 1e-6,
     conlim: float = 1e8,
     maxiter: int | None = None,
     show: bool = False,
-    x0: Any = None,
+    x0: Operand | None = None,
     *,
     checkpoint: int | None = None,
 ) -> LSMRResult:
@@ -79,7 +80,7 @@ def lsmr(
     if alpha * beta == 0 or most < 1:
         return _judged(a, b, x, tests, 0, (alpha, 1.0), scale)
 
-    def step(x: Array, h: Array, hbar: Array, u: Array, v: Array, kept: Array) -> Any:
+    def step(x: Array, h: Array, hbar: Array, u: Array, v: Array, kept: Array) -> tuple[Array | dict[str, Array], ...]:
         old = dict(zip(_KEPT, (kept[place] for place in range(len(_KEPT))), strict=True))
         u, beta = _unit(a @ v - old["alpha"] * u)
         v, alpha = _unit(a.adjoint(u) - beta * v)

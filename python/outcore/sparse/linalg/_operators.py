@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore.errors import DTypeError, ShapeError
 from outcore.sparse._matrix import SparseMatrix
 
 
-def floating_dtype(*dtypes: Any) -> DType:
+def floating_dtype(*dtypes: DTypeLike) -> DType:
     """The type that iterations run in: float64 for integers and bool, else what NumPy promotes to, from float32 up."""
     kinds = [np.dtype(dtype) for dtype in dtypes]
     return np.result_type(np.float32, *(np.float64 if kind.kind in "biu" else kind for kind in kinds))
@@ -22,7 +24,7 @@ def floating_dtype(*dtypes: Any) -> DType:
 class Operator:
     """A matrix known by its products. `A @ X` takes a lazy array of one or two axes."""
 
-    def __init__(self, shape: tuple[int, int], dtype: Any) -> None:
+    def __init__(self, shape: tuple[int, int], dtype: DTypeLike) -> None:
         self.shape = (int(shape[0]), int(shape[1]))
         self.dtype = np.dtype(dtype)
 
@@ -157,7 +159,20 @@ class Normal(Operator):
         return self @ x
 
 
-def operator(a: Any, name: str) -> Operator:
+class SupportsProducts(Protocol):
+    """A matrix or operator of another library, as SciPy's are: products with it are NumPy arrays."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def dtype(self) -> DType: ...
+    def __matmul__(self, x: NDArray, /) -> NDArray: ...
+
+
+MatrixLike: TypeAlias = "Operator | SparseMatrix | Operand | SupportsProducts"  # what `operator` takes
+
+
+def operator(a: object, name: str) -> Operator:
     """What `a` multiplies like. Raises DTypeError for what is no matrix, ShapeError for one without two axes."""
     found = getattr(a, "outcore_operator", a)
     if isinstance(found, Operator):
@@ -173,7 +188,7 @@ def operator(a: Any, name: str) -> Operator:
     raise DTypeError(f"{name}: {type(a).__name__} is no sparse or dense matrix and no LinearOperator")
 
 
-def square(a: Any, name: str) -> Operator:
+def square(a: object, name: str) -> Operator:
     """As `operator`, of what has as many rows as columns."""
     found = operator(a, name)
     if found.shape[0] != found.shape[1]:
@@ -187,7 +202,7 @@ def _scipy_operator(matrix: Any) -> Any:
     return scipy_operator(matrix)
 
 
-def aslinearoperator(A: Any) -> Any:
+def aslinearoperator(A: MatrixLike) -> Any:
     """A `scipy.sparse.linalg.LinearOperator` of a sparse matrix on disk or a lazy array, for SciPy's own functions.
 
     Its `matvec`, `matmat` and their adjoints take and give NumPy arrays, and compute. outcore's own solvers see the

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._along import check_room
 from outcore.sparse._matrix import SparseMatrix
@@ -24,7 +26,7 @@ class Preconditioner(Operator):
     `M @ x` is a lazy array for a vector or matrix x.
     """
 
-    def __matmul__(self, x: Any) -> Array:
+    def __matmul__(self, x: Operand) -> Array:
         return self._applied(oc.asarray(x))
 
     def _applied(self, x: Array) -> Array:
@@ -64,7 +66,7 @@ class _Blocks(Preconditioner):
 class _Factors(Preconditioner):
     """Factors in memory with a method `solve(x, way)`, ours or SciPy's, applied to whole vectors."""
 
-    def __init__(self, factors: Any, dtype: Any) -> None:
+    def __init__(self, factors: Any, dtype: DTypeLike) -> None:
         super().__init__(factors.shape, dtype)
         self._factors = factors
 
@@ -204,7 +206,7 @@ def factored(matrix: Any, singular: Callable[[], LinAlgError]) -> Any:
         raise singular() from None
 
 
-def factored_operator(factors: Any, dtype: Any) -> Preconditioner:
+def factored_operator(factors: Any, dtype: DTypeLike) -> Preconditioner:
     """The inverse that factors in memory solve with."""
     return _Factors(factors, dtype)
 

@@ -9,19 +9,20 @@ import numpy as np
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._eigenvalues import columns_of, some_eigenvalues
-from outcore.sparse.linalg._operators import Normal, floating_dtype, operator
+from outcore.sparse.linalg._operators import MatrixLike, Normal, floating_dtype, operator
 from outcore.sparse.linalg._vectors import Holder
 
 
 def svds(
-    A: Any,
+    A: MatrixLike,
     k: int = 6,
     ncv: int | None = None,
     tol: float = 0,
     which: str = "LM",
-    v0: Any = None,
+    v0: Operand | None = None,
     maxiter: int | None = None,
     return_singular_vectors: bool = True,
     *,
@@ -71,7 +72,7 @@ def _factored(tall: Array) -> tuple[Array, NDArray, NDArray]:
 
 
 def randomized_svd(
-    A: Any, k: int = 6, *, oversamples: int | None = None, seed: int = 0
+    A: MatrixLike, k: int = 6, *, oversamples: int | None = None, seed: int = 0
 ) -> tuple[Array, NDArray, Array]:
     """An approximation of the k largest singular values and vectors from two reads of A: u, s (ascending), vh.
 

@@ -11,13 +11,14 @@ import numpy as np
 from outcore import _api as oc
 from outcore._base.types import DType
 from outcore._lazy.array import Array
-from outcore._lazy.node import node
+from outcore._lazy.node import Operand, node
 from outcore.errors import ArgumentError, LinAlgError, ShapeError
-from outcore.sparse.linalg._operators import Identity, Operator, floating_dtype, square
+from outcore.sparse.linalg._operators import Identity, MatrixLike, Operator, floating_dtype, square
 from outcore.sparse.linalg._vectors import Holder, norm
 
 Begin = Callable[[Array], "tuple[Array, ...]"]
 Step = Callable[..., "tuple[Array, ...]"]
+Callback = Callable[[Array], object]
 _WORTH = 0.5  # a loop is begun again where the one before took the true residual down at least by this
 
 
@@ -46,7 +47,7 @@ class System:
             x = unscaled(self.name, x, self.scale)
         return x if len(self.shape) == 1 else x[:, None]
 
-    def told(self, callback: Any) -> Any:
+    def told(self, callback: Callback | None) -> Callback | None:
         """`callback`, which sees iterates of the size that was given."""
         if callback is None or self.scale == 1:
             return callback
@@ -88,7 +89,7 @@ def largest_of(name: str, **vectors: Array | None) -> float:
     return sizes[0] if sizes else 0.0
 
 
-def vector(name: str, x: Any, length: int, what: str) -> Array:
+def vector(name: str, x: Operand, length: int, what: str) -> Array:
     """A vector (n,) of an argument of that shape or (n, 1)."""
     found = Array(node(x))
     if found.shape not in ((length,), (length, 1)):
@@ -96,7 +97,16 @@ def vector(name: str, x: Any, length: int, what: str) -> Array:
     return found if found.ndim == 1 else found[:, 0]
 
 
-def system(name: str, A: Any, b: Any, x0: Any, rtol: float, atol: float, maxiter: int | None, M: Any) -> System:
+def system(
+    name: str,
+    A: MatrixLike,
+    b: Operand,
+    x0: Operand | None,
+    rtol: float,
+    atol: float,
+    maxiter: int | None,
+    M: MatrixLike | None,
+) -> System:
     """Checks what a solver was given. I/O: one read of b, for its largest element, and its norm."""
     a = square(A, name)
     order = a.shape[0]
@@ -119,7 +129,9 @@ def system(name: str, A: Any, b: Any, x0: Any, rtol: float, atol: float, maxiter
     return System(name, a, right, first, m, shape, dtype, size, max(rtol * size, atol * scale), most, scale)
 
 
-def solve(given: System, begin: Begin, step: Step, callback: Any, checkpoint: int | None) -> tuple[Array, int]:
+def solve(
+    given: System, begin: Begin, step: Step, callback: Callback | None, checkpoint: int | None
+) -> tuple[Array, int]:
     """Iterates until the true residual |b − Ax| is small, and gives x and SciPy's `info`.
 
     `begin(r)` gives what a method keeps beside x, for a residual r; `step(x, *kept)` the next of all. The last that is
@@ -167,7 +179,7 @@ def _residual(given: System, holder: Holder, x: Array) -> tuple[list[Array], flo
 class _Watched:
     """A step that tells what the one before came to: so `callback` costs no computation."""
 
-    def __init__(self, step: Step, callback: Any, skip: int) -> None:
+    def __init__(self, step: Step, callback: Callback | None, skip: int) -> None:
         self._step, self._callback, self._left = step, callback, 1 + skip
 
     def __call__(self, *state: Array) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from outcore import _api as oc
 from outcore import _core
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._run.running import plan_and_run
@@ -48,7 +49,7 @@ def where_broken(broken: Array, size: Array) -> Array:
     return oc.where(broken, np.nan, size)
 
 
-def scalar(value: Any, dtype: Any) -> Array:
+def scalar(value: complex, dtype: DTypeLike) -> Array:
     """A number as an array of no axes."""
     return oc.asarray(np.asarray(value, dtype=dtype))
 
