@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import outcore as oc
-from outcore._session.progress import _Bar, _clock
+from outcore._session.progress import Bar, _clock
 
 
 def reports(array: oc.Array, tmp_path: Path) -> list[tuple[Any, ...]]:
@@ -48,7 +48,7 @@ def test_the_bar_shows_share_amount_and_time_left(monkeypatch: pytest.MonkeyPatc
 
     shown = io.StringIO()
     monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=shown, width=120, force_terminal=True))
-    bar = _Bar()
+    bar = Bar()
     bar.report(0, 4 << 30, 0, 40, 0.0, None)
     bar.report(3 << 30, 4 << 30, 4, 40, 0.1, 3 * 3600 + 62.0)
     bar.close()
@@ -94,7 +94,7 @@ def test_one_program_is_told_without_words(tmp_path: Path) -> None:
 
 
 def test_the_bar_names_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    bar = _Bar()
+    bar = Bar()
     try:
         bar.say("stage 2 of 4: sort 3 runs")
         bar.report(3 << 20, 4 << 20, 7, 7, 0.4, None)
@@ -121,7 +121,7 @@ def test_the_bar_of_a_graph_shows_its_iteration(monkeypatch: pytest.MonkeyPatch)
 
     shown = io.StringIO()
     monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=shown, width=160, force_terminal=True))
-    bar = _Bar()
+    bar = Bar()
     bar.label = "bfs"
     bar.iteration(3, 1200, 4000, 5 << 20, 17)
     bar.close()
@@ -130,7 +130,7 @@ def test_the_bar_of_a_graph_shows_its_iteration(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_first_frame_says_that_the_run_is_planned() -> None:
-    bar = _Bar()
+    bar = Bar()
     try:
         bar.report(0, 0, 0, 0, 0.0, None)
         task = bar._bar.tasks[0]

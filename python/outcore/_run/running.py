@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from outcore import _core
 from outcore._base.types import NDArray
 from outcore._run.foresight import UnforeseenError, is_foreseeing
-from outcore._session.progress import _Bar
+from outcore._session.progress import Bar
 from outcore._session.record import Outcome
 from outcore._session.session import current
 from outcore.errors import ResumeWarning, StaleProgramError
@@ -20,7 +20,7 @@ def plan_and_run(
     exprs: list[_core.Expr],
     targets: Sequence[_core.Target | None],
     progress: bool | None = None,
-    bar: _Bar | None = None,
+    bar: Bar | None = None,
 ) -> tuple[list[NDArray | None], Outcome]:
     """Plans and runs; again when another thread's run took the tiles that the plan would have started from.
 

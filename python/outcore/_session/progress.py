@@ -22,19 +22,19 @@ def _watched() -> bool:
 
 
 @contextmanager
-def live(shown: bool | None) -> Iterator[_Bar | None]:
+def live(shown: bool | None) -> Iterator[Bar | None]:
     """A bar for one run or several, whose label names them; None where nobody watches. The first report opens it."""
     if not (_watched() if shown is None else shown):
         yield None
         return
-    bar = _Bar()
+    bar = Bar()
     try:
         yield bar
     finally:
         bar.close()
 
 
-class _Bar:
+class Bar:
     """A rich progress bar, made at the first report so that short runs show none."""
 
     label = "outcore"

@@ -20,7 +20,7 @@ from outcore._base.sizes import format_size
 from outcore._base.types import NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
-from outcore._session.progress import _Bar, live
+from outcore._session.progress import Bar, live
 from outcore._session.record import Outcome
 from outcore.errors import MemoryLimitError
 
@@ -93,7 +93,7 @@ class Session:
             self.close()
 
     def plan(
-        self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None], bar: _Bar | None = None
+        self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None], bar: Bar | None = None
     ) -> _core.Program:
         """The placed program of some outputs. Raises MemoryLimitError when it cannot fit. No I/O.
 
@@ -101,7 +101,7 @@ class Session:
         """
         return self._core.plan(replaced.read_back(outputs), list(targets), None if bar is None else bar.say)
 
-    def run(self, program: _core.Program, bar: _Bar | None = None) -> tuple[list[NDArray | None], Outcome]:
+    def run(self, program: _core.Program, bar: Bar | None = None) -> tuple[list[NDArray | None], Outcome]:
         """Plays a program and tells a bar how far it is: results of outputs without a target, and what the run did."""
         with self.working(), _record.tracing() as trace:
             report, say = (None, None) if bar is None else (bar.report, bar.say)
@@ -119,7 +119,7 @@ class Session:
         _record.record(outcome)
         return list(counters["results"]), outcome
 
-    def watched(self, progress: bool | None, bar: _Bar | None = None) -> AbstractContextManager[_Bar | None]:
+    def watched(self, progress: bool | None, bar: Bar | None = None) -> AbstractContextManager[Bar | None]:
         """The bar of a computation: the one given, else one of its own where `progress` or configuration says so."""
         if bar is not None:
             return nullcontext(bar)

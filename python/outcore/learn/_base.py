@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -22,12 +22,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, node
+from outcore._lazy.node import ArrayLike, Operand, node
 from outcore._session.session import check_room
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.learn import metrics
 from outcore.learn._course import refusal_of, values
 
+Answer: TypeAlias = "Array | NDArray"  # lazy for lazy data, else NumPy's
+RandomState: TypeAlias = "int | np.random.RandomState | None"  # as scikit-learn takes it
 FLOATS = (np.float64, np.float32)
 _LITTLE = 8 << 20  # within fixed allowances
 
@@ -38,7 +40,7 @@ class Data(NamedTuple):
     x: Array
     lazy: bool
 
-    def answer(self, result: Array) -> Any:
+    def answer(self, result: Array) -> Answer:
         """The result as the data came: lazy, or as a NumPy array."""
         return result if self.lazy else result.compute()
 
@@ -76,7 +78,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         state = super().__getstate__()
         return {name: value for name, value in state.items() if not isinstance(value, Array)}
 
-    def _read(self, x: Any, *, reset: bool, rows_min: int = 1, **checks: Any) -> Data:
+    def _read(self, x: ArrayLike, *, reset: bool, rows_min: int = 1, **checks: Any) -> Data:
         """The data as it is worked with. Lazy arrays are checked by shape and type, all others by scikit-learn."""
         if isinstance(x, Array):
             x = self._lazy(x, reset, rows_min)
@@ -101,12 +103,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             raise ShapeError(f"{name}: X has {x.shape[1]} features, and the fit was of {self.n_features_in_} features")
         return x
 
-    def _read_fitted(self, x: Any, **checks: Any) -> Data:
+    def _read_fitted(self, x: ArrayLike, **checks: Any) -> Data:
         """Data for an estimator that is fitted already. Raises NotFittedError where it is not."""
         check_is_fitted(self)
         return self._read(x, reset=False, **checks)
 
-    def _read_pair(self, x: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Data, Any]:
+    def _read_pair(self, x: ArrayLike, y: ArrayLike, *, reset: bool = True, **checks: Any) -> tuple[Data, Any]:
         """Data and targets of as many rows; targets are lazy where they came so, else NumPy arrays."""
         if y is None:
             raise ValueError(f"{type(self).__name__}: requires y to be passed, but the target y is None")
@@ -123,7 +125,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             )
         return data, target
 
-    def _weights(self, weights: Any, data: Data) -> Array | None:
+    def _weights(self, weights: ArrayLike | None, data: Data) -> Array | None:
         """Weights of observations as a lazy row of float64; None where all weigh alike."""
         if weights is None:
             return None
@@ -152,7 +154,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
     """An estimator of numbers."""
 
-    def _targets(self, y: Any) -> Array:
+    def _targets(self, y: ArrayLike) -> Array:
         """Targets as float64, one row per observation."""
         target = Array(node(y))
         if target.dtype.kind not in "biuf":
@@ -161,7 +163,7 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
             )
         return target.astype(np.float64)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The coefficient of determination R² of the predictions for `X`. I/O: one read of `X` and `y`."""
         return float(metrics.r2_score(y, self.predict(X), sample_weight=sample_weight))
 
@@ -204,7 +206,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             raise ArgumentError(f"{name}: labels must be whole numbers; the targets of y are continuous")
         return y
 
-    def _labels(self, data: Data, codes: Array) -> Any:
+    def _labels(self, data: Data, codes: Array) -> Answer:
         """The classes at the given places, lazy or not as the data."""
         if not data.lazy:
             return self.classes_[codes.compute()]
@@ -215,7 +217,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             )
         return oc.take(oc.asarray(self.classes_), codes)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The part of the predictions for `X` that is right. I/O: one read of `X` and `y`."""
         return metrics.accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
@@ -232,4 +234,4 @@ def total(weights: Array | None, rows: int) -> Operand:
     return oc.sum(weights) if weights is not None else float(rows)
 
 
-__all__ = ["Classifier", "Data", "Estimator", "NDArray", "Regressor", "total", "weighted"]
+__all__ = ["Classifier", "Data", "Estimator", "Regressor", "total", "weighted"]

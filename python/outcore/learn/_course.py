@@ -16,9 +16,10 @@ from outcore._base.sizes import format_size
 from outcore._base.types import NDArray
 from outcore._lazy.node import Operand, node
 from outcore._run.running import plan_and_run
-from outcore._session.progress import live
+from outcore._session.progress import Bar, live
 from outcore._session.session import current, leave_room
 from outcore.errors import ArgumentError, MemoryLimitError
+from outcore.learn._base import RandomState
 from outcore.learn._journal import Journal
 
 _MEBIBYTE = 1 << 20
@@ -93,7 +94,7 @@ def refusal_of(method: str, error: MemoryLimitError) -> MemoryLimitError:
 class Course:
     """What happens to a fit on its way, of whichever estimator."""
 
-    def __init__(self, name: str, verbose: int, journal: Journal | None, bar: Any) -> None:
+    def __init__(self, name: str, verbose: int, journal: Journal | None, bar: Bar | None) -> None:
         self.name, self.verbose, self.journal, self.bar = name, verbose, journal, bar
         self.history: dict[str, list[float]] = {}
         self._beside: list[Beside] = []
@@ -114,7 +115,7 @@ class Course:
         if self.verbose:
             print(f"{self.name}: {unit} {step}, {said}")
 
-    def random(self, state: Any) -> np.random.RandomState:
+    def random(self, state: RandomState) -> np.random.RandomState:
         """The generator that `random_state` means. Where none is said its seed is a result like any other."""
         if state is not None or self.journal is None:
             return check_random_state(state)  # type: ignore[no-any-return]
@@ -168,7 +169,7 @@ _running: ContextVar[Course | None] = ContextVar("outcore_fit", default=None)
 
 
 @contextmanager
-def course(estimator: Any, *data: Any, shown: bool = True, durable: bool = True) -> Iterator[Course]:
+def course(estimator: Any, *data: object, shown: bool = True, durable: bool = True) -> Iterator[Course]:
     """The course of a fit over `data`; its history becomes `history_`.
 
     `checkpoint` of the estimator keeps a journal, which goes when the fit ends, or its data is refused; none where the

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore._lazy.array import Array
+from outcore.learn._base import RandomState
 from outcore.learn._course import Course, clear_room, sweep, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._moments import Moments, moments
@@ -59,7 +60,7 @@ def by_gram(x: Array, center: bool) -> Singular:
 
 
 def by_range(
-    x: Array, rank: int, *, oversamples: int, power: int, center: bool, random_state: Any, going: Course
+    x: Array, rank: int, *, oversamples: int, power: int, center: bool, random_state: RandomState, going: Course
 ) -> Singular:
     """The first `rank` by a randomized range finder with `power` iterations (Halko, Martinsson, Tropp 2011).
 

@@ -13,9 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts
-from outcore.learn._base import Data, Estimator, weighted
+from outcore.learn._base import Answer, Data, Estimator, RandomState, weighted
 from outcore.learn._course import Beside, Course, course, foresee, sweep, values
 from outcore.learn._moments import ColumnMoments
 from outcore.learn._shift import shift
@@ -44,7 +45,7 @@ class _Parameters:
     n_init: Any = "auto"
     max_iter: int = 300
     verbose: int = 0
-    random_state: Any = None
+    random_state: RandomState = None
     checkpoint: int | None = None
 
 
@@ -57,12 +58,12 @@ class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _data(self, X: Any) -> Data:
+    def _data(self, X: ArrayLike) -> Data:
         data = self._read(X, reset=True)
         if not 1 <= self.n_clusters <= data.x.shape[0]:
             raise ShapeError(
@@ -71,7 +72,7 @@ class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type
             )
         return data
 
-    def _begin(self, x: Array, weights: Array | None, random: Any) -> list[NDArray]:
+    def _begin(self, x: Array, weights: Array | None, random: np.random.RandomState) -> list[NDArray]:
         """The centers to start from, one array for each start."""
         given = None if isinstance(self.init, str) or callable(self.init) else np.asarray(self.init, dtype=np.float64)
         if given is not None and given.shape != (self.n_clusters, x.shape[1]):
@@ -93,13 +94,13 @@ class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type
             return 10 if self.init == "random" else 1
         return int(self.n_init)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike) -> Answer:
         """The nearest center of each row, int64 (int32 of NumPy arrays, as in scikit-learn). I/O: one read of `X`."""
         data = self._read_fitted(X)
         found = Step(data.x, None, self.cluster_centers_).labels
         return found if data.lazy else found.compute().astype(np.int32)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Answer:
         """The distance of each row to each center, (n, clusters). I/O: one read of `X`."""
         data = self._read_fitted(X)
         centers = self.cluster_centers_
@@ -107,7 +108,7 @@ class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type
         found = oc.sqrt(squared_distances(x, centers))
         return data.answer(found.astype(data.x.dtype))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the sum of squared distances to the nearest centers. I/O: one read of `X`."""
         data = self._read_fitted(X)
         apart = oc.clip(least_distance(data.x.astype(np.float64), self.cluster_centers_), 0.0, None)
@@ -141,7 +142,7 @@ class KMeans(_Clusters):
     _: KW_ONLY
     tol: float = 1e-4
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> KMeans:
         """Centers for the rows of `X`. I/O: the reads of the starts, one per iteration, and one.
 
         Raises MemoryLimitError before any read where a sweep does not fit. Warns (ConvergenceWarning) where there are
@@ -193,7 +194,7 @@ class KMeans(_Clusters):
             raise ArgumentError(f"KMeans: the sum of sample_weight must be above 0, not {weight[0]}")
         return _Origin(mean, float(squares.sum()), self.tol * float(np.mean(squares)) / float(weight[0]))
 
-    def _foreseen(self, x: Array, weights: Array | None, of: ColumnMoments) -> list[list[Any]]:
+    def _foreseen(self, x: Array, weights: Array | None, of: ColumnMoments) -> list[list[Operand]]:
         """The sweeps that need most memory: of the start, and of an iteration."""
         starts = self._starts()
         begins = _starts.foreseen(self.init, x, weights, self.n_clusters, starts) if isinstance(self.init, str) else []

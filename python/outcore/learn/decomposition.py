@@ -9,10 +9,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from outcore import _api as oc
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import NDArray
+from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
-from outcore.learn._base import Data, Estimator
+from outcore.learn._base import Answer, Data, Estimator, RandomState
 from outcore.learn._course import course
 from outcore.learn._moments import Moments, moments
 
@@ -29,12 +31,12 @@ class _Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _back(self, X: Any) -> Data:
+    def _back(self, X: ArrayLike) -> Data:
         """Data in the directions of the components."""
         check_is_fitted(self)
         if isinstance(X, oc.Array):
@@ -49,7 +51,7 @@ class _Principal(_Components):
     mean_: NDArray
     explained_variance_: NDArray
 
-    def _keep(self, found: _svd.Singular, rows: int, count: Any, dtype: Any) -> None:
+    def _keep(self, found: _svd.Singular, rows: int, count: Any, dtype: DTypeLike) -> None:
         """The fitted attributes from singular values of the data less its means."""
         variances = found.values**2 / max(rows - 1, 1)
         whole = float(np.sum(found.variances)) * rows / max(rows - 1, 1)
@@ -80,7 +82,7 @@ class _Principal(_Components):
             )
         return int(wanted)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Answer:
         """(X − mean_)·components_ᵀ, over √explained_variance_ if `whiten`. I/O: one read of `X`."""
         data = self._read_fitted(X)
         dtype = data.x.dtype
@@ -94,7 +96,7 @@ class _Principal(_Components):
         directions: NDArray = self.components_ / np.maximum(scale, np.finfo(scale.dtype).eps)
         return directions
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: ArrayLike) -> Answer:
         """The rows that the components make of `X`, in the features of the data. I/O: one read of `X`."""
         data = self._back(X)
         scale = np.sqrt(self.explained_variance_)[:, None] if self.whiten else 1.0
@@ -129,7 +131,7 @@ class PCA(_Principal):
         svd_solver: str = "auto",
         n_oversamples: int = 10,
         iterated_power: Any = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
         checkpoint: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -140,7 +142,7 @@ class PCA(_Principal):
         self.random_state = random_state
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None) -> PCA:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> PCA:
         """The components of the rows of `X`."""
         data = self._read(X, reset=True, rows_min=2)
         rows, columns = data.x.shape
@@ -153,7 +155,7 @@ class PCA(_Principal):
                 power = self.iterated_power
                 if power == "auto":
                     power = 7 if count < 0.1 * min(rows, columns) else 4
-                options = {"oversamples": self.n_oversamples, "random_state": self.random_state}
+                options: dict[str, Any] = {"oversamples": self.n_oversamples, "random_state": self.random_state}
                 found = _svd.by_range(data.x, count, power=power, center=True, going=going, **options)
             else:
                 found = _svd.by_gram(data.x, center=True)
@@ -196,12 +198,12 @@ class IncrementalPCA(_Principal):
         self.n_components = n_components
         self.whiten = whiten
 
-    def fit(self, X: Any, y: Any = None) -> IncrementalPCA:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> IncrementalPCA:
         """The components of the rows of `X`, from nothing."""
         self.__dict__.pop("_moments", None)
         return self.partial_fit(X, y)
 
-    def partial_fit(self, X: Any, y: Any = None) -> IncrementalPCA:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> IncrementalPCA:
         """The components of all rows so far and those of `X`."""
         first = not hasattr(self, "_moments")
         data = self._read(X, reset=first)
@@ -242,7 +244,7 @@ class TruncatedSVD(_Components):
         algorithm: str = "auto",
         n_iter: int = 5,
         n_oversamples: int = 10,
-        random_state: Any = None,
+        random_state: RandomState = None,
         checkpoint: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -252,7 +254,7 @@ class TruncatedSVD(_Components):
         self.random_state = random_state
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None) -> TruncatedSVD:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> TruncatedSVD:
         """The leading singular values of `X`."""
         data = self._read(X, reset=True, rows_min=2)
         rows, columns = data.x.shape
@@ -268,7 +270,7 @@ class TruncatedSVD(_Components):
             if by_gram:
                 found = _svd.by_gram(data.x, center=False)
             else:
-                options = {"oversamples": self.n_oversamples, "random_state": self.random_state}
+                options: dict[str, Any] = {"oversamples": self.n_oversamples, "random_state": self.random_state}
                 found = _svd.by_range(data.x, count, power=self.n_iter, center=False, going=going, **options)
         vectors, values = found.vectors[:count], found.values[:count]
         dtype = data.x.dtype
@@ -280,12 +282,12 @@ class TruncatedSVD(_Components):
         self.explained_variance_ratio_ = (variances / whole if whole > 0 else 0 * variances).astype(dtype)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Answer:
         """X·V, which is U·Σ for the data of `fit`. I/O: one read of `X`."""
         data = self._read_fitted(X)
         return data.answer(data.x @ oc.asarray(self.components_.T.astype(data.x.dtype)))
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: ArrayLike) -> Answer:
         """The rows that the components make of `X`, in the features of the data. I/O: one read of `X`."""
         data = self._back(X)
         return data.answer(data.x @ oc.asarray(self.components_))

@@ -10,10 +10,12 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcore import _api as oc
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.learn._base import Estimator
+from outcore.learn._base import Answer, Estimator
 
 
 def _known(values: Array, categories: NDArray) -> bool:
@@ -49,31 +51,31 @@ class LabelEncoder(TransformerMixin, Estimator, auto_wrap_output_keys=None):  # 
     array([1, 0, 1])
     """
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.target_tags.one_d_labels = True
         return tags
 
     @staticmethod
-    def _row(y: Any) -> Any:
+    def _row(y: ArrayLike) -> Any:
         if not isinstance(y, Array):
             return column_or_1d(y, warn=True)
         if y.ndim != 1:
             raise ShapeError(f"LabelEncoder: labels must be 1-D, not of shape {y.shape}; use y[:, 0] or oc.ravel(y)")
         return y
 
-    def fit(self, y: Any) -> LabelEncoder:
+    def fit(self, y: ArrayLike) -> LabelEncoder:
         """The labels there are."""
         row = self._row(y)
         self.classes_ = oc.unique_values(row).compute() if isinstance(row, Array) else np.unique(row)
         return self
 
-    def fit_transform(self, y: Any) -> Any:
+    def fit_transform(self, y: ArrayLike) -> Answer:
         """`fit(y).transform(y)`."""
         return self.fit(y).transform(y)
 
-    def transform(self, y: Any) -> Any:
+    def transform(self, y: ArrayLike) -> Answer:
         """The place of each label, int64. Raises ArgumentError for labels that `fit` has not seen."""
         check_is_fitted(self)
         row = self._row(y)
@@ -85,7 +87,7 @@ class LabelEncoder(TransformerMixin, Estimator, auto_wrap_output_keys=None):  # 
             raise ArgumentError("LabelEncoder: y contains previously unseen labels")
         return places
 
-    def inverse_transform(self, y: Any) -> Any:
+    def inverse_transform(self, y: ArrayLike) -> Answer:
         """The labels at some places."""
         check_is_fitted(self)
         row = self._row(y)
@@ -96,7 +98,8 @@ class LabelEncoder(TransformerMixin, Estimator, auto_wrap_output_keys=None):  # 
                 f"LabelEncoder: y must be between 0 and {len(self.classes_) - 1}, the places of the "
                 f"{len(self.classes_)} labels"
             )
-        return self.classes_[row]
+        labels: NDArray = self.classes_[row]
+        return labels
 
 
 class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
@@ -122,7 +125,7 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         *,
         categories: Any = "auto",
         drop: str | None = None,
-        dtype: Any = np.float64,
+        dtype: DTypeLike = np.float64,
         handle_unknown: str = "error",
     ) -> None:
         self.categories = categories
@@ -130,13 +133,13 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         self.dtype = dtype
         self.handle_unknown = handle_unknown
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _table(self, X: Any, reset: bool) -> Any:
+    def _table(self, X: ArrayLike, reset: bool) -> Any:
         """Lazy data, or a NumPy array of any type."""
         if isinstance(X, Array):
             if X.dtype.kind not in "biuf":
@@ -144,7 +147,7 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
             return self._lazy(X, reset, 1)
         return validate_data(self, X, reset=reset, dtype=None)
 
-    def fit(self, X: Any, y: Any = None) -> OneHotEncoder:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> OneHotEncoder:
         """The categories of each column."""
         if self.drop not in (None, "first") or self.handle_unknown not in ("error", "ignore"):
             raise ArgumentError(
@@ -172,7 +175,7 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
             if not (_known(column, known) if isinstance(column, Array) else np.isin(column, known).all()):
                 raise ArgumentError(f"OneHotEncoder: unknown categories in column {place}; known are {known}")
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Answer:
         """The columns of 0 and 1."""
         check_is_fitted(self)
         table = self._table(X, reset=False)
@@ -184,7 +187,7 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
             return oc.concat([c[:, None] == oc.asarray(k[first:]) for c, k in pairs], axis=1).astype(self.dtype)
         return np.hstack([c[:, None] == k[first:] for c, k in pairs]).astype(self.dtype)
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: ArrayLike) -> Answer:
         """The categories of columns of 0 and 1; numbers for lazy data, which all columns' categories have to be."""
         check_is_fitted(self)
         first = 0 if self.drop is None else 1
@@ -202,7 +205,7 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         found = [known[_places(oc.asarray(part), first).compute()] for part, known in pairs]
         return np.stack(found, axis=1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """The names of the columns: feature and category, joined by an underscore."""
         from sklearn.utils.validation import _check_feature_names_in
 

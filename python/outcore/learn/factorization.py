@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand
+from outcore._lazy.node import ArrayLike, Operand
 from outcore._run.iterate import Loop
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
-from outcore.learn._base import Data, Estimator
+from outcore.learn._base import Answer, Data, Estimator, RandomState
 from outcore.learn._course import Beside, Course, course, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 
@@ -71,7 +69,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         init: str | None = None,
         tol: float = 1e-4,
         max_iter: int = 200,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
         checkpoint: int | None = None,
     ) -> None:
@@ -87,23 +85,25 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> NMF:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> NMF:
         """The factor H of `X`. I/O: those of the start, and one read per iteration."""
         self._factorize(self._read(X, reset=True), None, None)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Any:
+    def fit_transform(
+        self, X: ArrayLike, y: ArrayLike | None = None, W: ArrayLike | None = None, H: ArrayLike | None = None
+    ) -> Answer:
         """`fit(X).transform(X)`: the W of `X` for the fitted H. `init="custom"` starts from the factors given here."""
         self._factorize(self._read(X, reset=True), W, H)
         return self.transform(X)
 
-    def _factorize(self, data: Data, first: Any, second: Any) -> None:
+    def _factorize(self, data: Data, first: ArrayLike | None, second: ArrayLike | None) -> None:
         x = data.x.astype(np.float64)
         count = data.x.shape[1] if self.n_components is None else self.n_components
         if count < 1 or self.max_iter < 1:
@@ -122,7 +122,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         if self.tol > 0 and not loop.converged:
             self._not_converged(self.max_iter)
 
-    def _begin(self, x: Array, count: int, told: Beside, first: Any, second: Any, going: Course) -> tuple[Array, Array]:
+    def _begin(
+        self, x: Array, count: int, told: Beside, first: ArrayLike | None, second: ArrayLike | None, going: Course
+    ) -> tuple[Array, Array]:
         """The factors to start from, lazy."""
         init = self.init or ("nndsvda" if count <= min(x.shape) else "random")
         if init == "custom":
@@ -143,7 +145,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
     def _loop(self, x: Array, left: Array, right: Array, squares: float) -> Loop:
         """The state W, H, error after the iterations."""
 
-        def step(w: Array, h: Array, error: Array) -> Any:
+        def step(w: Array, h: Array, error: Array) -> tuple[tuple[Array, ...], dict[str, Array]]:
             w = w * _ratio(x @ h.T, w @ (h @ h.T))
             across, own = w.T @ x, w.T @ w
             h = h * _ratio(across, own @ h)
@@ -162,7 +164,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
             progress=bool(self.verbose) or None,
         )
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Answer:
         """The W of `X` for the fitted H, by `max_iter` updates (in whole twenties) from equal parts.
 
         I/O: two reads of `X`, and one of XHᵀ and W for each twenty updates, which one sweep makes.
@@ -175,7 +177,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         facts.settle(values(facts.wanted))
         scale = float(np.mean(self.components_)) or 1.0
 
-        def step(w: Array, target: Array) -> Any:
+        def step(w: Array, target: Array) -> tuple[Array, ...]:
             for _ in range(_UPDATES):
                 w = w * _ratio(target, w @ oc.asarray(square))
             return w, target
@@ -184,7 +186,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         loop = oc.iterate(step, (start, x @ along.T), max_iter=-(-self.max_iter // _UPDATES), progress=False)
         return data.answer(loop.state[0].astype(data.x.dtype))
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: ArrayLike) -> Answer:
         """W·H of a factor W. I/O: one read of it."""
         lazy = isinstance(X, Array)
         found = oc.asarray(X) @ oc.asarray(self.components_)

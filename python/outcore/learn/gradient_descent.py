@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
-from outcore.learn._base import Classifier, Data, Estimator, Regressor
+from outcore.learn._base import Answer, Classifier, Data, Estimator, RandomState, Regressor
 from outcore.learn._blocks import batches, block_program
 from outcore.learn._course import Course, course, foresee, generator_state, restored
 from outcore.learn._losses import CLASS_LOSSES, Loss, regression_losses
@@ -38,7 +40,7 @@ class _Parameters:
     eta0: float = 0.01
     power_t: float = 0.5
     n_iter_no_change: int = 5
-    random_state: Any = None
+    random_state: RandomState = None
     verbose: int = 0
     checkpoint: int | None = None
 
@@ -84,7 +86,7 @@ class _Descent(_Parameters, Estimator):
         share = {"l2": 0.0, "l1": 1.0, "elasticnet": self.l1_ratio}[self.penalty]
         return max(0.0, 1.0 - rate * self.alpha * (1 - share)), rate * self.alpha * share
 
-    def _epoch(self, named: dict[str, Array], loss: Loss, random: Any) -> float:
+    def _epoch(self, named: dict[str, Array], loss: Loss, random: np.random.RandomState) -> float:
         """One read of the arrays: a step per batch. The mean loss on the way."""
         lost = weight = 0.0
         for x, goal, heavy in batches(named, self.batch_size, random):
@@ -146,11 +148,11 @@ class _Descent(_Parameters, Estimator):
             self._point, self._bias, self.t_ = np.zeros((features, columns)), np.zeros(columns), 1.0
         return going.random(self.random_state), np.inf, 0
 
-    def _show(self, dtype: Any) -> None:
+    def _show(self, dtype: DTypeLike) -> None:
         """The fitted attributes."""
         self.coef_, self.intercept_ = self._point.T.astype(dtype), self._bias.astype(dtype)
 
-    def _scores(self, X: Any) -> tuple[Data, Array]:
+    def _scores(self, X: ArrayLike) -> tuple[Data, Array]:
         data = self._read_fitted(X)
         dtype = data.x.dtype
         return data, data.x @ oc.asarray(self._point.astype(dtype)) + oc.asarray(self._bias.astype(dtype))
@@ -175,11 +177,13 @@ class SGDClassifier(_Descent, Classifier):
     array([0, 0, 1, 1])
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SGDClassifier:
         """The coefficients for the observations `X` and classes `y`. I/O: one read of both per epoch."""
         return self._learn(X, y, None, sample_weight, True)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SGDClassifier:
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> SGDClassifier:
         """One epoch more, over `X`; the first call takes all `classes`. I/O: one read of both."""
         first = not hasattr(self, "classes_")
         if first and classes is None:
@@ -188,7 +192,9 @@ class SGDClassifier(_Descent, Classifier):
             self.__dict__.pop("t_", None)
         return self._learn(X, y, self.classes_ if classes is None else classes, sample_weight, False)
 
-    def _learn(self, X: Any, y: Any, classes: Any, weights: Any, fresh: bool) -> SGDClassifier:
+    def _learn(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, weights: ArrayLike | None, fresh: bool
+    ) -> SGDClassifier:
         self._check(CLASS_LOSSES)
         data, y = self._read_pair(X, y, reset=fresh or not hasattr(self, "classes_"))
         if isinstance(y, Array) and y.ndim == 1 and y.dtype.kind in "biuf":
@@ -205,12 +211,12 @@ class SGDClassifier(_Descent, Classifier):
             self._descend(data, goal, self._weights(weights, data), CLASS_LOSSES[self.loss], going, fresh)
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: ArrayLike) -> Answer:
         """x·β + b: one number for each row of two classes, else one for each class. I/O: one read of `X`."""
         data, z = self._scores(X)
         return data.answer(z[:, 0] if z.shape[1] == 1 else z)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike) -> Answer:
         """The class of each row. I/O: one read of `X`."""
         data, z = self._scores(X)
         return self._labels(data, (z[:, 0] > 0).astype(np.int64) if z.shape[1] == 1 else oc.argmax(z, axis=1))
@@ -240,15 +246,15 @@ class SGDRegressor(_Descent, Regressor):
     learning_rate: str = "invscaling"
     power_t: float = 0.25
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SGDRegressor:
         """The coefficients for the observations `X` and targets `y` (n,). I/O: one read of both per epoch."""
         return self._learn(X, y, sample_weight, True)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SGDRegressor:
         """One epoch more, over `X`. I/O: one read of both."""
         return self._learn(X, y, sample_weight, False)
 
-    def _learn(self, X: Any, y: Any, weights: Any, fresh: bool) -> SGDRegressor:
+    def _learn(self, X: ArrayLike, y: ArrayLike, weights: ArrayLike | None, fresh: bool) -> SGDRegressor:
         losses = regression_losses(self.epsilon)
         self._check(losses)
         data, y = self._read_pair(X, y, reset=fresh or not hasattr(self, "t_"), y_numeric=True)
@@ -262,10 +268,10 @@ class SGDRegressor(_Descent, Regressor):
             self._descend(data, columns, self._weights(weights, data), losses[self.loss], going, fresh)
         return self
 
-    def _show(self, dtype: Any) -> None:
+    def _show(self, dtype: DTypeLike) -> None:
         self.coef_, self.intercept_ = self._point[:, 0].astype(dtype), self._bias.astype(dtype)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike) -> Answer:
         """x·β + b of each row. I/O: one read of `X`."""
         data, z = self._scores(X)
         return data.answer(z[:, 0])

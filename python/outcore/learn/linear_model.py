@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
-from outcore.learn._base import Data, Regressor
+from outcore.learn._base import Answer, Data, Regressor
 from outcore.learn._course import clear_room
 from outcore.learn._moments import Moments, moments, products
 
@@ -22,12 +24,12 @@ class _Linear(Regressor):
 
     fit_intercept: bool
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def _moments(self, X: Any, y: Any, sample_weight: Any) -> tuple[Data, Moments, bool]:
+    def _moments(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Data, Moments, bool]:
         """The data, its moments, and whether the target is a single row."""
         data, target = self._read_pair(X, y, y_numeric=True, multi_output=True)
         goal = self._targets(target)
@@ -38,7 +40,7 @@ class _Linear(Regressor):
         found = (moments if self.fit_intercept else products)(data.x, columns, weights)
         return data, found, single
 
-    def _keep(self, found: Moments, coefficients: NDArray, single: bool, dtype: Any) -> None:
+    def _keep(self, found: Moments, coefficients: NDArray, single: bool, dtype: DTypeLike) -> None:
         """`coef_` and `intercept_` = mean(y) − mean(x)·coef_ᵀ from coefficients of shape (features, targets)."""
         intercept = found.mean_y - found.mean_x @ coefficients
         self.coef_ = np.ascontiguousarray(coefficients.T[0] if single else coefficients.T).astype(dtype)
@@ -46,12 +48,12 @@ class _Linear(Regressor):
         if self.fit_intercept:
             self.intercept_ = intercept[0].astype(dtype) if single else intercept.astype(dtype)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike) -> Answer:
         """X·coef_ᵀ + intercept_. I/O: one read of `X`."""
         data = self._read_fitted(X)
         return data.answer(data.x @ oc.asarray(self.coef_.T.astype(data.x.dtype)) + self._offset(data.x.dtype))
 
-    def _offset(self, dtype: Any) -> Array:
+    def _offset(self, dtype: DTypeLike) -> Array:
         return oc.asarray(np.asarray(self.intercept_, dtype=dtype))
 
 
@@ -75,7 +77,7 @@ class LinearRegression(_Linear):
     def __init__(self, *, fit_intercept: bool = True) -> None:
         self.fit_intercept = fit_intercept
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegression:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LinearRegression:
         """The coefficients for the observations `X` (n, features) and targets `y` (n,) or (n, targets)."""
         data, found, single = self._moments(X, y, sample_weight)
         coefficients, values = _least_squares(found.scatter, found.cross)
@@ -123,7 +125,7 @@ class Ridge(_Linear):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Ridge:
         """The coefficients for the observations `X` (n, features) and targets `y` (n,) or (n, targets)."""
         data, found, single = self._moments(X, y, sample_weight)
         penalties = np.asarray(self.alpha, dtype=np.float64)

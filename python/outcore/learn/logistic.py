@@ -10,9 +10,10 @@ from scipy import optimize
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError
 from outcore.learn import _quasi_newton
-from outcore.learn._base import Classifier, Data, weighted
+from outcore.learn._base import Answer, Classifier, Data, weighted
 from outcore.learn._course import Course, course, foresee, values
 from outcore.learn._logistic_loss import HESSIAN_ROOM, Objective
 
@@ -68,7 +69,7 @@ class LogisticRegression(Classifier):
         self.warm_start = warm_start
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LogisticRegression:
         """The coefficients for the observations `X` (n, features) and classes `y` (n,)."""
         self._check()
         data, y = self._read_pair(X, y)
@@ -94,7 +95,7 @@ class LogisticRegression(Classifier):
                 f"use solver='lbfgs'"
             )
 
-    def _learn(self, data: Data, y: Any, weights: Array | None, going: Course) -> tuple[int, bool]:
+    def _learn(self, data: Data, y: ArrayLike, weights: Array | None, going: Course) -> tuple[int, bool]:
         """Finds the coefficients: the iterations that took, and whether the gradient is below `tol`."""
         if isinstance(y, Array) and y.ndim == 1 and y.dtype.kind in "biuf":
             foresee(self._foreseen(data.x, y, weights))
@@ -118,7 +119,7 @@ class LogisticRegression(Classifier):
         self.intercept_ = intercepts.astype(data.x.dtype)
         return rounds, converged
 
-    def _foreseen(self, x: Array, y: Array, weights: Array | None) -> list[Any]:
+    def _foreseen(self, x: Array, y: Array, weights: Array | None) -> list[Operand]:
         """The sweep of a step for two classes, of which there are no fewer; the labels need not be known for it."""
         objective = Objective(x, (y != 0).astype(np.int64), 2, weights, 1.0, self.fit_intercept, scale=1.0)
         point = np.full(objective.size, 0.5)
@@ -190,17 +191,17 @@ class LogisticRegression(Classifier):
             going.tell(iteration + 1, self.max_iter, loss=value)
         return point, self.max_iter, bool(np.max(np.abs(gradient)) <= self.tol)
 
-    def _scores(self, X: Any) -> tuple[Data, Array]:
+    def _scores(self, X: ArrayLike) -> tuple[Data, Array]:
         data = self._read_fitted(X)
         dtype = data.x.dtype
         return data, data.x @ oc.asarray(self.coef_.T.astype(dtype)) + oc.asarray(self.intercept_.astype(dtype))
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: ArrayLike) -> Answer:
         """x·β + b: one number for each row of two classes, else one for each class. I/O: one read of `X`."""
         data, z = self._scores(X)
         return data.answer(z[:, 0] if len(self.classes_) == 2 else z)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike) -> Answer:
         """The likeliest class of each row. I/O: one read of `X`."""
         data, z = self._scores(X)
         two = len(self.classes_) == 2
@@ -212,12 +213,12 @@ class LogisticRegression(Classifier):
         top = oc.max(z, axis=1, keepdims=True)
         return z - top - oc.log(oc.sum(oc.exp(z - top), axis=1, keepdims=True))
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: ArrayLike) -> Answer:
         """The probability of each class, (n, classes). I/O: one read of `X`."""
         data, z = self._scores(X)
         return data.answer(oc.exp(self._log_chances(z)))
 
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: ArrayLike) -> Answer:
         """The logarithm of the probability of each class, (n, classes). I/O: one read of `X`."""
         data, z = self._scores(X)
         return data.answer(self._log_chances(z))

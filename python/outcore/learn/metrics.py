@@ -9,16 +9,17 @@ import warnings
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, node
+from outcore._lazy.node import ArrayLike, Operand, node
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn._shift import far, shift
 
 
-def _pair(name: str, first: Any, second: Any) -> tuple[Array, Array]:
+def _pair(name: str, first: ArrayLike | None, second: ArrayLike | None) -> tuple[Array, Array]:
     """Two lazy arrays of one shape. Labels that are text become numbers, in order."""
     if not isinstance(first, Array) and not isinstance(second, Array):
         a, b = np.asarray(first), np.asarray(second)
@@ -33,7 +34,7 @@ def _pair(name: str, first: Any, second: Any) -> tuple[Array, Array]:
     return one, other
 
 
-def _mean(name: str, values: Array, weights: Any) -> Array:
+def _mean(name: str, values: Array, weights: ArrayLike | None) -> Array:
     """The mean over observations, which `weights` may weigh."""
     if weights is None:
         return oc.mean(values, axis=0)
@@ -42,7 +43,7 @@ def _mean(name: str, values: Array, weights: Any) -> Array:
     return oc.sum(values.astype(np.float64) * heavy, axis=0) / oc.sum(row)
 
 
-def _weights(name: str, weights: Any, count: int) -> Array:
+def _weights(name: str, weights: ArrayLike | None, count: int) -> Array:
     """Weights of observations as a row of float64."""
     row = Array(node(weights if isinstance(weights, Array) else np.asarray(weights))).astype(np.float64)
     if row.shape != (count,):
@@ -50,7 +51,9 @@ def _weights(name: str, weights: Any, count: int) -> Array:
     return row
 
 
-def accuracy_score(y_true: Operand, y_pred: Operand, *, normalize: bool = True, sample_weight: Any = None) -> float:
+def accuracy_score(
+    y_true: ArrayLike, y_pred: ArrayLike, *, normalize: bool = True, sample_weight: ArrayLike | None = None
+) -> float:
     """The part of the labels that is predicted right; their number (the weight of them) if not `normalize`.
 
     I/O: one read of both.
@@ -75,7 +78,11 @@ def _outputs(value: Array, average: bool) -> Any:
 
 
 def mean_squared_error(
-    y_true: Operand, y_pred: Operand, *, sample_weight: Any = None, multioutput: str = "uniform_average"
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
 ) -> Any:
     """The mean of (true − predicted)²; of several outputs their mean, or each one's for `multioutput="raw_values"`.
 
@@ -91,7 +98,7 @@ def mean_squared_error(
     return _outputs(value, multioutput == "uniform_average")
 
 
-def root_mean_squared_error(y_true: Operand, y_pred: Operand, *, sample_weight: Any = None) -> float:
+def root_mean_squared_error(y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """The square root of `mean_squared_error`, of each output before their mean. I/O: one read of both.
 
     >>> from outcore.learn import metrics
@@ -103,7 +110,11 @@ def root_mean_squared_error(y_true: Operand, y_pred: Operand, *, sample_weight: 
 
 
 def mean_absolute_error(
-    y_true: Operand, y_pred: Operand, *, sample_weight: Any = None, multioutput: str = "uniform_average"
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
 ) -> Any:
     """The mean of |true − predicted|; several outputs as in `mean_squared_error`. I/O: one read of both.
 
@@ -117,7 +128,11 @@ def mean_absolute_error(
 
 
 def r2_score(
-    y_true: Operand, y_pred: Operand, *, sample_weight: Any = None, multioutput: str = "uniform_average"
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
 ) -> Any:
     """1 − Σ (true − predicted)² / Σ (true − mean)²; where all are equal 1 for right predictions, else 0.
 
@@ -150,7 +165,9 @@ def r2_score(
     return float(np.mean(score)) if multioutput == "uniform_average" else score
 
 
-def confusion_matrix(y_true: Operand, y_pred: Operand, *, labels: Any = None, sample_weight: Any = None) -> NDArray:
+def confusion_matrix(
+    y_true: ArrayLike, y_pred: ArrayLike, *, labels: npt.ArrayLike | None = None, sample_weight: Operand | None = None
+) -> NDArray:
     """How often class i (row) is predicted as class j (column); classes are `labels`, else all that occur, in order.
 
     int64, or float64 with weights. I/O: one read of both, and a sort of both for the classes.
@@ -177,7 +194,12 @@ def confusion_matrix(y_true: Operand, y_pred: Operand, *, labels: Any = None, sa
 
 
 def log_loss(
-    y_true: Operand, y_pred: Operand, *, normalize: bool = True, sample_weight: Any = None, labels: Any = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    normalize: bool = True,
+    sample_weight: ArrayLike | None = None,
+    labels: npt.ArrayLike | None = None,
 ) -> float:
     """The mean of −log P(true class), natural logarithm; probabilities are columns, or a row of the second class's.
 
@@ -214,7 +236,7 @@ def log_loss(
     return float(_mean("log_loss", loss, sample_weight).compute())
 
 
-def roc_auc_score(y_true: Operand, y_score: Operand, *, sample_weight: Any = None) -> float:
+def roc_auc_score(y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """The area under the ROC curve of two classes: how likely a member of the second has the higher score.
 
     A positive score counts what negatives lie below it, and half of those equal to it, by weight: Σ w⁺ (W⁻(< s) + ½

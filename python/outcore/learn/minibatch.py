@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import ArrayLike
 from outcore.learn import _starts
 from outcore.learn._blocks import batches
 from outcore.learn._course import Course, course, generator_state, restored, values
@@ -43,7 +45,7 @@ class MiniBatchKMeans(_Clusters):
     init_size: int | None = None
     max_no_improvement: int | None = 10
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKMeans:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> MiniBatchKMeans:
         """Centers for the rows of `X`. I/O: one read of `X` per epoch, and one for the inertia."""
         data = self._data(X)
         weights = self._weights(sample_weight, data)
@@ -83,7 +85,9 @@ class MiniBatchKMeans(_Clusters):
             state = [self._centers, self._counts, counted, [smooth, best], going.history["inertia"]]
             going.keep(self.n_iter_, [*state, *generator_state(random)])
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKMeans:
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> MiniBatchKMeans:
         """One epoch more, over `X`; the first call finds the centers to start from in it. I/O: one read of `X`."""
         first = not hasattr(self, "_centers")
         data = self._data(X) if first else self._read(X, reset=False)
@@ -99,7 +103,7 @@ class MiniBatchKMeans(_Clusters):
         self.labels_ = self.predict(X)
         return self
 
-    def _start(self, x: Array, weights: Array | None, random: Any) -> None:
+    def _start(self, x: Array, weights: Array | None, random: np.random.RandomState) -> None:
         """Centers from rows drawn at random."""
         size = self.init_size or 3 * self.batch_size
         size = min(max(size, 3 * self.n_clusters), x.shape[0])
@@ -113,7 +117,7 @@ class MiniBatchKMeans(_Clusters):
         self._centers = np.array(starts[int(np.argmin(lost))], dtype=np.float64)
         self._counts = np.zeros(self.n_clusters)
 
-    def _sweep(self, x: Array, weights: Array | None, random: Any) -> Any:
+    def _sweep(self, x: Array, weights: Array | None, random: np.random.RandomState) -> Any:
         """One epoch; gives the mean squared distance of each batch to the centers before it moves them."""
         heavy = oc.ones((x.shape[0],)) if weights is None else weights
         named = {"X": x.astype(np.float64), "sample_weight": heavy}
@@ -133,14 +137,14 @@ class MiniBatchKMeans(_Clusters):
             self.n_steps_ += 1
             yield float(np.maximum(lost, 0) @ weight / max(float(weight.sum()), np.finfo(float).tiny))
 
-    def _revive(self, rows: NDArray, random: Any) -> None:
+    def _revive(self, rows: NDArray, random: np.random.RandomState) -> None:
         """Centers that no row has come to yet, after ten batches, go to rows of this one."""
         lonely = np.flatnonzero(self._counts == 0)
         if len(lonely) and self.n_steps_ >= 10:
             chosen = random.choice(len(rows), min(len(lonely), len(rows)), replace=False)
             self._centers[lonely[: len(chosen)]] = rows[chosen]
 
-    def _show(self, dtype: Any) -> None:
+    def _show(self, dtype: DTypeLike) -> None:
         self.cluster_centers_ = self._centers.astype(dtype)
         self.counts_ = self._counts.copy()
 

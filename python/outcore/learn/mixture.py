@@ -11,9 +11,10 @@ from sklearn.utils import check_random_state
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts
-from outcore.learn._base import Data, Estimator
+from outcore.learn._base import Answer, Data, Estimator, RandomState
 from outcore.learn._course import Course, clear_room, course, foresee, values
 from outcore.learn._moments import column_moments
 from outcore.learn.cluster import KMeans
@@ -56,10 +57,10 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         max_iter: int = 100,
         n_init: int = 1,
         init_params: str = "kmeans",
-        weights_init: Any = None,
-        means_init: Any = None,
-        precisions_init: Any = None,
-        random_state: Any = None,
+        weights_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        precisions_init: ArrayLike | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
         checkpoint: int | None = None,
     ) -> None:
@@ -77,7 +78,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         self.verbose = verbose
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None) -> GaussianMixture:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> GaussianMixture:
         """The parameters of greatest likelihood near the starts."""
         data = self._read(X, reset=True, rows_min=2)
         self._check(data.x)
@@ -120,7 +121,9 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
                 f"GaussianMixture: max_iter={self.max_iter} and n_init={self.n_init} must each be at least 1"
             )
 
-    def _begin(self, x: Array, center: NDArray, moments: Any, random: Any) -> tuple[NDArray, NDArray, NDArray]:
+    def _begin(
+        self, x: Array, center: NDArray, moments: Any, random: np.random.RandomState
+    ) -> tuple[NDArray, NDArray, NDArray]:
         """Weights, means (of shifted data) and factors of the precisions to start from. Few reads."""
         count, form = self.n_components, self.covariance_type
         given = (self.weights_init, self.means_init, self.precisions_init)
@@ -175,7 +178,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
                 return (*state, self._covariances), bounds, True
         return (*state, self._covariances), bounds, False
 
-    def _step(self, x: Array, weights: NDArray, means: NDArray, factors: NDArray) -> list[Any]:
+    def _step(self, x: Array, weights: NDArray, means: NDArray, factors: NDArray) -> list[Operand]:
         """The mean log-likelihood, and the sums that the next state is made of."""
         joint = self._joint(x, weights, means, factors)
         top = oc.max(joint, axis=1, keepdims=True)
@@ -183,7 +186,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         norm = oc.sum(parts, axis=1, keepdims=True)
         return [oc.mean(top + oc.log(norm)), *_densities.sums(x, parts / norm, self.covariance_type)]
 
-    def _foreseen(self, x: Array) -> list[Any]:
+    def _foreseen(self, x: Array) -> list[Operand]:
         """A step of numbers that it will not have, of data that is shifted."""
         count, features = self.n_components, x.shape[1]
         shape = {"full": (count, features, features), "tied": (features, features), "diag": (count, features)}
@@ -195,14 +198,14 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return _densities.log_densities(x, means, factors, self.covariance_type) + oc.asarray(np.log(weights))
 
-    def _keep(self, state: Any, center: NDArray, bounds: list[float], converged: bool) -> None:
+    def _keep(self, state: tuple[NDArray, ...], center: NDArray, bounds: list[float], converged: bool) -> None:
         self.weights_, means, self.precisions_cholesky_, self.covariances_ = state
         self.means_ = means + center
         self.precisions_ = _densities.precisions(self.precisions_cholesky_, self.covariance_type)
         self.lower_bound_, self.lower_bounds_ = bounds[-1], bounds
         self.n_iter_, self.converged_ = len(bounds), converged
 
-    def _fitted(self, X: Any) -> tuple[Data, Array, Array]:
+    def _fitted(self, X: ArrayLike) -> tuple[Data, Array, Array]:
         """The data, log π_k N(x | k), and the logarithm of their sum as a column."""
         data = self._read_fitted(X)
         center = self.means_.mean(axis=0)
@@ -210,26 +213,26 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         top = oc.max(joint, axis=1, keepdims=True)
         return data, joint, top + oc.log(oc.sum(oc.exp(joint - top), axis=1, keepdims=True))
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike) -> Answer:
         """The likeliest component of each row, int64. I/O: one read of `X`."""
         data, joint, _ = self._fitted(X)
         return data.answer(oc.argmax(joint, axis=1))
 
-    def fit_predict(self, X: Any, y: Any = None) -> Any:
+    def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None) -> Answer:
         """`fit(X).predict(X)`."""
         return self.fit(X, y).predict(X)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: ArrayLike) -> Answer:
         """The share of each component in each row, (n, components). I/O: one read of `X`."""
         data, joint, whole = self._fitted(X)
         return data.answer(oc.exp(joint - whole))
 
-    def score_samples(self, X: Any) -> Any:
+    def score_samples(self, X: ArrayLike) -> Answer:
         """The log-likelihood of each row. I/O: one read of `X`."""
         data, _, whole = self._fitted(X)
         return data.answer(oc.squeeze(whole, axis=1))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """The mean log-likelihood of the rows. I/O: one read of `X`."""
         return float(oc.mean(self._fitted(X)[2]).compute())
 
@@ -243,12 +246,12 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         }[self.covariance_type]
         return int(covariance + components * features + components - 1)
 
-    def bic(self, X: Any) -> float:
+    def bic(self, X: ArrayLike) -> float:
         """Schwarz's information criterion for `X`; lower is better. I/O: one read of `X`."""
         rows = self._read_fitted(X).x.shape[0]
         return -2 * self.score(X) * rows + self._parameters() * float(np.log(rows))
 
-    def aic(self, X: Any) -> float:
+    def aic(self, X: ArrayLike) -> float:
         """Akaike's information criterion for `X`; lower is better. I/O: one read of `X`."""
         return -2 * self.score(X) * self._read_fitted(X).x.shape[0] + 2 * self._parameters()
 

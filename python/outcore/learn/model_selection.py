@@ -9,7 +9,9 @@ import numpy as np
 
 from outcore import _api as oc
 from outcore._lazy.array import Array
+from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
+from outcore.learn._base import RandomState
 
 
 def _rows(name: str, arrays: tuple[Any, ...]) -> int:
@@ -19,7 +21,7 @@ def _rows(name: str, arrays: tuple[Any, ...]) -> int:
     return int(lengths[0])
 
 
-def _random(state: Any) -> np.random.RandomState:
+def _random(state: RandomState) -> np.random.RandomState:
     """The generator that `random_state` means, as scikit-learn has it; that package need not be loaded for it."""
     if isinstance(state, np.random.RandomState):
         return state
@@ -27,7 +29,7 @@ def _random(state: Any) -> np.random.RandomState:
     return found
 
 
-def _keys(rows: int, random_state: Any) -> Array:
+def _keys(rows: int, random_state: RandomState) -> Array:
     """A number for each row; their order is a seeded permutation of the rows, which is stored nowhere."""
     return oc.random.uniform(rows, seed=int(_random(random_state).randint(np.iinfo(np.int32).max)))
 
@@ -49,10 +51,10 @@ def _chosen(part: Any, mask: Array) -> Any:
     return part[flags]
 
 
-def _sizes(rows: int, test_size: Any, train_size: Any) -> tuple[int, int]:
+def _sizes(rows: int, test_size: float | None, train_size: float | None) -> tuple[int, int]:
     """Rows for training and for the test; a float is a part of all."""
 
-    def count(size: Any, up: bool) -> int:
+    def count(size: float, up: bool) -> int:
         if isinstance(size, (int, np.integer)):
             return int(size)
         return int(np.ceil(size * rows) if up else np.floor(size * rows))
@@ -70,8 +72,12 @@ def _sizes(rows: int, test_size: Any, train_size: Any) -> tuple[int, int]:
 
 
 def train_test_split(
-    *arrays: Any, test_size: Any = None, train_size: Any = None, random_state: Any = None, shuffle: bool = True
-) -> list[Any]:
+    *arrays: Any,
+    test_size: float | None = None,
+    train_size: float | None = None,
+    random_state: RandomState = None,
+    shuffle: bool = True,
+) -> list[Operand]:
     """Each array as rows to train and rows to test, one after the other: lazy for lazy arrays.
 
     Which rows go where is a seeded permutation's choice, the same for all arrays, memory limits and kinds of array; the
@@ -110,7 +116,7 @@ class KFold:
     [[0, 1, 2], [3, 4]]
     """
 
-    def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: RandomState = None) -> None:
         if n_splits < 2:
             raise ArgumentError(f"KFold: n_splits must be at least 2, not {n_splits}")
         self.n_splits = n_splits
@@ -120,11 +126,15 @@ class KFold:
     def __repr__(self) -> str:
         return f"KFold(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: ArrayLike | None = None, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> int:
         """The number of parts."""
         return self.n_splits
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
+    def split(
+        self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[Any, Any]]:
         """Pairs (train, test) of masks or positions."""
         rows = _rows("KFold", (X,))
         if rows < self.n_splits:

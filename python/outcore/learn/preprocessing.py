@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
-from outcore.learn._base import Data, Estimator
+from outcore.learn._base import Answer, Data, Estimator
 from outcore.learn._course import values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._moments import column_moments
@@ -21,13 +22,13 @@ from outcore.learn._moments import column_moments
 class _Scaler(OneToOneFeatureMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """Features are moved and scaled one by one. NaN is passed over in `fit` and stays in `transform`."""
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _features(self, X: Any, *, reset: bool = True) -> Data:
+    def _features(self, X: ArrayLike, *, reset: bool = True) -> Data:
         if not reset:
             check_is_fitted(self)
         return self._read(X, reset=reset, ensure_all_finite="allow-nan")
@@ -78,12 +79,14 @@ class StandardScaler(_Scaler):
         self.with_mean = with_mean
         self.with_std = with_std
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StandardScaler:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> StandardScaler:
         """Means and deviations of the features of `X`, from nothing."""
         self.__dict__.pop("n_samples_seen_", None)
         return self.partial_fit(X, y, sample_weight)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StandardScaler:
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> StandardScaler:
         """As `fit` of all data so far and `X`."""
         first = not hasattr(self, "n_samples_seen_")
         data = self._features(X, reset=first)
@@ -108,12 +111,12 @@ class StandardScaler(_Scaler):
             self.scale_ = _nonzero(np.where(constant, 0.0, np.sqrt(self.var_)))
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Answer:
         """The features of `X`, scaled."""
         data = self._features(X, reset=False)
         return data.answer(self._scaled(data.x, self.scale_, self.mean_ if self.with_mean else None))
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: ArrayLike) -> Answer:
         """Scaled features as they were."""
         data = self._features(X, reset=False)
         return data.answer(self._scaled(data.x, self.scale_, self.mean_ if self.with_mean else None, back=True))
@@ -144,12 +147,12 @@ class MinMaxScaler(_Scaler):
         self.feature_range = feature_range
         self.clip = clip
 
-    def fit(self, X: Any, y: Any = None) -> MinMaxScaler:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> MinMaxScaler:
         """The bounds of the features of `X`, from nothing."""
         self.__dict__.pop("n_samples_seen_", None)
         return self.partial_fit(X, y)
 
-    def partial_fit(self, X: Any, y: Any = None) -> MinMaxScaler:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> MinMaxScaler:
         """As `fit` of all data so far and `X`."""
         low, high = self.feature_range
         if not low < high:
@@ -169,13 +172,13 @@ class MinMaxScaler(_Scaler):
         self.min_ = low - least * self.scale_
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Answer:
         """The features of `X`, in the range."""
         data = self._features(X, reset=False)
         found = self._scaled(data.x, self.scale_, self.min_, back=True)
         return data.answer(oc.clip(found, *self.feature_range) if self.clip else found)
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: ArrayLike) -> Answer:
         """Features in the range as they were."""
         data = self._features(X, reset=False)
         return data.answer(self._scaled(data.x, self.scale_, self.min_))
@@ -207,7 +210,7 @@ class RobustScaler(_Scaler):
         self.quantile_range = quantile_range
         self.unit_variance = unit_variance
 
-    def fit(self, X: Any, y: Any = None) -> RobustScaler:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> RobustScaler:
         """Medians and quantiles of the features of `X`."""
         low, high = self.quantile_range
         if not 0 <= low <= high <= 100:
@@ -227,12 +230,12 @@ class RobustScaler(_Scaler):
                 self.scale_ = self.scale_ / (norm.ppf(high / 100) - norm.ppf(low / 100))
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Answer:
         """The features of `X`, scaled."""
         data = self._features(X, reset=False)
         return data.answer(self._scaled(data.x, self.scale_, self.center_))
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: ArrayLike) -> Answer:
         """Scaled features as they were."""
         data = self._features(X, reset=False)
         return data.answer(self._scaled(data.x, self.scale_, self.center_, back=True))
