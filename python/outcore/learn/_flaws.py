@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -34,7 +34,9 @@ def first_flaw(*arrays: Array | None) -> Array:
     return oc.argmax(oc.logical_not(oc.isfinite(whole)))
 
 
-def refuse_flaws(sums: list[Any], row: Any, *, pass_nan: bool = False, **arrays: Array | None) -> None:
+def refuse_flaws(
+    sums: Sequence[NDArray | float], row: NDArray, *, pass_nan: bool = False, **arrays: Array | None
+) -> None:
     """Raises ArgumentError where sums over the data are not finite, naming the first element that is not.
 
     `row` is what `first_flaw` found; NaN is none if `pass_nan`. I/O: none where they are finite, else a few rows from

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore.learn._base import total, weighted
 from outcore.learn._course import clear_room, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
@@ -67,7 +68,7 @@ class Objective:
     def _joined(self, along: Array, rest: Array) -> list[Array]:
         return [along, rest] if self.bias else [along]
 
-    def _read(self, wanted: list[Any]) -> list[NDArray]:
+    def _read(self, wanted: Sequence[Operand]) -> list[NDArray]:
         """Sums over the rows, from one read; the first refuses data that is not finite."""
         self.reads += 1
         if self.reads > 1:
@@ -82,7 +83,7 @@ class Objective:
         rows[: self.features] += self.penalty * self.split(point)[0]
         return rows.ravel()
 
-    def gradient_sums(self, point: NDArray) -> tuple[list[Any], Any]:
+    def gradient_sums(self, point: NDArray) -> tuple[list[Operand], tuple[Array, ...]]:
         """Lazy sums over the rows: the loss, and Xᵀ(P − Y); and the columns that they are made of.
 
         Columns that are held while the sums are planned are values of their own, which both sums share in one read.
@@ -113,7 +114,7 @@ class Objective:
     def _pairs(self) -> list[tuple[int, int]]:
         return [(j, k) for j in range(self.columns) for k in range(j + 1)]
 
-    def hessian_sums(self, point: NDArray) -> tuple[list[Any], Any]:
+    def hessian_sums(self, point: NDArray) -> tuple[list[Operand], tuple[Array, ...]]:
         """Lazy sums over the rows: the loss, Xᵀ(P − Y), and blocks Xᵀ diag(P_j (δ_jk − P_k)) X of the Hessian."""
         chances, loss = self._chances(point)
         error = weighted(chances - self.goal, self.weights)

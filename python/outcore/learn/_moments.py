@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def _moments_about(centers: list[Array], x: Array, y: Array | None, weights: Arr
     """Moments from sums of distances from `centers`, and whether those were too far away."""
     apart = x - centers[0]
     heavy = weighted(apart, weights)
-    wanted: list[Any] = [total(weights, x.shape[0]), centers[0], oc.sum(heavy, axis=0), heavy.T @ apart]
+    wanted: list[Operand] = [total(weights, x.shape[0]), centers[0], oc.sum(heavy, axis=0), heavy.T @ apart]
     beside = None if y is None else y - centers[1]
     if beside is not None:
         heavy_y = weighted(beside, weights)

@@ -42,7 +42,7 @@ class _Parameters:
     n_clusters: int = 8
     _: KW_ONLY
     init: Any = "k-means++"
-    n_init: Any = "auto"
+    n_init: int | str = "auto"
     max_iter: int = 300
     verbose: int = 0
     random_state: RandomState = None

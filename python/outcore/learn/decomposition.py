@@ -125,7 +125,7 @@ class PCA(_Principal):
 
     def __init__(
         self,
-        n_components: Any = None,
+        n_components: float | str | None = None,
         *,
         whiten: bool = False,
         svd_solver: str = "auto",
@@ -194,7 +194,7 @@ class IncrementalPCA(_Principal):
 
     _moments: Moments
 
-    def __init__(self, n_components: Any = None, *, whiten: bool = False) -> None:
+    def __init__(self, n_components: float | str | None = None, *, whiten: bool = False) -> None:
         self.n_components = n_components
         self.whiten = whiten
 

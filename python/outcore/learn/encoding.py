@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        categories: Any = "auto",
+        categories: str | Sequence[ArrayLike] = "auto",
         drop: str | None = None,
         dtype: DTypeLike = np.float64,
         handle_unknown: str = "error",

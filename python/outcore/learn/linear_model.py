@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ class Ridge(_Linear):
     (array([1.]), 2.0)
     """
 
-    def __init__(self, alpha: Any = 1.0, *, fit_intercept: bool = True) -> None:
+    def __init__(self, alpha: float | NDArray | Sequence[float] = 1.0, *, fit_intercept: bool = True) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
 

@@ -71,7 +71,7 @@ def accuracy_score(
     return float(oc.sum(right * heavy).compute())
 
 
-def _outputs(value: Array, average: bool) -> Any:
+def _outputs(value: Array, average: bool) -> float | NDArray:
     """One number, or one for each output."""
     found = value.compute()
     return float(np.mean(found)) if average else found
