@@ -16,7 +16,7 @@ from outcore._standard.indexing import taken
 from outcore._typed.as_typed import as_typed
 
 
-def _of_numpy(name: str) -> Callable[..., Any]:
+def _of_numpy(name: str) -> Callable[..., object]:
     """A function that NumPy's calls arrive at."""
 
     def call(*given: Any) -> Any:

@@ -16,12 +16,13 @@ import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from outcore._base import machine
 from outcore._base.sizes import parse_size
 from outcore.errors import ConfigError
 
+Options: TypeAlias = dict[str, Any]  # by key, each value as its check has it
 POLICIES = ("next-use", "clean-first-lru", "consumer-count", "lru", "clock")
 REWRITES = ("reassociate", "fuse-products", "merge-scans", "pipeline", "alternate", "share-tiles", "all")
 _SIZE_MAX = (1 << 63) - 1
@@ -87,7 +88,7 @@ def _text(value: Any) -> str:
 
 
 # One line per key: what it means is in the docstring of `set`; None everywhere means "decide for me".
-_KEYS: dict[str, Callable[[Any], Any]] = {
+_KEYS: dict[str, Callable[[Any], object]] = {
     "memory_limit": _size,
     "pool_limit": _size,
     "threads": _count(_THREADS_MAX),
@@ -102,7 +103,7 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
     "progress": _flag,
 }
 _lock = threading.RLock()
-_loaded: dict[str, Any] | None = None
+_loaded: Options | None = None
 # Every call asks for the limit, and asking the control groups takes longer than planning a small one: a limit is known
 # for so many seconds. Kept beside its time, so that threads need no lock.
 _LIMIT_SECONDS = 1.0
@@ -142,7 +143,7 @@ def _checked(key: str, value: Any, source: str) -> Any:
         raise ConfigError(f"{source}: {key}: {error}", {"key": key}) from None
 
 
-def _read_file() -> dict[str, Any]:
+def _read_file() -> Options:
     named = os.environ.get(f"{_PREFIX}CONFIG")
     path = Path(named).expanduser() if named else Path.home() / ".config" / "outcore.yaml"
     try:
@@ -166,8 +167,8 @@ def _read_file() -> dict[str, Any]:
     return {key: _checked(str(key), value, str(path)) for key, value in content.items()}
 
 
-def _read_environment() -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _read_environment() -> Options:
+    values: Options = {}
     for name, text in os.environ.items():
         if not name.startswith(_PREFIX) or name == f"{_PREFIX}CONFIG":
             continue
@@ -180,7 +181,7 @@ def _read_environment() -> dict[str, Any]:
     return values
 
 
-def _base() -> dict[str, Any]:
+def _base() -> Options:
     global _loaded
     with _lock:
         if _loaded is None:
@@ -220,7 +221,7 @@ def get(key: str) -> Any:
     return _default(key) if value is None else value
 
 
-def snapshot(**options: Any) -> dict[str, Any]:
+def snapshot(**options: Any) -> Options:
     """Every key's value in force, with `options` laid over; what a session is made from. Raises ConfigError as `get`.
 
     >>> import outcore as oc
@@ -264,12 +265,12 @@ class set:
 
 # What `set` changed, the latest last. One that can still be taken back is a layer of its own, so that threads may take
 # theirs back in any order; its `set` is alive.
-_layers: list[tuple[weakref.ref[set], dict[str, Any]]] = []
+_layers: list[tuple[weakref.ref[set], Options]] = []
 
 
 def _join_lasting() -> None:
     """Makes one of neighbouring layers that nobody can take back any more, so that plain calls do not pile up."""
-    joined: list[tuple[weakref.ref[set], dict[str, Any]]] = []
+    joined: list[tuple[weakref.ref[set], Options]] = []
     for owner, values in _layers:
         if joined and owner() is None and joined[-1][0]() is None:
             values = joined.pop()[1] | values

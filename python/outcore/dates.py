@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,8 @@ from outcore._base.types import DType, NDArray
 from outcore._lazy import foreign
 from outcore._lazy.array import Array, oc
 from outcore._lazy.hooks import above
-from outcore._lazy.node import Operand, axis_of, is_weak, node
+from outcore._lazy.indexing import Assignable
+from outcore._lazy.node import Axis, Operand, axis_of, is_weak, node
 from outcore._lazy.typed import Typed
 from outcore._standard.manipulation import part_along
 from outcore._typed.calendar import NAT, converted, unit_of
@@ -91,7 +92,7 @@ class Dates(DateOperators, Typed):
         for value in self._carrier:
             yield value.view(self._dtype)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Assignable, value: Any) -> None:
         """A functional update, as that of `Array`; the value is cast to this array's unit."""
         changed = self._carrier.copy()
         changed[key] = as_dates(value, self._dtype).integers
@@ -112,13 +113,13 @@ class Dates(DateOperators, Typed):
             return self.copy()
         return Dates(converted(self._carrier, self._dtype, new), new)
 
-    def reshape(self, *shape: Any) -> Dates:
+    def reshape(self, *shape: int | Sequence[int]) -> Dates:
         """The array with another shape, in C order; one length may be -1."""
         return self._like(self._carrier.reshape(*shape))
 
     # -- reductions: NaT among the elements makes the result NaT, as in NumPy -------------------------------------
 
-    def min(self, axis: Any = None, *, keepdims: bool = False) -> Self:
+    def min(self, axis: Axis = None, *, keepdims: bool = False) -> Self:
         """The earliest or shortest along the given axes; NaT where there is one. I/O: one read."""
         return self._like(oc.min(self._carrier, axis=axis, keepdims=keepdims))  # NaT is the least integer
 
@@ -130,7 +131,7 @@ class Dates(DateOperators, Typed):
         """Index of the first NaT, or else of the first largest element, int64. I/O: one read."""
         return oc.argmax(self._keys(), axis=axis, keepdims=keepdims)
 
-    def ptp(self, axis: Any = None, *, keepdims: bool = False) -> Dates:
+    def ptp(self, axis: Axis = None, *, keepdims: bool = False) -> Dates:
         """Largest element less the smallest, a duration. I/O: one read."""
         found: Dates = self.max(axis, keepdims=keepdims) - self.min(axis, keepdims=keepdims)
         return found
@@ -140,13 +141,13 @@ class Dates(DateOperators, Typed):
             raise DTypeError(f"{name}: {self._dtype} are dates, which have no {name}; durations between dates have one")
         return self._carrier
 
-    def sum(self, axis: Any = None, *, keepdims: bool = False) -> Dates:
+    def sum(self, axis: Axis = None, *, keepdims: bool = False) -> Dates:
         """Sum of durations. Raises DTypeError for dates. I/O: one read."""
         counts = self._durations("sum")
         missing = oc.any(is_nat(counts), axis=axis, keepdims=keepdims)
         return self._like(oc.where(missing, NAT, oc.sum(counts, axis=axis, keepdims=keepdims)))
 
-    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Dates:
+    def mean(self, axis: Axis = None, *, keepdims: bool = False) -> Dates:
         """Mean of durations, towards zero; NaT of none. Raises DTypeError for dates. I/O: one read."""
         self._durations("mean")
         total = self.sum(axis, keepdims=keepdims)
@@ -171,25 +172,31 @@ class Dates(DateOperators, Typed):
             found = later - found._like(part_along(found._carrier, place, 0, -1))
         return found
 
-    def searchsorted(self, values: Any, side: str = "left") -> Array:
+    def searchsorted(self, values: object, side: str = "left") -> Array:
         """Where values would have to be put in this row, which is in order, to keep it so. I/O: as the function's."""
         first, second = meet(self, as_dates(values, self._dtype.kind))
         return oc.searchsorted(first._keys(), second._keys(), side=side)
 
-    def isin(self, values: Any) -> Array:
+    def isin(self, values: object) -> Array:
         """Which elements are among some values; NaT is among none. I/O: as that of `outcore.isin`."""
         first, second = meet(self, as_dates(values, self._dtype.kind))
         return oc.isin(first._carrier, second._carrier) & oc.logical_not(is_nat(first._carrier))
 
     # -- operators ------------------------------------------------------------------------------------------------
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
         if method != "__call__" or options:
             how = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
             raise DTypeError(f"{how}: of dates, only plain calls without {', '.join(options) or method} are supported")
         return apply(ufunc, *inputs)
 
-    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def __array_function__(
+        self,
+        function: Callable[..., object],
+        types: Iterable[type],
+        args: tuple[object, ...],
+        options: dict[str, object],
+    ) -> object:
         return above.apply_to_dates(function, args, options)
 
     def _applied(self, ufunc: np.ufunc, *inputs: Any) -> Any:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from outcore._base.types import JSONObject
 
 
 class OutcoreError(Exception):
@@ -21,10 +22,10 @@ class OutcoreError(Exception):
 
     code: str = "outcore"
 
-    def __init__(self, message: str = "", details: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str = "", details: JSONObject | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.details: dict[str, Any] = dict(details or {})
+        self.details: JSONObject = dict(details or {})
 
     def __str__(self) -> str:
         return self.message
@@ -122,7 +123,7 @@ class _FileError(OutcoreError, OSError):
 
     usual_errno: int | None = None  # of the class, where the system named none
 
-    def __init__(self, message: str = "", details: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str = "", details: JSONObject | None = None) -> None:
         super().__init__(message, details)
         number = self.details.get("errno")
         self.errno = self.usual_errno if number is None else number
@@ -271,7 +272,7 @@ _CLASSES: dict[str, type[OutcoreError]] = {
 }
 
 
-def from_code(code: str, message: str, details: Mapping[str, Any] | None = None) -> OutcoreError:
+def from_code(code: str, message: str, details: JSONObject | None = None) -> OutcoreError:
     """The exception of a stable code, ready to raise; an unknown code gives an `OutcoreError` that carries it."""
     kind = _CLASSES.get(code)
     if kind is not None:

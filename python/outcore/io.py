@@ -10,6 +10,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.arguments import whole
+from outcore._base.element_types import DTypeLike
 from outcore._base.sizes import parse_size
 from outcore._base.types import DType, NDArray
 from outcore._session.session import current
@@ -57,7 +58,7 @@ class CachedFile:
         """What the cache has done so far."""
         return CacheCounters(*self._core.counters)
 
-    def read_at(self, offsets: Any, size: int = 1, dtype: Any = np.uint8) -> NDArray:
+    def read_at(self, offsets: Any, size: int = 1, dtype: DTypeLike = np.uint8) -> NDArray:
         """`size` elements at each of the byte `offsets`: an array of shape (k, size) in `dtype`.
 
         Offsets may come in any order and more than once; those of a page are read once, neighbours together. Raises
@@ -78,7 +79,7 @@ class CachedFile:
         found: NDArray = self._core.read(places.astype(np.uint64), count).view(kind)
         return found.reshape(places.size, size)
 
-    def write_at(self, offsets: Any, values: Any) -> None:
+    def write_at(self, offsets: Any, values: object) -> None:
         """Writes `values[i]` at byte `offsets[i]`, one after the other: an array of shape (k,) or (k, size), whose
         elements are written as they are, whatever was at those bytes before.
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axis_of, node
-from outcore._lazy.reduction import Axis
+from outcore._lazy.node import Axis, Operand, axis_of, node
 from outcore._numpy_like import correlation
 from outcore._numpy_like.order import quantile
 from outcore._run.run import compute

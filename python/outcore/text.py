@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
 
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array, oc
 from outcore._lazy.hooks import above
+from outcore._lazy.indexing import Index
 from outcore._lazy.node import integers, node
 from outcore._lazy.typed import Typed
 from outcore.errors import DTypeError, ShapeError
@@ -42,7 +45,7 @@ class Text(Typed):
     __slots__ = ()
     __array_priority__ = 1.0
 
-    def __init__(self, codes: Array, dtype: Any) -> None:
+    def __init__(self, codes: Array, dtype: DTypeLike) -> None:
         kind = np.dtype(dtype).newbyteorder("=")
         letter = _letter(kind)
         if (
@@ -67,7 +70,7 @@ class Text(Typed):
     def _decoded(self, numbers: NDArray) -> NDArray:
         return np.ascontiguousarray(numbers).view(self._dtype).reshape(self.shape)
 
-    def __getitem__(self, key: Any) -> Self:
+    def __getitem__(self, key: Index) -> Self:
         if isinstance(key, (Array, np.ndarray, list)):
             return self._like(self._carrier[key])
         keys = key if isinstance(key, tuple) else (key,)
@@ -110,7 +113,7 @@ class Text(Typed):
         letters = oc.concat(parts, axis=-1)[..., :length]
         return self._like(letters.astype(self._carrier.dtype))
 
-    def searchsorted(self, values: Any, side: str = "left") -> Array:
+    def searchsorted(self, values: object, side: str = "left") -> Array:
         """Where strings belong in this row, which is in order: int64, before equal ones ("left") or behind them.
 
         I/O: as `outcore.searchsorted`; where some have more than 8 bytes or 3 letters, both are sorted together first.
@@ -127,7 +130,7 @@ class Text(Typed):
         codes = _joined(self, tests.reshape(-1)).categories().codes
         return oc.reshape(oc.searchsorted(codes[: self.size], codes[self.size :], side=given), tests.shape)
 
-    def isin(self, values: Any) -> Array:
+    def isin(self, values: object) -> Array:
         """Which elements are among some strings.
 
         I/O: one read; more than 32 strings are sorted, and where some have more than 8 bytes or 3 letters the elements
@@ -150,7 +153,7 @@ class Text(Typed):
 
     # -- comparisons ----------------------------------------------------------------------------------------------
 
-    def _beside(self, other: Any) -> list[tuple[Array, Array]] | None:
+    def _beside(self, other: object) -> list[tuple[Array, Array]] | None:
         """The words of both sides; None for what is no text."""
         text = of_value(other, self._dtype.kind)
         if text is None:
@@ -164,7 +167,7 @@ class Text(Typed):
         theirs += [nothing] * (length - len(theirs))
         return list(zip(ours, theirs, strict=True))
 
-    def _equal(self, other: Any) -> Any:
+    def _equal(self, other: object) -> Any:
         words = self._beside(other)
         if words is None:
             return NotImplemented
@@ -173,7 +176,7 @@ class Text(Typed):
             first = first & equal
         return first
 
-    def _ordered(self, other: Any, before: bool, or_equal: bool) -> Any:
+    def _ordered(self, other: object, before: bool, or_equal: bool) -> Any:
         words = self._beside(other)
         if words is None:
             return NotImplemented
@@ -186,26 +189,26 @@ class Text(Typed):
                 found = (less | (ours == theirs)) if or_equal else less
         return found
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> Any:
         return self._equal(other)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: object) -> Any:
         equal = self._equal(other)
         return equal if equal is NotImplemented else oc.logical_not(equal)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> Any:
         return self._ordered(other, before=True, or_equal=False)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> Any:
         return self._ordered(other, before=True, or_equal=True)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> Any:
         return self._ordered(other, before=False, or_equal=False)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> Any:
         return self._ordered(other, before=False, or_equal=True)
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
         flipped = {"less": "gt", "less_equal": "ge", "greater": "lt", "greater_equal": "le"}
         names = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt"}
         names |= {"greater_equal": "ge"}
@@ -215,7 +218,13 @@ class Text(Typed):
         name = names[ufunc.__name__] if ours else flipped.get(ufunc.__name__, names[ufunc.__name__])
         return getattr(inputs[0] if ours else inputs[1], f"__{name}__")(inputs[1] if ours else inputs[0])
 
-    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def __array_function__(
+        self,
+        function: Callable[..., object],
+        types: Iterable[type],
+        args: tuple[object, ...],
+        options: dict[str, object],
+    ) -> object:
         return above.apply_to_text(function, args, options)
 
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 NDArray: TypeAlias = npt.NDArray[Any]  # a NumPy array of any element type
 DType: TypeAlias = np.dtype[Any]  # a NumPy element type, whichever
-JSONObject: TypeAlias = dict[str, Any]  # parsed JSON, and what is written as JSON; its keys say what their values are
+JSONObject: TypeAlias = dict[str, Any]  # parsed JSON, or what is written as JSON; its keys say what their values are
+Keywords: TypeAlias = dict[str, Any]  # arguments by name that are handed on to another function
 PathLike: TypeAlias = str | os.PathLike[str]
 
-__all__ = ["DType", "JSONObject", "NDArray", "PathLike"]
+__all__ = ["DType", "JSONObject", "Keywords", "NDArray", "PathLike"]

@@ -13,6 +13,7 @@ import click
 import outcore as oc
 from outcore import _core, config
 from outcore._base.sizes import format_size
+from outcore._base.types import JSONObject
 from outcore._command import graph as _graph
 from outcore._command import sparse as _sparse
 from outcore._command import volume
@@ -88,7 +89,7 @@ def explain(expression: str, arrays: tuple[str, ...], memory_limit: int | None, 
 
     All of outcore's functions may be used by name.
     """
-    names: dict[str, Any] = {name: getattr(oc, name) for name in oc.__all__ if not name.startswith("_")}
+    names: dict[str, object] = {name: getattr(oc, name) for name in oc.__all__ if not name.startswith("_")}
     names |= {"oc": oc, "__builtins__": {}}
     for pair in arrays:
         name, equals, path = pair.partition("=")
@@ -151,7 +152,7 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
     --resumable is given. Outputs leave it in their own directory, stages of a computation in the first of scratch.
     """
     places = [directory] if directory else list(config.get("scratch"))
-    content: dict[str, dict[str, Any]] = {}
+    content: dict[str, JSONObject] = {}
     lines = []
     for place in places:
         found = dict(_core.clean(place))

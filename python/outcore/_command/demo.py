@@ -24,6 +24,7 @@ import numpy.typing as npt
 import outcore as oc
 from outcore import _core
 from outcore._base.sizes import format_size, parse_size
+from outcore._base.types import JSONObject
 from outcore._command import bandwidth, confine
 from outcore.errors import OutcoreError
 
@@ -184,7 +185,7 @@ def _forget(path: str) -> None:
         os.close(file)
 
 
-def run_confined(program: str, spec: Spec) -> dict[str, Any]:
+def run_confined(program: str, spec: Spec) -> JSONObject:
     """One program in a child under the limit: its report, and what the kernel says about its memory."""
     _forget(spec.path("X.npy"))
     spec_path, result_path = spec.path("spec.json"), spec.path(f"{program}.json")
@@ -195,7 +196,7 @@ def run_confined(program: str, spec: Spec) -> dict[str, Any]:
     if confined.returncode != 0:
         cause = "the kernel killed it for memory" if confined.killed else f"it ended with status {confined.returncode}"
         raise DemoError(f"{program} under {format_size(spec.memory_limit)} ({confined.how}): {cause}")
-    report: dict[str, Any] = json.loads(Path(result_path).read_text())
+    report: JSONObject = json.loads(Path(result_path).read_text())
     report |= {"how": confined.how, "group_peak_bytes": confined.peak_bytes, "killed": confined.killed}
     return report
 
@@ -223,7 +224,7 @@ def check_logistic(spec: Spec) -> float:
     return _difference(np.load(spec.path("w.npy")), logistic_reference(X, np.load(spec.path("y.npy"))))
 
 
-def _judge(program: str, spec: Spec, report: dict[str, Any], difference: float) -> list[str]:
+def _judge(program: str, spec: Spec, report: JSONObject, difference: float) -> list[str]:
     """What was promised and did not hold."""
     forecast, outcome = report["forecast"], report["outcome"]
     faults = [
@@ -238,7 +239,7 @@ def _judge(program: str, spec: Spec, report: dict[str, Any], difference: float) 
     return faults
 
 
-def _pace(report: dict[str, Any], read_rate: float, product_rate: float) -> dict[str, float]:
+def _pace(report: JSONObject, read_rate: float, product_rate: float) -> dict[str, float]:
     """Seconds the run took against the least the disk and the processor would allow."""
     outcome = report["outcome"]
     disk = (outcome["bytes_read"] + outcome["bytes_written"]) / read_rate
@@ -247,7 +248,7 @@ def _pace(report: dict[str, Any], read_rate: float, product_rate: float) -> dict
             "ratio": outcome["seconds"] / max(disk, processor, 1e-9)}  # fmt: skip
 
 
-def _print_report(title: str, spec: Spec, report: dict[str, Any], difference: float, pace: dict[str, float]) -> None:
+def _print_report(title: str, spec: Spec, report: JSONObject, difference: float, pace: dict[str, float]) -> None:
     forecast, outcome = report["forecast"], report["outcome"]
     label = "exact" if forecast["exact"] else "bound"
     print(f"\n{title}, memory limit {format_size(spec.memory_limit)} ({report['how']})\n")
@@ -268,14 +269,14 @@ def _print_report(title: str, spec: Spec, report: dict[str, Any], difference: fl
     print(f"largest relative difference to NumPy: {difference:.1e}")
 
 
-def _run_all(spec: Spec, quiet: bool) -> dict[str, Any]:
+def _run_all(spec: Spec, quiet: bool) -> JSONObject:
     # Only while nothing else is resident here: the check below maps all of X into this process.
     with oc.config.set(memory_limit=spec.memory_limit):
         made = make_data(spec)
     size = spec.rows * COLUMNS * 8
     say = (lambda *words: None) if quiet else print
     say(f"X: {spec.rows:,} × {COLUMNS} float64, {format_size(size)}, made with factors and labels in {made:.1f} s")
-    summary: dict[str, Any] = {"rows": spec.rows, "bytes": size, "memory_limit": spec.memory_limit, "faults": []}
+    summary: JSONObject = {"rows": spec.rows, "bytes": size, "memory_limit": spec.memory_limit, "faults": []}
     titles = {
         "nmf": ("Non-negative matrix factorization, 4 iterations", check_nmf),
         "logistic": ("Logistic regression, 10 steps of gradient descent", check_logistic),
@@ -307,7 +308,7 @@ def demo(
     memory_limit: int | str = "512MiB",
     keep: bool = False,
     quiet: bool = False,
-) -> dict[str, Any]:
+) -> JSONObject:
     """Runs the demonstration and returns its figures; `faults` lists the promises that did not hold.
 
     Makes a folder of its own inside `directory` and removes it unless `keep`. Raises DemoError when the disk is too

@@ -11,6 +11,7 @@ import numpy as np
 
 from outcore import config
 from outcore._base.sizes import format_size
+from outcore._base.types import JSONObject, Keywords
 from outcore._command.shared import errors_in_one_line, json_option, limit_option, main, show
 from outcore._show.degrees import bars, draw
 from outcore.errors import ArgumentError
@@ -82,7 +83,7 @@ def convert(source: str, target: str, memory_limit: int | None, as_json: bool, *
                 raise ArgumentError(f"convert: from {source} to {target}, and neither is a .ocs file")
             matrix = open(source)
             _write(matrix, target, asked)
-    content: dict[str, Any] = {
+    content: JSONObject = {
         "target": target,
         "shape": list(matrix.shape),
         "entries": matrix.nnz,
@@ -94,9 +95,9 @@ def convert(source: str, target: str, memory_limit: int | None, as_json: bool, *
     show(content, as_json, f"{text} in {content['seconds']:.1f} s")
 
 
-def _options(asked: dict[str, Any]) -> Options:
+def _options(asked: Keywords) -> Options:
     """Those that were given."""
-    found: dict[str, Any] = {
+    found: Keywords = {
         name: asked[name] for name in ("duplicates", "symmetrize", "drop_loops", "resume", "overwrite") if asked[name]
     }
     found |= {name: asked[name] for name in ("dtype", "transpose", "side") if asked[name] is not None}
@@ -111,7 +112,7 @@ def _options(asked: dict[str, Any]) -> Options:
     return cast(Options, found)
 
 
-def _read(source: str, target: str, asked: dict[str, Any]) -> SparseMatrix:
+def _read(source: str, target: str, asked: Keywords) -> SparseMatrix:
     kind, options = _kind(source, asked["told"]), _options(asked)
     if "shape" in options and kind in ("mtx", "npz", "anndata", "ocs"):
         raise ArgumentError(f"convert: --shape is given, and {source} tells it")
@@ -137,7 +138,7 @@ def _read(source: str, target: str, asked: dict[str, Any]) -> SparseMatrix:
     return from_anndata(source, target, group=asked["group"], **settings)
 
 
-def _write(matrix: SparseMatrix, target: str, asked: dict[str, Any]) -> None:
+def _write(matrix: SparseMatrix, target: str, asked: Keywords) -> None:
     kind, overwrite = _kind(target, None), bool(asked["overwrite"])
     if kind == "mtx":
         to_mtx(matrix, target, overwrite=overwrite)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
 from outcore import _core
 from outcore._base.sizes import format_size
+from outcore._base.types import JSONObject
 from outcore._command.shared import errors_in_one_line, json_option, main, parsed_size, show
 
 _home = click.argument("home", type=click.Path(file_okay=False))
@@ -69,7 +69,7 @@ def _tell(home: str, find: tuple[str, ...], as_json: bool) -> None:
     content = _core.volume_info(home, list(find))
     block = format_size(content["block_bytes"])
     lines = [f"{content['home']}: volume {content['id']}, {content['layout']}, blocks of {block}"]
-    members: list[dict[str, Any]] = content["members"]
+    members: list[JSONObject] = content["members"]
     total = sum(member["bytes"] for member in members)
     for member in members:
         share = f"{member['bytes'] / total:.1%}" if total else "-"

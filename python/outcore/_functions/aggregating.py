@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce as fold
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from outcore import elementwise
 from outcore._functions.blocks import map
 from outcore._functions.compiled import Jitted
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, Weak, axes_of, node, weak
-from outcore._lazy.reduction import Axis, floating
+from outcore._lazy.node import Axis, Operand, Weak, axes_of, node, weak
+from outcore._lazy.reduction import floating
 from outcore._standard.creation import full
 from outcore._standard.manipulation import broadcast_to, concat, part_along, reshape, squeeze
 from outcore._standard.searching import where
@@ -179,7 +178,7 @@ def _reduction(reduce: Callable[..., Array], of_bool: Callable[..., Array] | Non
     return along
 
 
-def _odd(x: Array, *, axis: Any, keepdims: bool) -> Array:
+def _odd(x: Array, *, axis: Axis, keepdims: bool) -> Array:
     return sum(x.astype(np.bool_), axis=axis, keepdims=keepdims) % 2 == 1
 
 

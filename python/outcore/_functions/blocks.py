@@ -22,7 +22,7 @@ _SAMPLE_LENGTH = 4
 _SAMPLE_AXES = 5
 
 
-def _check_mixing(function: Callable[..., Any], exprs: list[_core.Expr], whole: Sequence[int]) -> None:
+def _check_mixing(function: Callable[..., object], exprs: list[_core.Expr], whole: Sequence[int]) -> None:
     """Raises ArgumentError for a function whose values depend on how its operands are cut along an axis not in `whole`.
 
     A sample of a few elements is given whole and in two parts. Functions that do not take the sample, or give
@@ -63,7 +63,7 @@ def _alike(a: NDArray, b: NDArray) -> bool:
     return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-2, atol=1e-6, equal_nan=a.dtype.kind in "fc"))
 
 
-def _probed_dtype(function: Callable[..., Any], exprs: list[_core.Expr]) -> DType:
+def _probed_dtype(function: Callable[..., object], exprs: list[_core.Expr]) -> DType:
     """The type the function gives, found by calling it on ones of length 1 along every axis."""
     ndim = max((len(expr.shape) for expr in exprs), default=0)
     samples = [np.ones((1,) * ndim, dtype=expr.dtype) for expr in exprs]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from outcore._base.element_types import dtype_of
-from outcore._base.types import DType, NDArray
+from outcore._base.types import DType, Keywords, NDArray
 from outcore._functions.blocks import map_blocks
 from outcore._functions.jit_kernels import fold_kernel, numba_module, product_kernel
 from outcore._lazy.array import Array
@@ -46,7 +46,7 @@ class Jitted:
     __name__: str
     __qualname__: str
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., object], options: Keywords) -> None:
         numba = numba_module()
         functools.update_wrapper(self, function)
         self._function, self._options = function, options
@@ -167,7 +167,7 @@ def _dtypes(operands: tuple[Operand, ...]) -> tuple[DType, ...]:
     )
 
 
-def jit(function: Callable[..., Any] | None = None, /, *, fastmath: bool = False) -> Any:
+def jit(function: Callable[..., object] | None = None, /, *, fastmath: bool = False) -> Any:
     """A function of numbers, with branches and loops of its own, compiled for arrays: `@oc.jit` above it, or a call.
 
     What it gives is called on lazy arrays (which broadcast; the result is lazy, and runs within the pass that reads

@@ -15,7 +15,7 @@ def numba_module() -> Any:
     return numba
 
 
-def _compile(function: Callable[..., Any]) -> Any:
+def _compile(function: Callable[..., object]) -> Any:
     return numba_module().njit(function, nogil=True, error_model="numpy")
 
 

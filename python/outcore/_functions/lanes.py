@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from outcore._base.element_types import DTypeLike, dtype_of
-from outcore._base.types import NDArray
+from outcore._base.types import Keywords, NDArray
 from outcore._functions.blocks import map_blocks
 from outcore._lazy.array import Array
 from outcore._lazy.foreign import check_room
@@ -32,7 +32,7 @@ from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Operand, /, *args: Any, dtype: DTypeLike = None, **kwargs: Any
+    func1d: Callable[..., object], axis: int, arr: Operand, /, *args: Any, dtype: DTypeLike = None, **kwargs: Any
 ) -> Array:
     """A function of a row applied to every row along an axis; what it gives (a number, or a row) takes the axis' place.
 
@@ -70,7 +70,7 @@ def apply_along_axis(
     return squeeze(found, -1) if sample.ndim == 0 else moveaxis(found, -1, place)
 
 
-def _has_axis(function: Callable[..., Any]) -> bool:
+def _has_axis(function: Callable[..., object]) -> bool:
     """Whether a function is outcore's, or NumPy's that outcore has, and works along an axis."""
     module = getattr(function, "__module__", None) or ""
     if not above.is_numpys(function) and module.partition(".")[0] != "outcore":
@@ -79,7 +79,7 @@ def _has_axis(function: Callable[..., Any]) -> bool:
 
 
 def _on_ones(
-    function: Callable[..., Any], array: Array, length: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Callable[..., object], array: Array, length: int, args: tuple[Any, ...], kwargs: Keywords
 ) -> NDArray:
     name = getattr(function, "__name__", "the function")
     check_room(f"apply_along_axis of {name}", length * array.dtype.itemsize, "a row must fit there")
@@ -92,7 +92,7 @@ def _on_ones(
     return found
 
 
-def apply_over_axes(func: Callable[..., Any], a: Operand, axes: int | Iterable[int], /) -> Array:
+def apply_over_axes(func: Callable[..., object], a: Operand, axes: int | Iterable[int], /) -> Array:
     """`func(x, axis)` over several axes, one after the other; axes that it takes away are kept at length 1.
 
     Raises ShapeError where the function gives another number of axes. I/O: the function's own.
@@ -112,7 +112,7 @@ def apply_over_axes(func: Callable[..., Any], a: Operand, axes: int | Iterable[i
     return array
 
 
-def vectorize(function: Callable[..., Any], /, *, otypes: Any = None) -> Callable[..., Array]:
+def vectorize(function: Callable[..., object], /, *, otypes: Any = None) -> Callable[..., Array]:
     """A function of numbers as a function of arrays, called for every element, in Python: as slow as in NumPy.
 
     `np.vectorize` cannot be told of lazy arrays: it computes them. This one gives lazy arrays. `otypes` is the type of

@@ -15,11 +15,11 @@ import numpy as np
 from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._base.sizes import format_size
-from outcore._base.types import DType, NDArray
+from outcore._base.types import DType, Keywords, NDArray
 from outcore._lazy.absent import missing_name
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.indexing import Assignable, Index, expanded, find_positions, index, is_flag, split_mask
-from outcore._lazy.node import Operand, integers, is_weak, node
+from outcore._lazy.node import Axis, Operand, integers, is_weak, node
 from outcore._session.session import current, leave_room
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
@@ -196,7 +196,7 @@ class Array:
         # Another name for the same immutable node: what is assigned behind one does not show behind the other.
         return Array(self._expr)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
+    def __deepcopy__(self, memo: dict[int, object]) -> Array:
         return self.__copy__()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
@@ -307,15 +307,15 @@ class Array:
             raise ArgumentError(f"array API version {api_version!r} is not known; outcore follows {known}")
         return above.namespace
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
         return above.apply_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], options: dict[str, Any]
+        self, function: Callable[..., object], types: Any, args: tuple[Any, ...], options: Keywords
     ) -> Any:
         return above.apply_function(function, types, args, options)
 
-    def to_device(self, device: str, /, *, stream: Any = None) -> Array:
+    def to_device(self, device: str, /, *, stream: object = None) -> Array:
         """The array itself; "cpu" is the only device. Raises ArgumentError for another one, or a stream."""
         check_device(device)
         if stream is not None:
@@ -401,39 +401,39 @@ class Array:
 
     # -- reductions; the functions of the same names say more --------------------------------------------------
 
-    def sum(self, axis: Any = None, dtype: DTypeLike = None, *, keepdims: bool = False) -> Array:
+    def sum(self, axis: Axis = None, dtype: DTypeLike = None, *, keepdims: bool = False) -> Array:
         """Sum over the given axes; over all when none are given."""
         return oc.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def prod(self, axis: Any = None, dtype: DTypeLike = None, *, keepdims: bool = False) -> Array:
+    def prod(self, axis: Axis = None, dtype: DTypeLike = None, *, keepdims: bool = False) -> Array:
         """Product over the given axes."""
         return oc.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+    def mean(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
         """Arithmetic mean over the given axes."""
         return oc.mean(self, axis=axis, keepdims=keepdims)
 
-    def var(self, axis: Any = None, *, ddof: float = 0.0, correction: float = 0.0, keepdims: bool = False) -> Array:
+    def var(self, axis: Axis = None, *, ddof: float = 0.0, correction: float = 0.0, keepdims: bool = False) -> Array:
         """Variance over the given axes; the divisor is the count less `correction`, which NumPy calls `ddof`."""
         return oc.var(self, axis=axis, correction=correction or ddof, keepdims=keepdims)
 
-    def std(self, axis: Any = None, *, ddof: float = 0.0, correction: float = 0.0, keepdims: bool = False) -> Array:
+    def std(self, axis: Axis = None, *, ddof: float = 0.0, correction: float = 0.0, keepdims: bool = False) -> Array:
         """Standard deviation over the given axes; `correction` or `ddof` as for `var`."""
         return oc.std(self, axis=axis, correction=correction or ddof, keepdims=keepdims)
 
-    def min(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+    def min(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
         """Smallest element along the given axes."""
         return oc.min(self, axis=axis, keepdims=keepdims)
 
-    def max(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+    def max(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
         """Largest element along the given axes."""
         return oc.max(self, axis=axis, keepdims=keepdims)
 
-    def any(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+    def any(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
         """Whether any element along the given axes is not zero."""
         return oc.any(self, axis=axis, keepdims=keepdims)
 
-    def all(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+    def all(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
         """Whether every element along the given axes is not zero."""
         return oc.all(self, axis=axis, keepdims=keepdims)
 
@@ -445,7 +445,7 @@ class Array:
         """Index of the first largest element."""
         return oc.argmax(self, axis=axis, keepdims=keepdims)
 
-    def ptp(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+    def ptp(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
         """Largest element less the smallest, along the given axes."""
         return oc.ptp(self, axis=axis, keepdims=keepdims)
 

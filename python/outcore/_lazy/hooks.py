@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 class Hooks:
     """Functions by their names, as attributes."""
 
-    def fill(self, functions: Mapping[str, Any]) -> None:
+    def fill(self, functions: Mapping[str, object]) -> None:
         """Adds functions."""
         self.__dict__.update(functions)
 

@@ -35,7 +35,7 @@ def position_of(part: Any, axis: int, length: int) -> int:
     return position % length
 
 
-def split_mask(key: Any) -> tuple[Any, Any]:
+def split_mask(key: Index) -> tuple[Any, Any]:
     """A boolean array that leads an index, and what follows it; nothing and the key where none does."""
     parts = key if isinstance(key, tuple) else (key,)
     if parts and getattr(parts[0], "dtype", None) == np.dtype(bool) and getattr(parts[0], "ndim", 0) > 0:
@@ -43,7 +43,7 @@ def split_mask(key: Any) -> tuple[Any, Any]:
     return None, key
 
 
-def is_flag(key: Any) -> bool:
+def is_flag(key: Index) -> bool:
     """Whether an index is one truth value, which chooses a number or nothing."""
     return isinstance(key, bool) or (getattr(key, "dtype", None) == np.dtype(bool) and getattr(key, "ndim", 1) == 0)
 
@@ -65,7 +65,7 @@ def _is_positions(part: Any) -> bool:
     return dtype is not None and np.dtype(dtype).kind in "iu" and getattr(part, "ndim", 0) > 0
 
 
-def find_positions(key: Any, ndim: int) -> list[int]:
+def find_positions(key: Index, ndim: int) -> list[int]:
     """The axes that arrays of integers index, and with them single integers: those broadcast together, as in NumPy.
 
     Nothing where there is no array. Beside them there may be slices and `...` only. Raises IndexingError.
@@ -93,7 +93,7 @@ def _refuse(part: object) -> None:
         raise IndexingError(f"an index is an integer, a slice, `...` or None, not {type(part).__name__}")
 
 
-def expanded(key: Any, ndim: int) -> list[Any]:
+def expanded(key: Index, ndim: int) -> list[Any]:
     """The key with `...` written out and missing axes added at the end; integers without axes are plain integers."""
     parts = [_plain(part) for part in (key if isinstance(key, tuple) else (key,))]
     dots = [place for place, part in enumerate(parts) if part is Ellipsis]

@@ -18,6 +18,7 @@ from outcore._lazy import foreign
 from outcore._lazy.indexing import Lazy
 from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, RangeError, ShapeError
 
+Axis: TypeAlias = "int | Iterable[int] | None"
 Weak: TypeAlias = bool | int | float | complex
 Operand: TypeAlias = "Lazy | NDArray | np.generic | Weak"
 ArrayLike: TypeAlias = "Operand | npt.ArrayLike"  # also lists, and arrays of other libraries that have `__array__`
@@ -190,7 +191,7 @@ def integers(value: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
     Raises DTypeError for anything else.
     """
     one = not isinstance(value, Iterable) or getattr(value, "ndim", None) == 0
-    parts: Iterable[Any] = (value,) if one else value  # type: ignore[assignment]
+    parts: Iterable[SupportsIndex] = (value,) if one else value  # type: ignore[assignment]
     try:
         return tuple(operator.index(part) for part in parts)
     except TypeError as error:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeAlias
-
 import numpy as np
 
 from outcore import _core
 from outcore._base.types import DType
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axes_of, node
+from outcore._lazy.node import Axis, Operand, axes_of, node
 from outcore.errors import ArgumentError, ShapeError
-
-Axis: TypeAlias = "int | Iterable[int] | None"
 
 
 def reduced(

@@ -13,7 +13,8 @@ from outcore._base.sizes import format_size
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array, Categories, oc
 from outcore._lazy.hooks import above, functions
-from outcore._lazy.node import axes_of, axis_of
+from outcore._lazy.indexing import Index
+from outcore._lazy.node import Axis, axes_of, axis_of
 from outcore.errors import DTypeError, ShapeError
 
 Method = Literal["merge", "distribution"]
@@ -22,7 +23,7 @@ Method = Literal["merge", "distribution"]
 class Distinct(NamedTuple):
     """What `unique` gives of dates or text that it is asked to count."""
 
-    values: Any
+    values: object
     counts: Array
 
 
@@ -147,7 +148,7 @@ class Typed:
             raise DTypeError("iteration over a 0-d array")
         return (self[position] for position in range(self.shape[0]))
 
-    def __getitem__(self, key: Any) -> Self:
+    def __getitem__(self, key: Index) -> Self:
         return self._like(self._carrier[key])
 
     def copy(self) -> Self:
@@ -157,7 +158,7 @@ class Typed:
     def __copy__(self) -> Self:
         return self.copy()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self.copy()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
@@ -197,23 +198,23 @@ class Typed:
         found: Categories = functions.categories(self)
         return found
 
-    def isin(self, values: Any) -> Array:
+    def isin(self, values: object) -> Array:
         """Which elements are among some values."""
         raise NotImplementedError
 
-    def searchsorted(self, values: Any, side: str = "left") -> Array:
+    def searchsorted(self, values: object, side: str = "left") -> Array:
         """Where values belong in a row that is in order."""
         raise NotImplementedError
 
-    def min(self, axis: Any = None, *, keepdims: bool = False) -> Self:
+    def min(self, axis: Axis = None, *, keepdims: bool = False) -> Self:
         """First of the elements along the given axes, in their order. I/O: one read for each number of an element."""
         return self._extreme("min", axis, keepdims)
 
-    def max(self, axis: Any = None, *, keepdims: bool = False) -> Self:
+    def max(self, axis: Axis = None, *, keepdims: bool = False) -> Self:
         """Last of the elements along the given axes, in their order. I/O: one read for each number of an element."""
         return self._extreme("max", axis, keepdims)
 
-    def _extreme(self, name: str, axis: Any, keepdims: bool) -> Self:
+    def _extreme(self, name: str, axis: Axis, keepdims: bool) -> Self:
         """The extreme of the first column, of the second among those that have it, and so on."""
         columns, fold = self._columns(), getattr(oc, name)
         if len(columns) == 1:

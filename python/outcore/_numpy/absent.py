@@ -71,7 +71,7 @@ def lazy_among(value: Any) -> Iterable[Array]:
             yield from lazy_among(part)
 
 
-def refuse(name: str, arguments: Iterable[Any]) -> NoReturn:
+def refuse(name: str, arguments: Iterable[object]) -> NoReturn:
     """Raises DTypeError, which is the TypeError that NumPy's protocols ask for."""
     size = sum(array.nbytes for array in lazy_among(list(arguments)))
     short = name.rpartition(".")[2]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+from outcore._base.types import Keywords
 from outcore.errors import DTypeError
 
 
-def check_arguments(
-    name: str, ours: Callable[..., object], args: tuple[object, ...], options: Mapping[str, Any]
-) -> None:
+def check_arguments(name: str, ours: Callable[..., object], args: tuple[object, ...], options: Keywords) -> None:
     """Refuses what NumPy's function takes and ours does not."""
     signature = inspect.signature(ours)
     try:

@@ -11,8 +11,8 @@ import numpy as np
 from outcore import _api as oc
 from outcore._base.element_types import DTypeLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axis_of
-from outcore._lazy.reduction import Axis, floating
+from outcore._lazy.node import Axis, Operand, axis_of
+from outcore._lazy.reduction import floating
 from outcore._numpy_like.spacing import linspace_between
 from outcore._run import masks
 from outcore.errors import ArgumentError, DTypeError, ShapeError

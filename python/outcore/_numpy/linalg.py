@@ -39,8 +39,12 @@ def _pinv(a: Operand, rcond: Operand | None = None, hermitian: bool = False, *, 
 
 
 def _matrix_rank(
-    A: Operand, tol: Operand | None = None, hermitian: bool = False, *, rtol: Operand | None = None
-) -> Array:  # noqa: N803
+    A: Operand,  # noqa: N803
+    tol: Operand | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Operand | None = None,
+) -> Array:
     del hermitian
     if tol is not None:
         raise ArgumentError("numpy.linalg.matrix_rank: of outcore arrays it takes rtol=, relative to the largest value")

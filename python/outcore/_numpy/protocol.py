@@ -12,10 +12,9 @@ import numpy as np
 
 from outcore import _api as oc
 from outcore._base.element_types import DTypeLike, dtype_of
-from outcore._base.types import DType
+from outcore._base.types import DType, Keywords
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axis_of, integers, is_weak
-from outcore._lazy.reduction import Axis
+from outcore._lazy.node import Axis, Operand, axis_of, integers, is_weak
 from outcore._lazy.typed import Typed
 from outcore._numpy import functions
 from outcore._numpy import linalg as _numpy_linalg
@@ -65,7 +64,7 @@ _FLOATING_UFUNCS = frozenset({"fabs", "rint"})
 _UFUNCS = frozenset(oc.elementwise.__all__) - {"clip"} | {"matmul", "vecdot"}
 
 
-def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> object:
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: Keywords) -> object:
     """`__array_ufunc__`: calls and reductions of ufuncs that have a node."""
     name = ufunc.__name__
     if any(isinstance(part, Typed) for part in inputs):
@@ -144,7 +143,7 @@ def _cast_to_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: DTypeLike) ->
     return tuple(part if is_weak(part) else oc.asarray(part, dtype=kind) for part, kind in casts)
 
 
-def _reduced_where(name: str, a: Operand, mask: Any, axis: Any, given: dict[str, Any]) -> object:
+def _reduced_where(name: str, a: Operand, mask: Any, axis: Axis, given: Keywords) -> object:
     """A reduction over the elements that a mask chooses."""
     if name in ("sum", "prod", "mean", "var", "std"):
         return getattr(missing, f"{name}_where")(a, mask, axis=axis, **given)
@@ -256,7 +255,7 @@ def _sorting(name: str) -> Callable[..., object]:
     return call
 
 
-def _reshape(a: Operand, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
+def _reshape(a: Operand, shape: int | tuple[int, ...], order: str = "C", *, copy: bool | None = None) -> Array:
     if order != "C":
         raise DTypeError(f"numpy.reshape, numpy.ravel: order {order!r} is not supported for outcore arrays, only 'C'")
     return oc.reshape(a, shape, copy=copy)

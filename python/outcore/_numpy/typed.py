@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from outcore import _api as oc
-from outcore._lazy.node import Operand
-from outcore._lazy.reduction import Axis
+from outcore._lazy.node import Axis, Operand
 from outcore._numpy.arguments import check_arguments
 from outcore._numpy.functions import FUNCTIONS as OF_NUMBERS
 from outcore.dates import Dates

@@ -338,7 +338,7 @@ def kron(x1: Operand, x2: Operand, /) -> Array:
     return reshape(multiply(wide, inner), tuple(p * q for p, q in zip(left.shape, right.shape, strict=True)))
 
 
-def fromfunction(function: Callable[..., Any], shape: int | Sequence[int], /, *, dtype: DTypeLike = float) -> Array:
+def fromfunction(function: Callable[..., object], shape: int | Sequence[int], /, *, dtype: DTypeLike = float) -> Array:
     """What a function gives of the coordinates: it is called once, with a lazy array of them for each axis.
 
     Coordinates are float64 unless told. No I/O of its own.

@@ -8,8 +8,8 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, as_numpy, axes_of, axis_of, is_weak, node
-from outcore._lazy.reduction import Axis, floating, wide_dtype
+from outcore._lazy.node import Axis, Operand, as_numpy, axes_of, axis_of, is_weak, node
+from outcore._lazy.reduction import floating, wide_dtype
 from outcore._standard.creation import asarray, zeros
 from outcore._standard.dtypes import result_type
 from outcore._standard.indexing import take
@@ -61,7 +61,7 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
         raise ShapeError(f"gradient: coordinates of shape {spacing.shape} for axis {axis} of {f.shape}")
     widths = np.full(length - 1, float(spacing)) if spacing.ndim == 0 else np.diff(spacing.astype(np.float64))
 
-    def column(values: Any) -> Array:
+    def column(values: object) -> Array:
         shape = (1,) * axis + (-1,) + (1,) * (f.ndim - axis - 1)
         return asarray(np.asarray(values, dtype=f.real.dtype).reshape(shape))
 

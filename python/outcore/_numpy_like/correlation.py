@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axis_of, node
-from outcore._lazy.reduction import Axis, mean_dtype, wide_dtype
+from outcore._lazy.node import Axis, Operand, axis_of, node
+from outcore._lazy.reduction import mean_dtype, wide_dtype
 from outcore._numpy_like.order import Method, quantile
 from outcore._standard.creation import eye
 from outcore._standard.linear_algebra import matmul, matrix_transpose
@@ -64,7 +64,9 @@ def ptp(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     return max(array, axis=axis, keepdims=keepdims) - min(array, axis=axis, keepdims=keepdims)
 
 
-def percentile(x: Operand, q: Any, /, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False) -> Array:
+def percentile(
+    x: Operand, q: Operand | Sequence[float], /, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
+) -> Array:
     """`quantile` of hundredths. I/O: two reads of `x`.
 
     >>> import numpy as np, outcore as oc

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ import numpy as np
 from outcore import _core
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axes_of, axis_of, node, put_as, shape_of
-from outcore._lazy.reduction import Axis
+from outcore._lazy.node import Axis, Operand, axes_of, axis_of, node, put_as, shape_of
 from outcore._run import masks
 from outcore._run.run import compute
 from outcore._standard.creation import arange, zeros
@@ -132,7 +132,7 @@ def _joined(array: Array, put: Array, places: NDArray, at: int) -> Array:
     return concat([part for part in parts if part.shape[at]] or parts[:1], axis=at)
 
 
-def resize(x: Operand, shape: Any, /) -> Array:
+def resize(x: Operand, shape: int | Iterable[int], /) -> Array:
     """The elements in C order, over and over, in another shape; zeros where there are none. No I/O of its own.
 
     >>> import numpy as np, outcore as oc

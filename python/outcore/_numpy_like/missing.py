@@ -7,14 +7,14 @@ mask. Results have the bits that the tile grid gives them, whatever the threads 
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from outcore._base.element_types import DTypeLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, node
-from outcore._lazy.reduction import Axis, correction_of, mean_dtype, wide_dtype
+from outcore._lazy.node import Axis, Operand, node
+from outcore._lazy.reduction import correction_of, mean_dtype, wide_dtype
 from outcore._numpy_like.order import nanquantile
 from outcore._standard.manipulation import broadcast_to
 from outcore._standard.searching import argmax, where
@@ -254,7 +254,7 @@ def nancumprod(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = Non
     return cumulative_prod(_filled(x, 1), axis=axis, dtype=dtype)
 
 
-def nanpercentile(x: Operand, q: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def nanpercentile(x: Operand, q: Operand | Sequence[float], /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """`nanquantile` of hundredths. I/O: as `quantile`.
 
     >>> import numpy as np, outcore as oc

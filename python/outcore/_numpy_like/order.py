@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from outcore import _core
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axes_of, node
-from outcore._lazy.reduction import Axis
+from outcore._lazy.node import Axis, Operand, axes_of, node
 from outcore._standard.creation import full
 from outcore._standard.manipulation import expand_dims, permute_dims, reshape, stack
 from outcore._standard.searching import where
@@ -84,7 +84,9 @@ def _nearest(low: Array, high: Array, part: Array, counts: Array, fractions: lis
     return where((part > 0.5) | ((part == 0.5) & odd), high, low)
 
 
-def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims: bool, omit: bool) -> Array:
+def _quantiles(
+    name: str, x: Operand, q: Operand | Sequence[float], axis: Axis, method: str, keepdims: bool, omit: bool
+) -> Array:
     if method not in _METHODS:
         raise ArgumentError(f"{name}: method {method!r} is none of {', '.join(_METHODS)}")
     given = np.asarray(q, dtype=np.float64)
@@ -119,7 +121,9 @@ def _quantiles(name: str, x: Operand, q: Any, axis: Axis, method: str, keepdims:
     return reshape(values.astype(np.bool_) if is_bool else values, shape)
 
 
-def quantile(x: Operand, /, q: Any, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False) -> Array:
+def quantile(
+    x: Operand, /, q: Operand | Sequence[float], *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
+) -> Array:
     """The `q`-quantiles along axes (None: of all elements), exact; `q` is a number from 0 to 1 or several.
 
     The result has the shape of `q`, then that of the other axes. `method` as in NumPy: "linear", "lower", "higher",
@@ -140,7 +144,7 @@ def quantile(x: Operand, /, q: Any, *, axis: Axis = None, method: Method = "line
 
 
 def nanquantile(
-    x: Operand, /, q: Any, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
+    x: Operand, /, q: Operand | Sequence[float], *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
 ) -> Array:
     """As `quantile` of the elements that are not NaN; NaN where there are none, also along axes of length 0.
 

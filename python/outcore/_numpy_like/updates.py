@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from outcore._lazy.array import Array
-from outcore._lazy.indexing import expanded, find_positions, position_of, split_mask
+from outcore._lazy.indexing import Index, expanded, find_positions, position_of, split_mask
 from outcore._lazy.node import Operand, node, put_as
 from outcore._numpy_like.arranging import pad
 from outcore._run.masks import check_leading
@@ -21,7 +19,7 @@ from outcore.elementwise import clip
 from outcore.errors import IndexingError, ShapeError
 
 
-def updated(x: Array, key: Any, value: Operand) -> Array:
+def updated(x: Array, key: Index, value: Operand) -> Array:
     """The array with the elements that `key` names replaced by `value`, broadcast to them and cast to their type.
 
     Raises RangeError, ArgumentError or DTypeError for numbers that the type does not hold (see `put_as`).
@@ -59,7 +57,7 @@ def _of_axes(put: Array, count: int) -> Array:
     return reshape(put, put.shape[beyond:]) if all(length == 1 for length in put.shape[:beyond]) else put
 
 
-def _sliced(x: Array, key: Any, put: Array) -> Array:
+def _sliced(x: Array, key: Index, put: Array) -> Array:
     parts = expanded(key, x.ndim)
     if any(part is None for part in parts):
         raise IndexingError("assignment: an index with None has no place for a value")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -101,7 +101,7 @@ class Checkpoints:
 
     @classmethod
     def hold(
-        cls, every: SupportsIndex, state: tuple[Array, ...], dry: tuple[tuple[Array, ...], dict[str, Any]]
+        cls, every: SupportsIndex, state: tuple[Array, ...], dry: tuple[tuple[Array, ...], Mapping[str, object]]
     ) -> Checkpoints:
         """The checkpoints of a loop, known by its first step over a state of zeros and by the state it begins with."""
         steps = interval("iterate", every)

@@ -15,12 +15,13 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run.checkpoints import Checkpoints
 from outcore._run.running import plan_and_run
-from outcore._session.progress import live
+from outcore._session.progress import Bar, live
 from outcore._session.record import Outcome
 from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 
-Step = Callable[..., Any]
+Step = Callable[..., object]
+Scalars = dict[str, Any]  # what a step gives beside the state: numbers, or lazy arrays of one element, by name
 _STATE_SHARE = 3  # the old state, the new one and the work each have a third of the budget
 _SMALL_BYTES = 1 << 20  # arrays up to this size stay in memory whatever the limit
 
@@ -52,7 +53,7 @@ def iterate(
     step: Step,
     state: Operand | tuple[Operand, ...] | list[Operand],
     *,
-    until: Callable[..., Any] | None = None,
+    until: Callable[..., object] | None = None,
     max_iter: SupportsIndex,
     checkpoint: SupportsIndex | None = None,
     progress: bool | None = None,
@@ -164,7 +165,7 @@ def iterate(
     return result
 
 
-def _takes_three(until: Callable[..., Any]) -> bool:
+def _takes_three(until: Callable[..., object]) -> bool:
     """Whether a function can be called with three arguments, as far as that can be told."""
     try:
         inspect.signature(until).bind(None, None, None)
@@ -188,15 +189,15 @@ def _takes_several(step: Step) -> bool:
     return len(required) != 1
 
 
-def _parts(returned: Any, old: tuple[Array, ...], single: bool) -> tuple[tuple[Array, ...], dict[str, Any]]:
+def _parts(returned: Any, old: tuple[Array, ...], single: bool) -> tuple[tuple[Array, ...], Scalars]:
     """The next state, and the scalars beside it, of what a step returned."""
-    scalars: dict[str, Any] = {}
+    scalars: Scalars = {}
     if isinstance(returned, (tuple, list)) and returned and isinstance(returned[-1], Mapping):
         scalars = dict(returned[-1])
         returned = returned[:-1]
         if len(returned) == 1 and (single or isinstance(returned[0], (tuple, list))):
             returned = returned[0]
-    parts: Iterable[Any] = [returned] if single and not isinstance(returned, (tuple, list)) else returned
+    parts: Iterable[object] = [returned] if single and not isinstance(returned, (tuple, list)) else returned
     if not isinstance(parts, (tuple, list)) or len(parts) != len(old):
         count = len(parts) if isinstance(parts, (tuple, list)) else 1
         raise ShapeError(f"iterate: the step returned {count} arrays, and the state has {len(old)}")
@@ -238,7 +239,7 @@ class _Places:
         self._on_disk[place] = state[place].nbytes > _SMALL_BYTES
 
     def run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: list[Any], bar: Any
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: list[Any], bar: Bar | None
     ) -> tuple[tuple[Array, ...], list[Any], Outcome, float]:
         """Computes the next state and the values beside it: arrays, values, what was done, seconds of planning."""
         lazy = [place for place, value in enumerate(beside) if isinstance(value, Array)]
@@ -253,7 +254,7 @@ class _Places:
             return self._run(old, new, beside, lazy, bar)
 
     def _run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: list[Any], lazy: list[int], bar: Any
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: list[Any], lazy: list[int], bar: Bar | None
     ) -> tuple[tuple[Array, ...], list[Any], Outcome, float]:
         # What a step hands on as it was needs no copy.
         same = [not self._is_restored and new[place]._expr.id == old[place]._expr.id for place in range(len(new))]

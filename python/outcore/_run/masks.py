@@ -150,7 +150,7 @@ def choose(x: _core.Expr, mask: _core.Expr) -> Array:
 
 def flatten(x: _core.Expr) -> _core.Expr:
     """All elements in C order, in one axis."""
-    shape: Any = tuple(x.shape)
+    shape: tuple[int, ...] = tuple(x.shape)
     return x if len(shape) == 1 else _core.reshape(x, [int(np.prod(shape, dtype=object))])
 
 

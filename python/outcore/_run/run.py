@@ -223,7 +223,7 @@ def _program(arrays: tuple[Any, ...], overwrite: bool) -> _core.Program:
     return session.plan(*_asked(lambda: _in_memory(arrays)))
 
 
-def explain(*arrays: Any, overwrite: bool = False) -> Explanation:
+def explain(*arrays: Item | Mapping[Any, Item], overwrite: bool = False) -> Explanation:
     """What computing the arrays will do, before anything runs: passes, bytes read and written, peak memory.
 
     Takes what `compute` takes, or one mapping of paths as `store` does. No I/O. Tiles that are still in memory from
@@ -245,7 +245,7 @@ def explain(*arrays: Any, overwrite: bool = False) -> Explanation:
     return Explanation.from_json(_program(arrays, overwrite).explain(), current().rates)
 
 
-def visualize(*arrays: Any, filename: PathLike | None = None, overwrite: bool = True) -> Picture:
+def visualize(*arrays: Item | Mapping[Any, Item], filename: PathLike | None = None, overwrite: bool = True) -> Picture:
     """The plan as a graph of passes; notebooks show it. With a filename ending in `.dot` or `.svg`, also writes it.
 
     Raises ShapeError for another ending, errors else as `explain`. I/O: that file only.

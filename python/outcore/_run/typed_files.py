@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -41,7 +41,7 @@ def store_typed(
     targets: Mapping[Any, Any],
     overwrite: bool,
     resume: bool,
-    chunks: Any,
+    chunks: Mapping[str, Sequence[int]] | None,
     progress: bool | None,
 ) -> Outcome:
     """`store`, which is given, of a mapping in which some arrays are dates or text; all are `.npy` files then.
@@ -62,7 +62,7 @@ def store_typed(
     return outcome
 
 
-def _check(arrays: Mapping[str, Any], resume: bool, chunks: Any) -> None:
+def _check(arrays: Mapping[str, object], resume: bool, chunks: Mapping[str, Sequence[int]] | None) -> None:
     if resume:
         raise ArgumentError("store: resume=True is not supported for dates and text; store their numbers, x.integers")
     if chunks:

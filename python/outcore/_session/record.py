@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from outcore import _core
 from outcore._base.sizes import format_size
+from outcore._base.types import JSONObject
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Outcome:
     seconds: float = 0.0
     read_seconds: float = 0.0
     compute_seconds: float = 0.0
-    other: Mapping[str, Any] = field(default_factory=dict)
+    other: JSONObject = field(default_factory=dict)
 
     def __repr__(self) -> str:
         spilled = f" ({format_size(self.bytes_spilled)} of them spilled)" if self.bytes_spilled else ""
@@ -40,7 +41,7 @@ class Outcome:
         )
 
     @classmethod
-    def of(cls, counters: Mapping[str, Any]) -> Outcome:
+    def of(cls, counters: JSONObject) -> Outcome:
         named = {part.name for part in fields(cls)} - {"other"}
         rest = {key: value for key, value in counters.items() if key not in named and key != "results"}
         return cls(**{key: counters[key] for key in named if key in counters}, other=rest)

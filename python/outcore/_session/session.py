@@ -17,7 +17,7 @@ from typing import Any
 
 from outcore import _core, config
 from outcore._base.sizes import format_size
-from outcore._base.types import NDArray
+from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
 from outcore._session.progress import Bar, live
@@ -138,7 +138,7 @@ class Session:
             with _lock:
                 self._working -= 1
 
-    def counters(self) -> dict[str, Any]:
+    def counters(self) -> JSONObject:
         """Everything the session counted since it was made."""
         return dict(self._core.counters())
 

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from outcore._base.sizes import format_size
+from outcore._base.types import JSONObject
 
 _HANDED_ON = re.compile(r".*#\d+|array in memory", re.DOTALL)
 
@@ -31,11 +32,11 @@ class Stage:
     forecast: Explanation
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> Stage:
+    def of(cls, content: JSONObject) -> Stage:
         return cls(content["label"], content["exact"], content["awaits"], Explanation(_program(content)))
 
 
-def _program(stage: Mapping[str, Any]) -> dict[str, Any]:
+def _program(stage: JSONObject) -> JSONObject:
     program = {**stage["program"], "exact": stage["exact"]}
     if not stage["exact"]:
         # Which tiles are kept follows from what is found: all that is sure is that they stay within the budget.
@@ -47,7 +48,7 @@ def _program(stage: Mapping[str, Any]) -> dict[str, Any]:
     return program
 
 
-def _joined(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _joined(stages: Sequence[JSONObject]) -> JSONObject:
     """What several stages do together: sums, and the most of what is held at once."""
     programs = [_program(stage) for stage in stages]
     content = dict(programs[-1])
@@ -79,7 +80,7 @@ class Pass:
     flops: float
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> Pass:
+    def of(cls, content: JSONObject) -> Pass:
         return cls(
             index=content["index"],
             label=content["label"],
@@ -108,7 +109,7 @@ class Explanation:
     (True, 0)
     """
 
-    def __init__(self, content: Mapping[str, Any], rates: Collection[float] = ()) -> None:
+    def __init__(self, content: JSONObject, rates: Collection[float] = ()) -> None:
         self._content = dict(content)
         self._rates = tuple(rates)
         self.memory_limit: int = content["memory_limit"]
@@ -126,7 +127,7 @@ class Explanation:
         self.order: str = content["order"]
         self.exact: bool = content["exact"]
         self.passes: tuple[Pass, ...] = tuple(Pass.of(part) for part in content["passes"])
-        self.candidates: tuple[dict[str, Any], ...] = tuple(content.get("candidates", ()))
+        self.candidates: tuple[JSONObject, ...] = tuple(content.get("candidates", ()))
         self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
         # What whoever computes such things often should know.
         self.advice: tuple[str, ...] = (*content.get("advice", ()), *self._unrolled())
@@ -143,7 +144,7 @@ class Explanation:
         return cls(_joined(content["stages"]) if "stages" in content else content, rates)
 
     @classmethod
-    def from_stages(cls, stages: Sequence[Mapping[str, Any]]) -> Explanation:
+    def from_stages(cls, stages: Sequence[JSONObject]) -> Explanation:
         """The forecast of what runs in these stages, each as the planner writes it."""
         return cls(_joined(stages))
 
@@ -171,7 +172,7 @@ class Explanation:
             f"max_iter={rounds}) computes one step at a time and holds one state"
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JSONObject:
         """Everything the planner said, for JSON."""
         return dict(self._content)
 
@@ -298,7 +299,7 @@ def _joined_label(label: str) -> str:
     return ", ".join(parts[:shown]) + (f" … and {more:,} more" if more else "")
 
 
-def _pair(content: Mapping[str, Any], name: str) -> tuple[int, int]:
+def _pair(content: JSONObject, name: str) -> tuple[int, int]:
     count, size = content.get(name, (0, 0))
     return count, size
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from outcore._base.sizes import format_size
+from outcore._base.types import JSONObject
 from outcore._session.record import Iterations, Outcome
 from outcore._show.charts import activity
 from outcore._show.markup import Markup, element, joined
@@ -56,7 +57,7 @@ class Runs(Protocol):
     outcomes: list[Outcome]
 
     @property
-    def disks(self) -> list[dict[str, Any]]: ...
+    def disks(self) -> list[JSONObject]: ...
     @property
     def bytes_read(self) -> int: ...
     @property
@@ -137,7 +138,7 @@ def _forecast(stages: Sequence[tuple[Sequence[int], Sequence[int]]]) -> str:
     return f"differs: read {format_size(read)}, written {format_size(written)}, peak {format_size(peak)}"
 
 
-def _disks(disks: Sequence[dict[str, Any]]) -> Markup:
+def _disks(disks: Sequence[JSONObject]) -> Markup:
     head = ["volume", "disk", "requests", "read", "written", "seconds at work", "a second", "errors", "speed"]
     rows = []
     for row in disks:

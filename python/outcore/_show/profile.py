@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from outcore._base.sizes import format_size
+from outcore._base.types import JSONObject
 from outcore._session.record import Iterations, Outcome, Session, recorded_by, sessions
 from outcore._show.page import content, page, run_over_graph
 
@@ -55,13 +55,13 @@ class Profile:
         self.path = path
         self.outcomes: list[Outcome] = []
         self.started = time.perf_counter()
-        self.events: list[dict[str, Any]] = []
+        self.events: list[JSONObject] = []
         # Sessions of the block, and what their disks had done before it.
         self._before: list[tuple[Session, Disks]] = [(session, _worked(session)) for session in sessions()]
         self._disks: Disks | None = None
 
     @property
-    def disks(self) -> list[dict[str, Any]]:
+    def disks(self) -> list[JSONObject]:
         """What each disk of a volume did: requests, bytes, seconds at work, errors.
 
         It is `slow` where it moved less than half as many bytes a second as the median of the others of its volume.
@@ -123,7 +123,7 @@ class Profile:
         """Wall time of all runs."""
         return sum(outcome.seconds for outcome in self.outcomes)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JSONObject:
         """The sums, for JSON."""
         names = ("bytes_read", "bytes_written", "bytes_spilled", "peak_bytes", "seconds")
         sums = {"runs": len(self.outcomes), **{name: getattr(self, name) for name in names}}

@@ -11,6 +11,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
+from outcore._base.types import Keywords
 from outcore._lazy.array import Array, check_device
 from outcore._lazy.foreign import check_room, is_stored
 from outcore._lazy.hooks import above
@@ -74,7 +75,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     if isinstance(x, (Array, np.ndarray)):
         return asarray(x, copy=copy)
     # Producers older than DLPack 1.0 know neither name, so what is not asked for is not passed.
-    asked: dict[str, Any] = {name: value for name, value in (("device", device), ("copy", copy)) if value is not None}
+    asked: Keywords = {name: value for name, value in (("device", device), ("copy", copy)) if value is not None}
     return asarray(np.from_dlpack(x, **asked))
 
 

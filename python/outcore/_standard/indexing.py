@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def _gathered(array: Array, indices: Operand, place: int, name: str = "take") ->
     return moveaxis(rows, tuple(range(count)), tuple(range(place, place + count))) if place and count else rows
 
 
-def take(x: Operand, indices: Any, /, *, axis: int | None = None) -> Array:
+def take(x: Operand, indices: Operand | Sequence[int], /, *, axis: int | None = None) -> Array:
     """The elements at the given positions of an axis. `indices`: integers, those below zero counted from the end.
 
     Indices may be an array of any shape, lazy and larger than memory: their axes take the place of the axis. Raises

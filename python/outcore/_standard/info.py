@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from outcore._base.types import DType
+from outcore._base.types import DType, JSONObject
 from outcore._lazy.array import check_device
 from outcore._standard import dtypes
 from outcore.errors import ArgumentError
@@ -32,7 +30,7 @@ class __array_namespace_info__:  # noqa: N801 - the standard's name
     'cpu'
     """
 
-    def capabilities(self) -> dict[str, Any]:
+    def capabilities(self) -> JSONObject:
         """Masks as an index, and functions whose shapes depend on data, are there: counted when something needs it."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": _MAX_DIMENSIONS}
 

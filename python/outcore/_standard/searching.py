@@ -9,8 +9,8 @@ import numpy as np
 
 from outcore import _core
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axis_of, expr_dtype, node, pair
-from outcore._lazy.reduction import Axis, reduced
+from outcore._lazy.node import Axis, Operand, axis_of, expr_dtype, node, pair
+from outcore._lazy.reduction import reduced
 from outcore._lazy.typed import Typed, typed_of
 from outcore._run import masks
 from outcore._standard.dtypes import bool as bool_dtype

@@ -11,8 +11,8 @@ import builtins
 from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axis_of, node
-from outcore._lazy.reduction import Axis, correction_of, mean_dtype, reduced, sum_dtype
+from outcore._lazy.node import Axis, Operand, axis_of, node
+from outcore._lazy.reduction import correction_of, mean_dtype, reduced, sum_dtype
 from outcore._standard.creation import ones, zeros
 from outcore._standard.manipulation import broadcast_to, concat
 from outcore.errors import DTypeError, ShapeError

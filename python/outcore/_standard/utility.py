@@ -5,8 +5,8 @@ from __future__ import annotations
 import builtins
 
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axis_of, node
-from outcore._lazy.reduction import Axis, reduced
+from outcore._lazy.node import Axis, Operand, axis_of, node
+from outcore._lazy.reduction import reduced
 from outcore._standard.manipulation import concat, part_along
 from outcore.elementwise import not_equal, subtract
 from outcore.errors import ShapeError

@@ -25,56 +25,56 @@ class DateOperators:
     def __abs__(self) -> Any:
         return self._applied(np.absolute, self)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         return self._applied(np.add, self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         return self._applied(np.add, other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         return self._applied(np.subtract, self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         return self._applied(np.subtract, other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         return self._applied(np.multiply, self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: object) -> Any:
         return self._applied(np.multiply, other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return self._applied(np.divide, self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         return self._applied(np.divide, other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: object) -> Any:
         return self._applied(np.floor_divide, self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: object) -> Any:
         return self._applied(np.floor_divide, other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: object) -> Any:
         return self._applied(np.remainder, self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: object) -> Any:
         return self._applied(np.remainder, other, self)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> Any:
         return self._applied(np.less, self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> Any:
         return self._applied(np.less_equal, self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> Any:
         return self._applied(np.greater, self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> Any:
         return self._applied(np.greater_equal, self, other)
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> Any:
         return self._applied(np.equal, self, other)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: object) -> Any:
         return self._applied(np.not_equal, self, other)

@@ -287,7 +287,7 @@ def multi_source_dijkstra(
 def _from_all(
     G: Graph, sources: Collection[Node], cutoff: float | None
 ) -> tuple[dict[Node, float], dict[Node, list[Node]]]:
-    """Lengths of the shortest paths from the nearest source, and the paths, by node. Raises ValueError for no source."""
+    """Lengths of shortest paths from the nearest source, and the paths, by node. Raises ValueError for no source."""
     if not sources:
         raise ValueError("sources must not be empty")
     numbers = [number_of(G, source) for source in sources]

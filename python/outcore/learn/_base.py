@@ -29,7 +29,6 @@ from outcore.learn import metrics
 from outcore.learn._course import refusal_of, values
 
 Answer: TypeAlias = "Array | NDArray"  # lazy for lazy data, else NumPy's
-RandomState: TypeAlias = "int | np.random.RandomState | None"  # as scikit-learn takes it
 FLOATS = (np.float64, np.float32)
 _LITTLE = 8 << 20  # within fixed allowances
 

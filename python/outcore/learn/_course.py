@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -19,9 +19,9 @@ from outcore._run.running import plan_and_run
 from outcore._session.progress import Bar, live
 from outcore._session.session import current, leave_room
 from outcore.errors import ArgumentError, MemoryLimitError
-from outcore.learn._base import RandomState
 from outcore.learn._journal import Journal
 
+RandomState: TypeAlias = int | np.random.RandomState | None  # as scikit-learn takes it
 _MEBIBYTE = 1 << 20
 _REMEMBERED = 1 << 18
 _LITTLE = 8 << 20

@@ -16,8 +16,8 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts
-from outcore.learn._base import Answer, Data, Estimator, RandomState, weighted
-from outcore.learn._course import Beside, Course, course, foresee, sweep, values
+from outcore.learn._base import Answer, Data, Estimator, weighted
+from outcore.learn._course import Beside, Course, RandomState, course, foresee, sweep, values
 from outcore.learn._moments import ColumnMoments
 from outcore.learn._shift import shift
 from outcore.learn._starts import least_distance, nearness, squared_distances

@@ -14,8 +14,8 @@ from outcore._base.types import NDArray
 from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
-from outcore.learn._base import Answer, Data, Estimator, RandomState
-from outcore.learn._course import course
+from outcore.learn._base import Answer, Data, Estimator
+from outcore.learn._course import RandomState, course
 from outcore.learn._moments import Moments, moments
 
 # A Gram matrix of so many columns is small, and quicker than several sweeps.

@@ -13,9 +13,9 @@ from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
-from outcore.learn._base import Answer, Classifier, Data, Estimator, RandomState, Regressor
+from outcore.learn._base import Answer, Classifier, Data, Estimator, Regressor
 from outcore.learn._blocks import batches, block_program
-from outcore.learn._course import Course, course, foresee, generator_state, restored
+from outcore.learn._course import Course, RandomState, course, foresee, generator_state, restored
 from outcore.learn._losses import CLASS_LOSSES, Loss, regression_losses
 
 _RATES = ("optimal", "invscaling", "constant")

@@ -11,7 +11,7 @@ from outcore import _api as oc
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
-from outcore.learn._base import RandomState
+from outcore.learn._course import RandomState
 
 
 def _rows(name: str, arrays: tuple[Any, ...]) -> int:

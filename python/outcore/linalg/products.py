@@ -10,8 +10,8 @@ from typing import Any
 from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axes_of, node
-from outcore._lazy.reduction import Axis, floating
+from outcore._lazy.node import Axis, Operand, axes_of, node
+from outcore._lazy.reduction import floating
 from outcore._standard.creation import eye
 from outcore._standard.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from outcore._standard.manipulation import broadcast_to, expand_dims, moveaxis, reshape, stack
