@@ -12,6 +12,7 @@ NDArray: TypeAlias = npt.NDArray[Any]  # a NumPy array of any element type
 DType: TypeAlias = np.dtype[Any]  # a NumPy element type, whichever
 JSONObject: TypeAlias = dict[str, Any]  # parsed JSON, or what is written as JSON; its keys say what their values are
 Keywords: TypeAlias = dict[str, Any]  # arguments by name that are handed on to another function
+Scalar: TypeAlias = bool | int | float | complex
 PathLike: TypeAlias = str | os.PathLike[str]
 
-__all__ = ["DType", "JSONObject", "Keywords", "NDArray", "PathLike"]
+__all__ = ["DType", "JSONObject", "Keywords", "NDArray", "PathLike", "Scalar"]

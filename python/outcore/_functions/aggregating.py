@@ -9,10 +9,11 @@ from functools import reduce as fold
 import numpy as np
 
 from outcore import elementwise
+from outcore._base.types import Scalar
 from outcore._functions.blocks import map
 from outcore._functions.compiled import Jitted
 from outcore._lazy.array import Array
-from outcore._lazy.node import Axis, Operand, Weak, axes_of, node, weak
+from outcore._lazy.node import Axis, Operand, axes_of, node, weak
 from outcore._lazy.reduction import floating
 from outcore._standard.creation import full
 from outcore._standard.manipulation import broadcast_to, concat, part_along, reshape, squeeze
@@ -43,7 +44,7 @@ def aggregate(
     /,
     *,
     axis: Axis = None,
-    identity: Weak | None = None,
+    identity: Scalar | None = None,
     keepdims: bool = False,
 ) -> Array:
     """All elements of `x`, or those along some axes, taken together by a function of two.
@@ -88,7 +89,7 @@ def aggregate(
     return found if keepdims or not axes else squeeze(found, tuple(axes))
 
 
-def _check_names(function: Function, combine: Function | None, identity: Weak | None) -> None:
+def _check_names(function: Function, combine: Function | None, identity: Scalar | None) -> None:
     for role, name in (("function", function), ("combine", combine)):
         is_gathering = role == "function" and combine is not None
         if isinstance(name, str) and name not in (elementwise.__all__ if is_gathering else _NAMED):
@@ -98,7 +99,7 @@ def _check_names(function: Function, combine: Function | None, identity: Weak | 
         raise ArgumentError("aggregate: functions of your own need identity=, what they start from")
 
 
-def _gathered(function: Function, x: Array, identity: Weak | None) -> Array:
+def _gathered(function: Function, x: Array, identity: Scalar | None) -> Array:
     """Each element alone as what `function` gathers of it."""
     assert identity is not None
     start = broadcast_to(Array(node(identity)), x.shape)
@@ -114,7 +115,7 @@ def _shape_of(x: Array, axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(1 if place in axes else length for place, length in enumerate(x.shape))
 
 
-def _folded(function: Callable[[Array, Array], Array], x: Array, axes: Sequence[int], identity: Weak | None) -> Array:
+def _folded(function: Callable[[Array, Array], Array], x: Array, axes: Sequence[int], identity: Scalar | None) -> Array:
     """`x` with axes of length 1, each of what a function of one's own makes of it."""
     closed = _closed(function, x)
     if closed.size == 0:

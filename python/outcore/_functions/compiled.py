@@ -14,7 +14,7 @@ import numpy as np
 from outcore._base.element_types import dtype_of
 from outcore._base.types import DType, Keywords, NDArray
 from outcore._functions.blocks import map_blocks
-from outcore._functions.jit_kernels import fold_kernel, numba_module, product_kernel
+from outcore._functions.jit_kernels import Kernel, fold_kernel, numba_module, product_kernel
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, default_dtype, expr_dtype, is_weak, node
 from outcore._lazy.reduction import sum_dtype
@@ -53,9 +53,9 @@ class Jitted:
         self._taken = len(inspect.signature(function).parameters)
         self.scalar = numba.njit(function, nogil=True, error_model="numpy", **options)
         self._ufuncs: dict[tuple[DType, ...], _Compiled] = {}
-        self._fold: Any = None
+        self._fold: Kernel | None = None
         self._folds: dict[int, Callable[[Tile], Tile]] = {}
-        self._products: dict[str, Any] = {}
+        self._products: dict[str, Kernel] = {}
 
     def __call__(self, *operands: Operand) -> Any:
         """The function of each element: lazy where an operand is, else a NumPy array or number."""

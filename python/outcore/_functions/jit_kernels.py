@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from outcore._base.types import NDArray
+
+Kernel = Callable[..., Any]  # a compiled function: of tiles, or of numbers
+
 
 def numba_module() -> Any:
     """numba, which nothing else in the package needs. Raises ImportError that names the extra where it is missing."""
@@ -15,14 +19,15 @@ def numba_module() -> Any:
     return numba
 
 
-def _compile(function: Callable[..., object]) -> Any:
-    return numba_module().njit(function, nogil=True, error_model="numpy")
+def _compile(function: Callable[..., object]) -> Kernel:
+    compiled: Kernel = numba_module().njit(function, nogil=True, error_model="numpy")
+    return compiled
 
 
-def fold_kernel(function: Any) -> Any:
+def fold_kernel(function: Callable[..., float]) -> Kernel:
     """(p, n, q) folded along n into the first place of that axis of a result of the same shape."""
 
-    def kernel(x: Any, found: Any) -> None:
+    def kernel(x: NDArray, found: NDArray) -> None:
         for p in range(x.shape[0]):
             for q in range(x.shape[2]):
                 found[p, 0, q] = x[p, 0, q]
@@ -33,42 +38,42 @@ def fold_kernel(function: Any) -> Any:
     return _compile(kernel)
 
 
-def _sum(a: Any, b: Any) -> Any:
+def _sum(a: float, b: float) -> float:
     return a + b
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(a: float, b: float) -> float:
     return a * b
 
 
-def _least(a: Any, b: Any) -> Any:
+def _least(a: float, b: float) -> float:
     return a if a < b or a != a else b  # NaN wins
 
 
-def _greatest(a: Any, b: Any) -> Any:
+def _greatest(a: float, b: float) -> float:
     return a if a > b or a != a else b
 
 
-def _either(a: Any, b: Any) -> Any:
+def _either(a: float, b: float) -> float:
     return a or b != 0
 
 
-def _both(a: Any, b: Any) -> Any:
+def _both(a: float, b: float) -> float:
     return a and b != 0
 
 
 _ADDERS = {"sum": _sum, "prod": _product, "min": _least, "max": _greatest, "any": _either, "all": _both}
 
 
-def _same(a: Any) -> Any:
+def _same(a: float) -> float:
     return a
 
 
-def _truth(a: Any) -> Any:
+def _truth(a: float) -> float:
     return a != 0
 
 
-def product_kernel(multiply: Any, add: str) -> Any:
+def product_kernel(multiply: Callable[..., float], add: str) -> Kernel:
     """Rows of a (wide enough for the result) by columns of b, (k, n): each pair by `multiply`, k of them by `add`.
 
     Columns are the innermost loop, which vector instructions take several of at once; four pairs are added before a
@@ -76,7 +81,7 @@ def product_kernel(multiply: Any, add: str) -> Any:
     """
     adder, first = _compile(_ADDERS[add]), _compile(_truth if add in ("any", "all") else _same)
 
-    def kernel(a: Any, b: Any, found: Any) -> None:
+    def kernel(a: NDArray, b: NDArray, found: NDArray) -> None:
         inner, columns = b.shape
         fours = 1 + (inner - 1) // 4 * 4
         for i in range(a.shape[0]):

@@ -124,7 +124,7 @@ class _OnBlocks:
 
     def __init__(
         self,
-        function: Callable[[NDArray], Any],
+        function: Callable[[NDArray], NDArray],
         shape: tuple[int, ...],
         depths: list[_Depth],
         lengths: dict[int, int],
@@ -173,7 +173,7 @@ class _OnBlocks:
 
 
 def map_overlap(
-    function: Callable[[NDArray], Any],
+    function: Callable[[NDArray], NDArray],
     x: Operand,
     /,
     *,
@@ -231,7 +231,7 @@ def _block_numbers(cut: Array, deep: list[int]) -> Array:
     return reshape(arange(math.prod(thin), dtype=np.int32), tuple(thin))
 
 
-def _probed(function: Callable[[NDArray], Any], dtype: DType, depths: Sequence[_Depth]) -> DType:
+def _probed(function: Callable[[NDArray], NDArray], dtype: DType, depths: Sequence[_Depth]) -> DType:
     """The type the function gives of a block of ones that has all its edges."""
     sample = np.ones([sum(depth) + 1 for depth in depths], dtype=dtype)
     name = getattr(function, "__name__", "function")

@@ -253,8 +253,8 @@ def _in_blocks(value: Any, kind: DType) -> _core.Expr:
     return _core.from_blocks(_reader(value, label), shape, dtype.name, _chunk_shape(value, shape), label)
 
 
-def _reader(value: Any, label: str) -> Callable[[tuple[Any, ...]], NDArray]:
-    def read(block: tuple[Any, ...]) -> NDArray:
+def _reader(value: Any, label: str) -> Callable[[tuple[slice, ...]], NDArray]:
+    def read(block: tuple[slice, ...]) -> NDArray:
         part = value[block]
         if isinstance(part, np.ma.MaskedArray):
             if np.ma.is_masked(part):
@@ -270,7 +270,7 @@ def _reader(value: Any, label: str) -> Callable[[tuple[Any, ...]], NDArray]:
     return read
 
 
-def _chunk_shape(value: Any, shape: tuple[int, ...]) -> list[int] | None:
+def _chunk_shape(value: object, shape: tuple[int, ...]) -> list[int] | None:
     """How the library cuts the array, if it says so: `chunks` is a shape, or the lengths along each axis."""
     chunks = getattr(value, "chunks", None)
     if not isinstance(chunks, (tuple, list)) or len(chunks) != len(shape) or not shape:

@@ -27,7 +27,7 @@ Assignable: TypeAlias = "Part | Choice | tuple[Part, ...]"  # what can be assign
 Index: TypeAlias = "Gathering | tuple[Gathering, ...]"
 
 
-def position_of(part: Any, axis: int, length: int) -> int:
+def position_of(part: SupportsIndex, axis: int, length: int) -> int:
     """An integer of an index, counted from the front. Raises IndexingError where the axis has no such place."""
     position = operator.index(part)
     if not -length <= position < length:
@@ -58,7 +58,7 @@ def _plain(part: Any) -> Any:
     return part
 
 
-def _is_positions(part: Any) -> bool:
+def _is_positions(part: object) -> bool:
     """Whether a part of an index is an array of integers."""
     part = _plain(part)
     dtype = getattr(part, "dtype", None)

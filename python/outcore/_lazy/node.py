@@ -13,14 +13,13 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.element_types import NAME_OF, DTypeLike, dtype_of
-from outcore._base.types import DType, NDArray
+from outcore._base.types import DType, NDArray, Scalar
 from outcore._lazy import foreign
 from outcore._lazy.indexing import Lazy
 from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, RangeError, ShapeError
 
 Axis: TypeAlias = "int | Iterable[int] | None"
-Weak: TypeAlias = bool | int | float | complex
-Operand: TypeAlias = "Lazy | NDArray | np.generic | Weak"
+Operand: TypeAlias = "Lazy | NDArray | np.generic | Scalar"
 ArrayLike: TypeAlias = "Operand | npt.ArrayLike"  # also lists, and arrays of other libraries that have `__array__`
 
 _ROOM_ASKED_FROM = 1 << 20  # less than this fits everywhere
@@ -38,12 +37,12 @@ def is_weak(value: object) -> bool:
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
-def default_dtype(value: Weak) -> DType:
+def default_dtype(value: Scalar) -> DType:
     """The type a Python scalar has when nothing else decides."""
     return _DEFAULTS[type(value)] if type(value) in _DEFAULTS else np.asarray(value).dtype
 
 
-def constant(shape: Sequence[int], value: Weak, dtype: DType) -> _core.Expr:
+def constant(shape: Sequence[int], value: Scalar, dtype: DType) -> _core.Expr:
     """A full array of one value, checked to be a value of its type."""
     if dtype.kind in "iu" and not isinstance(value, bool):
         if not isinstance(value, int):
@@ -97,7 +96,7 @@ def put_as(value: object, dtype: DType) -> _core.Expr:
     return _core.astype(expr, NAME_OF[dtype])
 
 
-def weak(value: Weak, dtype: DType) -> _core.Expr:
+def weak(value: Scalar, dtype: DType) -> _core.Expr:
     """A Python scalar beside an array of `dtype`: NumPy 2 promotion, where only the scalar's kind counts."""
     found = _WEAK.get((dtype, type(value)))
     if found is None:

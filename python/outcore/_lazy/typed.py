@@ -231,7 +231,7 @@ class Typed:
         return self._of_columns(found if keepdims else [oc.squeeze(part, tuple(axes)) for part in found])
 
 
-def typed_of(value: Any) -> Typed | None:
+def typed_of(value: object) -> Typed | None:
     """A typed array, or one made of NumPy's or Python's dates or strings; None for all else."""
     if isinstance(value, Typed) or type(value) is Array:
         return value if isinstance(value, Typed) else None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import NDArray
@@ -22,7 +23,7 @@ PadMode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
-def _pairs(name: str, value: Any, axes: int) -> NDArray:
+def _pairs(name: str, value: npt.ArrayLike, axes: int) -> NDArray:
     """One value, a pair, or a pair for each axis, as a pair for each."""
     try:
         return np.broadcast_to(np.asarray(value), (axes, 2))
@@ -30,7 +31,9 @@ def _pairs(name: str, value: Any, axes: int) -> NDArray:
         raise ShapeError(f"pad: {name}={value!r} is not a pair for each of {axes} axes") from None
 
 
-def pad(x: Operand, pad_width: Any, /, mode: PadMode = "constant", *, constant_values: Any = 0) -> Array:
+def pad(
+    x: Operand, pad_width: npt.ArrayLike, /, mode: PadMode = "constant", *, constant_values: npt.ArrayLike = 0
+) -> Array:
     """The array with elements put before and behind along its axes, as `pad_width` says: a number, a pair, or pairs.
 
     `mode`: "constant" (`constant_values`), "edge" (the outermost element), "reflect" (mirrored at it), "symmetric"
@@ -57,7 +60,7 @@ def pad(x: Operand, pad_width: Any, /, mode: PadMode = "constant", *, constant_v
     return array
 
 
-def _padded(array: Array, axis: int, width: tuple[int, int], mode: str, fill: tuple[Any, Any]) -> Array:
+def _padded(array: Array, axis: int, width: tuple[int, int], mode: str, fill: tuple[Operand, Operand]) -> Array:
     length = array.shape[axis]
     most = {"reflect": length - 1, "symmetric": length, "wrap": length}.get(mode)
     if most is not None and max(width) > most:

@@ -42,7 +42,7 @@ def allclose(
     return all(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
-def _typed_pair(x1: Any, x2: Any) -> tuple[Any, Any] | None:
+def _typed_pair(x1: object, x2: object) -> tuple[Any, Any] | None:
     """Both arrays, where one of them is of dates or text; the other may be of numbers."""
     typed = typed_of(x1), typed_of(x2)
     if typed == (None, None):
@@ -51,7 +51,7 @@ def _typed_pair(x1: Any, x2: Any) -> tuple[Any, Any] | None:
     return first, second
 
 
-def _typed_same(a: Any, b: Any, equal_nan: bool) -> Array | None:
+def _typed_same(a: object, b: object, equal_nan: bool) -> Array | None:
     """Where elements are equal; None for types that do not compare."""
     if not (isinstance(a, Typed) and isinstance(b, Typed)):
         return None

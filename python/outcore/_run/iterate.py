@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, SupportsIndex
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
-from outcore._base.types import NDArray
+from outcore._base.types import NDArray, Scalar
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run.checkpoints import Checkpoints
@@ -210,11 +211,12 @@ def _parts(returned: Any, old: tuple[Array, ...], single: bool) -> tuple[tuple[A
     return new, scalars
 
 
-def _scalar(name: str, value: Any) -> Any:
+def _scalar(name: str, value: npt.ArrayLike) -> Scalar:
     found = np.asarray(value)
     if found.size != 1:
         raise ShapeError(f"iterate: {name} has shape {found.shape}; it must be one value")
-    return found.reshape(()).item()
+    scalar: Scalar = found.reshape(()).item()
+    return scalar
 
 
 def _line(iteration: int, most: int, history: Mapping[str, list[Any]]) -> str:

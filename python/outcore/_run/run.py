@@ -36,11 +36,12 @@ Values: TypeAlias = "NDArray"
 Item: TypeAlias = "Operand | Typed"
 Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
 Named = TypeVar("Named", bound="tuple[Any, ...]")
+ChunkShapes: TypeAlias = "Mapping[Any, Sequence[int]]"  # by path, as `Targets`
 Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
 
 
 def _targets(
-    targets: Targets, overwrite: bool, chunks: Mapping[Any, Sequence[int]] | None, resume: bool = False
+    targets: Targets, overwrite: bool, chunks: ChunkShapes | None, resume: bool = False
 ) -> tuple[list[_core.Expr], list[_core.Target | None]]:
     if not isinstance(targets, Mapping):
         raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
@@ -112,12 +113,12 @@ def compute(*arrays: Any) -> Any:
     return results[0] if len(arrays) == 1 else results
 
 
-def _in_memory(arrays: Sequence[Any]) -> Asked:
+def _in_memory(arrays: Sequence[Item]) -> Asked:
     exprs = [expr for expr in map(_planned, arrays) if expr is not None]
     return exprs, [None] * len(exprs)
 
 
-def _planned(array: Any) -> _core.Expr | None:
+def _planned(array: Item) -> _core.Expr | None:
     """The node of an array; None where programs are planned without running and only a run can tell what it is."""
     try:
         return node(carried(array))
@@ -134,7 +135,7 @@ def store(
     targets: Targets,
     *,
     overwrite: bool = False,
-    chunks: Mapping[Any, Sequence[int]] | None = None,
+    chunks: ChunkShapes | None = None,
     resume: bool = False,
     progress: bool | None = None,
 ) -> Outcome:
@@ -223,7 +224,7 @@ def _program(arrays: tuple[Any, ...], overwrite: bool) -> _core.Program:
     return session.plan(*_asked(lambda: _in_memory(arrays)))
 
 
-def explain(*arrays: Item | Mapping[Any, Item], overwrite: bool = False) -> Explanation:
+def explain(*arrays: Item | Targets, overwrite: bool = False) -> Explanation:
     """What computing the arrays will do, before anything runs: passes, bytes read and written, peak memory.
 
     Takes what `compute` takes, or one mapping of paths as `store` does. No I/O. Tiles that are still in memory from
@@ -245,7 +246,7 @@ def explain(*arrays: Item | Mapping[Any, Item], overwrite: bool = False) -> Expl
     return Explanation.from_json(_program(arrays, overwrite).explain(), current().rates)
 
 
-def visualize(*arrays: Item | Mapping[Any, Item], filename: PathLike | None = None, overwrite: bool = True) -> Picture:
+def visualize(*arrays: Item | Targets, filename: PathLike | None = None, overwrite: bool = True) -> Picture:
     """The plan as a graph of passes; notebooks show it. With a filename ending in `.dot` or `.svg`, also writes it.
 
     Raises ShapeError for another ending, errors else as `explain`. I/O: that file only.

@@ -23,6 +23,7 @@ from outcore._base.system_errors import refusing
 from outcore._base.types import DType
 from outcore._lazy.node import node
 from outcore._lazy.typed import Typed, carried
+from outcore._run.run import Item
 from outcore._session.record import Outcome
 from outcore.errors import (
     ArgumentError,
@@ -38,7 +39,7 @@ _PREFIX_BYTES = 10  # of version 1: the magic string, the version, the length of
 
 def store_typed(
     store: Callable[..., Outcome],
-    targets: Mapping[Any, Any],
+    targets: Mapping[Any, Item],
     overwrite: bool,
     resume: bool,
     chunks: Mapping[str, Sequence[int]] | None,

@@ -11,11 +11,11 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
-from outcore._base.types import Keywords
+from outcore._base.types import Keywords, Scalar
 from outcore._lazy.array import Array, check_device
 from outcore._lazy.foreign import check_room, is_stored
 from outcore._lazy.hooks import above
-from outcore._lazy.node import Operand, Weak, as_numpy, axis_of, constant, default_dtype, is_weak, node, shape_of
+from outcore._lazy.node import Operand, as_numpy, axis_of, constant, default_dtype, is_weak, node, shape_of
 from outcore._standard.manipulation import broadcast_arrays, reshape
 from outcore.elementwise import floor
 from outcore.errors import DTypeError, ShapeError
@@ -80,7 +80,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
 
 def full(
-    shape: int | Iterable[int], fill_value: Weak | np.generic, *, dtype: DTypeLike = None, device: str | None = None
+    shape: int | Iterable[int], fill_value: Scalar | np.generic, *, dtype: DTypeLike = None, device: str | None = None
 ) -> Array:
     """An array of one value, of any shape; its type is the value's unless given.
 
@@ -92,7 +92,7 @@ def full(
            [7, 7, 7]], dtype=int8)
     """
     check_device(device)
-    value: Weak = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
+    value: Scalar = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, np.generic) else default_dtype(value)
     return Array(constant(shape_of(shape), value, dtype_of(dtype)))
@@ -135,7 +135,7 @@ def empty(shape: int | Iterable[int], *, dtype: DTypeLike = None, device: str | 
     return zeros(shape, dtype=dtype, device=device)
 
 
-def full_like(x: Operand, /, fill_value: Weak, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
+def full_like(x: Operand, /, fill_value: Scalar, *, dtype: DTypeLike = None, device: str | None = None) -> Array:
     """An array of one value with the shape and, unless told, the type of `x`. Errors as `full`.
 
     No I/O: only the shape of `x` is asked for.

@@ -44,7 +44,7 @@ class Elements:
             first = first | apart
         return first
 
-    def made(self, make: Callable[[], list[Array]]) -> Any:
+    def made(self, make: Callable[[], list[Array]]) -> Array | Typed:
         return masks.Chosen(lambda: make()[0]._expr)
 
 
@@ -68,11 +68,11 @@ class _Typed(Elements):
         apart, missing = super().differ(before, after), self.missing(after)
         return apart if missing is None else apart | missing
 
-    def made(self, make: Callable[[], list[Array]]) -> Any:
+    def made(self, make: Callable[[], list[Array]]) -> Typed:
         return self._x._later(lambda: self._x._of_columns(make()))
 
 
-def elements(x: Any) -> Elements:
+def elements(x: object) -> Elements:
     """The elements of an array, or of what becomes one: NumPy's dates and text too."""
     typed = typed_of(x)
     if typed is not None:
@@ -87,7 +87,7 @@ def complex_keys(x: Array) -> list[Array]:
     return [isnan(first).astype(np.uint8) * 2 + isnan(second).astype(np.uint8), first, second]
 
 
-def key_columns(x: Any, descending: bool = False) -> list[Array]:
+def key_columns(x: object, descending: bool = False) -> list[Array]:
     """The keys of elements, the first deciding, in the shape of `x`."""
     typed = typed_of(x)
     if typed is not None:
