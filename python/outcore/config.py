@@ -51,7 +51,7 @@ def _count(most: int) -> Callable[[Any], int]:
     return check
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     if isinstance(value, bool):
         return value
     word = _WORDS.get(str(value).strip().lower())
@@ -60,7 +60,7 @@ def _flag(value: Any) -> bool:
     return word
 
 
-def _policy(value: Any) -> str:
+def _policy(value: object) -> str:
     if value not in POLICIES:
         raise ValueError(f"{value!r} is none of {', '.join(POLICIES)}")
     return str(value)
@@ -71,7 +71,7 @@ def _directories(value: Any) -> list[str]:
     return [os.fspath(Path(part).expanduser()) for part in parts if os.fspath(part)]
 
 
-def _rewrites(value: Any) -> dict[str, bool]:
+def _rewrites(value: object) -> dict[str, bool]:
     if isinstance(value, Mapping):
         found = {str(name): _flag(state) for name, state in value.items()}
     else:
@@ -83,7 +83,7 @@ def _rewrites(value: Any) -> dict[str, bool]:
     return found
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(value)
 
 
@@ -132,7 +132,7 @@ def _unknown(key: str, source: str) -> ConfigError:
     return ConfigError(f"{source}: unknown key {key!r}; did you mean {nearest!r}?", {"key": key, "nearest": nearest})
 
 
-def _checked(key: str, value: Any, source: str) -> Any:
+def _checked(key: str, value: object, source: str) -> Any:
     if key not in _KEYS:
         raise _unknown(key, source)
     if value is None:

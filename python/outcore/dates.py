@@ -92,7 +92,7 @@ class Dates(DateOperators, Typed):
         for value in self._carrier:
             yield value.view(self._dtype)
 
-    def __setitem__(self, key: Assignable, value: Any) -> None:
+    def __setitem__(self, key: Assignable, value: object) -> None:
         """A functional update, as that of `Array`; the value is cast to this array's unit."""
         changed = self._carrier.copy()
         changed[key] = as_dates(value, self._dtype).integers
@@ -199,7 +199,7 @@ class Dates(DateOperators, Typed):
     ) -> object:
         return above.apply_to_dates(function, args, options)
 
-    def _applied(self, ufunc: np.ufunc, *inputs: Any) -> Any:
+    def _applied(self, ufunc: np.ufunc, *inputs: object) -> Any:
         return apply(ufunc, *inputs)
 
 
@@ -210,7 +210,7 @@ def of_numpy(array: NDArray | np.generic) -> Dates:
     return Dates(Array(node(array.view(_INT.newbyteorder(array.dtype.byteorder)))), array.dtype)
 
 
-def as_dates(value: Any, dtype: DType | str) -> Dates:
+def as_dates(value: object, dtype: DType | str) -> Dates:
     """Dates of a type; or of a kind, "M" or "m", in any unit. Takes what NumPy casts to it: text, Python's dates."""
     new = np.dtype(f"{dtype}8") if isinstance(dtype, str) else dtype
     if isinstance(value, Dates):
@@ -256,7 +256,7 @@ def _loop_type(value: Any) -> Any:
     return value.dtype
 
 
-def apply(ufunc: np.ufunc, *inputs: Any) -> Any:
+def apply(ufunc: np.ufunc, *inputs: object) -> Any:
     """A ufunc of dates and what goes with them. Types are NumPy's; raises DTypeError where it refuses them."""
     if ufunc.__name__ in COMPARISONS and any(isinstance(value, str) for value in inputs):
         kinds = [value.dtype.kind for value in inputs if isinstance(value, Dates)]

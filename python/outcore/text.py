@@ -246,7 +246,7 @@ def of_numpy(array: NDArray) -> Text:
     return Text(Array(node(codes)), array.dtype)
 
 
-def of_value(value: Any, kind: str) -> Text | None:
+def of_value(value: object, kind: str) -> Text | None:
     """A string, NumPy's strings, or text, as text, in bytes or letters as `kind` asks; None for anything else."""
     if isinstance(value, Text):
         return value

@@ -4,7 +4,7 @@ are."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsIndex
+from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array, Categories, oc
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.indexing import Index
-from outcore._lazy.node import Axis, axes_of, axis_of
+from outcore._lazy.node import Axis, Operand, axes_of, axis_of
 from outcore.errors import DTypeError, ShapeError
 
+Item: TypeAlias = "Operand | Typed"  # an array of numbers, dates or text
 Method = Literal["merge", "distribution"]
 
 
@@ -249,4 +250,4 @@ def decoded(value: Any, numbers: Any) -> Any:
     return value._decoded(numbers) if isinstance(value, Typed) else numbers
 
 
-__all__ = ["Distinct", "Typed", "carried", "decoded", "typed_of"]
+__all__ = ["Distinct", "Item", "Typed", "carried", "decoded", "typed_of"]

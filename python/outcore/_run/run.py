@@ -14,7 +14,7 @@ from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import functions
 from outcore._lazy.node import Operand, integers, node
-from outcore._lazy.typed import Typed, carried, decoded
+from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.running import plan_and_run
 from outcore._run.typed_files import store_typed
@@ -33,7 +33,6 @@ from outcore.errors import (
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Values: TypeAlias = "NDArray"
-Item: TypeAlias = "Operand | Typed"
 Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
 Named = TypeVar("Named", bound="tuple[Any, ...]")
 ChunkShapes: TypeAlias = "Mapping[Any, Sequence[int]]"  # by path, as `Targets`

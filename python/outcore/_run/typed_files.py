@@ -22,8 +22,7 @@ from outcore._base import files
 from outcore._base.system_errors import refusing
 from outcore._base.types import DType
 from outcore._lazy.node import node
-from outcore._lazy.typed import Typed, carried
-from outcore._run.run import Item
+from outcore._lazy.typed import Item, Typed, carried
 from outcore._session.record import Outcome
 from outcore.errors import (
     ArgumentError,

@@ -23,7 +23,7 @@ _PYTHONS: tuple[tuple[Any, str], ...] = (
 )
 
 
-def as_typed(value: Any, dtype: DTypeLike, copy: bool | None) -> Typed | None:
+def as_typed(value: object, dtype: DTypeLike, copy: bool | None) -> Typed | None:
     """The value as dates or text if it is of them, or `dtype` is; None for numbers."""
     kind = _kind_of(dtype)
     if dtype is not None and not kind:
@@ -72,7 +72,7 @@ def _kind_of(dtype: DTypeLike) -> str:
     return kind if kind in "mMSU" else ""
 
 
-def _implied(value: Any) -> str | None:
+def _implied(value: object) -> str | None:
     """NumPy's type, without unit or length, of a date, a duration or a string, or of the first of all in a list."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]

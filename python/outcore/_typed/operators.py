@@ -13,7 +13,7 @@ class DateOperators:
     __slots__ = ()
     __hash__: ClassVar[None]  # type: ignore[assignment]  # `==` is element-wise, as in NumPy
 
-    def _applied(self, ufunc: np.ufunc, *inputs: Any) -> Any:
+    def _applied(self, ufunc: np.ufunc, *inputs: object) -> Any:
         raise NotImplementedError
 
     def __neg__(self) -> Any:
