@@ -221,7 +221,7 @@ def get(key: str) -> Any:
     return _default(key) if value is None else value
 
 
-def snapshot(**options: Any) -> Options:
+def snapshot(**options: object) -> Options:
     """Every key's value in force, with `options` laid over; what a session is made from. Raises ConfigError as `get`.
 
     >>> import outcore as oc
@@ -247,7 +247,7 @@ class set:
     2147483648
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         self._values = {key: _checked(key, value, "config.set") for key, value in options.items()}
         with _lock:
             _join_lasting()

@@ -236,7 +236,7 @@ def meet(*arrays: Dates) -> tuple[Dates, ...]:
     return tuple(array.astype(common) for array in arrays)
 
 
-def _operand(value: Any) -> Any:
+def _operand(value: object) -> Any:
     """What `apply` takes: dates, an array of numbers, or a Python number; NotImplemented for a stranger."""
     if isinstance(value, (Dates, Array)) or is_weak(value):
         return value
@@ -275,7 +275,7 @@ def apply(ufunc: np.ufunc, *inputs: object) -> Any:
     return Dates(found, result) if result.kind in "mM" else found
 
 
-def _numbers(value: Any, kind: DType) -> Array:
+def _numbers(value: object, kind: DType) -> Array:
     """An operand in the type that a formula computes in; integers beside durations are counts of their unit."""
     if isinstance(value, Dates):
         return value.astype(kind).integers  # type: ignore[no-any-return]

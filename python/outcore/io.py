@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.arguments import whole
@@ -58,7 +59,7 @@ class CachedFile:
         """What the cache has done so far."""
         return CacheCounters(*self._core.counters)
 
-    def read_at(self, offsets: Any, size: int = 1, dtype: DTypeLike = np.uint8) -> NDArray:
+    def read_at(self, offsets: npt.ArrayLike, size: int = 1, dtype: DTypeLike = np.uint8) -> NDArray:
         """`size` elements at each of the byte `offsets`: an array of shape (k, size) in `dtype`.
 
         Offsets may come in any order and more than once; those of a page are read once, neighbours together. Raises
@@ -79,7 +80,7 @@ class CachedFile:
         found: NDArray = self._core.read(places.astype(np.uint64), count).view(kind)
         return found.reshape(places.size, size)
 
-    def write_at(self, offsets: Any, values: object) -> None:
+    def write_at(self, offsets: npt.ArrayLike, values: npt.ArrayLike) -> None:
         """Writes `values[i]` at byte `offsets[i]`, one after the other: an array of shape (k,) or (k, size), whose
         elements are written as they are, whatever was at those bytes before.
 
@@ -129,7 +130,7 @@ class CachedFile:
             self.flush()
 
 
-def _places(name: str, offsets: Any, kind: DType) -> NDArray:
+def _places(name: str, offsets: object, kind: DType) -> NDArray:
     places = np.atleast_1d(np.asarray(offsets))
     if places.ndim != 1 or (places.size and not np.issubdtype(places.dtype, np.integer)):
         raise IndexingError(f"{name}: offsets are whole numbers in a row, not {places.dtype} of {places.shape}")

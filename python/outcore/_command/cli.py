@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
-from typing import Any
 
 import click
 
@@ -36,7 +35,7 @@ def info(path: str, as_json: bool) -> None:
     show(content, as_json, "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in content.items()))
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return " × ".join(map(str, value)) if isinstance(value, list) and value else str(value)
 
 

@@ -24,7 +24,7 @@ def parsed_size(context: click.Context, parameter: click.Parameter, value: str |
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-def show(content: Any, as_json: bool, text: str) -> None:
+def show(content: object, as_json: bool, text: str) -> None:
     click.echo(json.dumps(content, indent=2, default=str) if as_json else text)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def map_blocks(
     return Array(_core.map_blocks(function, exprs, dtype_of(kind).name, room, axes))
 
 
-def map(function: Callable[..., Result], /, *arrays: Operand, **options: Any) -> Result:
+def map(function: Callable[..., Result], /, *arrays: Operand, **options: object) -> Result:
     """The function's formula as expression nodes: it is called once, on the lazy arrays themselves.
 
     So it runs at the speed of built-in operations, fused, without Python per tile. It must be written in operators and

@@ -32,7 +32,7 @@ from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
 
 def apply_along_axis(
-    func1d: Callable[..., object], axis: int, arr: Operand, /, *args: Any, dtype: DTypeLike = None, **kwargs: Any
+    func1d: Callable[..., object], axis: int, arr: Operand, /, *args: object, dtype: DTypeLike = None, **kwargs: object
 ) -> Array:
     """A function of a row applied to every row along an axis; what it gives (a number, or a row) takes the axis' place.
 
@@ -79,7 +79,7 @@ def _has_axis(function: Callable[..., object]) -> bool:
 
 
 def _on_ones(
-    function: Callable[..., object], array: Array, length: int, args: tuple[Any, ...], kwargs: Keywords
+    function: Callable[..., object], array: Array, length: int, args: tuple[object, ...], kwargs: Keywords
 ) -> NDArray:
     name = getattr(function, "__name__", "the function")
     check_room(f"apply_along_axis of {name}", length * array.dtype.itemsize, "a row must fit there")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -50,9 +50,11 @@ _REDUCTIONS: dict[str, Callable[..., Array]] = {
 _BLOCK_ELEMENTS = 1 << 20
 _EDGE_SHARE = 8  # a block is so many times as long as the edges it is given, where the array is
 _Depth = tuple[int, int]
+Depth: TypeAlias = "int | tuple[int, int]"  # elements before and behind a block
+Boundary: TypeAlias = "str | float"  # a kind of edge, or the number that stands there
 
 
-def _for_each_axis(name: str, given: Any, ndim: int, default: Any) -> list[Any]:
+def _for_each_axis(name: str, given: object, ndim: int, default: object) -> list[Any]:
     """One value for all axes, one for each, or those of the axes that a mapping names."""
     if isinstance(given, Mapping):
         named = {axis_of("map_overlap", axis, ndim): value for axis, value in given.items()}
@@ -64,7 +66,7 @@ def _for_each_axis(name: str, given: Any, ndim: int, default: Any) -> list[Any]:
     return [given] * ndim
 
 
-def _depths(depth: Any, shape: tuple[int, ...]) -> list[_Depth]:
+def _depths(depth: object, shape: tuple[int, ...]) -> list[_Depth]:
     found: list[_Depth] = []
     for axis, given in enumerate(_for_each_axis("depth", depth, len(shape), 0)):
         both = integers(given)
@@ -78,7 +80,7 @@ def _depths(depth: Any, shape: tuple[int, ...]) -> list[_Depth]:
     return found
 
 
-def _padded(x: Array, depths: list[_Depth], boundaries: list[Any]) -> Array:
+def _padded(x: Array, depths: list[_Depth], boundaries: list[Boundary]) -> Array:
     """The array with `depth` elements beyond both ends; zeros that no block is shown where the boundary is "none"."""
     for axis, (depth, boundary) in enumerate(zip(depths, boundaries, strict=True)):
         if depth == (0, 0):
@@ -177,8 +179,8 @@ def map_overlap(
     x: Operand,
     /,
     *,
-    depth: int | tuple[Any, ...] | Mapping[int, Any],
-    boundary: Any = "none",
+    depth: Depth | tuple[Depth, ...] | Mapping[int, Depth],
+    boundary: Boundary | tuple[Boundary, ...] | Mapping[int, Boundary] = "none",
     dtype: DTypeLike = None,
     workspace: int | str | None = None,
 ) -> Array:

@@ -510,7 +510,7 @@ class _Keys:
         return masks.Chosen(lambda: make()._expr, "keys") if groups._like is None else groups._like._later(make)
 
 
-def _are_keys(labels: Any) -> bool:
+def _are_keys(labels: object) -> bool:
     """Whether labels are several rows: a tuple or list of arrays."""
     kinds = (np.ndarray, Array, Typed)
     return isinstance(labels, (tuple, list)) and bool(labels) and all(isinstance(key, kinds) for key in labels)

@@ -7,7 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Literal, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def when_labelled(method: Method) -> Method:
 
 
 def _made_later(method: Method, is_known: Callable[[GroupRows], bool]) -> Method:
-    def made(groups: GroupRows, x: Operand, **options: Any) -> Array:
+    def made(groups: GroupRows, x: Operand, **options: object) -> Array:
         groups._check(method.__name__, x)
         if is_known(groups):
             return method(groups, x, **options)

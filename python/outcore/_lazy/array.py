@@ -311,7 +311,7 @@ class Array:
         return above.apply_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(
-        self, function: Callable[..., object], types: Any, args: tuple[Any, ...], options: Keywords
+        self, function: Callable[..., object], types: object, args: tuple[object, ...], options: Keywords
     ) -> Any:
         return above.apply_function(function, types, args, options)
 

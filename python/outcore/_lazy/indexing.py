@@ -48,7 +48,7 @@ def is_flag(key: Index) -> bool:
     return isinstance(key, bool) or (getattr(key, "dtype", None) == np.dtype(bool) and getattr(key, "ndim", 1) == 0)
 
 
-def _plain(part: Any) -> Any:
+def _plain(part: object) -> Any:
     """A NumPy integer without axes as Python's, a list as an array, which is one of integers where it is empty."""
     if isinstance(part, np.ndarray) and part.ndim == 0 and part.dtype.kind in "iu":
         return int(part)

@@ -240,7 +240,7 @@ def typed_of(value: object) -> Typed | None:
     return found
 
 
-def carried(value: Any) -> Any:
+def carried(value: object) -> Any:
     """The numbers that carry a typed array; any other value as it is."""
     return value._carrier if isinstance(value, Typed) else value
 

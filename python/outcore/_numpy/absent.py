@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def nearest(name: str) -> str:
     return ", ".join(found) if found else "map_blocks, map"
 
 
-def lazy_among(value: Any) -> Iterable[Array]:
+def lazy_among(value: object) -> Iterable[Array]:
     """The lazy arrays among arguments, and in their lists and tuples."""
     if isinstance(value, Array):
         yield value
@@ -94,7 +94,7 @@ def full_name(function: Callable[..., object]) -> str:
     return f"numpy.{space}.{function.__name__}" if space else f"numpy.{function.__name__}"
 
 
-def other_library(value: Any) -> bool:
+def other_library(value: object) -> bool:
     """Whether an operand of a ufunc is neither ours, nor NumPy's, nor a Python number or sequence."""
     if isinstance(value, (Array, np.ndarray, np.generic, list, tuple)) or is_weak(value):
         return False

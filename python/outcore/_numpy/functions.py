@@ -179,12 +179,12 @@ def _unique(
 
 
 def _block(arrays: Sequence[Operand]) -> Array:
-    def depth(part: Any) -> int:
+    def depth(part: object) -> int:
         return 1 + depth(part[0]) if isinstance(part, list) else 0
 
     levels = depth(arrays)
 
-    def joined(part: Any, level: int) -> Array:
+    def joined(part: object, level: int) -> Array:
         if not isinstance(part, list):
             array = oc.asarray(part)
             return array if array.ndim >= levels else oc.reshape(array, (1,) * (levels - array.ndim) + array.shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def _multi_dot(arrays: Sequence[Operand]) -> Array:
 def _of_two(name: str) -> Callable[..., object]:
     """`fft2` and its kin: over the last two axes."""
 
-    def call(a: Operand, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> object:
+    def call(a: Operand, s: object = None, axes: object = (-2, -1), norm: object = None) -> object:
         return getattr(oc.fft, name)(a, s=s, axes=axes, norm=norm)
 
     return call

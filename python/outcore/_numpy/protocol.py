@@ -132,7 +132,7 @@ def _loop_input(part: object) -> type | DType:
     return oc.asarray(part).dtype
 
 
-def _cast_to_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: DTypeLike) -> tuple[Any, ...]:
+def _cast_to_loop(ufunc: np.ufunc, inputs: tuple[object, ...], dtype: DTypeLike) -> tuple[Any, ...]:
     """The inputs in the types NumPy computes in, where `dtype` is the result's if given; Python scalars stay weak."""
     result = None if dtype is None else dtype_of(dtype)
     try:
@@ -143,7 +143,7 @@ def _cast_to_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: DTypeLike) ->
     return tuple(part if is_weak(part) else oc.asarray(part, dtype=kind) for part, kind in casts)
 
 
-def _reduced_where(name: str, a: Operand, mask: Any, axis: Axis, given: Keywords) -> object:
+def _reduced_where(name: str, a: Operand, mask: object, axis: Axis, given: Keywords) -> object:
     """A reduction over the elements that a mask chooses."""
     if name in ("sum", "prod", "mean", "var", "std"):
         return getattr(missing, f"{name}_where")(a, mask, axis=axis, **given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -295,7 +295,7 @@ def select(conditions: Sequence[Operand], choices: Sequence[Operand], /, default
 
 
 def piecewise(
-    x: Operand, conditions: Sequence[Operand], functions: Sequence[Any], /, *args: Any, **options: Any
+    x: Operand, conditions: Sequence[Operand], functions: Sequence[object], /, *args: object, **options: object
 ) -> Array:
     """The array with each element given to the function (or replaced by the value) of the last condition that holds.
 
@@ -312,7 +312,7 @@ def piecewise(
     if len(functions) not in (len(conditions), len(conditions) + 1):
         raise ArgumentError(f"piecewise: {len(conditions)} conditions and {len(functions)} functions")
 
-    def value(function: Any) -> Array:
+    def value(function: object) -> Array:
         found = function(array, *args, **options) if callable(function) else function
         return Array(node(found)).astype(array.dtype)
 

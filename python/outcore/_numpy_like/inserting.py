@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.types import NDArray
@@ -38,7 +38,7 @@ def append(x: Operand, values: Operand, /, *, axis: int | None = None) -> Array:
     return concat([x, values], axis=axis)
 
 
-def _places(name: str, obj: Any, length: int, last: int) -> NDArray:
+def _places(name: str, obj: object, length: int, last: int) -> NDArray:
     """The places that an integer, several, a slice or a mask names, counted from the front; 0-d for one integer."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(length))
@@ -59,7 +59,7 @@ def _places(name: str, obj: Any, length: int, last: int) -> NDArray:
     return np.where(given < 0, given + length, given)
 
 
-def delete(x: Operand, obj: Any, /, *, axis: int | None = None) -> Array:
+def delete(x: Operand, obj: int | slice | npt.ArrayLike, /, *, axis: int | None = None) -> Array:
     """The array without the elements at one place of an axis, several, those of a slice or of a mask; axis None: a row.
 
     Places are held in memory. Raises IndexingError for those out of bounds. I/O: none of its own for up to 64 places in
@@ -83,7 +83,7 @@ def delete(x: Operand, obj: Any, /, *, axis: int | None = None) -> Array:
     return concat([part for part in parts if part.shape[place]] or parts[:1], axis=place)
 
 
-def insert(x: Operand, obj: Any, values: Operand, /, *, axis: int | None = None) -> Array:
+def insert(x: Operand, obj: int | slice | npt.ArrayLike, values: Operand, /, *, axis: int | None = None) -> Array:
     """The array with values put before the given places of an axis, which are those in `x`; axis None: of one row.
 
     `obj` is an integer, several, a slice or a mask; values broadcast to what is put in and are cast to the type of `x`.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from outcore._base.element_types import DTypeLike, dtype_of
@@ -96,7 +94,7 @@ def geomspace(
     return _cast(moveaxis(values, 0, axis), dtype)
 
 
-def _is_zero(bound: Any) -> bool:
+def _is_zero(bound: object) -> bool:
     return not isinstance(bound, Array) and bool(np.any(np.asarray(bound) == 0))
 
 

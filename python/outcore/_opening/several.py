@@ -14,7 +14,7 @@ from outcore._standard.manipulation import concat
 from outcore.errors import ArgumentError, DTypeError, MissingFileError, ShapeError
 
 
-def parts_of(path: Any) -> list[str] | None:
+def parts_of(path: object) -> list[str] | None:
     """The files that a list names, or a name with wildcards; None for the name of one file.
 
     A file whose name has the characters of wildcards is itself. Raises MissingFileError where nothing matches,

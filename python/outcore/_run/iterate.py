@@ -219,7 +219,7 @@ def _scalar(name: str, value: npt.ArrayLike) -> Scalar:
     return scalar
 
 
-def _line(iteration: int, most: int, history: Mapping[str, list[Any]]) -> str:
+def _line(iteration: int, most: int, history: Mapping[str, list[object]]) -> str:
     last = "".join(f", {name} {values[-1]:.6g}" for name, values in history.items() if values)
     return f"step {iteration} of {most}{last}"
 

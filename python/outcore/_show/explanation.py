@@ -342,7 +342,7 @@ def _short_names(paths: Sequence[str]) -> dict[str, str]:
     return short
 
 
-def _repeats(kinds: Sequence[Any]) -> list[tuple[int, int, int]]:
+def _repeats(kinds: Sequence[object]) -> list[tuple[int, int, int]]:
     """Runs of equal periods, from the front: first place, how often, length of the period (at most 64)."""
     runs = []
     first = 0

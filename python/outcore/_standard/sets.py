@@ -13,7 +13,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._lazy.array import Array, Categories
-from outcore._lazy.node import Operand, node
+from outcore._lazy.node import ArrayLike, Operand, node
 from outcore._lazy.typed import Typed, typed_of
 from outcore._run import masks
 from outcore._run.foresight import is_foreseeing
@@ -259,7 +259,7 @@ def unique(
     return found if len(found) > 1 else found[0]
 
 
-def isin(x: Operand | Typed, test_elements: Any, /, *, invert: bool = False) -> Array:
+def isin(x: Operand | Typed, test_elements: ArrayLike | Typed, /, *, invert: bool = False) -> Array:
     """Whether each element of `x` is among the test elements, also of dates and text. NaN, and NaT, is in nothing.
 
     I/O: a sort of the test elements, and two searches in them: see `searchsorted`. Complex numbers are sorted with

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+
+from outcore._lazy.array import Array
 
 
 class DateOperators:
@@ -16,32 +18,41 @@ class DateOperators:
     def _applied(self, ufunc: np.ufunc, *inputs: object) -> Any:
         raise NotImplementedError
 
-    def __neg__(self) -> Any:
-        return self._applied(np.negative, self)
+    def _timed(self, ufunc: np.ufunc, *inputs: object) -> Self:
+        """Dates or durations of dates and durations."""
+        found: Self = self._applied(ufunc, *inputs)
+        return found
 
-    def __pos__(self) -> Any:
-        return self._applied(np.positive, self)
+    def _compared(self, ufunc: np.ufunc, *inputs: object) -> Array:
+        found: Array = self._applied(ufunc, *inputs)
+        return found
 
-    def __abs__(self) -> Any:
-        return self._applied(np.absolute, self)
+    def __neg__(self) -> Self:
+        return self._timed(np.negative, self)
 
-    def __add__(self, other: object) -> Any:
-        return self._applied(np.add, self, other)
+    def __pos__(self) -> Self:
+        return self._timed(np.positive, self)
 
-    def __radd__(self, other: object) -> Any:
-        return self._applied(np.add, other, self)
+    def __abs__(self) -> Self:
+        return self._timed(np.absolute, self)
 
-    def __sub__(self, other: object) -> Any:
-        return self._applied(np.subtract, self, other)
+    def __add__(self, other: object) -> Self:
+        return self._timed(np.add, self, other)
 
-    def __rsub__(self, other: object) -> Any:
-        return self._applied(np.subtract, other, self)
+    def __radd__(self, other: object) -> Self:
+        return self._timed(np.add, other, self)
 
-    def __mul__(self, other: object) -> Any:
-        return self._applied(np.multiply, self, other)
+    def __sub__(self, other: object) -> Self:
+        return self._timed(np.subtract, self, other)
 
-    def __rmul__(self, other: object) -> Any:
-        return self._applied(np.multiply, other, self)
+    def __rsub__(self, other: object) -> Self:
+        return self._timed(np.subtract, other, self)
+
+    def __mul__(self, other: object) -> Self:
+        return self._timed(np.multiply, self, other)
+
+    def __rmul__(self, other: object) -> Self:
+        return self._timed(np.multiply, other, self)
 
     def __truediv__(self, other: object) -> Any:
         return self._applied(np.divide, self, other)
@@ -55,23 +66,23 @@ class DateOperators:
     def __rfloordiv__(self, other: object) -> Any:
         return self._applied(np.floor_divide, other, self)
 
-    def __mod__(self, other: object) -> Any:
-        return self._applied(np.remainder, self, other)
+    def __mod__(self, other: object) -> Self:
+        return self._timed(np.remainder, self, other)
 
-    def __rmod__(self, other: object) -> Any:
-        return self._applied(np.remainder, other, self)
+    def __rmod__(self, other: object) -> Self:
+        return self._timed(np.remainder, other, self)
 
-    def __lt__(self, other: object) -> Any:
-        return self._applied(np.less, self, other)
+    def __lt__(self, other: object) -> Array:
+        return self._compared(np.less, self, other)
 
-    def __le__(self, other: object) -> Any:
-        return self._applied(np.less_equal, self, other)
+    def __le__(self, other: object) -> Array:
+        return self._compared(np.less_equal, self, other)
 
-    def __gt__(self, other: object) -> Any:
-        return self._applied(np.greater, self, other)
+    def __gt__(self, other: object) -> Array:
+        return self._compared(np.greater, self, other)
 
-    def __ge__(self, other: object) -> Any:
-        return self._applied(np.greater_equal, self, other)
+    def __ge__(self, other: object) -> Array:
+        return self._compared(np.greater_equal, self, other)
 
     def __eq__(self, other: object) -> Any:
         return self._applied(np.equal, self, other)

@@ -202,7 +202,7 @@ _BOUNDS: dict[Callable[..., object], _Bounds] = {
 }
 
 
-def explain(function: Callable[..., object], G: Graph, *args: Any, **kwargs: Any) -> GraphForecast:
+def explain(function: Callable[..., object], G: Graph, *args: object, **kwargs: object) -> GraphForecast:
     """What `function(G, *args, **kwargs)` will take, for the functions of `outcore.graph`: memory, and what it reads.
 
     Memory is what will be reserved, and what a page cache takes beside it at most. Which lists are read depends on what

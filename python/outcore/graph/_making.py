@@ -85,7 +85,7 @@ def _opened(file: File) -> Graph:
     return Graph(_core.open_graph(session(), str(file.path)), file.holder())
 
 
-def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: Any) -> SparseMatrix:
+def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: object) -> SparseMatrix:
     """Stores entries of a matrix, and their mirror images, where that is not done."""
     path = work.path("both.ocs")
 
@@ -434,7 +434,7 @@ def from_networkx(
     return from_arrays(sources, targets, path, weights=values, vertices=len(numbers), **options)
 
 
-def _weight(name: str, value: Any) -> float:
+def _weight(name: str, value: object) -> float:
     """A weight of networkx's, which may be anything there; None stands for an edge that is hidden."""
     if isinstance(value, (str, bytes, complex, np.complexfloating)) or not hasattr(value, "__float__"):
         raise ArgumentError(f"from_networkx: {name} of an edge must be a real number, not {value!r}")

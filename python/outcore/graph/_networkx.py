@@ -30,7 +30,7 @@ def _dispatched(function: Callable[..., object]) -> Callable[..., object]:
     back itself from a backend that is named in the call."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> object:
+    def call(*args: object, **kwargs: object) -> object:
         import networkx as nx
 
         try:
@@ -162,7 +162,7 @@ _SMALL_OF = {"betweenness_centrality": 6_000}
 _ONE_SEARCH = ("connected_components", "single_source_shortest_path_length")
 
 
-def _reason_of_class(graph: Any) -> str | None:
+def _reason_of_class(graph: object) -> str | None:
     """Why the edges of a graph are not known from what networkx keeps of it."""
     if isinstance(graph, Graph):
         return None
@@ -205,7 +205,7 @@ def _reason(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> str |
     return _reason_of_weight(name, G, given)
 
 
-def _reason_of_weight(name: str, G: Any, given: dict[str, Any]) -> str | None:
+def _reason_of_weight(name: str, G: object, given: dict[str, Any]) -> str | None:
     weight = given.get(_PERHAPS_WEIGHTED.get(name, "weight"))
     if name in _WITHOUT_WEIGHTS:
         return "weights do not count; weight=None is right" if weight is not None and _has(G, weight) else None
@@ -230,7 +230,7 @@ def _is_before_3_5() -> bool:
     return tuple(map(int, nx.__version__.split(".")[:2])) < (3, 5)
 
 
-def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+def can_run(name: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> bool | str:
     """Whether a call means what networkx means by it; else why not."""
     signature = inspect.signature(_FUNCTIONS[name])
     try:
@@ -270,7 +270,7 @@ def convert_from_nx(graph: Any, *, edge_attrs: dict[str, Any] | None = None, nam
         raise _RefusedError(error.message) from error
 
 
-def convert_to_nx(found: Any, **_: Any) -> object:
+def convert_to_nx(found: object, **_: object) -> object:
     """A stored graph as networkx has it, in memory; other results are what they are."""
     import networkx as nx
 

@@ -72,7 +72,7 @@ def by_node(G: Graph, values: NDArray) -> dict[Node, float]:
     return dict(zip(names, values.tolist(), strict=True))
 
 
-def chosen(G: Graph, nodes: Any) -> tuple[list[tuple[Node, int]], bool]:
+def chosen(G: Graph, nodes: object) -> tuple[list[tuple[Node, int]], bool]:
     """Nodes with their numbers, all unless given, and whether one was given instead of several. What is no node is left
     out, as networkx does. Raises networkx's NetworkXError for what is neither a node nor several."""
     import networkx as nx

@@ -37,7 +37,7 @@ def _sources(G: Graph, sources: Any) -> list[int]:
     return [_number_of(G, node) for node in sources] if number is None else [number]
 
 
-def bfs_layers(G: Graph, sources: Any) -> Iterator[list[Node]]:
+def bfs_layers(G: Graph, sources: object) -> Iterator[list[Node]]:
     numbers = _sources(G, sources)
     if not numbers:
         return
@@ -129,7 +129,7 @@ def bfs_successors(
 # -- how far all are --------------------------------------------------------------------------------------------------
 
 
-def eccentricity(G: Graph, v: Any = None, sp: object = None, weight: str | None = None) -> object:
+def eccentricity(G: Graph, v: object = None, sp: object = None, weight: str | None = None) -> object:
     pairs, is_one = chosen(G, v)
     farthest = _farthest(G, pairs, weight)
     return farthest[v] if is_one else farthest
@@ -178,7 +178,7 @@ def center(G: Graph, e: object = None, usebounds: bool = False, weight: str | No
     return [node for node, distance in farthest.items() if distance == least]
 
 
-def approximate_diameter(G: Graph, seed: Any = None) -> int:
+def approximate_diameter(G: Graph, seed: object = None) -> int:
     import networkx as nx
 
     if G.number_of_vertices == 0:

@@ -29,7 +29,7 @@ class _State(NamedTuple):
     fill: Any
 
 
-def state(dtype: npt.DTypeLike, fill: Any = 0) -> Any:
+def state(dtype: npt.DTypeLike, fill: object = 0) -> Any:
     """What a vertex program knows of each vertex: in the program, an array of NumPy's with `fill` for every vertex.
 
     Raises DTypeError for objects of Python's, whose memory is not known. I/O: none, it is in memory.

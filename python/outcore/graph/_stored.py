@@ -142,7 +142,7 @@ def session() -> _core.Session:
     return current()._core
 
 
-def is_vertex(G: StoredLists, vertex: Any) -> bool:
+def is_vertex(G: StoredLists, vertex: object) -> bool:
     """Whether it is one of the numbers that a graph has for its vertices."""
     return isinstance(vertex, (int, np.integer)) and 0 <= int(vertex) < G.number_of_vertices
 

@@ -88,7 +88,7 @@ class Nodes(_OfVertices, Set[int]):
         self._graph = graph
 
     @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:
+    def _from_iterable(cls, it: Iterable[object]) -> set[Any]:
         return set(it)
 
     def __getitem__(self, vertex: int) -> Attributes:

@@ -47,7 +47,7 @@ class Data(NamedTuple):
 def _naming_itself(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A method whose refusals name it: users called that, and none of the operators that it is made of."""
 
-    def named(self: Any, *given: Any, **options: Any) -> Any:
+    def named(self: object, *given: object, **options: object) -> Any:
         try:
             return fit(self, *given, **options)
         except MemoryLimitError as error:
@@ -66,7 +66,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     With lazy input results are lazy; with any other they are NumPy arrays. Fitted attributes are NumPy arrays.
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         for name in ("fit", "partial_fit"):
             if name in vars(cls):
@@ -77,7 +77,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         state = super().__getstate__()
         return {name: value for name, value in state.items() if not isinstance(value, Array)}
 
-    def _read(self, x: ArrayLike, *, reset: bool, rows_min: int = 1, **checks: Any) -> Data:
+    def _read(self, x: ArrayLike, *, reset: bool, rows_min: int = 1, **checks: object) -> Data:
         """The data as it is worked with. Lazy arrays are checked by shape and type, all others by scikit-learn."""
         if isinstance(x, Array):
             x = self._lazy(x, reset, rows_min)
@@ -107,7 +107,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         check_is_fitted(self)
         return self._read(x, reset=False, **checks)
 
-    def _read_pair(self, x: ArrayLike, y: ArrayLike, *, reset: bool = True, **checks: Any) -> tuple[Data, Any]:
+    def _read_pair(self, x: ArrayLike, y: ArrayLike, *, reset: bool = True, **checks: object) -> tuple[Data, Any]:
         """Data and targets of as many rows; targets are lazy where they came so, else NumPy arrays."""
         if y is None:
             raise ValueError(f"{type(self).__name__}: requires y to be passed, but the target y is None")

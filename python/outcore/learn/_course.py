@@ -36,7 +36,7 @@ class Beside:
         self._value: Any = None
         self.is_due = True
 
-    def settled(self, value: Any) -> None:
+    def settled(self, value: object) -> None:
         """Has the value be this one, without results."""
         self._value, self.is_due = value, False
 
@@ -156,7 +156,7 @@ class Course:
         """The state that `keep` kept last in the run before."""
         return None if self.journal is None else self.journal.kept()
 
-    def keep(self, step: int, state: Sequence[Any]) -> None:
+    def keep(self, step: int, state: Sequence[object]) -> None:
         """Keeps the state after every so many steps, as `checkpoint` says: for fits whose sweeps leave more than sums.
 
         It becomes the place to go on from; results before it are not needed any more.

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from joblib import hash as content_hash
@@ -47,7 +47,7 @@ def _unpacked(file: BinaryIO) -> list[NDArray] | None:
     return arrays
 
 
-def _identity(value: Any) -> str:
+def _identity(value: object) -> str:
     """What data is: lazy arrays by their files and formulas, others by their values."""
     return content(value) if isinstance(value, Array) else content_hash(value)
 
@@ -60,7 +60,7 @@ class Journal:
     file is named by the parameters and the data; an entry that is torn ends it.
     """
 
-    def __init__(self, every: int, name: str, parts: Sequence[Any]) -> None:
+    def __init__(self, every: int, name: str, parts: Sequence[object]) -> None:
         if every < 1:
             raise ArgumentError(f"{name}: checkpoint must be at least 1, not {every}")
         key = "\n".join([name, oc.__version__, *map(_identity, parts)])

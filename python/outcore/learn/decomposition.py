@@ -68,7 +68,7 @@ class _Principal(_Components):
         self.mean_ = found.mean.astype(dtype)
         self.noise_variance_ = max(whole - float(np.sum(variances[:count])), 0.0) / rest if rest > 0 else 0.0
 
-    def _count(self, wanted: Any, rows: int, columns: int) -> Any:
+    def _count(self, wanted: object, rows: int, columns: int) -> Any:
         """How many components: an int, or a float for a part of the variance."""
         most = min(rows, columns)
         if wanted is None:

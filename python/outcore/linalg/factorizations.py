@@ -368,7 +368,7 @@ def _inverted(values: Array, cutoff: Array) -> Array:
     return where(is_kept, 1 / where(is_kept, values, 1.0), 0.0)
 
 
-def pinv(x: Operand, /, *, rtol: Any = None) -> Array:
+def pinv(x: Operand, /, *, rtol: Operand | None = None) -> Array:
     """The pseudo-inverses (Moore, Penrose) of matrices (…, m, n): (…, n, m), by singular values above `rtol` times the
     largest; by default eps·max(m, n). I/O: as `svd` without full matrices, and one write.
 
@@ -385,7 +385,7 @@ def pinv(x: Operand, /, *, rtol: Any = None) -> Array:
     return matmul(scaled, adjoint(left)).astype(own)
 
 
-def matrix_rank(x: Operand, /, *, rtol: Any = None) -> Array:
+def matrix_rank(x: Operand, /, *, rtol: Operand | None = None) -> Array:
     """How many singular values of matrices (…, m, n) are above `rtol` times the largest: (…), int64.
 
     I/O: one read.

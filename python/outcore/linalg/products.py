@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from typing import Any
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike
@@ -144,7 +143,7 @@ def vector_norm(x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord
     return pow(sum(pow(sizes, ord), axis=axis, keepdims=keepdims), 1 / ord)
 
 
-def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
     """Norms of the last two axes: "fro" (Σ x²)^½, 1 and -1 (column sums), inf and -inf (row sums); by singular values:
     2 (the largest), -2 (the smallest), "nuc" (their sum).
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from outcore._base.types import PathLike
 from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError, IndexingError
 from outcore.sparse._along import check_room
 from outcore.sparse._stored import Matrix, StoredMatrix
@@ -60,7 +61,12 @@ class Arranging(StoredMatrix):
         return made.T if self._transposed else made
 
     def permute(
-        self, rows: Any = None, columns: Any = None, *, path: PathLike | None = None, overwrite: bool = False
+        self,
+        rows: Operand | None = None,
+        columns: Operand | None = None,
+        *,
+        path: PathLike | None = None,
+        overwrite: bool = False,
     ) -> Self:
         """Rows and columns in other orders: what NumPy's `A[rows][:, columns]` gives of two permutations.
 
@@ -139,7 +145,7 @@ def _positions(at: Indices, key: range) -> npt.NDArray[np.int64]:
     return np.where(inside, offset // key.step, -1)
 
 
-def _inverse(order: Any, length: int) -> Indices | None:
+def _inverse(order: object, length: int) -> Indices | None:
     if order is None:
         return None
     given = np.asarray(order.compute() if isinstance(order, Array) else order)

@@ -129,7 +129,7 @@ class Coordinates(NamedTuple):
             yield [np.asarray(part[begin : begin + _PIECE].compute()) for part in parts]
 
 
-def _stored(array: Any) -> _core.Expr:
+def _stored(array: object) -> _core.Expr:
     return array._expr if isinstance(array, Array) else node(array)
 
 
@@ -200,7 +200,7 @@ def _members_of(group: Any, names: tuple[str, str, str], source: str) -> tuple[A
     return first, second, third
 
 
-def _array(array: Any) -> Any:
+def _array(array: object) -> Any:
     """As an array of outcore where it is one of HDF5 or Zarr."""
     return asarray(_Reopened(array) if type(array).__module__.partition(".")[0] == "h5py" else array)
 

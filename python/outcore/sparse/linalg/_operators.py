@@ -196,7 +196,7 @@ def square(a: object, name: str) -> Operator:
     return found
 
 
-def _scipy_operator(matrix: Any) -> Any:
+def _scipy_operator(matrix: object) -> Any:
     from scipy.sparse.linalg import aslinearoperator as scipy_operator
 
     return scipy_operator(matrix)

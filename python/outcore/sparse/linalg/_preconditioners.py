@@ -196,7 +196,7 @@ def incomplete_lu(A: Any, drop_tol: float | None = None, fill_factor: float | No
     return _Factors(factors, floating_dtype(found.dtype))
 
 
-def factored(matrix: Any, singular: Callable[[], LinAlgError]) -> Any:
+def factored(matrix: object, singular: Callable[[], LinAlgError]) -> Any:
     """SciPy's complete LU factors of a matrix in memory, by columns. Raises what `singular` makes."""
     from scipy.sparse.linalg import splu
 
@@ -206,7 +206,7 @@ def factored(matrix: Any, singular: Callable[[], LinAlgError]) -> Any:
         raise singular() from None
 
 
-def factored_operator(factors: Any, dtype: DTypeLike) -> Preconditioner:
+def factored_operator(factors: object, dtype: DTypeLike) -> Preconditioner:
     """The inverse that factors in memory solve with."""
     return _Factors(factors, dtype)
 
