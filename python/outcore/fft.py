@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -230,7 +230,7 @@ def irfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "
     return real(_transform(concat(parts, axis=place), place, True, scale))
 
 
-_SWAPPED: dict[Any, Norm] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+_SWAPPED: dict[str | None, Norm] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def hfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:

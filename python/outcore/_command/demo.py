@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from outcore import _core
 from outcore._base.sizes import format_size, parse_size
 from outcore._base.types import JSONObject
 from outcore._command import bandwidth, confine
+from outcore._lazy.array import Array
 from outcore.errors import OutcoreError
 
 COLUMNS, RANK = 100, 10
@@ -52,7 +52,7 @@ class Spec:
 # -- the two programs, as a user writes them --------------------------------------------------------------------
 
 
-def nmf(X: Any, W: Any, H: Any, iterations: int = NMF_ITERATIONS) -> tuple[Any, Any]:
+def nmf(X: Array, W: Array, H: Array, iterations: int = NMF_ITERATIONS) -> tuple[Array, Array]:
     """Multiplicative updates (Lee and Seung 2001): W ← W ∘ X Hᵀ / W H Hᵀ, H ← H ∘ Wᵀ X / Wᵀ W H."""
     for _ in range(iterations):
         W = W * (X @ H.T) / (W @ H @ H.T)
@@ -60,7 +60,7 @@ def nmf(X: Any, W: Any, H: Any, iterations: int = NMF_ITERATIONS) -> tuple[Any, 
     return W, H
 
 
-def logistic(X: Any, y: Any, w: Any, steps: int = STEPS, step: float = STEP) -> Any:
+def logistic(X: Array, y: Array, w: Array, steps: int = STEPS, step: float = STEP) -> Array:
     """Batch gradient descent on the logistic loss: w ← w − step · Xᵀ (σ(X w) − y)."""
     for _ in range(steps):
         w = w - step * (X.T @ (1 / (1 + oc.exp(-(X @ w))) - y))

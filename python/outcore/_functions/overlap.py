@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from outcore._base.element_types import DTypeLike, dtype_of
-from outcore._base.types import DType, NDArray
+from outcore._base.types import DType, NDArray, Scalar
 from outcore._functions.blocks import map_blocks
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axis_of, integers, node
@@ -261,7 +261,12 @@ def _reduction(function: Callable[..., Array] | str) -> Callable[..., Array]:
 
 
 def block_reduce(
-    x: Operand, block: int | Sequence[int], /, function: Callable[..., Array] | str = mean, *, fill: Any = None
+    x: Operand,
+    block: int | Sequence[int],
+    /,
+    function: Callable[..., Array] | str = mean,
+    *,
+    fill: Scalar | None = None,
 ) -> Array:
     """The array with each block of so many elements along each axis made one by a reduction, such as `oc.mean`.
 

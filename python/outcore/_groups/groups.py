@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from outcore import _core
-from outcore._base.types import DType, NDArray
+from outcore._base.types import DType, NDArray, Scalar
 from outcore._groups.order import GroupOrder
 from outcore._groups.rows import when_needed
 from outcore._groups.sorted import Fold, Order, Sorted, upright
@@ -440,7 +440,7 @@ def _without_nan(values: Array, instead: float, skipna: bool) -> Array:
     return where(isnan(values), instead, values) if skipna and values.dtype.kind == "f" else values
 
 
-def _nothing(fold: str, dtype: DType) -> Any:
+def _nothing(fold: str, dtype: DType) -> Scalar:
     """What the extreme of no numbers is said to be."""
     if dtype.kind == "f":
         return np.nan
@@ -492,7 +492,7 @@ class _Keys:
             return make()
         return masks.Chosen(lambda: make()._expr, "groupby")
 
-    def of(self, codes: Array) -> tuple[Any, ...]:
+    def of(self, codes: Array) -> tuple[Array | Typed, ...]:
         """The keys that a row of numbers stands for."""
         return tuple(self._part(place, codes) for place in range(len(self._each)))
 

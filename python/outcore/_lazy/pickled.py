@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,7 +108,7 @@ def _made(step: Step, inputs: list[_core.Expr]) -> _core.Expr:
         same = inputs[0].dtype == step.dtype
         found = inputs[0] if same else _core.astype(inputs[0], step.dtype)
         return found if tuple(found.tile) == step.tile and not same else _core.copy_tiled(found, step.tile)
-    build: Any = getattr(_core, call)
+    build: Callable[..., _core.Expr] = getattr(_core, call)
     made: _core.Expr
     if call in ("full", "eye", "random", "linspace", "arange"):
         made = build(*_generated(step), step.dtype)
@@ -121,7 +122,7 @@ def _made(step: Step, inputs: list[_core.Expr]) -> _core.Expr:
     return made
 
 
-def _generated(step: Step) -> tuple[Any, ...]:
+def _generated(step: Step) -> tuple[object, ...]:
     """Arguments of a function that makes an array of nothing, in its order."""
     given, shape = step.arguments, step.shape
     return {

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Axis, Operand, as_numpy, axes_of, axis_of, is_weak, node
 from outcore._lazy.reduction import floating, wide_dtype
@@ -221,7 +222,7 @@ def convolve(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "vali
     total = long.size + before
     given = x2 if short is b else x1
     # Of rows in memory the weights are numbers; others stay lazy.
-    weights: Any = short.astype(dtype) if isinstance(given, Array) else np.asarray(given).astype(dtype)
+    weights: Array | NDArray = short.astype(dtype) if isinstance(given, Array) else np.asarray(given).astype(dtype)
     each = [weights[at : at + 1] if isinstance(given, Array) else asarray(weights[at]) for at in range(short.size)]
     shifted = [padded[before - at : before - at + total] * weight for at, weight in enumerate(each)]
     full = fold(lambda left, right: left + right, shifted)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._lazy.reduction import floating
@@ -42,7 +40,7 @@ def allclose(
     return all(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
-def _typed_pair(x1: object, x2: object) -> tuple[Any, Any] | None:
+def _typed_pair(x1: object, x2: object) -> tuple[Array | Typed, Array | Typed] | None:
     """Both arrays, where one of them is of dates or text; the other may be of numbers."""
     typed = typed_of(x1), typed_of(x2)
     if typed == (None, None):
@@ -56,7 +54,7 @@ def _typed_same(a: object, b: object, equal_nan: bool) -> Array | None:
     if not (isinstance(a, Typed) and isinstance(b, Typed)):
         return None
     try:
-        same: Any = a == b
+        same: object = a == b
     except DTypeError:
         return None
     if same is NotImplemented or not isinstance(same, Array):

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from outcore._lazy.array import Array
 from outcore._lazy.node import axis_of
 from outcore._lazy.typed import Typed, carried
 from outcore._standard.manipulation import concat
@@ -39,12 +40,12 @@ def _matching(name: str) -> list[str] | None:
     return found
 
 
-def _in_order(name: str) -> list[Any]:
+def _in_order(name: str) -> list[int | str]:
     """Numbers in names by their value: part-2 before part-10."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
 
 
-def joined(names: list[str], open_one: Callable[[str], Any], axis: int) -> Any:
+def joined(names: list[str], open_one: Callable[[str], Array | Typed], axis: int) -> Any:
     """The arrays of files along an axis. Raises DTypeError and ShapeError where two files do not go together."""
     arrays = [open_one(name) for name in names]
     first = arrays[0]

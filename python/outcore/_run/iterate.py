@@ -22,6 +22,7 @@ from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 
 Step = Callable[..., object]
+Beside = list[Any]  # numbers, and lazy arrays of one element
 Scalars = dict[str, Any]  # what a step gives beside the state: numbers, or lazy arrays of one element, by name
 _STATE_SHARE = 3  # the old state, the new one and the work each have a third of the budget
 _SMALL_BYTES = 1 << 20  # arrays up to this size stay in memory whatever the limit
@@ -241,8 +242,8 @@ class _Places:
         self._on_disk[place] = state[place].nbytes > _SMALL_BYTES
 
     def run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: list[Any], bar: Bar | None
-    ) -> tuple[tuple[Array, ...], list[Any], Outcome, float]:
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Beside, bar: Bar | None
+    ) -> tuple[tuple[Array, ...], Beside, Outcome, float]:
         """Computes the next state and the values beside it: arrays, values, what was done, seconds of planning."""
         lazy = [place for place, value in enumerate(beside) if isinstance(value, Array)]
         try:
@@ -256,8 +257,8 @@ class _Places:
             return self._run(old, new, beside, lazy, bar)
 
     def _run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: list[Any], lazy: list[int], bar: Bar | None
-    ) -> tuple[tuple[Array, ...], list[Any], Outcome, float]:
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Beside, lazy: list[int], bar: Bar | None
+    ) -> tuple[tuple[Array, ...], Beside, Outcome, float]:
         # What a step hands on as it was needs no copy.
         same = [not self._is_restored and new[place]._expr.id == old[place]._expr.id for place in range(len(new))]
         due = [place for place in range(len(new)) if not same[place]]

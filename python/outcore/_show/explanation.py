@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
@@ -316,7 +315,7 @@ def _files(part: Pass) -> tuple[str, ...]:
     )
 
 
-def _kind(part: Pass) -> tuple[Any, ...]:
+def _kind(part: Pass) -> tuple[object, ...]:
     """What passes have in common that are shown as one."""
     return part.label, part.domain, part.tasks, _files(part)
 

@@ -6,13 +6,12 @@ NaN and NaT are behind all other elements. A complex number goes by its real par
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from outcore._lazy.array import Array
 from outcore._lazy.node import expr_dtype, node
-from outcore._lazy.typed import Method, Typed, typed_of
+from outcore._lazy.typed import Item, Method, Typed, typed_of
 from outcore._run import masks
 from outcore._standard.sorting import sort_by
 from outcore.elementwise import imag, isnan, real
@@ -110,7 +109,9 @@ def in_order(of: Elements, *beside: Array, method: Method | None = None) -> list
     return [*columns, *others]
 
 
-def sort_typed_by(keys: Any, values: Sequence[Any], descending: bool, method: Method | None) -> tuple[Any, ...]:
+def sort_typed_by(
+    keys: Item, values: Sequence[Item], descending: bool, method: Method | None
+) -> tuple[Array | Typed, ...]:
     """As `sort_by`, where the keys or some columns are dates or text: those go as the numbers that order them."""
     typed = typed_of(keys)
     parts = [typed_of(value) for value in values]
@@ -118,7 +119,7 @@ def sort_typed_by(keys: Any, values: Sequence[Any], descending: bool, method: Me
         [Array(node(value))] if part is None else part._columns() for part, value in zip(parts, values, strict=True)
     ]
     beside = [column for columns in flat for column in columns]
-    first: Any
+    first: Array | Typed
     if typed is None:
         first, *found = sort_by(keys, *beside, descending=descending, method=method)
     else:
@@ -127,7 +128,7 @@ def sort_typed_by(keys: Any, values: Sequence[Any], descending: bool, method: Me
         columns = typed._columns(descending)
         found = in_order(Elements(columns, typed.shape), *beside, method=method)
         first, found = typed._of_columns(found[: len(columns)], descending), found[len(columns) :]
-    rows: list[Any] = [first]
+    rows: list[Array | Typed] = [first]
     for part, columns in zip(parts, flat, strict=True):
         own, found = found[: len(columns)], found[len(columns) :]
         rows.append(own[0] if part is None else part._of_columns(own))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from outcore._lazy.typed import Typed
 from outcore.errors import DTypeError
 
 _DATES = ("m", "M")
-_PYTHONS: tuple[tuple[Any, str], ...] = (
+_PYTHONS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((datetime.date, np.datetime64), "M8"),
     ((datetime.timedelta, np.timedelta64), "m8"),
     (str, "U"),

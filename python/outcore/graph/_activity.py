@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from outcore import _core
+from outcore._base.types import JSONObject
 from outcore._session import record as _record
 from outcore._session.progress import live
 from outcore._session.record import Outcome
@@ -42,7 +42,7 @@ def running(name: str) -> Iterator[_core.GraphRun]:
         yield told[-1]
         return
     began = time.perf_counter()
-    other: dict[str, Any] = {"graph": name}
+    other: JSONObject = {"graph": name}
     before = session.counters()["bytes_read"]
     with session.working() as is_alone, live(session.options["progress"]) as bar:
         if bar is not None:

@@ -16,7 +16,7 @@ from outcore import _core, sparse
 from outcore._base.arguments import whole
 from outcore._base.element_types import dtype_of
 from outcore._base.files import same_bytes
-from outcore._base.types import NDArray, PathLike
+from outcore._base.types import Keywords, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, stored
@@ -31,9 +31,8 @@ from outcore.sparse._stream import File, sorted_as_read
 from outcore.sparse._tiles import check_target, in_the_way, is_matrix
 
 Ends = Array | NDArray | Sequence[float]  # sources, targets or weights of edges
-OptionValues = dict[str, Any]  # options of `from_entries` by name, as `Options` has them
 # Stores a matrix at a path, and its transpose at another, if there is one.
-Store = Callable[[Path, Path | None, OptionValues], object]
+Store = Callable[[Path, Path | None, Keywords], object]
 # Blocks of entries, from that of a number on.
 Blocks = Callable[[int], Iterator[Chunk]]
 # Edges of arrays in memory that are written to scratch together.
@@ -65,7 +64,7 @@ def _made(
         if note == "labelled":
             note = work.noted("edges", labels.name)
         if note is None or not all(map(is_matrix, matrices)):
-            options: OptionValues = {"overwrite": True}
+            options: Keywords = {"overwrite": True}
             if key is not None:
                 options["resume"] = True
             if not directed and not mirrored:
@@ -183,7 +182,7 @@ def from_edges(
     lines = looked_at(source, partial(text_lines, source, **told))
     check_graph("from_edges", lines, vertices, directed, weights is not False)
 
-    def store(rows: Path, columns: Path | None, more: OptionValues) -> object:
+    def store(rows: Path, columns: Path | None, more: Keywords) -> object:
         return sparse.from_edges(source, rows, values=weights, transpose=columns, **given, **more)
 
     key = f"{stamp_of(source)} {weights} {sorted(given.items())}" if resume else None
@@ -234,7 +233,7 @@ def from_arrays(
             return _from_memory([_in_memory(part) for part in entries], path, directed, overwrite, options)
         key = _key(tuple(_column(part) for part in entries), None, cast(Options, options))
 
-    def store(rows: Path, columns: Path | None, more: OptionValues) -> object:
+    def store(rows: Path, columns: Path | None, more: Keywords) -> object:
         # Without a shape this makes the matrix as wide as long.
         shape = options.pop("shape", None) or _square(sources, targets)
         return sparse.from_entries(entries, rows, transpose=columns, shape=shape, **options, **more)
@@ -258,7 +257,7 @@ def _in_memory(part: Ends) -> NDArray:
 
 
 def _from_memory(
-    columns: list[NDArray], path: PathLike | None, directed: bool, overwrite: bool, options: OptionValues
+    columns: list[NDArray], path: PathLike | None, directed: bool, overwrite: bool, options: Keywords
 ) -> Graph:
     """As `from_arrays`, and gone on with where it was killed: another process has the arrays again where they have the
     same digest."""
@@ -278,14 +277,14 @@ def _from_memory(
         for begin in range(done.chunks * _PIECE, max(len(columns[0]), 1), _PIECE):
             yield [column[begin : begin + _PIECE] for column in columns]
 
-    def store(rows: Path, transpose: Path | None, more: OptionValues) -> object:
+    def store(rows: Path, transpose: Path | None, more: Keywords) -> object:
         given = cast(Options, {**options, "transpose": transpose, **more})
         return stored_entries(lambda done: nullcontext(chunks(done)), rows, key, given)
 
     return _made(store, path, directed, overwrite, key)
 
 
-def _check_options(name: str, options: OptionValues, vertices: int | None) -> None:
+def _check_options(name: str, options: Keywords, vertices: int | None) -> None:
     if vertices is not None:
         whole(name, 2**32 - 2, vertices=vertices)
     for taken in ("symmetrize", "transpose", "shape"):

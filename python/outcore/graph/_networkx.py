@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from outcore._base.types import Keywords
 from outcore.errors import ArgumentError
 from outcore.graph import _networkx_measures, _networkx_parts, _networkx_paths, _networkx_reach
 from outcore.graph._graph import Graph
@@ -186,7 +187,7 @@ def _has(graph: Any, weight: str) -> bool:
     return any(weight in data for *_, data in graph.edges(data=True))
 
 
-def _reason(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> str | None:
+def _reason(name: str, given: Keywords, defaults: Keywords) -> str | None:
     """Why a call cannot be run here."""
     G = given["G"]
     if (reason := _reason_of_class(G)) is not None:
@@ -205,7 +206,7 @@ def _reason(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> str |
     return _reason_of_weight(name, G, given)
 
 
-def _reason_of_weight(name: str, G: object, given: dict[str, Any]) -> str | None:
+def _reason_of_weight(name: str, G: object, given: Keywords) -> str | None:
     weight = given.get(_PERHAPS_WEIGHTED.get(name, "weight"))
     if name in _WITHOUT_WEIGHTS:
         return "weights do not count; weight=None is right" if weight is not None and _has(G, weight) else None
@@ -230,7 +231,7 @@ def _is_before_3_5() -> bool:
     return tuple(map(int, nx.__version__.split(".")[:2])) < (3, 5)
 
 
-def can_run(name: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> bool | str:
+def can_run(name: str, args: tuple[object, ...], kwargs: Keywords) -> bool | str:
     """Whether a call means what networkx means by it; else why not."""
     signature = inspect.signature(_FUNCTIONS[name])
     try:
@@ -242,9 +243,9 @@ def can_run(name: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> bool
     return _reason(name, bound.arguments, defaults) or True
 
 
-def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+def should_run(name: str, args: tuple[object, ...], kwargs: Keywords) -> bool | str:
     """Whether a call that was not asked of this backend by name pays here; else why not."""
-    graph = args[0] if args else kwargs.get("G")
+    graph: Any = args[0] if args else kwargs.get("G")
     if isinstance(graph, Graph) or graph is None:
         return True
     if name in _ONE_SEARCH:
@@ -255,7 +256,7 @@ def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     return f"a graph of fewer than {least} nodes and edges is stored in more time than networkx takes"
 
 
-def convert_from_nx(graph: Any, *, edge_attrs: dict[str, Any] | None = None, name: str = "", **_: Any) -> Graph:
+def convert_from_nx(graph: Any, *, edge_attrs: Keywords | None = None, name: str = "", **_: Any) -> Graph:
     """Stores a graph of networkx's in scratch. Raises NotImplementedError for one that cannot be stored as it is."""
     if (reason := _reason_of_class(graph)) is not None:
         raise NotImplementedError(f"outcore: {reason}")
@@ -287,7 +288,7 @@ def convert_to_nx(found: object, **_: object) -> object:
     return graph
 
 
-def get_info() -> dict[str, Any]:
+def get_info() -> Keywords:
     """What networkx tells of this backend in its documentation."""
     return {
         "backend_name": "outcore",

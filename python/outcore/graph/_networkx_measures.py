@@ -50,7 +50,7 @@ def pagerank(
     return by_node(G, ranks)
 
 
-def _parts(G: Graph, given: Any) -> npt.NDArray[np.float64] | None:
+def _parts(G: Graph, given: Mapping[Node, float] | None) -> npt.NDArray[np.float64] | None:
     """What networkx gives by nodes, of whom those that are not named have nothing."""
     if given is None:
         return None

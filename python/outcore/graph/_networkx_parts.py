@@ -268,7 +268,7 @@ def maximal_independent_set(G: Graph, nodes: Iterable[Node] | None = None, seed:
     return names_of(G, _independent_with(G, _independent(G, nodes), bits))
 
 
-def _independent(G: Graph, nodes: Any) -> npt.NDArray[np.uint32]:
+def _independent(G: Graph, nodes: Iterable[Node]) -> npt.NDArray[np.uint32]:
     """Their numbers. Raises networkx's NetworkXUnfeasible where an edge leads from one of the nodes to one."""
     import networkx as nx
 

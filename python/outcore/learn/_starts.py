@@ -7,7 +7,6 @@ is a draw in proportion to p, and a sweep finds it like any other maximum.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +74,7 @@ def _column(weights: Array | None) -> Operand:
     return 1.0 if weights is None else oc.reshape(weights, (-1, 1))
 
 
-def _first(x: Array, weights: Array | None, starts: int, random: np.random.RandomState) -> Any:
+def _first(x: Array, weights: Array | None, starts: int, random: np.random.RandomState) -> NDArray:
     """One row for each start."""
     if weights is None:
         return rows(x, random.randint(x.shape[0], size=starts))

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outcore import _api as oc
 from outcore._base.element_types import DTypeLike
-from outcore._base.types import NDArray
+from outcore._base.types import Keywords, NDArray
 from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
@@ -155,7 +155,7 @@ class PCA(_Principal):
                 power = self.iterated_power
                 if power == "auto":
                     power = 7 if count < 0.1 * min(rows, columns) else 4
-                options: dict[str, Any] = {"oversamples": self.n_oversamples, "random_state": self.random_state}
+                options: Keywords = {"oversamples": self.n_oversamples, "random_state": self.random_state}
                 found = _svd.by_range(data.x, count, power=power, center=True, going=going, **options)
             else:
                 found = _svd.by_gram(data.x, center=True)
@@ -270,7 +270,7 @@ class TruncatedSVD(_Components):
             if by_gram:
                 found = _svd.by_gram(data.x, center=False)
             else:
-                options: dict[str, Any] = {"oversamples": self.n_oversamples, "random_state": self.random_state}
+                options: Keywords = {"oversamples": self.n_oversamples, "random_state": self.random_state}
                 found = _svd.by_range(data.x, count, power=self.n_iter, center=False, going=going, **options)
         vectors, values = found.vectors[:count], found.values[:count]
         dtype = data.x.dtype

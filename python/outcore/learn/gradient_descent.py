@@ -134,7 +134,9 @@ class _Descent(_Parameters, Estimator):
             self._not_converged(self.max_iter)
         self._show(data.x.dtype)
 
-    def _begin(self, features: int, columns: int, going: Course, fresh: bool) -> tuple[Any, float, int]:
+    def _begin(
+        self, features: int, columns: int, going: Course, fresh: bool
+    ) -> tuple[np.random.RandomState, float, int]:
         """The generator, the least loss and the epochs since, where the fit begins or goes on."""
         self.n_iter_ = 0
         kept = going.kept()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ class _Linear(Regressor):
         """`coef_` and `intercept_` = mean(y) − mean(x)·coef_ᵀ from coefficients of shape (features, targets)."""
         intercept = found.mean_y - found.mean_x @ coefficients
         self.coef_ = np.ascontiguousarray(coefficients.T[0] if single else coefficients.T).astype(dtype)
-        self.intercept_: Any = 0.0
+        self.intercept_: float | NDArray = 0.0
         if self.fit_intercept:
             self.intercept_ = intercept[0].astype(dtype) if single else intercept.astype(dtype)
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import optimize
 
 from outcore import _api as oc
-from outcore._base.types import NDArray
+from outcore._base.types import Keywords, NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError
@@ -156,13 +156,13 @@ class LogisticRegression(Classifier):
         if self.l1_ratio > 0:
             heavy = np.zeros(objective.size)
             heavy[: objective.features * objective.columns] = self.l1_ratio / self.C / objective.scale
-            ends: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "tell": told}
+            ends: Keywords = {"tol": self.tol, "max_iter": self.max_iter, "tell": told}
             return _quasi_newton.minimize(objective.gradient, start, heavy, **ends)
 
         def callback(intermediate_result: optimize.OptimizeResult) -> None:
             told(float(intermediate_result.fun))
 
-        given: dict[str, Any] = {"jac": True, "callback": callback}
+        given: Keywords = {"jac": True, "callback": callback}
         if self.solver == "lbfgs":
             options = {"maxiter": self.max_iter, "gtol": self.tol, "ftol": 64 * np.finfo(float).eps, "maxls": 50}
             given |= {"method": "L-BFGS-B", "options": options}

@@ -6,7 +6,6 @@ Each gives a number or a small NumPy array, by one program that reads what it is
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +82,7 @@ def mean_squared_error(
     *,
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
-) -> Any:
+) -> float | NDArray:
     """The mean of (true − predicted)²; of several outputs their mean, or each one's for `multioutput="raw_values"`.
 
     I/O: one read of both.
@@ -115,7 +114,7 @@ def mean_absolute_error(
     *,
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
-) -> Any:
+) -> float | NDArray:
     """The mean of |true − predicted|; several outputs as in `mean_squared_error`. I/O: one read of both.
 
     >>> from outcore.learn import metrics
@@ -133,7 +132,7 @@ def r2_score(
     *,
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
-) -> Any:
+) -> float | NDArray:
     """1 − Σ (true − predicted)² / Σ (true − mean)²; where all are equal 1 for right predictions, else 0.
 
     Several outputs as in `mean_squared_error`. NaN for fewer than two observations.

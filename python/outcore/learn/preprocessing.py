@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -71,7 +69,7 @@ class StandardScaler(_Scaler):
            [ 1.]])
     """
 
-    n_samples_seen_: Any
+    n_samples_seen_: int | NDArray
     _mean: NDArray
     _squares: NDArray
 

@@ -57,9 +57,9 @@ class Compressed(NamedTuple):
 
     layout: Layout
     shape: tuple[int, int]
-    indptr: Any
-    indices: Any
-    data: Any | None
+    indptr: Array
+    indices: Array
+    data: Array | None
 
     def opened(self, name: str, side: int) -> SparseMatrix:
         """The matrix, whose row pointers are read once."""
@@ -192,7 +192,7 @@ def of_group(root: Any, source: str, name: str) -> Compressed | Coordinates:
     return Compressed(layout, (int(shape[0]), int(shape[1])), *_members_of(found, _ANNDATA, f"{source}: {name!r}"))
 
 
-def _members_of(group: Any, names: tuple[str, str, str], source: str) -> tuple[Any, Any, Any]:
+def _members_of(group: Any, names: tuple[str, str, str], source: str) -> tuple[Array, Array, Array]:
     missing = [name for name in names if name not in group]
     if missing:
         raise FormatError(f"{source}: there is no array {missing[0]!r}")
@@ -200,7 +200,7 @@ def _members_of(group: Any, names: tuple[str, str, str], source: str) -> tuple[A
     return first, second, third
 
 
-def _array(array: object) -> Any:
+def _array(array: object) -> Array:
     """As an array of outcore where it is one of HDF5 or Zarr."""
     return asarray(_Reopened(array) if type(array).__module__.partition(".")[0] == "h5py" else array)
 
@@ -242,6 +242,7 @@ def _binsparse(group: Any, source: str, told: Any) -> Compressed | Coordinates:
     if content.get("fill") and ("fill_value" not in group or np.any(group["fill_value"][...])):
         raise UnsupportedFormatError(f"{source}: has another number than 0 where no entry is")
     layout, by_coordinates = _FORMATS[kind]
+    values: Array | None
     first, second, values = _members_of(group, _COORDINATES if by_coordinates else _BINSPARSE, source)
     kind_of_values = str(types.get("values", ""))
     if kind_of_values.startswith("complex["):

@@ -23,7 +23,7 @@ from outcore.errors import DTypeError, SourceChangedError
 from outcore.sparse._refused import Refused
 
 # The types in which products are formed.
-_WORKING: dict[str, type[Any]] = {"b": np.int64, "i": np.int64, "u": np.int64}
+_WORKING: dict[str, type[np.int64]] = {"b": np.int64, "i": np.int64, "u": np.int64}
 
 
 class StoredMatrix(Refused, ABC):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from outcore._lazy.array import Array
 from outcore._run.checkpoints import Checkpoints
 from outcore.sparse.linalg._copies import Copies
@@ -43,7 +41,7 @@ class Restarts:
         self.done += 1
         if self._saved is not None:
             state, seed = self._space.state()
-            kept: dict[str, list[Any]] = {"stricter": [self.stricter], "seed": [seed], "most": [self.most]}
+            kept: dict[str, list[object]] = {"stricter": [self.stricter], "seed": [seed], "most": [self.most]}
             kept["locked"] = [self._space.locked]
             kept["copies"] = [] if self.copies is None else self.copies.kept()
             self._saved.save(self.done, state, kept, due=self.done < self.most)
