@@ -9,9 +9,16 @@
 The functions are those of the array API standard. Nothing runs until `compute`, `store` or `persist`.
 """
 
-from outcore import _api, graph, sparse
+import typing as _typing
+
+from outcore import _api
 from outcore import _upward as _upward
-from outcore._api import *  # noqa: F403  # each name is listed there
+from outcore import graph as graph
+from outcore import sparse as sparse
+from outcore._api import *
+from outcore._api import __array_api_version__ as __array_api_version__
+from outcore._api import __array_namespace_info__ as __array_namespace_info__
+from outcore._api import __version__ as __version__
 from outcore._lazy.absent import missing_name
 from outcore._numpy.strided import lib as lib
 
@@ -29,7 +36,8 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "learn"})
+    return sorted({*globals()["__all__"], "learn"})
 
 
-__all__ = [*_api.__all__, "graph", "sparse"]
+if not _typing.TYPE_CHECKING:  # a type checker follows the imports
+    __all__ = [*_api.__all__, "graph", "sparse"]

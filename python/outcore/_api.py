@@ -1,560 +1,84 @@
-"""The names of the package, but for sparse matrices, graphs and learning: these are made of them."""
+"""The names of the package, but for sparse matrices, graphs and learning: these are made of them.
 
-from outcore import config, constants, dates, elementwise, errors, fft, io, linalg, random, stats
+Each name is listed once: by `__all__` of the file that has it, or by its import here.
+"""
+
+import typing as _typing
+
+from outcore import config as config
+from outcore import constants as constants
+from outcore import dates as dates
+from outcore import elementwise as elementwise
+from outcore import errors as errors
+from outcore import fft as fft
+from outcore import io as io
+from outcore import linalg as linalg
+from outcore import random as random
+from outcore import stats as stats
+from outcore._base.names import public_names as _public_names
 from outcore._core import version as _version
-from outcore._functions.aggregating import aggregate
-from outcore._functions.blocks import map, map_blocks
-from outcore._functions.compiled import jit
-from outcore._functions.generalized import inner
-from outcore._functions.lanes import (
-    apply_along_axis,
-    apply_over_axes,
-    argpartition,
-    lexsort,
-    sort_complex,
-    unwrap,
-    vectorize,
-)
-from outcore._functions.overlap import block_reduce, map_overlap
-from outcore._groups.groups import GroupBy, groupby
-from outcore._lazy.array import Array
-from outcore._numpy_like.arranging import (
-    array_split,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    column_stack,
-    dstack,
-    fliplr,
-    flipud,
-    fromfunction,
-    hstack,
-    kron,
-    pad,
-    piecewise,
-    rot90,
-    select,
-    split,
-    swapaxes,
-    vstack,
-)
-from outcore._numpy_like.bessel import i0
-from outcore._numpy_like.bits import packbits, unpackbits
-from outcore._numpy_like.calculus import convolve, correlate, digitize, gradient, interp, trapezoid
-from outcore._numpy_like.comparing import allclose, array_equal, array_equiv, isclose
-from outcore._numpy_like.correlation import average, corrcoef, cov, percentile, ptp
-from outcore._numpy_like.counting import Histogram, bincount, histogram, mode
-from outcore._numpy_like.einstein import einsum
-from outcore._numpy_like.histograms import histogram2d, histogram_bin_edges, histogramdd
-from outcore._numpy_like.inserting import append, delete, insert, resize, trim_zeros
-from outcore._numpy_like.missing import (
-    nan_to_num,
-    nanargmax,
-    nanargmin,
-    nancumprod,
-    nancumsum,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanpercentile,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
-from outcore._numpy_like.order import median, nanmedian, nanquantile, quantile
-from outcore._numpy_like.positions import (
-    choose,
-    diag_indices_from,
-    ix_,
-    ravel_multi_index,
-    tril_indices_from,
-    triu_indices_from,
-    unravel_index,
-)
-from outcore._numpy_like.spacing import geomspace, logspace
-from outcore._numpy_like.windows import rolling_max, rolling_mean, rolling_min, rolling_std, rolling_sum, rolling_var
-from outcore._opening.opening import open
-from outcore._run.iterate import iterate
-from outcore._run.run import compute, explain, persist, store, visualize
-from outcore._session.record import Outcome
-from outcore._session.session import Session, clear
-from outcore._show.explanation import Explanation
-from outcore._show.picture import Picture
-from outcore._show.profile import Profile, profile
-from outcore._standard.creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    from_dlpack,
-    full,
-    full_like,
-    linspace,
-    meshgrid,
-    ones,
-    ones_like,
-    tril,
-    triu,
-    zeros,
-    zeros_like,
-)
-from outcore._standard.dtypes import (
-    astype,
-    bool,
-    can_cast,
-    complex64,
-    complex128,
-    finfo,
-    float16,
-    float32,
-    float64,
-    iinfo,
-    int8,
-    int16,
-    int32,
-    int64,
-    isdtype,
-    result_type,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from outcore._standard.indexing import permute, permute_inverse, take, take_along_axis
-from outcore._standard.info import __array_namespace_info__
-from outcore._standard.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
-from outcore._standard.manipulation import (
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
-    concat,
-    expand_dims,
-    flip,
-    moveaxis,
-    permute_dims,
-    rechunk,
-    reshape,
-    roll,
-    squeeze,
-    stack,
-    tile,
-    transpose,
-    unstack,
-)
-from outcore._standard.repeating import repeat
-from outcore._standard.searching import (
-    argmax,
-    argmin,
-    argwhere,
-    compress,
-    count_nonzero,
-    nonzero,
-    searchsorted,
-    where,
-)
-from outcore._standard.sets import (
-    categories,
-    isin,
-    setxor1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
-from outcore._standard.sorting import TopK, argsort, partition, sort, sort_by, top_k
-from outcore._standard.statistical import (
-    cummax,
-    cummin,
-    cumulative_prod,
-    cumulative_sum,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
-)
-from outcore._standard.utility import all, any, diff, ediff1d
-from outcore.constants import e, inf, nan, newaxis, pi
-from outcore.dates import Dates
-from outcore.elementwise import (
-    abs,
-    acos,
-    acosh,
-    add,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitwise_and,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    cbrt,
-    ceil,
-    clip,
-    conj,
-    copysign,
-    cos,
-    cosh,
-    divide,
-    equal,
-    exp,
-    exp2,
-    expm1,
-    floor,
-    floor_divide,
-    greater,
-    greater_equal,
-    hypot,
-    imag,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    nextafter,
-    not_equal,
-    positive,
-    pow,
-    real,
-    reciprocal,
-    remainder,
-    round,
-    sign,
-    signbit,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    subtract,
-    tan,
-    tanh,
-    trunc,
-)
-from outcore.text import Text
+from outcore._functions.aggregating import *
+from outcore._functions.blocks import *
+from outcore._functions.compiled import jit as jit
+from outcore._functions.generalized import *
+from outcore._functions.lanes import *
+from outcore._functions.overlap import *
+from outcore._groups.groups import *
+from outcore._lazy.array import Array as Array
+from outcore._numpy_like.arranging import *
+from outcore._numpy_like.bessel import *
+from outcore._numpy_like.bits import *
+from outcore._numpy_like.calculus import *
+from outcore._numpy_like.comparing import *
+from outcore._numpy_like.correlation import *
+from outcore._numpy_like.counting import *
+from outcore._numpy_like.einstein import *
+from outcore._numpy_like.histograms import histogram2d as histogram2d
+from outcore._numpy_like.histograms import histogram_bin_edges as histogram_bin_edges
+from outcore._numpy_like.histograms import histogramdd as histogramdd
+from outcore._numpy_like.inserting import *
+from outcore._numpy_like.missing import *
+from outcore._numpy_like.order import *
+from outcore._numpy_like.positions import *
+from outcore._numpy_like.spacing import geomspace as geomspace
+from outcore._numpy_like.spacing import logspace as logspace
+from outcore._numpy_like.windows import *
+from outcore._opening.opening import *
+from outcore._run.iterate import iterate as iterate
+from outcore._run.run import *
+from outcore._session.record import Outcome as Outcome
+from outcore._session.session import Session as Session
+from outcore._session.session import clear as clear
+from outcore._show.explanation import Explanation as Explanation
+from outcore._show.picture import Picture as Picture
+from outcore._show.profile import Profile as Profile
+from outcore._show.profile import profile as profile
+from outcore._standard.creation import *
+from outcore._standard.dtypes import *
+from outcore._standard.indexing import *
+from outcore._standard.info import __array_namespace_info__ as __array_namespace_info__
+from outcore._standard.linear_algebra import *
+from outcore._standard.manipulation import *
+from outcore._standard.repeating import *
+from outcore._standard.searching import *
+from outcore._standard.sets import categories as categories
+from outcore._standard.sets import isin as isin
+from outcore._standard.sets import setxor1d as setxor1d
+from outcore._standard.sets import unique as unique
+from outcore._standard.sets import unique_all as unique_all
+from outcore._standard.sets import unique_counts as unique_counts
+from outcore._standard.sets import unique_inverse as unique_inverse
+from outcore._standard.sets import unique_values as unique_values
+from outcore._standard.sorting import *
+from outcore._standard.statistical import *
+from outcore._standard.utility import *
+from outcore.constants import *
+from outcore.dates import Dates as Dates
+from outcore.elementwise import *
+from outcore.text import *
 
 __version__: str = _version()
 __array_api_version__ = "2025.12"
 
-__all__ = [
-    "Array",
-    "Dates",
-    "Explanation",
-    "GroupBy",
-    "Histogram",
-    "Outcome",
-    "Picture",
-    "Profile",
-    "Session",
-    "Text",
-    "TopK",
-    "__array_api_version__",
-    "__array_namespace_info__",
-    "__version__",
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "aggregate",
-    "all",
-    "allclose",
-    "any",
-    "append",
-    "apply_along_axis",
-    "apply_over_axes",
-    "arange",
-    "argmax",
-    "argmin",
-    "argpartition",
-    "argsort",
-    "argwhere",
-    "array_equal",
-    "array_equiv",
-    "array_split",
-    "asarray",
-    "asin",
-    "asinh",
-    "astype",
-    "atan",
-    "atan2",
-    "atanh",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "average",
-    "bincount",
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "block_reduce",
-    "bool",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "can_cast",
-    "categories",
-    "cbrt",
-    "ceil",
-    "choose",
-    "clear",
-    "clip",
-    "column_stack",
-    "complex128",
-    "complex64",
-    "compress",
-    "compute",
-    "concat",
-    "config",
-    "conj",
-    "constants",
-    "convolve",
-    "copysign",
-    "corrcoef",
-    "correlate",
-    "cos",
-    "cosh",
-    "count_nonzero",
-    "cov",
-    "cummax",
-    "cummin",
-    "cumulative_prod",
-    "cumulative_sum",
-    "dates",
-    "delete",
-    "diag_indices_from",
-    "diff",
-    "digitize",
-    "divide",
-    "dstack",
-    "e",
-    "ediff1d",
-    "einsum",
-    "elementwise",
-    "empty",
-    "empty_like",
-    "equal",
-    "errors",
-    "exp",
-    "exp2",
-    "expand_dims",
-    "explain",
-    "expm1",
-    "eye",
-    "fft",
-    "finfo",
-    "flip",
-    "fliplr",
-    "flipud",
-    "float16",
-    "float32",
-    "float64",
-    "floor",
-    "floor_divide",
-    "from_dlpack",
-    "fromfunction",
-    "full",
-    "full_like",
-    "geomspace",
-    "gradient",
-    "greater",
-    "greater_equal",
-    "groupby",
-    "histogram",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-    "hstack",
-    "hypot",
-    "i0",
-    "iinfo",
-    "imag",
-    "inf",
-    "inner",
-    "io",
-    "insert",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "interp",
-    "isclose",
-    "isdtype",
-    "isfinite",
-    "isin",
-    "isinf",
-    "isnan",
-    "iterate",
-    "jit",
-    "ix_",
-    "kron",
-    "less",
-    "less_equal",
-    "lexsort",
-    "linalg",
-    "linspace",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logspace",
-    "map",
-    "map_blocks",
-    "map_overlap",
-    "matmul",
-    "matrix_transpose",
-    "max",
-    "maximum",
-    "mean",
-    "median",
-    "meshgrid",
-    "min",
-    "minimum",
-    "mode",
-    "moveaxis",
-    "multiply",
-    "nan",
-    "nan_to_num",
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmedian",
-    "nanmin",
-    "nanpercentile",
-    "nanprod",
-    "nanquantile",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "negative",
-    "newaxis",
-    "nextafter",
-    "nonzero",
-    "not_equal",
-    "ones",
-    "ones_like",
-    "open",
-    "packbits",
-    "pad",
-    "partition",
-    "percentile",
-    "permute",
-    "permute_dims",
-    "permute_inverse",
-    "persist",
-    "pi",
-    "piecewise",
-    "positive",
-    "pow",
-    "prod",
-    "profile",
-    "ptp",
-    "quantile",
-    "random",
-    "ravel_multi_index",
-    "real",
-    "rechunk",
-    "reciprocal",
-    "remainder",
-    "repeat",
-    "reshape",
-    "resize",
-    "result_type",
-    "roll",
-    "rolling_max",
-    "rolling_mean",
-    "rolling_min",
-    "rolling_std",
-    "rolling_sum",
-    "rolling_var",
-    "rot90",
-    "round",
-    "searchsorted",
-    "select",
-    "setxor1d",
-    "sign",
-    "signbit",
-    "sin",
-    "sinh",
-    "sort",
-    "sort_by",
-    "sort_complex",
-    "split",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "stats",
-    "std",
-    "store",
-    "subtract",
-    "sum",
-    "swapaxes",
-    "take",
-    "take_along_axis",
-    "tan",
-    "tanh",
-    "tensordot",
-    "tile",
-    "transpose",
-    "top_k",
-    "trapezoid",
-    "tril",
-    "tril_indices_from",
-    "trim_zeros",
-    "triu",
-    "triu_indices_from",
-    "trunc",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uint8",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "unpackbits",
-    "unravel_index",
-    "unstack",
-    "unwrap",
-    "var",
-    "vecdot",
-    "vectorize",
-    "visualize",
-    "vstack",
-    "where",
-    "zeros",
-    "zeros_like",
-]
+if not _typing.TYPE_CHECKING:  # a type checker follows the imports
+    __all__ = [*_public_names(globals()), "__array_api_version__", "__array_namespace_info__", "__version__"]

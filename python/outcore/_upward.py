@@ -27,7 +27,7 @@ def _of_numpy(name: str) -> Callable[..., object]:
     return call
 
 
-functions.fill({name: getattr(_api, name) for name in _api.__all__})
+functions.fill({name: getattr(_api, name) for name in vars(_api)["__all__"]})
 above.fill(
     {
         "namespace": sys.modules["outcore"],

@@ -8,8 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 import outcore as oc
+from outcore import Array, asarray
+from outcore.graph import bfs
+from outcore.linalg import svd
+from outcore.sparse import from_coo
+from outcore.sparse.linalg import cg
 
 Values = npt.NDArray[Any]
+
+
+def names_that_are_imported_alone() -> None:
+    assert_type(asarray(1), Array)
+    assert all(map(callable, (bfs, svd, from_coo, cg)))
 
 
 def types(x: oc.Array) -> None:

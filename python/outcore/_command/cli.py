@@ -88,7 +88,7 @@ def explain(expression: str, arrays: tuple[str, ...], memory_limit: int | None, 
 
     All of outcore's functions may be used by name.
     """
-    names: dict[str, object] = {name: getattr(oc, name) for name in oc.__all__ if not name.startswith("_")}
+    names: dict[str, object] = {name: getattr(oc, name) for name in vars(oc)["__all__"] if not name.startswith("_")}
     names |= {"oc": oc, "__builtins__": {}}
     for pair in arrays:
         name, equals, path = pair.partition("=")

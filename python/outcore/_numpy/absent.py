@@ -56,7 +56,7 @@ def nearest(name: str) -> str:
     if name in ABSENT:
         return ABSENT[name][1]
     spaces = {f"{space}.{part}": part for space in ("linalg", "fft", "random") for part in getattr(oc, space).__all__}
-    names = {part: part for part in oc.__all__ if callable(getattr(oc, part, None))} | spaces
+    names = {part: part for part in vars(oc)["__all__"] if callable(getattr(oc, part, None))} | spaces
     close = difflib.get_close_matches(name, list(names.values()), n=3, cutoff=0.65)
     found = [full for full, part in names.items() if part in close]
     return ", ".join(found) if found else "map_blocks, map"

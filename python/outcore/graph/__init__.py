@@ -1,51 +1,23 @@
 """Graphs on disk: lists of neighbours that are read when they are wanted, with what is known of each vertex in
 memory."""
 
-from outcore._lazy.absent import hinted
-from outcore.graph._centrality import betweenness_centrality, degree_histogram, pagerank
-from outcore.graph._communities import label_propagation, louvain_communities, maximal_independent_set
-from outcore.graph._components import (
-    connected_components,
-    core_number,
-    strongly_connected_components,
-    topological_sort,
-)
-from outcore.graph._counts import average_clustering, clustering, scan_statistics, triangles
-from outcore.graph._forecast import GraphForecast, explain
-from outcore.graph._graph import Graph, open
-from outcore.graph._making import from_arrays, from_edges, from_networkx, from_sparse, to_sparse
-from outcore.graph._program import VertexProgram, state
-from outcore.graph._searching import bfs, diameter, shortest_paths
+import typing as _typing
 
-__getattr__ = hinted(__name__)
+from outcore._base.names import public_names as _public_names
+from outcore._lazy.absent import hinted as _hinted
+from outcore.graph._centrality import *
+from outcore.graph._communities import *
+from outcore.graph._components import *
+from outcore.graph._counts import *
+from outcore.graph._forecast import *
+from outcore.graph._graph import Graph as Graph
+from outcore.graph._graph import open as open
+from outcore.graph._making import *
+from outcore.graph._program import VertexProgram as VertexProgram
+from outcore.graph._program import state as state
+from outcore.graph._searching import *
 
-__all__ = [
-    "Graph",
-    "GraphForecast",
-    "VertexProgram",
-    "average_clustering",
-    "betweenness_centrality",
-    "bfs",
-    "clustering",
-    "connected_components",
-    "core_number",
-    "degree_histogram",
-    "diameter",
-    "explain",
-    "from_arrays",
-    "from_edges",
-    "from_networkx",
-    "from_sparse",
-    "label_propagation",
-    "louvain_communities",
-    "maximal_independent_set",
-    "open",
-    "pagerank",
-    "scan_statistics",
-    "shortest_paths",
-    "state",
-    "strongly_connected_components",
-    "to_sparse",
-    "topological_sort",
-    "triangles",
-]
+__getattr__ = _hinted(__name__)
+
+if not _typing.TYPE_CHECKING:  # a type checker follows the imports
+    __all__ = _public_names(globals())

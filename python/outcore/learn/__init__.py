@@ -1,6 +1,6 @@
 """Estimators with scikit-learn's interface for data larger than memory: a few lines of lazy expressions each.
 
-    from outcore.learn import KMeans
+    from outcore.learn import KMeans as KMeans
 
     model = KMeans(n_clusters=10).fit(oc.open("x.npy"))
     oc.store({"labels.npy": model.predict(oc.open("x.npy"))})
@@ -36,20 +36,28 @@ if find_spec("sklearn") is None:
         "outcore.learn needs scikit-learn, whose interface its estimators follow: pip install 'scikit-learn>=1.6'"
     )
 
-from outcore.learn import metrics
-from outcore.learn.model_selection import KFold, train_test_split
+from outcore.learn import metrics as metrics
+from outcore.learn.model_selection import KFold as KFold
+from outcore.learn.model_selection import train_test_split as train_test_split
 
 if TYPE_CHECKING:
-    from outcore.learn.cluster import KMeans
-    from outcore.learn.decomposition import PCA, IncrementalPCA, TruncatedSVD
-    from outcore.learn.encoding import LabelEncoder, OneHotEncoder
-    from outcore.learn.factorization import NMF
-    from outcore.learn.gradient_descent import SGDClassifier, SGDRegressor
-    from outcore.learn.linear_model import LinearRegression, Ridge
-    from outcore.learn.logistic import LogisticRegression
-    from outcore.learn.minibatch import MiniBatchKMeans
-    from outcore.learn.mixture import GaussianMixture
-    from outcore.learn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+    from outcore.learn.cluster import KMeans as KMeans
+    from outcore.learn.decomposition import PCA as PCA
+    from outcore.learn.decomposition import IncrementalPCA as IncrementalPCA
+    from outcore.learn.decomposition import TruncatedSVD as TruncatedSVD
+    from outcore.learn.encoding import LabelEncoder as LabelEncoder
+    from outcore.learn.encoding import OneHotEncoder as OneHotEncoder
+    from outcore.learn.factorization import NMF as NMF
+    from outcore.learn.gradient_descent import SGDClassifier as SGDClassifier
+    from outcore.learn.gradient_descent import SGDRegressor as SGDRegressor
+    from outcore.learn.linear_model import LinearRegression as LinearRegression
+    from outcore.learn.linear_model import Ridge as Ridge
+    from outcore.learn.logistic import LogisticRegression as LogisticRegression
+    from outcore.learn.minibatch import MiniBatchKMeans as MiniBatchKMeans
+    from outcore.learn.mixture import GaussianMixture as GaussianMixture
+    from outcore.learn.preprocessing import MinMaxScaler as MinMaxScaler
+    from outcore.learn.preprocessing import RobustScaler as RobustScaler
+    from outcore.learn.preprocessing import StandardScaler as StandardScaler
 
 # scikit-learn takes a second and 100 MB to load, with SciPy and pandas: it is, when an estimator is named.
 _HOMES = {
@@ -90,25 +98,4 @@ def __dir__() -> list[str]:
 # A module of estimators that is imported by its own name loads it without asking here.
 leave_room(_LOADED_BYTES, unless="sklearn.base")
 
-__all__ = [
-    "GaussianMixture",
-    "IncrementalPCA",
-    "KFold",
-    "KMeans",
-    "LabelEncoder",
-    "LinearRegression",
-    "LogisticRegression",
-    "MinMaxScaler",
-    "MiniBatchKMeans",
-    "NMF",
-    "OneHotEncoder",
-    "PCA",
-    "Ridge",
-    "RobustScaler",
-    "SGDClassifier",
-    "SGDRegressor",
-    "StandardScaler",
-    "TruncatedSVD",
-    "metrics",
-    "train_test_split",
-]
+__all__ = sorted([*_HOMES, "KFold", "metrics", "train_test_split"])

@@ -1,10 +1,13 @@
 """The standard's `linalg` namespace: products and norms, and beside them factorizations and what follows from them."""
 
-from outcore._lazy.absent import hinted
+import typing as _typing
+
+from outcore._lazy.absent import hinted as _hinted
 from outcore.linalg import factorizations, products
-from outcore.linalg.factorizations import *  # noqa: F403  # each name is listed there
-from outcore.linalg.products import *  # noqa: F403
+from outcore.linalg.factorizations import *
+from outcore.linalg.products import *
 
-__getattr__ = hinted(__name__)
+__getattr__ = _hinted(__name__)
 
-__all__ = sorted([*factorizations.__all__, *products.__all__])
+if not _typing.TYPE_CHECKING:  # a type checker follows the imports
+    __all__ = sorted([*factorizations.__all__, *products.__all__])

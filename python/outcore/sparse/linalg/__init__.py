@@ -4,37 +4,27 @@ Matrices are sparse ones on disk, lazy or NumPy's arrays, SciPy's sparse matrice
 lazy arrays, results are lazy arrays whose values are held, in memory or in scratch.
 """
 
-from outcore._lazy.absent import hinted
-from outcore.sparse.linalg._eigen import NotConvergedError
-from outcore.sparse.linalg._eigenvalues import eigs, eigsh
-from outcore.sparse.linalg._gmres import gmres
-from outcore.sparse.linalg._iterative import bicgstab, cg, minres
-from outcore.sparse.linalg._lobpcg import lobpcg
-from outcore.sparse.linalg._lsmr import LSMRResult, lsmr
-from outcore.sparse.linalg._operators import aslinearoperator
-from outcore.sparse.linalg._preconditioners import Preconditioner, block_jacobi, ic0, ilu0, incomplete_lu, jacobi
-from outcore.sparse.linalg._svds import randomized_svd, svds
+import typing as _typing
 
-__getattr__ = hinted(__name__)
+from outcore._base.names import public_names as _public_names
+from outcore._lazy.absent import hinted as _hinted
+from outcore.sparse.linalg._eigen import NotConvergedError as NotConvergedError
+from outcore.sparse.linalg._eigenvalues import eigs as eigs
+from outcore.sparse.linalg._eigenvalues import eigsh as eigsh
+from outcore.sparse.linalg._gmres import *
+from outcore.sparse.linalg._iterative import *
+from outcore.sparse.linalg._lobpcg import *
+from outcore.sparse.linalg._lsmr import *
+from outcore.sparse.linalg._operators import aslinearoperator as aslinearoperator
+from outcore.sparse.linalg._preconditioners import Preconditioner as Preconditioner
+from outcore.sparse.linalg._preconditioners import block_jacobi as block_jacobi
+from outcore.sparse.linalg._preconditioners import ic0 as ic0
+from outcore.sparse.linalg._preconditioners import ilu0 as ilu0
+from outcore.sparse.linalg._preconditioners import incomplete_lu as incomplete_lu
+from outcore.sparse.linalg._preconditioners import jacobi as jacobi
+from outcore.sparse.linalg._svds import *
 
-__all__ = [
-    "LSMRResult",
-    "NotConvergedError",
-    "Preconditioner",
-    "aslinearoperator",
-    "bicgstab",
-    "block_jacobi",
-    "cg",
-    "eigs",
-    "eigsh",
-    "gmres",
-    "ic0",
-    "ilu0",
-    "incomplete_lu",
-    "jacobi",
-    "lobpcg",
-    "lsmr",
-    "minres",
-    "randomized_svd",
-    "svds",
-]
+__getattr__ = _hinted(__name__)
+
+if not _typing.TYPE_CHECKING:  # a type checker follows the imports
+    __all__ = _public_names(globals())
