@@ -19,9 +19,10 @@ from typing import Literal
 import numpy as np
 
 from outcore import _core
+from outcore._base.arguments import check_device
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType
-from outcore._lazy.array import Array, check_device
+from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axes_of, axis_of, integers, node
 from outcore._standard.creation import arange, zeros
 from outcore._standard.manipulation import concat, flip, moveaxis, part_along, permute_dims, reshape, roll

@@ -23,4 +23,10 @@ def real(name: str, right: str, **given: object) -> None:
             raise ArgumentError(f"{name}: {argument}={value!r}; {right} is right")
 
 
-__all__ = ["real", "whole"]
+def check_device(device: object) -> None:
+    """Refuses every device but "cpu", and None, which leaves the choice."""
+    if device is not None and device != "cpu":
+        raise ArgumentError(f"device {device!r} is not known; outcore computes on 'cpu'")
+
+
+__all__ = ["check_device", "real", "whole"]

@@ -11,7 +11,8 @@ from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.sizes import parse_size
 from outcore._base.types import DType, NDArray
-from outcore._lazy.array import Array, tracing
+from outcore._lazy.array import Array
+from outcore._lazy.calling import tracing
 from outcore._lazy.node import Operand, axes_of, node
 from outcore.errors import ArgumentError, DTypeError
 

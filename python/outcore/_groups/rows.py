@@ -13,7 +13,8 @@ import numpy as np
 
 from outcore import _core
 from outcore._groups.sorted import codes_of, rows_in_order, upright
-from outcore._lazy.array import Array, called
+from outcore._lazy.array import Array
+from outcore._lazy.calling import called
 from outcore._lazy.node import Operand, node
 from outcore._lazy.reduction import sum_dtype
 from outcore._run.masks import Chosen

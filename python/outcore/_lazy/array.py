@@ -5,18 +5,18 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
 from itertools import count
-from types import FrameType
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, SupportsIndex
 
 import numpy as np
 
 from outcore import _core
+from outcore._base.arguments import check_device
 from outcore._base.element_types import DTypeLike
 from outcore._base.sizes import format_size
 from outcore._base.types import DType, Keywords, NDArray
 from outcore._lazy.absent import missing_name
+from outcore._lazy.calling import called, tracing
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.indexing import Assignable, Index, expanded, find_positions, index, is_flag, split_mask
 from outcore._lazy.node import Axis, Operand, integers, is_weak, node
@@ -31,8 +31,6 @@ class _Functions(Protocol):
 
 
 oc: _Functions = functions
-# Set while `map` traces a function: then the value of a lazy array must not be asked for.
-tracing: ContextVar[str | None] = ContextVar("outcore_tracing", default=None)
 
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 _BLOCK_BYTES = 4 << 20  # of values that iteration has in memory
@@ -40,34 +38,6 @@ _MADE_BETWEEN = 1 << 13  # arrays, after which kept tiles give way to the expres
 _MADE_BYTES = 8 << 20  # that expressions of so many arrays take at most
 _made = count(1)
 _DLPACK_CPU = (1, 0)  # kDLCPU, and the only one of them
-
-
-def check_device(device: object) -> None:
-    """Refuses every device but "cpu", and None, which leaves the choice."""
-    if device is not None and device != "cpu":
-        raise ArgumentError(f"device {device!r} is not known; outcore computes on 'cpu'")
-
-
-# Files that ask for expressions, of which they are no part.
-_RUNNING = ("outcore._lazy.node", "outcore._run.run", "outcore._run.running", "outcore._session.session")
-
-
-# The function that was called for an array which is made now, when something needs it.
-calling: ContextVar[str | None] = ContextVar("outcore_calling", default=None)
-
-
-def called(frame: FrameType | None) -> str | None:
-    """The function of outcore that the caller called, seen from a frame inside of it; None where it is an operator."""
-    name = calling.get()
-    if name is not None:
-        return name
-    while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith("outcore") or module in _RUNNING:
-            break
-        name = frame.f_code.co_name
-        frame = frame.f_back
-    return None if name is None or name.startswith(("_", "<")) else name
 
 
 def _operand(value: object) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from outcore import _core
-from outcore._lazy.array import Array, called, calling
+from outcore._lazy.array import Array
+from outcore._lazy.calling import called, calling
 from outcore._run import foresight
 from outcore._run.running import plan_and_run
 from outcore._session.session import current

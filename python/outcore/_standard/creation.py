@@ -10,9 +10,10 @@ from typing import Any, cast
 import numpy as np
 
 from outcore import _core
+from outcore._base.arguments import check_device
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.types import Keywords, Scalar
-from outcore._lazy.array import Array, check_device
+from outcore._lazy.array import Array
 from outcore._lazy.foreign import check_room, is_stored
 from outcore._lazy.hooks import above
 from outcore._lazy.node import Operand, as_numpy, axis_of, constant, default_dtype, is_weak, node, shape_of

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from outcore import _core
+from outcore._base.arguments import check_device
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.types import DType
-from outcore._lazy.array import Array, check_device
+from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, expr_dtype, is_weak, node
 
 bool = np.dtype(np.bool_)

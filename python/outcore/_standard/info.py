@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from outcore._base.arguments import check_device
 from outcore._base.types import DType, JSONObject
-from outcore._lazy.array import check_device
 from outcore._standard import dtypes
 from outcore.errors import ArgumentError
 

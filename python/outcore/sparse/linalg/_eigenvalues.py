@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,25 +79,30 @@ def _same(values: NDArray) -> NDArray:
     return values
 
 
-def some_eigenvalues(
-    name: str,
-    A: MatrixLike,
-    k: int,
-    which: str,
-    sigma: complex | None,
-    v0: Operand | None,
-    tol: float,
-    OPinv: MatrixLike | None,
-    sizes: tuple[int | None, int, int | None],
-    going: tuple[int, int | None],
-) -> tuple[NDArray, Array]:
-    """Eigenvalues and vectors in the order of `which`; `sizes` are ncv, block_size and maxiter, `going` the seed and
-    the interval of checkpoints."""
+@dataclass(frozen=True)
+class Search:
+    """Arguments of `eigsh`, by their names there."""
+
+    k: int
+    which: str
+    v0: Operand | None
+    tol: float
+    ncv: int | None
+    block_size: int
+    maxiter: int | None
+    seed: int
+    checkpoint: int | None
+    sigma: complex | None = None
+    OPinv: MatrixLike | None = None
+
+
+def some_eigenvalues(name: str, A: MatrixLike, search: Search) -> tuple[NDArray, Array]:
+    """Eigenvalues and vectors in the order of `which`."""
+    k, which, sigma, v0, tol, OPinv = search.k, search.which, search.sigma, search.v0, search.tol, search.OPinv
+    ncv, width, maxiter, seed = search.ncv, search.block_size, search.maxiter, search.seed
     order_of, gain = _wanted(name, which)
     a = square(A, name)
-    ncv, width, maxiter = sizes
-    seed, checkpoint = going
-    every = None if checkpoint is None else interval(name, checkpoint)
+    every = None if search.checkpoint is None else interval(name, search.checkpoint)
     capacity, most = problem_checked(name, a, k, ncv, width, maxiter)
     dtype = floating_dtype(a.dtype, *([np.complex64] if name == "eigs" else []))
     inner, forward, back, given = a, _same, _same, None
@@ -197,8 +203,8 @@ def eigsh(
     (array([3., 4.]), (4, 2))
     """
     _refuse("eigsh", M=M, Minv=Minv, mode=None if mode == "normal" else mode)
-    sizes = (ncv, block_size, maxiter)
-    values, vectors = some_eigenvalues("eigsh", A, k, which, sigma, v0, tol, OPinv, sizes, (seed, checkpoint))
+    search = Search(k, which, v0, tol, ncv, block_size, maxiter, seed, checkpoint, sigma, OPinv)
+    values, vectors = some_eigenvalues("eigsh", A, search)
     order = np.argsort(values)
     if not return_eigenvectors:
         return values[order]
@@ -235,9 +241,9 @@ def eigs(
     (array([-2.,  2.]), (2, 2))
     """
     _refuse("eigs", M=M, Minv=Minv)
-    sizes = (ncv, block_size, maxiter)
-    values, vectors = some_eigenvalues("eigs", A, k, which, sigma, v0, tol, OPinv, sizes, (seed, checkpoint))
+    search = Search(k, which, v0, tol, ncv, block_size, maxiter, seed, checkpoint, sigma, OPinv)
+    values, vectors = some_eigenvalues("eigs", A, search)
     return (values, vectors) if return_eigenvectors else values
 
 
-__all__ = ["columns_of", "eigs", "eigsh", "some_eigenvalues"]
+__all__ = ["Search", "columns_of", "eigs", "eigsh", "some_eigenvalues"]

@@ -13,7 +13,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse.linalg._operators import MatrixLike
-from outcore.sparse.linalg._systems import System, system
+from outcore.sparse.linalg._systems import Ends, System, system
 from outcore.sparse.linalg._vectors import Basis, Holder, norm, ratio
 
 _RESTART = 20
@@ -49,7 +49,7 @@ def gmres(
     >>> x.compute().round(6), info
     (array([1., 1.]), 0)
     """
-    given = system("gmres", A, b, x0, rtol, atol, maxiter, M)
+    given = system("gmres", A, b, x0, M, Ends(rtol, atol, maxiter))
     if callback_type not in (None, "x", "pr_norm", "legacy"):
         raise ArgumentError(f"gmres: callback_type={callback_type!r} is none of x, pr_norm, legacy")
     order = given.a.shape[0]

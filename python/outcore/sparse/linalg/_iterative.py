@@ -8,7 +8,7 @@ from outcore import _api as oc
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore.sparse.linalg._operators import MatrixLike, Shifted, square
-from outcore.sparse.linalg._systems import Callback, solve, system
+from outcore.sparse.linalg._systems import Callback, Ends, solve, system
 from outcore.sparse.linalg._vectors import dot, norm, ratio, real_dot, scalar, where_broken
 
 
@@ -42,7 +42,7 @@ def cg(
     >>> x.compute().round(6), info
     (array([1.  , 0.5 , 0.25]), 0)
     """
-    given = system("cg", A, b, x0, rtol, atol, maxiter, M)
+    given = system("cg", A, b, x0, M, Ends(rtol, atol, maxiter))
     a, m = given.a, given.m
 
     def begin(r: Array) -> tuple[Array, ...]:
@@ -87,7 +87,7 @@ def bicgstab(
     >>> x.compute().round(6), info
     (array([1., 1.]), 0)
     """
-    given = system("bicgstab", A, b, x0, rtol, atol, maxiter, M)
+    given = system("bicgstab", A, b, x0, M, Ends(rtol, atol, maxiter))
     a, m = given.a, given.m
 
     def begin(r: Array) -> tuple[Array, ...]:
@@ -136,7 +136,7 @@ def minres(
     >>> x.compute().round(6), info
     (array([ 1.  , -0.5 ,  0.25]), 0)
     """
-    given = system("minres", Shifted(square(A, "minres"), shift) if shift else A, b, x0, rtol, 0.0, maxiter, M)
+    given = system("minres", Shifted(square(A, "minres"), shift) if shift else A, b, x0, M, Ends(rtol, 0.0, maxiter))
     a, m = given.a, given.m
     numbers = np.zeros(0, dtype=given.dtype).real.dtype
     zero, minus = scalar(0, numbers), scalar(-1, numbers)
@@ -148,9 +148,8 @@ def minres(
         nothing = oc.zeros_like(r)
         return oc.zeros_like(r), r, y, nothing, nothing, oc.stack([beta, zero, zero, zero, beta, minus, zero]), norm(r)
 
-    def step(
-        x: Array, r1: Array, r2: Array, y: Array, w1: Array, w: Array, kept: Array, size: Array
-    ) -> tuple[Array, ...]:
+    def step(*state: Array) -> tuple[Array, ...]:
+        x, r1, r2, y, w1, w, kept, size = state
         beta, old, dbar, epsilon, phibar, cs, sn = (kept[place] for place in range(7))
         v = y * ratio(oc.ones_like(beta), beta)
         y = a @ v - ratio(beta, old) * r1

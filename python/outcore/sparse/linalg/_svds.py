@@ -11,7 +11,7 @@ from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError
-from outcore.sparse.linalg._eigenvalues import columns_of, some_eigenvalues
+from outcore.sparse.linalg._eigenvalues import Search, columns_of, some_eigenvalues
 from outcore.sparse.linalg._operators import MatrixLike, Normal, floating_dtype, operator
 from outcore.sparse.linalg._vectors import Holder
 
@@ -50,8 +50,8 @@ def svds(
     a = operator(A, "svds")
     normal = Normal(a)
     end = "LA" if which == "LM" else "SA"
-    sizes, going = (ncv, block_size, maxiter), (seed, checkpoint)
-    values, vectors = some_eigenvalues("svds", normal, k, end, None, v0, tol, None, sizes, going)
+    search = Search(k, end, v0, tol, ncv, block_size, maxiter, seed, checkpoint)
+    values, vectors = some_eigenvalues("svds", normal, search)
     vectors = columns_of(vectors, np.argsort(values))
     far = a @ vectors if normal.tall else a.adjoint(vectors)
     q, small, turns = _factored(far)

@@ -97,17 +97,18 @@ def vector(name: str, x: Operand, length: int, what: str) -> Array:
     return found if found.ndim == 1 else found[:, 0]
 
 
-def system(
-    name: str,
-    A: MatrixLike,
-    b: Operand,
-    x0: Operand | None,
-    rtol: float,
-    atol: float,
-    maxiter: int | None,
-    M: MatrixLike | None,
-) -> System:
-    """Checks what a solver was given. I/O: one read of b, for its largest element, and its norm."""
+@dataclass(frozen=True)
+class Ends:
+    """When a solver ends: |b − Ax| at most max(rtol·|b|, atol), or after `maxiter` steps."""
+
+    rtol: float
+    atol: float
+    maxiter: int | None
+
+
+def system(name: str, A: MatrixLike, b: Operand, x0: Operand | None, M: MatrixLike | None, ends: Ends) -> System:
+    """The arguments of a solver, checked. I/O: one read of b, for its largest element, and its norm."""
+    rtol, atol, maxiter = ends.rtol, ends.atol, ends.maxiter
     a = square(A, name)
     order = a.shape[0]
     m = Identity(a.shape, a.dtype) if M is None else square(M, name)
