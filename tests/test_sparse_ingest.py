@@ -1,66 +1,38 @@
-"""Entries become tiles and tiles entries: every reader, writer and generator against SciPy, within little memory."""
+"""Entries in any order become tiles: against SciPy, within little memory, after kills, by the command line."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import json
-import lzma
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from glob import glob
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.entries import DTYPES, SHAPES, SLOW, dense, drawn
 from support.running import files_below, session
-from support.sizes import examples
 
 import outcore as oc
-from outcore import _core
 from outcore._command.cli import main
-from outcore._session import session as _session
 from outcore.errors import (
     ArgumentError,
     DTypeError,
-    FormatError,
-    MissingFileError,
     ShapeError,
     TargetExistsError,
-    UnsupportedFormatError,
 )
-
-SLOW = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-DTYPES = ("bool", "int8", "uint16", "int64", "float32", "float64", "complex128")
-
-
-def dense(matrix: Any) -> Any:
-    return matrix.to_scipy().toarray()
-
-
-def drawn(seed: int, shape: tuple[int, int], count: int, dtype: str = "float64") -> tuple[Any, Any, Any]:
-    """Entries with duplicates; whole numbers, whose sums are exact in any order."""
-    random = np.random.default_rng(seed)
-    rows, columns = (random.integers(0, length, count) for length in shape)
-    return rows, columns, random.integers(0, 5, count).astype(dtype)
-
-
-shapes = st.tuples(st.integers(1, 40), st.integers(1, 40))
 
 
 @SLOW
 @given(
     seed=st.integers(0, 2**32 - 1),
-    shape=shapes,
+    shape=SHAPES,
     count=st.integers(0, 200),
     dtype=st.sampled_from(DTYPES),
     side=st.sampled_from([1, 4, 16, 16384]),
@@ -220,67 +192,6 @@ def test_wrong_entries(tmp_path: Path) -> None:
         oc.sparse.from_entries((one, one), tmp_path / "b.ocs")
 
 
-numbers = st.floats(allow_subnormal=True) | st.integers(-(10**17), 10**17).map(float) | st.decimals(-99, 99, places=3)
-
-
-@SLOW
-@given(
-    edges=st.lists(st.tuples(st.integers(0, 10**17), st.integers(0, 300), numbers), max_size=30),
-    between=st.sampled_from([" ", "\t", ",", "  ;", " | "]),
-    ending=st.sampled_from(["\n", "\r\n", " \n", "\n\n", "\n# a comment, 1 2 3\n", "\n  % 5\n"]),
-    packed=st.booleans(),
-    last=st.booleans(),
-)
-def test_text_of_any_form(edges: Any, between: str, ending: str, packed: bool, last: bool, tmp_path: Path) -> None:
-    text = "# head\n" + ending.join(between.join(map(str, edge)) for edge in edges) + ("\n" if last else "")
-    lines = _core.TextLines("edges", (0, 1), None, separators=b",;|", comments=b"#%")
-    rows, columns, *values = lines.parse(_session.current()._core, text.encode())
-    assert rows.tolist() == [edge[0] for edge in edges]
-    assert columns.tolist() == [edge[1] for edge in edges]
-    if edges:
-        assert values[0].tobytes() == np.asarray([float(str(edge[2])) for edge in edges]).tobytes()
-    path = tmp_path / "e.txt"
-    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    if all(edge[0] < 10**6 for edge in edges):
-        made = oc.sparse.from_edges(path, tmp_path / "a.ocs", overwrite=True, duplicates="last")
-        assert made.nnz == len({edge[:2] for edge in edges})
-
-
-def test_a_number_of_rows_is_no_value(tmp_path: Path) -> None:
-    (tmp_path / "e.txt").write_text("1 7 4\n0 8 2\n")
-    made = oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", columns=(2, 0))
-    assert (made.is_pattern, made.shape, made.nnz) == (True, (5, 5), 2)
-    with pytest.raises(ArgumentError, match="values=0"):
-        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "b.ocs", values=0)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "match"),
-    [
-        ({"columns": (0, 0)}, r"columns=\(0, 0\); two different ones"),
-        ({"columns": (0, 1, 2)}, r"columns=\(0, 1, 2\); two different ones"),
-        ({"columns": (0, -1)}, "columns=-1; a whole number"),
-        ({"columns": (0, 1.5)}, "columns=1.5; a whole number"),
-        ({"columns": (0, 2**64)}, "columns=18446744073709551616; a whole number"),
-        ({"values": -2}, "values=-2; a whole number"),
-        ({"values": 2**63}, "values=9223372036854775808; a whole number"),
-        ({"base": -1}, "base=-1; a whole number"),
-        ({"base": 0.5}, "base=0.5; a whole number"),
-    ],
-)
-def test_columns_that_are_none_are_refused(wrong: Any, match: str, tmp_path: Path) -> None:
-    (tmp_path / "e.txt").write_text("0 1 4\n")
-    with pytest.raises(ArgumentError, match=f"from_edges: {match}"):
-        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", **wrong)
-
-
-@pytest.mark.parametrize("wrong", [{"values": 10**12}, {"columns": (0, 10**12)}, {"columns": (0, 2**63 - 1)}])
-def test_columns_behind_those_of_a_line_are_refused(wrong: Any, tmp_path: Path) -> None:
-    (tmp_path / "e.txt").write_text("0 1\n1 2\n")
-    with pytest.raises(FormatError, match="line 1: '0 1': 2 numbers, not "):
-        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", **wrong)
-
-
 def test_a_transpose_where_the_matrix_is_to_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"a\.ocs is to be the matrix and its transpose"):
         oc.sparse.from_entries(([0], [1]), tmp_path / "a.ocs", transpose=f"{tmp_path}/a.ocs", overwrite=True)
@@ -316,163 +227,6 @@ def test_what_was_sorted_is_gone_when_the_transpose_is_made(
     assert found == [({f"{name}-{part}" for part in parts}, set()) for name in ("rows", "columns")]
 
 
-@pytest.mark.parametrize("text", [b"0 1\r1 2\r2 3\r", b"0 1\r1 2\n", b"# a\r0 1\r\n1 2\r\n"])
-def test_lines_end_with_newlines(text: bytes, tmp_path: Path) -> None:
-    (tmp_path / "e.txt").write_bytes(text)
-    with pytest.raises(FormatError, match=r"e\.txt: line 1: .* a carriage return ends no line"):
-        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs")
-
-
-def test_a_file_without_lines_does_not_fill_memory(tmp_path: Path) -> None:
-    with (tmp_path / "e.txt").open("wb") as file:
-        file.write(b"0 1\n" * 300_000)
-        file.truncate(1 << 40)
-    with pytest.raises(FormatError, match=r"e\.txt: a line is longer than 16777216 bytes"):
-        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs")
-    with (tmp_path / "m.mtx").open("wb") as file:
-        file.truncate(1 << 40)
-    with pytest.raises(FormatError, match="line 1 is no heading"):
-        oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "a.ocs")
-
-
-def test_long_text_is_read_in_blocks(tmp_path: Path) -> None:
-    rows, columns, values = drawn(1, (100_000, 1000), 200_000)
-    text = "".join(f"{r + 1},{c + 1},7,{v}\n" for r, c, v in zip(rows, columns, values, strict=True))
-    (tmp_path / "e.csv").write_text(text)
-    made = oc.sparse.from_edges(tmp_path / "e.csv", tmp_path / "a.ocs", base=1, values=3, shape=(100_000, 1000))
-    assert (made.to_scipy() != sp.coo_array((values, (rows, columns)), shape=made.shape).tocsr()).nnz == 0
-
-
-@pytest.mark.parametrize(
-    ("bad", "why"),
-    [
-        ("5", "1 numbers, not 2"),
-        ("5 6 7", "3 numbers, not 2"),
-        ("5 x6", "not all of it is numbers"),
-        ("5,,6", "an empty field"),
-        ("5 6;", "an empty field"),
-        ("-5 6", "not all of it is numbers"),
-        ("5 6.0", "not all of it is numbers"),
-        ("123456789012345678901 6", "not all of it is numbers"),
-        ("0 6", "0, and numbers begin with 1"),
-    ],
-)
-def test_bad_lines_are_named(bad: str, why: str, tmp_path: Path) -> None:
-    (tmp_path / "e.txt").write_text("# from to\n" + "1 2\n" * 70_000 + f"\n{bad}\n1 2\n")
-    with pytest.raises(FormatError, match=f"line 70003: '{bad}': {why}"):
-        oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", base=1)
-    assert not (tmp_path / "a.ocs").exists()
-
-
-def test_a_file_that_is_wrong_leaves_nothing_to_go_on_with(data: Path, out: Path, scratch: Path) -> None:
-    (data / "e.txt").write_text("0 1\n1 b\n")
-    with session(scratch), pytest.raises(FormatError, match="line 2"):
-        oc.sparse.from_edges(data / "e.txt", out / "a.ocs", resume=True)
-    assert files_below(scratch) == []
-
-
-def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError, match=r"nothing\.txt"):
-        oc.sparse.from_edges(tmp_path / "nothing.txt", tmp_path / "a.ocs")
-    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 2\n" * 100_000)[:-40])
-    with pytest.raises(FormatError, match="cannot be unpacked"):
-        oc.sparse.from_edges(tmp_path / "cut.gz", tmp_path / "a.ocs")
-    (tmp_path / "odd.bin").write_bytes(b"1234567890")
-    with pytest.raises(FormatError, match="10 bytes are no whole number of records of 8"):
-        oc.sparse.from_binary(tmp_path / "odd.bin", tmp_path / "a.ocs")
-    sp.save_npz(tmp_path / "m.npz", sp.eye(500).tocsr(), compressed=False)
-    (tmp_path / "cut.npz").write_bytes((tmp_path / "m.npz").read_bytes()[:-30])
-    with pytest.raises(FormatError, match=r"cut\.npz"):
-        oc.sparse.from_npz(tmp_path / "cut.npz", tmp_path / "a.ocs")
-    np.savez(tmp_path / "other.npz", x=np.ones(3))
-    with pytest.raises(FormatError, match="save_npz"):
-        oc.sparse.from_npz(tmp_path / "other.npz", tmp_path / "a.ocs")
-    assert not (tmp_path / "a.ocs").exists()
-
-
-def test_threads_that_read_end_with_the_call_that_fails(tmp_path: Path) -> None:
-    (tmp_path / "edges.txt").write_bytes(b"1 5000000000\n" * 1_000_000)
-    before = threading.active_count()
-    # The error is kept, and with it every frame that it went through.
-    with pytest.raises(ArgumentError, match="outside") as kept:
-        oc.sparse.from_edges(tmp_path / "edges.txt", tmp_path / "a.ocs", shape=(9, 9))
-    assert threading.active_count() == before, kept
-    heading = b"%%MatrixMarket matrix coordinate pattern general\n9 9 7\n"
-    (tmp_path / "m.mtx").write_bytes(heading + b"1 2\n" * 1_000_000)
-    with pytest.raises(FormatError, match="7 entries, and 1000000 are there") as kept:
-        oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "a.ocs")
-    assert threading.active_count() == before, kept
-
-
-def zstandard(text: bytes) -> bytes:
-    """A frame of one block that is not packed."""
-    return b"\x28\xb5\x2f\xfd\x00\x58" + (len(text) << 3 | 1).to_bytes(3, "little") + text
-
-
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "gz": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "zst": zstandard,
-}
-
-
-@pytest.mark.parametrize("kind", PACKERS)
-def test_packed_files_of_several_members_are_whole(kind: str, tmp_path: Path) -> None:
-    pack, path = PACKERS[kind], tmp_path / f"e.{kind}"
-    skipped = b"\x51\x2a\x4d\x18\x03\x00\x00\x00abc" if kind == "zst" else b""
-    path.write_bytes(skipped + pack(b"0 1\n2 ") + skipped + pack(b"3\n") + pack(b"") + skipped)
-    assert oc.sparse.from_edges(path, tmp_path / "a.ocs").to_scipy().tocoo().coords[1].tolist() == [1, 3]
-
-
-@pytest.mark.parametrize("kind", PACKERS)
-def test_packed_files_that_are_cut_off_are_refused(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / f"e.{kind}"
-    first, second = (PACKERS[kind](b"".join(b"%d %d\n" % (i, i * 7 + base) for i in range(300))) for base in (0, 1))
-    for whole in (first, first + second):
-        for length in (len(whole) - 1, len(whole) - 5, len(whole) // 2 + 9, len(whole) - len(second) // 2):
-            path.write_bytes(whole[:length])
-            if whole[:length] == first:
-                continue
-            with pytest.raises(FormatError, match=f"e.{kind}"):
-                oc.sparse.from_edges(path, tmp_path / "a.ocs", overwrite=True)
-    assert not (tmp_path / "a.ocs").exists()
-
-
-def test_a_value_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
-    (tmp_path / "e.txt").write_text("# a\n0 1\n1 2\n")
-    for wanted in (True, 2):
-        with pytest.raises(FormatError, match=r"line 2: '0 1': 2 numbers, not 3"):
-            oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs", values=wanted)
-        with pytest.raises(FormatError, match=r"line 2: '0 1': 2 numbers, not 3"):
-            oc.graph.from_edges(tmp_path / "e.txt", tmp_path / "a.ocg", weights=wanted)
-    assert oc.sparse.from_edges(tmp_path / "e.txt", tmp_path / "a.ocs").is_pattern
-
-
-@pytest.mark.parametrize("text", ["0;1;2,5\n", "1,000 2,000\n", "0 1 2,5\n", "0 1 2\n0 1 2,5\n", "0,1\n1 2\n"])
-def test_commas_within_numbers_are_refused(text: str, tmp_path: Path) -> None:
-    (tmp_path / "e.csv").write_text(text)
-    with pytest.raises(FormatError, match=r"e\.csv: line \d: .*say which by separators="):
-        oc.sparse.from_edges(tmp_path / "e.csv", tmp_path / "a.ocs")
-
-
-def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "e.csv").write_bytes(b"\xef\xbb\xbf0,1\n1,2\n")
-    assert oc.sparse.from_edges(tmp_path / "e.csv", tmp_path / "a.ocs").nnz == 2
-    head = "\ufeff%%MatrixMarket matrix coordinate integer general\n % a\n%b\n\n2 2 1\n1 1 -5\n"
-    (tmp_path / "m.mtx").write_text(head)
-    assert oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "m.ocs").to_scipy().sum() == -5
-
-
-def test_unsigned_integers_of_matrix_market(tmp_path: Path) -> None:
-    most = np.array([2**64 - 1, 7], np.uint64)
-    made = oc.sparse.from_coo([0, 1], [0, 1], most, (2, 2), tmp_path / "u.ocs")
-    again = oc.sparse.from_mtx(oc.sparse.to_mtx(made, tmp_path / "u.mtx"), tmp_path / "again.ocs")
-    assert (again.dtype, again.to_scipy().tocoo().data.tolist()) == (np.dtype(np.uint64), most.tolist())
-    scipy.io.mmwrite(tmp_path / "s.mtx", sp.coo_array(np.array([[0, 3]], np.uint32)))
-    assert oc.sparse.from_mtx(tmp_path / "s.mtx", tmp_path / "s.ocs").to_scipy().sum() == 3
-
-
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
 def test_sums_of_integers_have_room_or_are_refused(dtype: str, tmp_path: Path) -> None:
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
@@ -506,270 +260,6 @@ def test_numbers_by_degree_within_little_memory(data: Path, out: Path, scratch: 
     expected = sp.coo_array((np.ones(len(rows), bool), (labels[rows], labels[columns])), made.shape).tocsr()
     assert (made.to_scipy() != expected).nnz == 0
     assert files_below(scratch) == []
-
-
-@pytest.mark.parametrize("ids", ["uint32", "uint64", ">u4", "int64"])
-@pytest.mark.parametrize("values", [None, "float64", "float32", "int16"])
-def test_binary_records_and_back(ids: str, values: str | None, tmp_path: Path) -> None:
-    rows, columns, numbers = drawn(4, (30, 30), 100, values or "float64")
-    fields = [("r", ids), ("c", ids)] + ([("v", values)] if values else [])
-    records = np.zeros(100, np.dtype(fields))
-    records["r"], records["c"] = rows, columns
-    if values:
-        records["v"] = numbers
-    records.tofile(tmp_path / "e.bin")
-    made = oc.sparse.from_binary(tmp_path / "e.bin", tmp_path / "a.ocs", ids=ids, values=values, shape=(30, 30))
-    expected = np.zeros((30, 30), values or bool)
-    np.add.at(expected, (rows, columns), numbers if values else True)
-    assert np.array_equal(dense(made), expected)
-    oc.sparse.to_edges(made, tmp_path / "back.bin", binary=True, ids=ids)
-    again = oc.sparse.from_binary(tmp_path / "back.bin", tmp_path / "b.ocs", ids=ids, values=values, shape=(30, 30))
-    assert np.array_equal(dense(again), expected)
-
-
-@pytest.mark.parametrize("field", ["real", "integer", "complex", "pattern"])
-@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])
-def test_matrix_market(field: str, symmetry: str, tmp_path: Path) -> None:
-    rows, columns, _ = drawn(5, (20, 20), 60)
-    lower = np.zeros((20, 20), complex)
-    lower[rows, columns] = np.arange(1, 61) + (1j * np.arange(60) if field == "complex" else 0)
-    if symmetry != "general":
-        lower = np.tril(lower, -1 if symmetry == "skew-symmetric" else 0)
-    if symmetry == "hermitian":
-        np.fill_diagonal(lower, lower.diagonal().real)
-    mirror = np.tril(lower, -1).T
-    whole = {"general": lower, "symmetric": lower + mirror, "skew-symmetric": lower - mirror}
-    whole["hermitian"] = lower + mirror.conj()
-    at = np.argwhere(lower)
-    spell = {"real": lambda v: f"{v.real}", "integer": lambda v: f"{int(v.real)}", "pattern": lambda v: ""}
-    spell["complex"] = lambda v: f"{v.real} {v.imag}"
-    body = "".join(f"{i + 1} {j + 1} {spell[field](lower[i, j])}\n" for i, j in at)
-    text = f"%%MatrixMarket matrix coordinate {field} {symmetry}\n% a comment\n\n20 20 {len(at)}\n{body}"
-    (tmp_path / "m.mtx.gz").write_bytes(gzip.compress(text.encode()))
-    made = oc.sparse.from_mtx(tmp_path / "m.mtx.gz", tmp_path / "a.ocs")
-    expected = whole[symmetry]
-    assert np.array_equal(dense(made), expected != 0 if field == "pattern" else expected)
-    assert made.dtype.kind == {"real": "f", "integer": "i", "complex": "c", "pattern": "b"}[field]
-    back = scipy.io.mmread(oc.sparse.to_mtx(made, tmp_path / "back.mtx"))
-    assert np.array_equal(back.toarray(), expected != 0 if field == "pattern" else expected)
-
-
-@pytest.mark.parametrize(
-    ("field", "dtype"), [("real", "float64"), ("integer", "int64"), ("complex", "complex128"), ("pattern", "bool")]
-)
-def test_matrix_market_without_entries_keeps_its_type(field: str, dtype: str, tmp_path: Path) -> None:
-    (tmp_path / "m.mtx").write_text(f"%%MatrixMarket matrix coordinate {field} general\n3 2 0\n")
-    made = oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "a.ocs")
-    assert (made.shape, made.nnz, made.dtype, made.is_pattern) == ((3, 2), 0, np.dtype(dtype), field == "pattern")
-    narrow = oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "b.ocs", dtype="float32")
-    assert narrow.dtype == np.float32
-
-
-@pytest.mark.parametrize("damage", ["cut", "no gzip", "bits"])
-def test_packed_matrix_market_that_is_damaged(damage: str, tmp_path: Path) -> None:
-    whole = gzip.compress(b"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n")
-    text = {"cut": whole[:25], "no gzip": b"\x1f\x8bno gzip", "bits": whole[:10] + b"\xff" * 20}[damage]
-    (tmp_path / "m.mtx.gz").write_bytes(text)
-    with pytest.raises(FormatError, match=r"m\.mtx\.gz: cannot be unpacked"):
-        oc.sparse.from_mtx(tmp_path / "m.mtx.gz", tmp_path / "a.ocs")
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "match"),
-    [
-        ("1 2\n", FormatError, "line 1 is no heading"),
-        ("%%MatrixMarket matrix array real general\n", UnsupportedFormatError, "line 1: layout 'array'"),
-        ("%%MatrixMarket matrix coordinate real odd\n", FormatError, "symmetry 'odd'"),
-        ("%%MatrixMarket matrix coordinate real general\n%\n", FormatError, "ends before its sizes"),
-        ("%%MatrixMarket matrix coordinate real general\n2 x 1\n", FormatError, "line 2"),
-        (
-            "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 5\n",
-            FormatError,
-            "line 2 tells of 2 entries, and 1",
-        ),
-        (
-            "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 5\n",
-            FormatError,
-            "line 3: '1 3 5': 3, and the matrix has 2 columns",
-        ),
-        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1\n", FormatError, "line 3: '1 1': 2 numbers, not 3"),
-        ("%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 5.5\n", FormatError, "line 3"),
-    ],
-)
-def test_bad_matrix_market(text: str, error: type[Exception], match: str, tmp_path: Path) -> None:
-    (tmp_path / "m.mtx").write_text(text)
-    with pytest.raises(error, match=match):
-        oc.sparse.from_mtx(tmp_path / "m.mtx", tmp_path / "a.ocs")
-
-
-@SLOW
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    shape=shapes,
-    count=st.integers(0, 150),
-    layout=st.sampled_from(["csr", "csc", "coo"]),
-    packed=st.booleans(),
-    dtype=st.sampled_from(DTYPES),
-)
-def test_scipy_files_and_back(
-    seed: int, shape: tuple[int, int], count: int, layout: str, packed: bool, dtype: str, tmp_path: Path
-) -> None:
-    rows, columns, values = drawn(seed, shape, count, dtype)
-    expected = np.zeros(shape, dtype)
-    np.add.at(expected, (rows, columns), values)
-    matrix = sp.coo_array(expected).asformat(layout)
-    sp.save_npz(tmp_path / "m.npz", matrix, compressed=packed)
-    made = oc.sparse.from_npz(tmp_path / "m.npz", tmp_path / "a.ocs", overwrite=True)
-    assert np.array_equal(dense(made), expected)
-    back = sp.load_npz(oc.sparse.to_npz(made, tmp_path / "b.npz", compressed=packed, overwrite=True))
-    assert back.dtype == made.dtype
-    assert np.array_equal(back.toarray(), expected)
-    if layout != "coo":
-        arrays = (oc.asarray(matrix.indptr), matrix.indices, matrix.data)
-        made = oc.sparse.from_csr(*arrays, shape, tmp_path / "a.ocs", layout=layout, overwrite=True)
-        assert np.array_equal(dense(made), expected)
-
-
-def test_compressed_rows_that_are_none(tmp_path: Path) -> None:
-    ones = np.ones(3)
-    with pytest.raises(FormatError, match="indptr falls"):
-        oc.sparse.from_csr(np.asarray([0, 2, 1, 3]), np.zeros(3, int), ones, (3, 3), tmp_path / "a.ocs")
-    with pytest.raises(ShapeError, match="indptr ends with 4, and there are 3"):
-        oc.sparse.from_csr(np.asarray([0, 2, 2, 4]), np.zeros(3, int), ones, (3, 3), tmp_path / "a.ocs")
-    with pytest.raises(ArgumentError, match="columns has 9, the matrix 3"):
-        oc.sparse.from_csr(np.asarray([0, 1, 2, 3]), np.full(3, 9), ones, (3, 3), tmp_path / "a.ocs")
-
-
-@pytest.mark.parametrize("kind", ["csr", "csc"])
-def test_anndata_groups(kind: str, tmp_path: Path) -> None:
-    import h5py
-    import zarr
-
-    rows, columns, values = drawn(6, (30, 20), 90, "float32")
-    matrix = sp.coo_array((values, (rows, columns)), shape=(30, 20)).asformat(kind)
-    zarr_root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
-    with h5py.File(tmp_path / "a.h5ad", "w") as file:
-        for root in (file, zarr_root):
-            group = root.create_group("layers/counts")
-            group.attrs.update({"encoding-type": f"{kind}_matrix", "shape": [30, 20]})
-            for name in ("data", "indices", "indptr"):
-                array = getattr(matrix, name)
-                root.create_array(f"layers/counts/{name}", data=array) if root is zarr_root else group.create_dataset(
-                    name, data=array
-                )
-    for name in ("a.h5ad", "a.zarr"):
-        made = oc.sparse.from_anndata(tmp_path / name, tmp_path / "a.ocs", group="layers/counts", overwrite=True)
-        assert np.array_equal(dense(made), matrix.toarray())
-        with pytest.raises(UnsupportedFormatError, match="there is no group 'X'"):
-            oc.sparse.from_anndata(tmp_path / name, tmp_path / "b.ocs")
-
-
-def test_tables(tmp_path: Path) -> None:
-    tables = [{"a": np.asarray([0, 1]), "b": np.asarray([2, 2]), "w": np.asarray([1.5, 2.0])}] * 2
-    made = oc.sparse.from_table(tables, tmp_path / "a.ocs", rows="a", columns="b", values="w")
-    assert np.array_equal(dense(made), [[0, 0, 3], [0, 0, 4], [0, 0, 0]])
-    with pytest.raises(ArgumentError, match="no column 'c'"):
-        oc.sparse.from_table(tables, tmp_path / "b.ocs", rows="a", columns="c")
-
-
-def test_edges_go_out_and_come_back(tmp_path: Path) -> None:
-    values = np.random.default_rng(2).normal(size=50).astype(np.float32)
-    matrix = sp.coo_array((values, np.divmod(np.arange(50) * 7, 19)), shape=(19, 19))
-    made = oc.sparse.from_scipy(matrix, tmp_path / "a.ocs", side=4)
-    oc.sparse.to_edges(made, tmp_path / "e.csv", separator=",", base=1)
-    settings = {"base": 1, "shape": (19, 19), "dtype": "float32"}
-    again = oc.sparse.from_edges(tmp_path / "e.csv", tmp_path / "b.ocs", **settings)
-    assert np.array_equal(dense(again), matrix.toarray())
-    with pytest.raises(TargetExistsError):
-        oc.sparse.to_edges(made, tmp_path / "e.csv")
-    wide = oc.sparse.from_entries(([0], [299]), tmp_path / "w.ocs")
-    with pytest.raises(DTypeError, match="uint8"):
-        oc.sparse.to_edges(wide, tmp_path / "w.bin", binary=True, ids="uint8")
-
-
-def test_rmat_is_the_same_everywhere(out: Path, scratch: Path) -> None:
-    found = []
-    for threads, pool in ((1, 64 << 20), (2, 16 << 20)):
-        with session(scratch, pool_limit=pool, threads=threads):
-            path = out / f"{threads}.ocs"
-            made = oc.sparse.rmat(1 << 14, 200_000, path, seed=3)
-            rows, columns = oc.compute(*oc.sparse.rmat_edges(1 << 14, 200_000, seed=3))
-            expected = sp.coo_array((np.ones(len(rows), bool), (rows.astype(int), columns.astype(int))), made.shape)
-            assert (made.to_scipy() != expected.tocsr()).nnz == 0
-            found.append(path.read_bytes())
-    assert found[0] == found[1]
-    quadrants = np.bincount((rows >> 13).astype(int) * 2 + (columns >> 13).astype(int)) / len(rows)
-    np.testing.assert_allclose(quadrants, [0.57, 0.19, 0.19, 0.05], atol=0.005)
-    assert not np.array_equal(oc.sparse.rmat_edges(1 << 14, 1000, seed=4)[0].compute(), rows[:1000])
-    with pytest.raises(ArgumentError, match="1000 vertices"):
-        oc.sparse.rmat(1000, 5, out / "b.ocs")
-
-
-def test_threads_go_where_a_tile_row_wants_their_memory(out: Path, scratch: Path) -> None:
-    found, count = [], 4_000_000
-    for threads, pool in ((4, 48 << 20), (1, 1 << 30)):
-        with session(scratch, pool_limit=pool, threads=threads) as current:
-            path = out / f"{threads}.ocs"
-            rows, columns = (oc.random.integers(count, 0, n, seed=n, dtype="uint32") for n in (100, 1 << 20))
-            values = oc.random.uniform((count,), seed=5)
-            oc.sparse.from_entries((rows, columns, values), path, shape=(100, 1 << 20), duplicates="last")
-            found.append(path.read_bytes())
-            assert current.counters()["peak_bytes"] <= pool
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("points", [7, 27])
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_grids(points: Any, n: int, tmp_path: Path) -> None:
-    line = sp.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(n, n))
-    eye = sp.eye_array(n)
-    whole = sp.kron(sp.kron(line, line), line)
-    if points == 7:
-        steps = [sp.kron(sp.kron(line, eye), eye), sp.kron(sp.kron(eye, line), eye), sp.kron(sp.kron(eye, eye), line)]
-        whole = (steps[0] + steps[1] + steps[2]) > 0
-    expected = np.where(whole.toarray() != 0, -1.0, 0.0)
-    np.fill_diagonal(expected, points - 1)
-    assert np.array_equal(dense(oc.sparse.grid3d(n, tmp_path / "a.ocs", points=points, side=8)), expected)
-
-
-def test_a_grid_whose_tile_rows_do_not_fit(out: Path, scratch: Path) -> None:
-    with session(scratch, pool_limit=16 << 20):
-        small = oc.sparse.grid3d(20, out / "a.ocs")
-    with session(scratch):
-        assert oc.sparse.grid3d(20, out / "b.ocs").nnz == small.nnz
-    assert (out / "a.ocs").read_bytes() == (out / "b.ocs").read_bytes()
-
-
-@SLOW
-@given(n=st.integers(0, 60), offsets=st.sets(st.integers(-70, 70), min_size=1, max_size=5))
-def test_bands(n: int, offsets: set[int], tmp_path: Path) -> None:
-    diagonals = {offset: float(offset + 100) for offset in offsets}
-    made = oc.sparse.banded(n, diagonals, tmp_path / "a.ocs", side=16, overwrite=True)
-    expected = np.zeros((n, n))
-    for offset, value in diagonals.items():
-        expected += value * np.eye(n, k=offset)
-    assert np.array_equal(dense(made), expected)
-
-
-@pytest.mark.parametrize("name", ["S", "W"])
-def test_the_nas_matrix_gives_the_published_zeta(name: Any, tmp_path: Path) -> None:
-    from outcore.sparse._nas import NAS_CLASSES
-
-    kind = NAS_CLASSES[name]
-    matrix = oc.sparse.nas_cg(name, tmp_path / "a.ocs").to_scipy()
-    x = np.ones(kind.n)
-    for _ in range(kind.iterations):
-        z, r = np.zeros(kind.n), x.copy()
-        p, rho = r.copy(), r @ r
-        for _ in range(25):
-            q = matrix @ p
-            alpha = rho / (p @ q)
-            z, r, old = z + alpha * p, r - alpha * q, rho
-            rho = r @ r
-            p = r + rho / old * p
-        zeta = kind.shift + 1 / (x @ z)
-        x = z / np.linalg.norm(z)
-    assert abs(zeta - kind.zeta) < 1e-10
 
 
 CHILD = """
